@@ -1,0 +1,3 @@
+//! The `flowgate` binary.
+
+fn main() {}

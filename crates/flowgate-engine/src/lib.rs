@@ -1,0 +1,1 @@
+//! Rules, lists and bans on top of `flowgate`.

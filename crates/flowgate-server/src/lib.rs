@@ -1,0 +1,1 @@
+//! Flowgate as a server.

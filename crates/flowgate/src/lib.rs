@@ -1,0 +1,1 @@
+//! Rate limits that keep their promise.
