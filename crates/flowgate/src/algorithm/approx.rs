@@ -1,0 +1,147 @@
+//! Approx: a sliding window estimated from two counters, 16 bytes a key.
+//!
+//! State      The units of the newest window that was counted in (`current`) and of the one before (`previous`).
+//!            Windows of length P are aligned to the epoch.
+//! Rule       With `e` the time since the window began, allowed iff
+//!            `previous * (P - e) + (current + cost) * P <= N * P`.
+//! Invariant  A time before the newest window is decided as at that window's start; its waits count from `now`.
+//! Bound      N by the estimate; at worst below 2N in a span P. For huge N and many keys, where 16 bytes matter.
+
+use crate::decision::{Retry, Verdict};
+use crate::time::{NANOS_PER_MICRO, Span};
+
+/// The numbers of an approx limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Approx {
+    count: u64,
+    period: u64,
+}
+
+/// Two windows, the newer one ending one period before `forget_at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) forget_at: u64,
+    pub(crate) previous: u32,
+    pub(crate) current: u32,
+}
+
+/// A [`Pair`] seen from an instant.
+struct View {
+    /// The start of the current window.
+    start: u64,
+    /// The instant the decision is made for: `now`, or `start` where that is later.
+    at: u64,
+    previous: u64,
+    current: u64,
+}
+
+impl Approx {
+    pub(crate) fn new(count: u64, period: u64) -> Approx {
+        Approx { count, period }
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, state: Option<Pair>, now: u64, cost: u64) -> Verdict {
+        if cost > self.count {
+            return Verdict::Deny(Retry::Never);
+        }
+        let view = self.view(state, now);
+        let estimate = self.weighted(&view) + self.whole(view.current + cost);
+        if estimate <= self.whole(self.count) {
+            return Verdict::PASS;
+        }
+        let passes_at = if view.current + cost <= self.count {
+            // The previous window must fade until what it weighs fits beside the current one.
+            view.start + self.fades_to(view.previous, self.count - view.current - cost)
+        } else {
+            // Only in the next window, where the current one is the previous.
+            view.start + self.period + self.fades_to(view.current, self.count - cost)
+        };
+        let micros = (passes_at - now).div_ceil(NANOS_PER_MICRO);
+        Verdict::Deny(Retry::After(Span::from_micros(micros)))
+    }
+
+    /// The state once `cost` is counted; `current` does not rise above `cap` (nor fall).
+    #[inline]
+    pub(crate) fn charged(&self, state: Option<Pair>, now: u64, cost: u64, cap: u64) -> Pair {
+        let view = self.view(state, now);
+        let current = (view.current + cost).min(cap).max(view.current);
+        self.pair(&view, current)
+    }
+
+    /// The state once `cost` is given back; `None` when nothing is left.
+    pub(crate) fn refunded(&self, state: Option<Pair>, now: u64, cost: u64) -> Option<Pair> {
+        let view = self.view(state, now);
+        let current = view.current.saturating_sub(cost);
+        (current > 0 || view.previous > 0).then(|| self.pair(&view, current))
+    }
+
+    #[inline]
+    pub(crate) fn limit(&self) -> u64 {
+        self.count
+    }
+
+    #[inline]
+    pub(crate) fn remaining(&self, state: Option<Pair>, now: u64) -> u64 {
+        let view = self.view(state, now);
+        // At most `previous`, so it fits.
+        let weight = self.weighted(&view).div_ceil(u128::from(self.period)) as u64;
+        self.count.saturating_sub(view.current + weight)
+    }
+
+    #[inline]
+    pub(crate) fn reset_after(&self, state: Option<Pair>, now: u64) -> Span {
+        let view = self.view(state, now);
+        let end = match (view.current, view.previous) {
+            (0, 0) => now,
+            (0, _) => view.start + self.period,
+            _ => view.start + 2 * self.period,
+        };
+        Span::from_nanos(end - now)
+    }
+
+    #[inline]
+    fn view(&self, state: Option<Pair>, now: u64) -> View {
+        let start = now - now % self.period;
+        let Some(Pair { forget_at, previous, current }) = state else {
+            return View { start, at: now, previous: 0, current: 0 };
+        };
+        let (previous, current) = (u64::from(previous), u64::from(current));
+        let newest = forget_at.saturating_sub(2 * self.period);
+        if newest % self.period != 0 {
+            // Written under another period: taken for counted now, which is never laxer.
+            View { start, at: now, previous: 0, current: previous + current }
+        } else if newest >= start {
+            View { start: newest, at: now.max(newest), previous, current }
+        } else if newest + self.period == start {
+            View { start, at: now, previous: current, current: 0 }
+        } else {
+            View { start, at: now, previous: 0, current: 0 }
+        }
+    }
+
+    fn pair(&self, view: &View, current: u64) -> Pair {
+        let narrow = |units: u64| u32::try_from(units).unwrap_or(u32::MAX);
+        let forget_at = view.start + 2 * self.period;
+        Pair { forget_at, previous: narrow(view.previous), current: narrow(current) }
+    }
+
+    /// `previous * (P - e)`.
+    fn weighted(&self, view: &View) -> u128 {
+        u128::from(view.previous) * u128::from(self.period - (view.at - view.start))
+    }
+
+    /// `units * P`.
+    fn whole(&self, units: u64) -> u128 {
+        u128::from(units) * u128::from(self.period)
+    }
+
+    /// The time into a window from which `units` of the window before weigh `room` at most.
+    fn fades_to(&self, units: u64, room: u64) -> u64 {
+        if units <= room {
+            return 0;
+        }
+        // Below P, as room < units.
+        self.period - (self.whole(room) / u128::from(units)) as u64
+    }
+}

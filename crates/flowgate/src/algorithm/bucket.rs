@@ -1,0 +1,178 @@
+//! Bucket: a token bucket kept as a single instant. Pace: the same bucket, handing out turns.
+//!
+//! State      `full_at`, the instant at which the bucket is full again. No state means full.
+//! Rule       `debt = max(0, full_at - now)`. Taking `cost` moves `full_at` to `now + debt + cost * interval`; bucket
+//!            allows it iff the new debt is at most `burst * interval`, pace hands out what is beyond as a delay.
+//! Invariant  `full_at` never lies before the `now` that wrote it, so an idle key banks one burst and no more.
+//! Bound      Any span of length `w` admits at most `burst + w / interval` units. With `burst=1`, pace lets
+//!            requests leave exactly one interval apart.
+//!
+//! The interval is period / count, seldom a whole number of nanoseconds. It is exact nonetheless: all sums are made
+//! in *ticks*, a fraction of a nanosecond chosen such that both the nanosecond and the interval are whole numbers of
+//! them. `7/s` has 7 ticks to the nanosecond and 10^9 to the interval.
+
+use super::MAX_DEBT_NANOS;
+use crate::decision::{Retry, Verdict};
+use crate::limit::{MICRO, MaxWait};
+use crate::time::Span;
+
+/// The numbers of a bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    ticks_per_nano: u64,
+    ticks_per_unit: u128,
+    burst: u64,
+    /// `burst` units in ticks.
+    capacity: u128,
+}
+
+/// The instant at which a bucket is full again: `nanos` and `ticks` of the next nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FullAt {
+    pub(crate) nanos: u64,
+    pub(crate) ticks: u64,
+}
+
+impl Bucket {
+    /// A bucket of `micros` millionths of a unit per `period` nanoseconds; `None` when it would need more than
+    /// 36,500 days to fill.
+    pub(crate) fn new(micros: u64, period: u64, burst: u64) -> Option<Bucket> {
+        let scaled_period = u128::from(period) * u128::from(MICRO);
+        let common = gcd(scaled_period, u128::from(micros));
+        let ticks_per_unit = scaled_period / common;
+        let ticks_per_nano = u64::try_from(u128::from(micros) / common).ok()?;
+        // The largest product: 10^12 units of 366 days in millionths of a nanosecond, 3.2 * 10^34.
+        let capacity = u128::from(burst) * ticks_per_unit;
+        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(ticks_per_nano);
+        (capacity <= longest).then_some(Bucket { ticks_per_nano, ticks_per_unit, burst, capacity })
+    }
+
+    pub(crate) fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, state: Option<FullAt>, now: u64, cost: u64) -> Verdict {
+        if cost > self.burst {
+            return Verdict::Deny(Retry::Never);
+        }
+        let debt = self.debt(state, now) + self.ticks(cost);
+        if debt <= self.capacity {
+            return Verdict::PASS;
+        }
+        Verdict::Deny(Retry::After(self.nanos_ceil(debt - self.capacity)))
+    }
+
+    /// The state once `cost` is charged. Debts saturate at 36,500 days.
+    #[inline]
+    pub(crate) fn charged(&self, state: Option<FullAt>, now: u64, cost: u64) -> FullAt {
+        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(self.ticks_per_nano);
+        self.full_at(now, (self.debt(state, now) + self.ticks(cost)).min(longest))
+    }
+
+    /// The state once a denied request is charged: the debt is not raised above a full burst this way.
+    pub(crate) fn charged_denied(&self, state: Option<FullAt>, now: u64, cost: u64) -> FullAt {
+        let debt = self.debt(state, now);
+        self.full_at(now, (debt + self.ticks(cost)).min(self.capacity).max(debt))
+    }
+
+    /// The state once `cost` is given back; `None` when the bucket is full.
+    pub(crate) fn refunded(&self, state: Option<FullAt>, now: u64, cost: u64) -> Option<FullAt> {
+        let debt = self.debt(state, now).saturating_sub(self.ticks(cost));
+        (debt > 0).then(|| self.full_at(now, debt))
+    }
+
+    #[inline]
+    pub(crate) fn remaining(&self, state: Option<FullAt>, now: u64) -> u64 {
+        let room = self.capacity.saturating_sub(self.debt(state, now));
+        // At most `burst`, so it fits.
+        divide(room, self.ticks_per_unit).0 as u64
+    }
+
+    #[inline]
+    pub(crate) fn reset_after(&self, state: Option<FullAt>, now: u64) -> Span {
+        match state {
+            Some(FullAt { nanos, ticks }) if nanos >= now => Span::from_nanos(nanos - now + u64::from(ticks > 0)),
+            _ => Span::ZERO,
+        }
+    }
+
+    #[inline]
+    fn debt(&self, state: Option<FullAt>, now: u64) -> u128 {
+        match state {
+            Some(FullAt { nanos, ticks }) if nanos >= now => {
+                // A limit with a coarser tick may have taken the state over; a nanosecond bounds the remainder.
+                let ticks = ticks.min(self.ticks_per_nano - 1);
+                u128::from(nanos - now) * u128::from(self.ticks_per_nano) + u128::from(ticks)
+            }
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    fn ticks(&self, cost: u64) -> u128 {
+        u128::from(cost) * self.ticks_per_unit
+    }
+
+    #[inline]
+    fn full_at(&self, now: u64, debt: u128) -> FullAt {
+        let (nanos, ticks) = divide(debt, u128::from(self.ticks_per_nano));
+        // A debt is at most 36,500 days and the rest below `ticks_per_nano`: both fit.
+        FullAt { nanos: now + nanos as u64, ticks: ticks as u64 }
+    }
+
+    fn nanos_ceil(&self, ticks: u128) -> Span {
+        let (nanos, rest) = divide(ticks, u128::from(self.ticks_per_nano));
+        Span::from_nanos(nanos as u64 + u64::from(rest > 0))
+    }
+}
+
+/// A bucket that hands out turns: the numbers of `pace`.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    pub(crate) bucket: Bucket,
+    /// In ticks.
+    max_wait: u128,
+}
+
+impl Pace {
+    pub(crate) fn new(bucket: Bucket, max_wait: MaxWait) -> Pace {
+        let nanos = match max_wait {
+            MaxWait::AtMost(span) => span.as_nanos().min(MAX_DEBT_NANOS),
+            MaxWait::Unbounded => MAX_DEBT_NANOS,
+        };
+        let max_wait = u128::from(nanos) * u128::from(bucket.ticks_per_nano);
+        Pace { bucket, max_wait }
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, state: Option<FullAt>, now: u64, cost: u64) -> Verdict {
+        let Bucket { ticks_per_nano, capacity, .. } = self.bucket;
+        let debt = self.bucket.debt(state, now) + self.bucket.ticks(cost);
+        let delay = debt.saturating_sub(capacity);
+        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(ticks_per_nano);
+        if self.bucket.ticks(cost).saturating_sub(capacity) > self.max_wait {
+            Verdict::Deny(Retry::Never)
+        } else if delay > self.max_wait {
+            Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - self.max_wait)))
+        } else if debt > longest {
+            Verdict::Deny(Retry::Never)
+        } else {
+            Verdict::Allow { delay: self.bucket.nanos_ceil(delay) }
+        }
+    }
+}
+
+/// Quotient and remainder; one machine division when the numbers are as small as they mostly are.
+#[inline]
+fn divide(dividend: u128, divisor: u128) -> (u128, u128) {
+    match (u64::try_from(dividend), u64::try_from(divisor)) {
+        (Ok(dividend), Ok(1)) => (u128::from(dividend), 0),
+        (Ok(dividend), Ok(divisor)) => (u128::from(dividend / divisor), u128::from(dividend % divisor)),
+        _ => (dividend / divisor, dividend % divisor),
+    }
+}
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

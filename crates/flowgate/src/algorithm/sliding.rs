@@ -1,0 +1,264 @@
+//! Sliding: an exact log of what was counted, in bounded memory.
+//!
+//! State      The counted units with the instant at which each leaves the window, the newest N units at the most.
+//! Rule       A unit counted at `t` leaves at `t + P`. Allowed iff what is in the window and `cost` are at most N.
+//! Invariant  The log is sorted: a time before the newest is stored as the newest. Only a charge or a refund removes
+//!            units that have left, so a look with an older time still sees them.
+//! Bound      Any span of length P admits at most N. That is what users expect of "N per P".
+//!
+//! Memory: up to N = 1024, units keep their own time (those of one request share an entry). Above, times are
+//! rounded **up** to a grid of P/1024, so at most 1025 entries are kept; a unit is held one grid step too long at
+//! most, never too short. A single entry, all that most keys ever have, needs no log at all.
+
+use std::collections::VecDeque;
+
+use crate::decision::{Retry, Verdict};
+use crate::time::{NANOS_PER_MICRO, Span};
+
+/// The most entries that keep their exact time; also the number of grid steps in a period.
+const EXACT: u64 = 1024;
+
+/// The most entries a log ever has: a whole period of grid steps and the one that is being left.
+const MOST_ENTRIES: usize = EXACT as usize + 1;
+
+/// The numbers of a sliding limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Sliding {
+    pub(crate) count: u64,
+    period: u64,
+    /// Times are rounded up to multiples of this many nanoseconds; 1 keeps them as they are.
+    grid: u64,
+}
+
+/// Units that leave the window together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) leaves_at: u64,
+    pub(crate) units: u64,
+}
+
+/// What was counted, oldest first. Never empty: nothing counted is no state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    One(Entry),
+    Many(Box<Entries>),
+}
+
+/// The entries of a log of more than one and the sum of their units.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Entries {
+    entries: VecDeque<Entry>,
+    total: u64,
+}
+
+impl Sliding {
+    pub(crate) fn new(count: u64, period: u64) -> Sliding {
+        let grid = if count <= EXACT { 1 } else { (period / NANOS_PER_MICRO).div_ceil(EXACT) * NANOS_PER_MICRO };
+        Sliding { count, period, grid }
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, state: Option<&Log>, now: u64, cost: u64) -> Verdict {
+        if cost > self.count {
+            return Verdict::Deny(Retry::Never);
+        }
+        let used = state.map_or(0, |log| log.used(now));
+        let Some(excess) = (used + cost).checked_sub(self.count).filter(|&excess| excess > 0) else {
+            return Verdict::PASS;
+        };
+        let wait = state.and_then(|log| log.leaving(now, excess)).unwrap_or(now) - now;
+        Verdict::Deny(Retry::After(Span::from_nanos(wait)))
+    }
+
+    /// Counts `cost` units and keeps the newest N.
+    #[inline]
+    pub(crate) fn charge(&self, state: &mut Option<Log>, now: u64, cost: u64) {
+        let leaves_at = self.stamp(now) + self.period;
+        let units = cost.min(self.count);
+        match state {
+            None => *state = Some(Log::One(Entry { leaves_at, units })),
+            Some(log) => log.push(Entry { leaves_at, units }, now, self.count),
+        }
+    }
+
+    /// Takes back the newest units.
+    pub(crate) fn refund(&self, state: &mut Option<Log>, now: u64, cost: u64) {
+        if state.as_mut().is_some_and(|log| !log.pop_newest(now, cost)) {
+            *state = None;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remaining(&self, state: Option<&Log>, now: u64) -> u64 {
+        self.count.saturating_sub(state.map_or(0, |log| log.used(now)))
+    }
+
+    fn stamp(&self, now: u64) -> u64 {
+        if self.grid == 1 { now } else { (now / self.grid + 1) * self.grid }
+    }
+}
+
+impl Log {
+    /// When the last unit leaves.
+    #[inline]
+    pub(crate) fn last_leaves_at(&self) -> u64 {
+        match self {
+            Log::One(entry) => entry.leaves_at,
+            Log::Many(log) => log.last_leaves_at(),
+        }
+    }
+
+    /// The bytes it holds beyond the state itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Log::One(_) => 0,
+            Log::Many(log) => log.bytes(),
+        }
+    }
+
+    /// Gives up all precision in time: every unit leaves with the last, later than it had to, never earlier.
+    pub(crate) fn collapse(&mut self) {
+        if let Log::Many(log) = self {
+            let units = log.total;
+            *self = Log::One(Entry { leaves_at: self.last_leaves_at(), units });
+        }
+    }
+
+    /// The units in the window at `now`.
+    #[inline]
+    fn used(&self, now: u64) -> u64 {
+        match self {
+            Log::One(entry) if now < entry.leaves_at => entry.units,
+            Log::One(_) => 0,
+            Log::Many(log) => {
+                let left: u64 = log.entries.iter().take_while(|e| e.leaves_at <= now).map(|e| e.units).sum();
+                log.total - left
+            }
+        }
+    }
+
+    /// The instant at which `excess` units that are in the window at `now` have left it.
+    fn leaving(&self, now: u64, excess: u64) -> Option<u64> {
+        match self {
+            Log::One(entry) => Some(entry.leaves_at),
+            Log::Many(log) => {
+                let mut still = excess;
+                let mut inside = log.entries.iter().skip_while(|e| e.leaves_at <= now);
+                inside.find(|e| {
+                    still = still.saturating_sub(e.units);
+                    still == 0
+                })
+            }
+            .map(|e| e.leaves_at),
+        }
+    }
+
+    /// Appends `new`, drops what has left at `now` and all but the newest `most` units.
+    #[inline]
+    fn push(&mut self, new: Entry, now: u64, most: u64) {
+        match self {
+            Log::One(old) if old.leaves_at <= now => *old = new,
+            Log::One(old) if new.leaves_at <= old.leaves_at => old.units = (old.units + new.units).min(most),
+            // The new one alone fills the window.
+            Log::One(old) if new.units >= most => *old = new,
+            Log::One(old) => {
+                let mut log = Box::<Entries>::default();
+                log.push_back(*old);
+                log.push_back(new);
+                log.keep_newest(most);
+                *self = Log::Many(log);
+            }
+            Log::Many(log) => {
+                log.drop_left(now);
+                if log.entries.is_empty() {
+                    *self = Log::One(new);
+                    return;
+                }
+                log.push_back(new);
+                log.keep_newest(most);
+            }
+        }
+    }
+
+    /// Drops what has left at `now` and the newest `units`; false when nothing is left.
+    fn pop_newest(&mut self, now: u64, units: u64) -> bool {
+        match self {
+            Log::One(entry) => {
+                entry.units = entry.units.saturating_sub(units);
+                entry.units > 0 && now < entry.leaves_at
+            }
+            Log::Many(log) => {
+                log.drop_left(now);
+                log.drop_newest(units);
+                log.total > 0
+            }
+        }
+    }
+}
+
+impl Entries {
+    pub(crate) fn last_leaves_at(&self) -> u64 {
+        self.entries.back().map_or(0, |entry| entry.leaves_at)
+    }
+
+    /// The bytes it holds, itself included.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Entries>() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    fn push_back(&mut self, new: Entry) {
+        self.total += new.units;
+        match self.entries.back_mut() {
+            Some(last) if new.leaves_at <= last.leaves_at => last.units += new.units,
+            _ => {
+                self.make_room();
+                self.entries.push_back(new);
+            }
+        }
+    }
+
+    /// Grows by half, not by doubling, and never beyond what a log can need.
+    fn make_room(&mut self) {
+        let len = self.entries.len();
+        if len == self.entries.capacity() {
+            let target = (len + len / 2).max(4);
+            let target = if len < MOST_ENTRIES { target.min(MOST_ENTRIES) } else { target };
+            self.entries.reserve_exact(target - len);
+        }
+    }
+
+    fn drop_left(&mut self, now: u64) {
+        while let Some(first) = self.entries.front().filter(|first| first.leaves_at <= now) {
+            self.total -= first.units;
+            self.entries.pop_front();
+        }
+        // A log that was long and is short again gives its memory back.
+        if self.entries.capacity() > 16 && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
+    }
+
+    fn drop_newest(&mut self, units: u64) {
+        let mut rest = units;
+        while let Some(last) = self.entries.back_mut().filter(|_| rest > 0) {
+            let taken = last.units.min(rest);
+            last.units -= taken;
+            self.total -= taken;
+            rest -= taken;
+            if last.units == 0 {
+                self.entries.pop_back();
+            }
+        }
+    }
+
+    fn keep_newest(&mut self, most: u64) {
+        while let Some(first) = self.entries.front_mut().filter(|_| self.total > most) {
+            let surplus = (self.total - most).min(first.units);
+            first.units -= surplus;
+            self.total -= surplus;
+            if first.units == 0 {
+                self.entries.pop_front();
+            }
+        }
+    }
+}

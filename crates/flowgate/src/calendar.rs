@@ -1,0 +1,190 @@
+//! Windows that follow the calendar of a time zone.
+//!
+//! Rule       A window ends where the next unit of the zone's calendar begins: the next midnight, Monday, first of
+//!            the month. Units up to the hour are cut from the local clock, and a change of the clocks ends a
+//!            clock hour, so no hour is ever longer than an hour.
+//! Invariant  The end of the window that holds `now` lies after `now`, whatever the zone does.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+use crate::limit::Unit;
+use crate::time::NANOS_PER_SECOND;
+
+/// A named time zone.
+#[derive(Clone)]
+pub(crate) struct Zone {
+    name: Arc<str>,
+    zone: TimeZone,
+}
+
+impl Zone {
+    /// The zone of that IANA name, if there is one.
+    pub(crate) fn named(name: &str) -> Option<Zone> {
+        let zone = TimeZone::get(name).ok()?;
+        Some(Zone { name: name.into(), zone })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Zone {}
+
+impl Hash for Zone {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// The periods of a zone's calendar of one unit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Calendar {
+    pub(crate) unit: Unit,
+    pub(crate) zone: Zone,
+}
+
+impl Calendar {
+    /// The instant (in nanoseconds) at which the period that holds `now` ends.
+    pub(crate) fn end(&self, now: u64) -> u64 {
+        // Above the calendar's range (the year 9999) no `now` gets: `Time::MAX` lies in 2262.
+        let Ok(instant) = Timestamp::from_nanosecond(i128::from(now)) else { return now + 1 };
+        let end = match self.unit {
+            Unit::Day | Unit::Week | Unit::Month => self.civil_end(instant, now),
+            _ => self.clock_end(instant, now),
+        };
+        end.max(now + 1)
+    }
+
+    /// Days and longer: the first instant of the next date that begins a unit.
+    fn civil_end(&self, instant: Timestamp, now: u64) -> u64 {
+        let today = self.zone.zone.to_datetime(instant).date();
+        let next = match self.unit {
+            Unit::Month => today.first_of_month().checked_add(1.month()),
+            Unit::Week => today.nth_weekday(1, Weekday::Monday),
+            _ => today.tomorrow(),
+        };
+        next.ok().and_then(|next| self.start_of(next, now)).unwrap_or(now + 1)
+    }
+
+    fn start_of(&self, date: Date, now: u64) -> Option<u64> {
+        let midnight = date.at(0, 0, 0, 0);
+        let first = nanos(self.zone.zone.to_ambiguous_timestamp(midnight).compatible().ok()?)?;
+        if first > now {
+            return Some(first);
+        }
+        // The clocks went back across midnight after the date had begun: it begins once more.
+        nanos(self.zone.zone.to_ambiguous_timestamp(midnight).later().ok()?)
+    }
+
+    /// Hours and shorter: the next multiple of the unit on the local clock, or the next change of that clock.
+    fn clock_end(&self, instant: Timestamp, now: u64) -> u64 {
+        let unit = self.unit.nanos().unwrap_or(NANOS_PER_SECOND);
+        let offset = self.zone.zone.to_offset(instant);
+        let local = i128::from(now) + i128::from(offset.seconds()) * i128::from(NANOS_PER_SECOND);
+        let into = u64::try_from(local.rem_euclid(i128::from(unit))).unwrap_or(0);
+        let end = now + (unit - into);
+        // Only an hour is long enough to be cut by a change of the clocks: those fall on whole minutes.
+        if self.unit != Unit::Hour {
+            return end;
+        }
+        self.change_of_clocks(instant, end).unwrap_or(end)
+    }
+
+    fn change_of_clocks(&self, instant: Timestamp, before: u64) -> Option<u64> {
+        let mut offset = self.zone.zone.to_offset(instant);
+        // `following` excludes the instant itself; start a nanosecond early to lose none that fall on it.
+        let from = instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(instant);
+        for change in self.zone.zone.following(from) {
+            let at = nanos(change.timestamp())?;
+            if at >= before {
+                return None;
+            }
+            if at > nanos(instant)? && change.offset() != offset {
+                return Some(at);
+            }
+            offset = change.offset();
+        }
+        None
+    }
+}
+
+fn nanos(instant: Timestamp) -> Option<u64> {
+    u64::try_from(instant.as_nanosecond()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(unit: Unit, zone: &str, now: &str, end: &str) {
+        let calendar = Calendar { unit, zone: Zone::named(zone).unwrap() };
+        let at = |text: &str| nanos(text.parse().unwrap()).unwrap();
+        let found = calendar.end(at(now));
+        assert_eq!(found, at(end), "{unit:?} in {zone} at {now} ends {:?}", Timestamp::from_nanosecond(found.into()));
+    }
+
+    #[test]
+    fn days_end_at_the_zones_midnight() {
+        check(Unit::Day, "UTC", "2025-11-02T00:00:00Z", "2025-11-03T00:00:00Z");
+        check(Unit::Day, "Asia/Shanghai", "2025-11-02T15:59:59.999999999Z", "2025-11-02T16:00:00Z");
+        check(Unit::Day, "Asia/Shanghai", "2025-11-02T16:00:00Z", "2025-11-03T16:00:00Z");
+        // 25 and 23 hours long.
+        check(Unit::Day, "America/New_York", "2025-11-02T04:00:00Z", "2025-11-03T05:00:00Z");
+        check(Unit::Day, "America/New_York", "2025-03-09T05:00:00Z", "2025-03-10T04:00:00Z");
+    }
+
+    #[test]
+    fn weeks_begin_on_monday_and_months_on_the_first() {
+        check(Unit::Week, "UTC", "2025-11-03T00:00:00Z", "2025-11-10T00:00:00Z");
+        check(Unit::Week, "UTC", "2025-11-02T23:59:59Z", "2025-11-03T00:00:00Z");
+        check(Unit::Month, "UTC", "2024-02-29T12:00:00Z", "2024-03-01T00:00:00Z");
+        check(Unit::Month, "Europe/Berlin", "2025-12-31T23:30:00Z", "2026-01-31T23:00:00Z");
+    }
+
+    #[test]
+    fn a_change_of_the_clocks_ends_a_clock_hour() {
+        // Lord Howe Island moves its clocks by half an hour: 02:00 becomes 01:30.
+        check(Unit::Hour, "Australia/Lord_Howe", "2025-04-05T14:45:00Z", "2025-04-05T15:00:00Z");
+        check(Unit::Hour, "Australia/Lord_Howe", "2025-04-05T15:00:00Z", "2025-04-05T15:30:00Z");
+        check(Unit::Hour, "Asia/Kolkata", "2025-01-01T00:00:00Z", "2025-01-01T00:30:00Z");
+        check(Unit::Minute, "Asia/Kolkata", "2025-01-01T00:00:00.5Z", "2025-01-01T00:01:00Z");
+    }
+
+    #[test]
+    fn a_date_that_begins_twice_ends_its_eve_at_the_second_beginning() {
+        // St. John's put its clocks back at 00:01, so 23:01 to midnight of the eve came twice.
+        check(Unit::Day, "America/St_Johns", "2010-11-07T02:29:00Z", "2010-11-07T02:30:00Z");
+        check(Unit::Day, "America/St_Johns", "2010-11-07T02:31:30Z", "2010-11-07T03:30:00Z");
+    }
+
+    #[test]
+    fn the_end_is_always_ahead() {
+        let ends = [0, 1, crate::Time::MAX.as_nanos()];
+        for unit in [Unit::Microsecond, Unit::Second, Unit::Hour, Unit::Day, Unit::Week, Unit::Month] {
+            for zone in ["UTC", "Africa/Cairo", "Pacific/Apia"] {
+                let calendar = Calendar { unit, zone: Zone::named(zone).unwrap() };
+                assert!(ends.iter().all(|&now| calendar.end(now) > now));
+            }
+        }
+    }
+}

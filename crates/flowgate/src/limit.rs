@@ -1,0 +1,207 @@
+//! Limits: how often something may happen, valid by construction.
+//!
+//! A [`Limit`] is written as a text (`"bucket 30/60s burst=15"`, see [`parse`](self)) or built step by step; both
+//! ways end in [`LimitBuilder::build`], the one place that decides whether a limit can be. What comes out holds the
+//! algorithm with its numbers worked out ([`Law`]), so that a decision only adds and compares.
+
+mod build;
+mod display;
+mod error;
+mod parse;
+mod rate;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+pub use build::LimitBuilder;
+pub use error::{LimitError, Part};
+pub(crate) use rate::MICRO;
+pub use rate::{MAX_COUNT, Period, Rate, Unit};
+
+use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
+use crate::calendar::Zone;
+use crate::time::Span;
+
+/// The ways to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// Any span of one period admits at most the count. The default.
+    Sliding,
+    /// A counter per window; the window opens with the first request or follows a calendar.
+    Fixed,
+    /// Token bucket, funnel, GCRA: a steady rate with a burst.
+    Bucket,
+    /// Leaky bucket as a queue: requests are given turns instead of being denied.
+    Pace,
+    /// Two counters that estimate a sliding window.
+    Approx,
+    /// No limit at all.
+    Unlimited,
+}
+
+impl Algorithm {
+    /// The name in the limit language.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::Sliding => "sliding",
+            Algorithm::Fixed => "fixed",
+            Algorithm::Bucket => "bucket",
+            Algorithm::Pace => "pace",
+            Algorithm::Approx => "approx",
+            Algorithm::Unlimited => "unlimited",
+        }
+    }
+}
+
+/// The longest delay that `pace` hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MaxWait {
+    /// A request whose turn is further away is denied.
+    AtMost(Span),
+    /// Every request gets a turn.
+    Unbounded,
+}
+
+/// How often something may happen.
+///
+/// ```
+/// use flowgate::{Limit, Period, Rate};
+///
+/// let limit: Limit = "bucket 30/60s burst=15".parse()?;
+/// let same = Limit::bucket(Rate::new(30, Period::secs(60)?)?).burst(15).build()?;
+/// assert_eq!(limit, same);
+/// assert_eq!(limit.to_string(), "bucket 30/60s burst=15");
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limit {
+    law: Law,
+    after: Option<After>,
+    spec: Arc<Spec>,
+}
+
+/// An algorithm with its numbers worked out.
+#[derive(Clone, Debug)]
+pub(crate) enum Law {
+    Unlimited,
+    Bucket(Bucket),
+    Pace(Pace),
+    Fixed(Fixed),
+    Sliding(Sliding),
+    Approx(Approx),
+}
+
+/// `after=M/period`: free at first, strict later.
+#[derive(Clone, Debug)]
+pub(crate) struct After {
+    pub(crate) free: u64,
+    pub(crate) window: Window,
+}
+
+/// What was asked for, in canonical form: two limits are the same iff these are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    algorithm: Algorithm,
+    /// Absent for `unlimited`.
+    rate: Option<Rate>,
+    /// Present for `bucket` and `pace`.
+    burst: Option<u64>,
+    /// Present for `pace`.
+    max_wait: Option<MaxWait>,
+    zone: Option<Zone>,
+    after: Option<(u64, Period)>,
+}
+
+impl Limit {
+    /// No limit: always allowed, counts nothing.
+    pub fn unlimited() -> Limit {
+        let algorithm = Algorithm::Unlimited;
+        let spec = Spec { algorithm, rate: None, burst: None, max_wait: None, zone: None, after: None };
+        Limit { law: Law::Unlimited, after: None, spec: Arc::new(spec) }
+    }
+
+    /// Starts a limit of `rate` in any span of one period.
+    pub fn sliding(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Sliding, rate)
+    }
+
+    /// Starts a limit of `rate` per window.
+    pub fn fixed(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Fixed, rate)
+    }
+
+    /// Starts a token bucket that refills at `rate`.
+    pub fn bucket(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Bucket, rate)
+    }
+
+    /// Starts a queue that lets requests leave at `rate`.
+    pub fn pace(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Pace, rate)
+    }
+
+    /// Starts a limit of about `rate` in any span of one period, in 16 bytes.
+    pub fn approx(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Approx, rate)
+    }
+
+    /// How it counts.
+    pub fn algorithm(&self) -> Algorithm {
+        self.spec.algorithm
+    }
+
+    /// The count per period; `None` for `unlimited`.
+    pub fn rate(&self) -> Option<Rate> {
+        self.spec.rate
+    }
+
+    /// The burst of `bucket` and `pace`.
+    pub fn burst(&self) -> Option<u64> {
+        self.spec.burst
+    }
+
+    /// The longest delay of `pace`.
+    pub fn max_wait(&self) -> Option<MaxWait> {
+        self.spec.max_wait
+    }
+
+    /// The name of the time zone.
+    pub fn tz(&self) -> Option<&str> {
+        self.spec.zone.as_ref().map(Zone::name)
+    }
+
+    /// The free allowance of `after=` and its period.
+    pub fn after(&self) -> Option<(u64, Period)> {
+        self.spec.after
+    }
+
+    pub(crate) fn law(&self) -> &Law {
+        &self.law
+    }
+
+    pub(crate) fn after_window(&self) -> Option<&After> {
+        self.after.as_ref()
+    }
+}
+
+impl PartialEq for Limit {
+    fn eq(&self, other: &Limit) -> bool {
+        self.spec == other.spec
+    }
+}
+
+impl Eq for Limit {}
+
+impl std::hash::Hash for Limit {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.spec.hash(state);
+    }
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Limit, LimitError> {
+        parse::limit(text)
+    }
+}

@@ -1,0 +1,185 @@
+//! The builder: every way to a limit ends in [`LimitBuilder::build`], which checks all of it.
+
+use std::sync::Arc;
+
+use super::{After, Algorithm, Law, Limit, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Spec, Unit};
+use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
+use crate::calendar::{Calendar, Zone};
+use crate::time::Span;
+
+/// The counters of `approx` have 32 bits; its estimate stays exact below this.
+const MAX_APPROX: u64 = 4_000_000_000;
+
+/// How long `pace` lets a request wait when nothing else is said.
+const DEFAULT_MAX_WAIT: MaxWait = MaxWait::AtMost(Span::from_secs(1));
+
+/// A limit in the making.
+///
+/// ```
+/// use flowgate::{Limit, Period, Rate};
+///
+/// let limit = Limit::fixed(Rate::new(100, Period::DAY)?).tz("Asia/Shanghai").build()?;
+/// assert_eq!(limit.to_string(), "fixed 100/1d tz=Asia/Shanghai");
+///
+/// let error = Limit::sliding(Rate::new(5, Period::MINUTE)?).burst(3).build().unwrap_err();
+/// assert_eq!(error.to_string(), "option `burst`: expected one that sliding knows: tz, after");
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct LimitBuilder {
+    algorithm: Algorithm,
+    rate: Rate,
+    burst: Option<u64>,
+    max_wait: Option<MaxWait>,
+    tz: Option<String>,
+    after: Option<(u64, Period)>,
+}
+
+impl LimitBuilder {
+    pub(super) fn new(algorithm: Algorithm, rate: Rate) -> LimitBuilder {
+        LimitBuilder { algorithm, rate, burst: None, max_wait: None, tz: None, after: None }
+    }
+
+    /// The most that can be taken at once (`bucket`, `pace`).
+    pub fn burst(mut self, burst: u64) -> LimitBuilder {
+        self.burst = Some(burst);
+        self
+    }
+
+    /// The longest delay to hand out (`pace`).
+    pub fn max_wait(mut self, max_wait: MaxWait) -> LimitBuilder {
+        self.max_wait = Some(max_wait);
+        self
+    }
+
+    /// The zone whose calendar the period of `fixed` or `after` follows.
+    pub fn tz(mut self, name: impl Into<String>) -> LimitBuilder {
+        self.tz = Some(name.into());
+        self
+    }
+
+    /// `free` units per `period` pass before the limit is enforced.
+    pub fn after(mut self, free: u64, period: Period) -> LimitBuilder {
+        self.after = Some((free, period));
+        self
+    }
+
+    /// The limit.
+    ///
+    /// # Errors
+    /// When an option does not fit the algorithm or a number is out of range; the error names the part.
+    pub fn build(self) -> Result<Limit, LimitError> {
+        self.check_options()?;
+        let zone = self.zone()?;
+        let law = self.law(zone.as_ref())?;
+        let after = self.after_window(zone.as_ref())?;
+        let (burst, max_wait) = match &law {
+            Law::Bucket(bucket) => (Some(bucket.burst()), None),
+            Law::Pace(pace) => (Some(pace.bucket.burst()), Some(self.max_wait.unwrap_or(DEFAULT_MAX_WAIT))),
+            _ => (None, None),
+        };
+        let LimitBuilder { algorithm, rate, after: spec_after, .. } = self;
+        let spec = Spec { algorithm, rate: Some(rate), burst, max_wait, zone, after: spec_after };
+        Ok(Limit { law, after, spec: Arc::new(spec) })
+    }
+
+    fn check_options(&self) -> Result<(), LimitError> {
+        let known: &[&str] = match self.algorithm {
+            Algorithm::Bucket => &["burst", "tz", "after"],
+            Algorithm::Pace => &["burst", "max_wait", "tz", "after"],
+            _ => &["tz", "after"],
+        };
+        for (name, given) in [("burst", self.burst.is_some()), ("max_wait", self.max_wait.is_some())] {
+            if given && !known.contains(&name) {
+                let expected = format!("one that {} knows: {}", self.algorithm.name(), known.join(", "));
+                return Err(LimitError::new(Part::Option, name, expected));
+            }
+        }
+        Ok(())
+    }
+
+    fn zone(&self) -> Result<Option<Zone>, LimitError> {
+        let Some(name) = &self.tz else { return Ok(None) };
+        let fixed = (self.algorithm == Algorithm::Fixed).then(|| self.rate.period());
+        let after = self.after.map(|(_, period)| period);
+        if !fixed.into_iter().chain(after).any(Period::is_one_unit) {
+            let expected = "no time zone here: it aligns the period of `fixed` or `after` when that is one unit \
+                            such as `day` (not `24h`)";
+            return Err(LimitError::new(Part::Tz, name, expected));
+        }
+        let expected = "the name of a time zone such as Asia/Shanghai or UTC";
+        Zone::named(name).map(Some).ok_or_else(|| LimitError::new(Part::Tz, name, expected))
+    }
+
+    fn law(&self, zone: Option<&Zone>) -> Result<Law, LimitError> {
+        if self.algorithm == Algorithm::Fixed {
+            let window = window(self.rate.period(), zone, Part::Period)?;
+            return Ok(Law::Fixed(Fixed::new(self.whole_count(MAX_COUNT)?, window)));
+        }
+        let period = length(self.rate.period(), Part::Period)?;
+        Ok(match self.algorithm {
+            Algorithm::Sliding => Law::Sliding(Sliding::new(self.whole_count(MAX_COUNT)?, period)),
+            Algorithm::Approx => Law::Approx(Approx::new(self.whole_count(MAX_APPROX)?, period)),
+            Algorithm::Pace => {
+                let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
+                Law::Pace(Pace::new(self.bucket(1, period)?, max_wait))
+            }
+            // `Fixed` is done above and `Unlimited` has no builder.
+            Algorithm::Bucket | Algorithm::Fixed | Algorithm::Unlimited => {
+                Law::Bucket(self.bucket(self.rate.count_ceil(), period)?)
+            }
+        })
+    }
+
+    fn whole_count(&self, max: u64) -> Result<u64, LimitError> {
+        let written = || {
+            let rate = self.rate.to_string();
+            rate.split('/').next().unwrap_or_default().to_owned()
+        };
+        match self.rate.count() {
+            Some(count) if count <= max => Ok(count),
+            Some(_) => Err(LimitError::new(Part::Count, written(), format!("a count from 1 to {max}"))),
+            None => {
+                let expected = "a whole number; only bucket and pace take decimals";
+                Err(LimitError::new(Part::Count, written(), expected))
+            }
+        }
+    }
+
+    fn bucket(&self, default_burst: u64, period: u64) -> Result<Bucket, LimitError> {
+        let burst = self.burst.unwrap_or(default_burst);
+        if burst == 0 || burst > MAX_COUNT {
+            return Err(LimitError::new(Part::Burst, burst.to_string(), format!("a number from 1 to {MAX_COUNT}")));
+        }
+        Bucket::new(self.rate.micros(), period, burst).ok_or_else(|| {
+            let expected = format!("a burst that {} refills within 36500 days", self.rate);
+            LimitError::new(Part::Burst, burst.to_string(), expected)
+        })
+    }
+
+    fn after_window(&self, zone: Option<&Zone>) -> Result<Option<After>, LimitError> {
+        let Some((free, period)) = self.after else { return Ok(None) };
+        if free == 0 || free > MAX_COUNT {
+            let expected = format!("a count from 1 to {MAX_COUNT}");
+            return Err(LimitError::new(Part::After, free.to_string(), expected));
+        }
+        Ok(Some(After { free, window: window(period, zone, Part::After)? }))
+    }
+}
+
+/// A period written as one unit follows the zone's calendar, if there is a zone.
+fn window(period: Period, zone: Option<&Zone>, part: Part) -> Result<Window, LimitError> {
+    match zone {
+        Some(zone) if period.is_one_unit() => {
+            Ok(Window::Calendar(Calendar { unit: period.unit(), zone: zone.clone() }.into()))
+        }
+        _ => Ok(Window::Plain(length(period, part)?)),
+    }
+}
+
+fn length(period: Period, part: Part) -> Result<u64, LimitError> {
+    let expected = "a period of fixed length; a month needs `fixed` or `after` with a time zone (tz=)";
+    let length = period.length().ok_or_else(|| LimitError::new(part, Unit::Month.symbol(), expected))?;
+    Ok(length.as_nanos())
+}

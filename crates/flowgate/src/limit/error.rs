@@ -1,0 +1,78 @@
+//! What is wrong with a limit: the part, what was written, what was expected.
+
+use std::fmt;
+
+/// The part of a limit that an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The whole text.
+    Limit,
+    /// The algorithm's name.
+    Algorithm,
+    /// The count before the slash.
+    Count,
+    /// The period after the slash.
+    Period,
+    /// The name of an option.
+    Option,
+    /// `burst=`
+    Burst,
+    /// `max_wait=`
+    MaxWait,
+    /// `tz=`
+    Tz,
+    /// `after=`
+    After,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Limit => "limit",
+            Part::Algorithm => "algorithm",
+            Part::Count => "count",
+            Part::Period => "period",
+            Part::Option => "option",
+            Part::Burst => "burst",
+            Part::MaxWait => "max_wait",
+            Part::Tz => "tz",
+            Part::After => "after",
+        })
+    }
+}
+
+/// A limit that cannot be: which part is wrong, what stands there, and what was expected instead.
+///
+/// ```
+/// let error = "5/0s".parse::<flowgate::Limit>().unwrap_err();
+/// assert_eq!(error.to_string(), "period `0s`: expected a period from 1us to 366d");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part} `{found}`: expected {expected}")]
+pub struct LimitError {
+    part: Part,
+    found: String,
+    expected: String,
+}
+
+impl LimitError {
+    pub(crate) fn new(part: Part, found: impl Into<String>, expected: impl Into<String>) -> LimitError {
+        LimitError { part, found: found.into(), expected: expected.into() }
+    }
+
+    /// The part that is wrong.
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// What was written there.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// What fits there.
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+}

@@ -1,0 +1,101 @@
+//! Forgetting: what has expired goes by and by; when memory is full, what is closest to expiring goes first.
+//!
+//! A state that is as if never used may be forgotten at any time, and nobody notices. So nothing is timed: every few
+//! calls a shard looks at the next few of its slots and drops what has expired. A call thus touches a bounded
+//! number of slots, however many keys expire at once, and a shard is swept as fast as it is used.
+//!
+//! *As if never used* holds for the time of the call and later ones. Another thread may still be on its way with a
+//! time it read earlier, for which the state did matter. Therefore states are kept [`GRACE`] longer, and a shard
+//! remembers up to when it has forgotten (its floor): a time before that is decided as that instant, which is
+//! stricter, never laxer.
+//!
+//! When the budget is spent, a shard forgets among [`SAMPLE`] neighbouring slots the one that expires first: the
+//! hash has shuffled them, so they are a fair sample. That is what is closest to never used: a subject that is
+//! almost back at its full allowance loses the least by having all of it.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::budget::Budget;
+use super::shard::Shard;
+
+/// How much longer than needed an expired state is kept.
+pub(super) const GRACE: u64 = 1_000_000_000;
+
+/// A sweep looks at this many slots (1 KiB, so it costs one cache miss and a few prefetched lines)...
+pub(super) const SWEEP: usize = 32;
+/// ...every so many calls. Two slots a call: the sweep comes round before as many calls as half the shard has slots.
+const CALLS_PER_SWEEP: u32 = 16;
+
+/// Among so many slots the one to evict is chosen.
+const SAMPLE: usize = 32;
+
+impl Shard {
+    /// A step of the sweep, if one is due.
+    #[inline]
+    pub(super) fn tick(&mut self, now: u64, budget: &Budget) {
+        match self.calls_to_sweep.checked_sub(1) {
+            Some(rest) => self.calls_to_sweep = rest,
+            None => self.sweep(now, budget),
+        }
+    }
+
+    fn sweep(&mut self, now: u64, budget: &Budget) {
+        self.calls_to_sweep = CALLS_PER_SWEEP - 1;
+        let from = self.hand;
+        let to = from + SWEEP;
+        self.drop_expired(from, to, now);
+        self.hand = to;
+        if to >= self.slots.len() {
+            self.hand = 0;
+            self.shrink(budget);
+        }
+    }
+
+    /// Drops what has expired among the slots `from..to`.
+    pub(super) fn drop_expired(&mut self, from: usize, to: usize, now: u64) {
+        let before = now.saturating_sub(GRACE);
+        let mut last = 0;
+        self.drop_where(from, to, |forget_at| {
+            let expired = forget_at < before;
+            if expired {
+                last = last.max(forget_at);
+            }
+            expired
+        });
+        self.raise_floor(last);
+    }
+
+    /// Forgets one counter: of the next few the one that is closest to never used.
+    pub(super) fn evict(&mut self, now: u64, budget: &Budget) {
+        let Some((index, forget_at)) = self.victim() else { return };
+        self.drop_where(index, index + 1, |_| true);
+        self.settle(budget);
+        if forget_at < now {
+            self.raise_floor(forget_at);
+        } else {
+            budget.evicted.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn victim(&mut self) -> Option<(usize, u64)> {
+        let len = self.slots.len();
+        // Twice round covers every slot wherever the hand stands.
+        for _ in 0..=2 * (len / SAMPLE + 1) {
+            let from = if self.hand < len { self.hand } else { 0 };
+            let to = (from + SAMPLE).min(len);
+            self.hand = to;
+            let taken = (from..to).filter(|&index| !self.slots[index].is_empty());
+            if let Some(found) = taken.map(|index| (index, self.forget_at(index))).min_by_key(|&(_, at)| at) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// What was forgettable at `forgotten` is gone: no time up to that instant is decided for any more.
+    fn raise_floor(&mut self, forgotten: u64) {
+        if forgotten > 0 {
+            self.floor = self.floor.max(forgotten + 1);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Keys: any bytes, kept as a keyed hash of 112 bits.
+//!
+//! The hash is SipHash-1-3 under a key that nobody outside knows, so nobody can aim at a shard or make two subjects
+//! collide; by chance, a billion subjects collide with a probability below 10^-15. A table that is to be read back
+//! later keeps its [`Seed`].
+//!
+//! A key has two parts. The *home*, 48 bits of the subject alone, decides where its counters live: in one shard,
+//! next to each other. The *name*, 64 bits of subject and counter, tells them apart.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+/// The key of the hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub [u64; 2]);
+
+impl Seed {
+    /// A seed that nobody can guess, from the randomness the standard library draws for its hash maps.
+    pub fn random() -> Seed {
+        // Two keyed hashes of different values under fresh random keys.
+        let word = |salt: u64| {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u64(salt);
+            hasher.finish()
+        };
+        Seed([word(1), word(2)])
+    }
+
+    #[inline]
+    pub(crate) fn subject(self, bytes: &[u8]) -> Subject {
+        let mut hasher = SipHasher13::new_with_keys(self.0[0], self.0[1]);
+        hasher.write(bytes);
+        let hash = hasher.finish128();
+        Subject { place: hash.h1, name: hash.h2 }
+    }
+
+    pub(crate) fn counter(self, bytes: &[u8]) -> CounterId {
+        // Another key than for subjects, so that no subject's hash is ever a counter's.
+        let mut hasher = SipHasher13::new_with_keys(!self.0[0], self.0[1]);
+        hasher.write(bytes);
+        CounterId(hasher.finish128().h1)
+    }
+}
+
+/// Whom something is counted for: the hash of any bytes. Made by [`Memory::subject`](crate::Memory::subject).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subject {
+    place: u64,
+    name: u64,
+}
+
+impl Subject {
+    /// The key of one of the subject's counters.
+    #[inline]
+    pub fn counter(self, id: CounterId) -> Key {
+        Key { place: self.place, name: (self.name ^ id.0) & !SEEN }
+    }
+}
+
+/// Which of a subject's counters: the hash of a name. Made by [`Memory::counter`](crate::Memory::counter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct CounterId(u64);
+
+/// Set in the name of the counter that `after=` keeps beside its limit's own, which thus sorts right behind it.
+const SEEN: u64 = 1;
+
+/// One counter of one subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// 48 bits of home above 16 bits that choose the shard.
+    place: u64,
+    name: u64,
+}
+
+impl Key {
+    /// Which of `shards` (a power of two, at most 2^16).
+    #[inline]
+    pub(crate) fn shard(self, shards: usize) -> usize {
+        self.place as usize & (shards - 1)
+    }
+
+    #[inline]
+    pub(crate) fn tag(self) -> Tag {
+        Tag { home: (self.place >> 32) as u32, home_low: (self.place >> 16) as u16, name: self.name }
+    }
+}
+
+/// What a slot keeps of a key: all but the bits that chose its shard. Tags sort by home, then by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tag {
+    pub(crate) home: u32,
+    pub(crate) home_low: u16,
+    pub(crate) name: u64,
+}
+
+impl Tag {
+    /// The tag of the `after=` counter beside this one.
+    #[inline]
+    pub(crate) fn seen(self) -> Tag {
+        Tag { name: self.name | SEEN, ..self }
+    }
+
+    /// Whether this is the `after=` counter beside `main`.
+    #[inline]
+    pub(crate) fn is_seen_of(self, main: Tag) -> bool {
+        self.name & SEEN != 0 && main == Tag { name: self.name & !SEEN, ..self }
+    }
+}

@@ -1,0 +1,219 @@
+//! A plan: what one request asks of its counters, and the one function that decides it.
+//!
+//! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
+//!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
+//!            pass. A rule that counts denied requests is charged, within its caps, when it denies.
+//! Invariant  [`decide`] is pure: a store loads the counters before it and keeps them after it, under its locks.
+
+use crate::algorithm::{Charge, Counter};
+use crate::decision::{Decision, Retry, Verdict};
+use crate::limit::Limit;
+use crate::memory::Key;
+use crate::time::{Span, Time};
+
+/// What to do with the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Check and count, in one step.
+    Take,
+    /// Would it pass? Changes nothing.
+    Peek,
+    /// Count, whatever the limit says.
+    Record,
+    /// Give back; never beyond a fresh state.
+    Refund,
+    /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait.
+    TakeNow,
+}
+
+/// How the limits of one rule behave together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Tells rules apart within a plan; the hits of one rule stand next to each other.
+    pub id: u32,
+    /// A request that the rule denies is charged to it all the same.
+    pub count_denied: bool,
+    /// Evaluated and counted, but never denies.
+    pub shadow: bool,
+}
+
+/// One limit applied to one counter: the element of a plan.
+///
+/// ```
+/// use flowgate::{Decision, Hit, Limit, Memory, Op, Rule, Time};
+///
+/// let memory = Memory::default();
+/// let (minute, day): (Limit, Limit) = ("5/60s".parse()?, "fixed 100/day tz=UTC".parse()?);
+/// let subject = memory.subject(b"user:42");
+/// let rule = Rule::default();
+/// let mut plan = [
+///     Hit::new(subject.counter(memory.counter(b"reply minute")), &minute, rule),
+///     Hit::new(subject.counter(memory.counter(b"reply day")), &day, rule),
+/// ];
+/// memory.apply(Op::Take, 1, Time::from_secs(1_700_000_000), &mut plan);
+/// assert_eq!(Decision::of(&plan).remaining, Some(4));
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Debug)]
+pub struct Hit<'a> {
+    pub(crate) key: Key,
+    pub(crate) limit: &'a Limit,
+    pub(crate) rule: Rule,
+    /// Loaded by the store, changed by [`decide`].
+    pub(crate) counter: Counter,
+    pub(crate) outcome: Decision,
+}
+
+impl<'a> Hit<'a> {
+    /// A hit on the counter `key` under `limit`.
+    #[inline]
+    pub fn new(key: Key, limit: &'a Limit, rule: Rule) -> Hit<'a> {
+        let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
+        Hit { key, limit, rule, counter: Counter::default(), outcome }
+    }
+
+    /// What became of it, once it was applied.
+    pub fn outcome(&self) -> &Decision {
+        &self.outcome
+    }
+
+    /// The rule it belongs to.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// The limit it is under.
+    pub fn limit(&self) -> &'a Limit {
+        self.limit
+    }
+
+    #[inline]
+    fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
+        match self.limit.check(&self.counter, now, cost) {
+            Verdict::Allow { delay } if op == Op::TakeNow && !delay.is_zero() => Verdict::Deny(Retry::After(delay)),
+            verdict => verdict,
+        }
+    }
+
+    #[inline]
+    fn conclude(&mut self, verdict: Verdict, now: Time) {
+        self.outcome = self.limit.status(&self.counter, now, verdict);
+    }
+}
+
+/// Applies `op` to the counters of all hits and fills in their outcomes.
+#[inline]
+pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
+    match op {
+        Op::Take | Op::TakeNow => take(op, cost, now, hits),
+        Op::Peek => {
+            for hit in hits {
+                hit.conclude(hit.check(op, cost, now), now);
+            }
+        }
+        Op::Record => {
+            for hit in hits {
+                hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
+                hit.conclude(Verdict::PASS, now);
+            }
+        }
+        Op::Refund => {
+            for hit in hits {
+                hit.limit.refund(&mut hit.counter, now, cost);
+                hit.conclude(Verdict::PASS, now);
+            }
+        }
+    }
+}
+
+/// Denies the request because there is no room for the counters of hits that `lack` it. Consumes nothing.
+pub(crate) fn refuse(cost: u64, now: Time, hits: &mut [Hit<'_>], lacks: impl Fn(&Hit<'_>) -> bool) {
+    for hit in hits {
+        let mut verdict = hit.check(Op::Peek, cost, now);
+        if lacks(hit) && verdict.allowed() {
+            verdict = Verdict::Deny(Retry::After(REFUSED_RETRY));
+        }
+        hit.conclude(verdict, now);
+    }
+}
+
+/// When to come back to a store that was full. Nobody knows when it will have room.
+const REFUSED_RETRY: Span = Span::from_secs(1);
+
+#[inline]
+fn take(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
+    let mut denied = false;
+    for hit in hits.iter_mut() {
+        hit.outcome.verdict = hit.check(op, cost, now);
+        denied |= !hit.outcome.allowed() && !hit.rule.shadow;
+    }
+    for rule_hits in hits.chunk_by_mut(|a, b| a.rule.id == b.rule.id) {
+        settle(op, cost, now, rule_hits, denied);
+    }
+}
+
+/// Charges the hits of one rule, or does not, and concludes them. Their verdicts are in, `denied` is the request's.
+#[inline]
+fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
+    let rule = hits[0].rule;
+    let exceeded = hits.iter().any(|hit| !hit.outcome.allowed());
+    let passes = if rule.shadow { !exceeded } else { !denied };
+    let counts_denied = exceeded && rule.count_denied && !hits.iter().any(|hit| hit.outcome.never());
+    for hit in hits {
+        let mut verdict = hit.outcome.verdict;
+        if passes {
+            hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
+        } else if counts_denied {
+            hit.limit.charge(&mut hit.counter, now, cost, Charge::Denied);
+            verdict = hit.check(op, cost, now);
+        }
+        hit.conclude(verdict, now);
+    }
+}
+
+impl Decision {
+    /// The answer of several limits together: denied if any denies. Hits of shadow rules do not count.
+    ///
+    /// Allowed, the numbers are those of the tightest limit (fewest remaining; the first on a tie) and the delay is
+    /// the longest; denied, they are those of the limit with the longest wait (the first on a tie).
+    pub fn of(hits: &[Hit<'_>]) -> Decision {
+        let mut outcomes = hits.iter().filter(|hit| !hit.rule.shadow).map(|hit| hit.outcome);
+        let unlimited = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
+        let Some(first) = outcomes.next() else { return unlimited };
+        outcomes.fold(first, Decision::and)
+    }
+
+    /// Makes the waits, which count from `at`, count from `now`.
+    #[inline]
+    pub(crate) fn count_from(&mut self, now: Time, at: Time) {
+        if at == now {
+            return;
+        }
+        let later = |span: Span| Span::from_nanos(span.as_nanos() + at.since(now).as_nanos());
+        if let Verdict::Deny(Retry::After(wait)) = &mut self.verdict {
+            *wait = later(*wait);
+        }
+        if !self.reset_after.is_zero() {
+            self.reset_after = later(self.reset_after);
+        }
+    }
+
+    fn and(self, other: Decision) -> Decision {
+        match (self.verdict, other.verdict) {
+            (Verdict::Deny(mine), Verdict::Deny(others)) => {
+                if others > mine {
+                    other
+                } else {
+                    self
+                }
+            }
+            (Verdict::Deny(_), Verdict::Allow { .. }) => self,
+            (Verdict::Allow { .. }, Verdict::Deny(_)) => other,
+            (Verdict::Allow { delay: mine }, Verdict::Allow { delay: others }) => {
+                let looser = |remaining: Option<u64>| remaining.unwrap_or(u64::MAX);
+                let tightest = if looser(other.remaining) < looser(self.remaining) { other } else { self };
+                Decision { verdict: Verdict::Allow { delay: mine.max(others) }, ..tightest }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The recorded traces of `testdata/vectors/limits.jsonl`, on the pure functions and on the memory store.
+
+use serde::Deserialize;
+
+use crate::memory::Memory;
+use crate::plan::{self, Hit, Op, Rule};
+use crate::{Decision, Limit, Time};
+
+#[derive(Deserialize)]
+struct Trace {
+    case: String,
+    limits: Vec<String>,
+    count_denied: bool,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    at_us: u64,
+    op: String,
+    cost: u64,
+    expect: Expect,
+}
+
+#[derive(Deserialize, Debug, PartialEq)]
+struct Expect {
+    allowed: bool,
+    limit: Option<u64>,
+    remaining: Option<u64>,
+    retry_after_us: Option<u64>,
+    never: bool,
+    reset_after_us: u64,
+    delay_us: u64,
+}
+
+impl From<Decision> for Expect {
+    fn from(decision: Decision) -> Expect {
+        Expect {
+            allowed: decision.allowed(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after_us: decision.retry_after().map(|wait| wait.as_micros_ceil()),
+            never: decision.never(),
+            reset_after_us: decision.reset_after.as_micros_ceil(),
+            delay_us: decision.delay().as_micros_ceil(),
+        }
+    }
+}
+
+fn traces() -> Vec<Trace> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/limits.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    let traces: Vec<Trace> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(traces.len() > 200, "the vectors are there");
+    traces
+}
+
+/// A trace with its limits parsed, as far as it has been replayed.
+struct Run<'a> {
+    trace: &'a Trace,
+    limits: Vec<Limit>,
+    done: usize,
+}
+
+impl Run<'_> {
+    fn new(trace: &Trace) -> Run<'_> {
+        let limits = trace.limits.iter().map(|limit| limit.parse().unwrap()).collect();
+        Run { trace, limits, done: 0 }
+    }
+
+    /// Applies the next step and compares the answer; false when there is none.
+    fn step(&mut self, names: &Memory, apply: &mut impl FnMut(Op, u64, Time, &mut [Hit<'_>])) -> bool {
+        let Some(step) = self.trace.steps.get(self.done) else { return false };
+        let op = match step.op.as_str() {
+            "take" => Op::Take,
+            "peek" => Op::Peek,
+            "record" => Op::Record,
+            "refund" => Op::Refund,
+            other => panic!("{other}"),
+        };
+        let rule = Rule { count_denied: self.trace.count_denied, ..Rule::default() };
+        let subject = names.subject(self.trace.case.as_bytes());
+        let key = |index: usize| subject.counter(names.counter(&index.to_le_bytes()));
+        let hit = |(index, limit)| Hit::new(key(index), limit, rule);
+        let mut hits: Vec<Hit<'_>> = self.limits.iter().enumerate().map(hit).collect();
+        apply(op, step.cost, Time::from_micros(step.at_us), &mut hits);
+        let found = Expect::from(Decision::of(&hits));
+        let (Trace { case, limits, .. }, number) = (self.trace, self.done);
+        assert_eq!(found, step.expect, "{case} {limits:?} step {number}: {op:?} {} at {}", step.cost, step.at_us);
+        self.done += 1;
+        true
+    }
+}
+
+/// Replays every trace; `start` gives the function that applies an operation to a trace's fresh counters.
+fn replay<A>(mut start: impl FnMut() -> A)
+where
+    A: FnMut(Op, u64, Time, &mut [Hit<'_>]),
+{
+    let names = Memory::default();
+    for trace in &traces() {
+        let (mut run, mut apply) = (Run::new(trace), start());
+        while run.step(&names, &mut apply) {}
+    }
+}
+
+#[test]
+fn the_pure_functions_give_the_recorded_answers() {
+    replay(|| {
+        let mut counters = Vec::new();
+        move |op, cost, now, hits: &mut [Hit<'_>]| {
+            counters.resize_with(hits.len(), Default::default);
+            for (hit, counter) in hits.iter_mut().zip(&mut counters) {
+                hit.counter = std::mem::take(counter);
+            }
+            plan::decide(op, cost, now, hits);
+            for (hit, counter) in hits.iter_mut().zip(&mut counters) {
+                *counter = std::mem::take(&mut hit.counter);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_memory_store_gives_the_recorded_answers() {
+    replay(|| {
+        let memory = Memory::default();
+        move |op, cost, now, hits: &mut [Hit<'_>]| memory.apply(op, cost, now, hits)
+    });
+}
+
+/// All traces at once in one table, in the order of their times: what one leaves never touches another, and what the
+/// table forgets meanwhile is missed by nobody.
+#[test]
+fn traces_that_share_a_store_do_not_touch_each_other() {
+    let traces = traces();
+    let memory = Memory::default();
+    let mut runs: Vec<Run<'_>> = traces.iter().map(Run::new).collect();
+    let mut apply = |op, cost, now, hits: &mut [Hit<'_>]| memory.apply(op, cost, now, hits);
+    let mut order: Vec<(u64, usize)> = Vec::new();
+    for (index, trace) in traces.iter().enumerate() {
+        let mut latest = 0;
+        order.extend(trace.steps.iter().map(|step| {
+            latest = step.at_us.max(latest);
+            (latest, index)
+        }));
+    }
+    order.sort();
+    for (_, index) in order {
+        assert!(runs[index].step(&memory, &mut apply));
+    }
+    assert_eq!(memory.stats().evicted, 0);
+}
