@@ -2,16 +2,23 @@
 
 mod algorithm;
 mod calendar;
+mod clock;
 mod decision;
 mod limit;
+mod limiter;
 mod memory;
 mod plan;
+mod queue;
 mod time;
 #[cfg(test)]
 mod vectors;
+mod wait;
 
+pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
+pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{CounterId, Key, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
 pub use plan::{Hit, Op, Rule};
 pub use time::{Span, Time};
+pub use wait::WaitError;

@@ -175,6 +175,28 @@ impl Limit {
         self.spec.after
     }
 
+    /// What must stay for a counter to survive a change of its limit: algorithm and period (with the zone, where
+    /// that gives the period its bounds).
+    ///
+    /// ```
+    /// use flowgate::Limit;
+    ///
+    /// let [old, new]: [Limit; 2] = ["bucket 5/60s".parse()?, "bucket 9/1m burst=3".parse()?];
+    /// assert_eq!(old.identity(), new.identity());
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn identity(&self) -> String {
+        let Spec { algorithm, rate, zone, after, .. } = &*self.spec;
+        let period = |period: Period| match (zone, period.length()) {
+            (Some(zone), _) if period.is_one_unit() => format!("{} {}", period.unit().symbol(), zone.name()),
+            (_, Some(length)) => length.to_string(),
+            (_, None) => period.to_string(),
+        };
+        let main = rate.map(|rate| rate.period()).map(period).unwrap_or_default();
+        let seen = after.map(|(_, after)| format!(" after {}", period(after))).unwrap_or_default();
+        format!("{} {main}{seen}", algorithm.name())
+    }
+
     pub(crate) fn law(&self) -> &Law {
         &self.law
     }

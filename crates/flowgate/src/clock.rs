@@ -1,0 +1,66 @@
+//! The clock: the only place that reads the time.
+//!
+//! Everything else takes time as an argument; a [`Clock`] is where a [`Limiter`](crate::Limiter) gets it from. The
+//! real one is the wall clock anchored to the monotonic one (see [`system`]); a manual one moves when it is told to,
+//! which is what tests want.
+
+mod manual;
+mod system;
+
+pub use manual::ManualClock;
+
+use std::task::Waker;
+
+use crate::time::{Span, Time};
+
+/// Where the time comes from.
+///
+/// ```
+/// use flowgate::{Clock, Limiter, ManualClock, Span, Time};
+///
+/// let time = ManualClock::new(Time::from_secs(1_700_000_000));
+/// let limiter = Limiter::builder("1/60s").clock(time.clone()).build()?;
+/// assert!(limiter.take("job").allowed());
+/// assert!(!limiter.take("job").allowed());
+/// time.advance(Span::from_secs(60));
+/// assert!(limiter.take("job").allowed());
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub enum Clock {
+    /// The real time. It never runs back while the process lives: when the wall clock is put back, this one goes at
+    /// half speed until both agree again; when it is put forward, this one follows at once.
+    #[default]
+    System,
+    /// A time that is set by hand.
+    Manual(ManualClock),
+}
+
+impl From<ManualClock> for Clock {
+    fn from(clock: ManualClock) -> Clock {
+        Clock::Manual(clock)
+    }
+}
+
+impl Clock {
+    /// The time now. Read it once for a batch of decisions: between accesses to a large table the reading costs more
+    /// than it takes, as the processor cannot overlap them.
+    #[inline]
+    pub fn now(&self) -> Time {
+        match self {
+            Clock::System => system::now(),
+            Clock::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// How long to sleep until `due`, at most. A manual clock wakes the sleeper itself: `None`.
+    pub(crate) fn sleep_until(&self, due: Time, waker: &Waker) -> Option<Span> {
+        match self {
+            Clock::System => Some(due.since(self.now())),
+            Clock::Manual(clock) => {
+                clock.wake_at(due, waker);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The limiter: a set of limits, a store and a clock behind one friendly front.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use smallvec::SmallVec;
+
+use crate::clock::Clock;
+use crate::decision::Decision;
+use crate::limit::{Limit, LimitError};
+use crate::memory::{CounterId, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
+use crate::plan::{Hit, Op, Rule};
+use crate::queue::Queues;
+use crate::time::{Span, Time};
+use crate::wait::{WaitError, Waiting};
+
+/// So many limits of a key are decided without an allocation.
+const FEW: usize = 4;
+
+/// Limits for any number of keys: users, addresses, jobs.
+///
+/// Cheap to clone, and clones share all counters. Every operation is exact under concurrency: of a thousand threads
+/// that take at the same instant under `5/60s`, five pass.
+///
+/// ```
+/// use flowgate::Limiter;
+///
+/// let limiter = Limiter::new("5/60s")?;
+/// let passed = (0..10).filter(|_| limiter.take("user:42").allowed()).count();
+/// assert_eq!(passed, 5);
+/// assert!(limiter.take("user:43").allowed());
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+///
+/// Several limits are applied all or nothing: what one of them denies, none of them counts.
+///
+/// ```
+/// # use flowgate::Limiter;
+/// let limiter = Limiter::new(["300/60s", "100/5s"])?;
+/// let decision = limiter.take_n("10.0.0.1", 100);
+/// assert_eq!((decision.limit, decision.remaining), (Some(100), Some(0)));
+/// assert!(!limiter.take("10.0.0.1").allowed());
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limiter {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    limits: ArcSwap<Vec<Named>>,
+    rule: Rule,
+    memory: Memory,
+    clock: Clock,
+    queues: Queues,
+}
+
+/// A limit and the name of its counters.
+#[derive(Debug)]
+struct Named {
+    id: CounterId,
+    limit: Limit,
+}
+
+impl Limiter {
+    /// A limiter with the real clock and room for 64 MiB of counters.
+    ///
+    /// # Errors
+    /// When a limit cannot be parsed.
+    pub fn new(limits: impl IntoLimits) -> Result<Limiter, LimitError> {
+        Limiter::builder(limits).build()
+    }
+
+    /// Starts a limiter with other than the default settings.
+    pub fn builder(limits: impl IntoLimits) -> LimiterBuilder {
+        LimiterBuilder {
+            limits: limits.into_limits(),
+            clock: Clock::default(),
+            memory: MemoryConfig::default(),
+            count_denied: false,
+        }
+    }
+
+    /// Takes one unit, if all limits allow it.
+    #[inline]
+    pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Decision {
+        self.take_n(key, 1)
+    }
+
+    /// Takes `cost` units, all of them or none.
+    #[inline]
+    pub fn take_n(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+        self.take_at(key, cost, self.inner.clock.now())
+    }
+
+    /// Takes `cost` units at a time that was read before: once for a whole batch.
+    ///
+    /// ```
+    /// # use flowgate::Limiter;
+    /// let limiter = Limiter::new("bucket 1000/s")?;
+    /// let now = limiter.clock().now();
+    /// let passed = ["a", "b", "c"].iter().filter(|key| limiter.take_at(key, 1, now).allowed()).count();
+    /// assert_eq!(passed, 3);
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    #[inline]
+    pub fn take_at(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, now: Time) -> Decision {
+        self.apply_at(Op::Take, key, cost, now)
+    }
+
+    /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
+    ///
+    /// ```
+    /// # use flowgate::Limiter;
+    /// let limiter = Limiter::new("5/60s")?;
+    /// limiter.take("user:42");
+    /// assert_eq!(limiter.peek("user:42", 0).remaining, Some(4));
+    /// assert!(!limiter.peek("user:42", 5).allowed());
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn peek(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+        self.apply_at(Op::Peek, key, cost, self.inner.clock.now())
+    }
+
+    /// Counts `cost` units that happened anyway, even past the limit.
+    ///
+    /// ```
+    /// # use flowgate::Limiter;
+    /// let limiter = Limiter::new("5/60s")?;
+    /// limiter.record("user:42", 7);
+    /// assert!(!limiter.take("user:42").allowed());
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn record(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+        self.apply_at(Op::Record, key, cost, self.inner.clock.now())
+    }
+
+    /// Gives `cost` units back, never beyond a fresh state: a call that failed need not count.
+    ///
+    /// ```
+    /// # use flowgate::Limiter;
+    /// let limiter = Limiter::new("5/60s")?;
+    /// limiter.take("user:42");
+    /// assert_eq!(limiter.refund("user:42", 1).remaining, Some(5));
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn refund(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+        self.apply_at(Op::Refund, key, cost, self.inner.clock.now())
+    }
+
+    /// Forgets all that was counted for `key`; true when there was something.
+    ///
+    /// ```
+    /// # use flowgate::Limiter;
+    /// let limiter = Limiter::new("1/60s")?;
+    /// limiter.take("user:42");
+    /// assert!(limiter.reset("user:42"));
+    /// assert!(limiter.take("user:42").allowed());
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn reset(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> bool {
+        let Inner { memory, limits, .. } = &*self.inner;
+        let subject = memory.subject(key.as_ref());
+        limits.load().iter().fold(false, |found, named| memory.reset(subject.counter(named.id)) | found)
+    }
+
+    /// Any operation at any time.
+    #[inline]
+    pub fn apply_at(&self, op: Op, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, now: Time) -> Decision {
+        self.apply(op, self.inner.memory.subject(key.as_ref()), cost, now)
+    }
+
+    /// Blocks until `cost` units may go, and takes them.
+    ///
+    /// Callers of a key are served in the order they came. The thread sleeps meanwhile; whoever gives up, here by
+    /// way of `at_most`, costs nothing. With the `tokio` feature, `wait_async` does the same for tasks.
+    ///
+    /// ```
+    /// use flowgate::{Limiter, Span, WaitError};
+    ///
+    /// let limiter = Limiter::new("pace 1000/s")?;
+    /// limiter.wait("backend", 1, Span::MAX).unwrap();
+    /// limiter.wait("backend", 1, Span::MAX).unwrap(); // a millisecond later
+    ///
+    /// let hourly = Limiter::new("1/h")?;
+    /// hourly.wait("report", 1, Span::ZERO).unwrap();
+    /// assert!(matches!(hourly.wait("report", 1, Span::from_secs(5)), Err(WaitError::TooLong(_))));
+    /// assert_eq!(hourly.wait("report", 2, Span::MAX), Err(WaitError::Never));
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// At once when no wait helps, or when the turn would come later than `at_most` from now.
+    pub fn wait(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        cost: u64,
+        at_most: impl Into<Span>,
+    ) -> Result<Decision, WaitError> {
+        Waiting::new(self, self.inner.memory.subject(key.as_ref()), cost, at_most.into()).block()
+    }
+
+    /// Waits until `cost` units may go, and takes them. Dropping the future gives up the place in the queue.
+    ///
+    /// ```
+    /// # use flowgate::{Limiter, Span};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limiter = Limiter::new("pace 1000/s")?;
+    /// for _ in 0..3 {
+    ///     limiter.wait_async("backend", 1, Span::from_secs(1)).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// At once when no wait helps, or when the turn would come later than `at_most` from now.
+    #[cfg(feature = "tokio")]
+    pub async fn wait_async(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        cost: u64,
+        at_most: impl Into<Span>,
+    ) -> Result<Decision, WaitError> {
+        Waiting::new(self, self.inner.memory.subject(key.as_ref()), cost, at_most.into()).run().await
+    }
+
+    /// Puts other limits in force, for all clones, from the next operation on.
+    ///
+    /// A counter survives when its limit's algorithm and period stay: raising `5/60s` to `10/60s` forgives nobody.
+    ///
+    /// ```
+    /// # use flowgate::Limiter;
+    /// let limiter = Limiter::new("5/60s")?;
+    /// limiter.take_n("user:42", 5);
+    /// limiter.set_limits("7/60s")?;
+    /// assert_eq!(limiter.peek("user:42", 0).remaining, Some(2));
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a limit cannot be parsed; the old limits then stay in force.
+    pub fn set_limits(&self, limits: impl IntoLimits) -> Result<(), LimitError> {
+        self.inner.limits.store(Arc::new(named(&self.inner.memory, limits.into_limits()?)));
+        Ok(())
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Vec<Limit> {
+        self.inner.limits.load().iter().map(|named| named.limit.clone()).collect()
+    }
+
+    /// The clock it goes by.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    /// What its store holds and had to give up.
+    pub fn stats(&self) -> MemoryStats {
+        self.inner.memory.stats()
+    }
+
+    #[inline]
+    pub(crate) fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
+        let Inner { limits, rule, memory, .. } = &*self.inner;
+        let limits = limits.load();
+        if let [only] = limits.as_slice() {
+            let mut hit = [Hit::new(subject.counter(only.id), &only.limit, *rule)];
+            memory.apply(op, cost, now, &mut hit);
+            return *hit[0].outcome();
+        }
+        let mut hits: SmallVec<[Hit<'_>; FEW]> =
+            limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit, *rule)).collect();
+        memory.apply(op, cost, now, &mut hits);
+        Decision::of(&hits)
+    }
+
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.inner.queues
+    }
+}
+
+/// Names the counters of a set of limits: by algorithm and period, and by number where those are equal.
+fn named(memory: &Memory, limits: Vec<Limit>) -> Vec<Named> {
+    let mut named: Vec<Named> = Vec::with_capacity(limits.len());
+    for limit in limits {
+        let identity = limit.identity();
+        let twins = named.iter().filter(|other| other.limit.identity() == identity).count();
+        let id = memory.counter(format!("{identity} {twins}").as_bytes());
+        named.push(Named { id, limit });
+    }
+    named
+}
+
+/// A limiter in the making.
+///
+/// ```
+/// use flowgate::{Limiter, WhenFull};
+///
+/// let limiter = Limiter::builder(["5/60s", "fixed 100/day tz=Asia/Shanghai"])
+///     .max_bytes(256 << 20)
+///     .when_full(WhenFull::Deny)
+///     .count_denied(true)
+///     .build()?;
+/// assert_eq!(limiter.take("user:42").remaining, Some(4));
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct LimiterBuilder {
+    limits: Result<Vec<Limit>, LimitError>,
+    clock: Clock,
+    memory: MemoryConfig,
+    count_denied: bool,
+}
+
+impl LimiterBuilder {
+    /// Where the time comes from. Default: the real clock.
+    pub fn clock(mut self, clock: impl Into<Clock>) -> LimiterBuilder {
+        self.clock = clock.into();
+        self
+    }
+
+    /// The most bytes that all counters together may take. Default: 64 MiB.
+    pub fn max_bytes(mut self, max_bytes: usize) -> LimiterBuilder {
+        self.memory.max_bytes = max_bytes;
+        self
+    }
+
+    /// What to do when they are spent. Default: evict.
+    pub fn when_full(mut self, when_full: WhenFull) -> LimiterBuilder {
+        self.memory.when_full = when_full;
+        self
+    }
+
+    /// The key of the hash under which keys are kept. Default: random.
+    pub fn seed(mut self, seed: Seed) -> LimiterBuilder {
+        self.memory.seed = seed;
+        self
+    }
+
+    /// Whether a denied request counts, too, so that whoever hammers stays out. Default: no.
+    pub fn count_denied(mut self, count_denied: bool) -> LimiterBuilder {
+        self.count_denied = count_denied;
+        self
+    }
+
+    /// The limiter.
+    ///
+    /// # Errors
+    /// When a limit cannot be parsed.
+    pub fn build(self) -> Result<Limiter, LimitError> {
+        let memory = Memory::new(self.memory);
+        let limits = ArcSwap::from_pointee(named(&memory, self.limits?));
+        let rule = Rule { count_denied: self.count_denied, ..Rule::default() };
+        let queues = Queues::default();
+        Ok(Limiter { inner: Arc::new(Inner { limits, rule, memory, clock: self.clock, queues }) })
+    }
+}
+
+/// What a [`Limiter`] takes for its limits: one or several, as texts or built.
+///
+/// ```
+/// use flowgate::{Limit, Limiter};
+///
+/// Limiter::new("5/60s")?;
+/// Limiter::new(Limit::unlimited())?;
+/// Limiter::new(["5/60s", "100/h"])?;
+/// Limiter::new(vec!["5/60s".to_string()])?;
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+pub trait IntoLimits {
+    /// The limits.
+    ///
+    /// # Errors
+    /// When one cannot be parsed.
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError>;
+}
+
+impl IntoLimits for &str {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        Ok(vec![self.parse()?])
+    }
+}
+
+impl IntoLimits for String {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        self.as_str().into_limits()
+    }
+}
+
+impl IntoLimits for &String {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        self.as_str().into_limits()
+    }
+}
+
+impl IntoLimits for Limit {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        Ok(vec![self])
+    }
+}
+
+impl IntoLimits for &Limit {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        Ok(vec![self.clone()])
+    }
+}
+
+impl<T: IntoLimits> IntoLimits for Vec<T> {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        collect(self)
+    }
+}
+
+impl<T: IntoLimits, const N: usize> IntoLimits for [T; N] {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        collect(self)
+    }
+}
+
+impl<'a, T> IntoLimits for &'a [T]
+where
+    &'a T: IntoLimits,
+{
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        collect(self)
+    }
+}
+
+fn collect<T: IntoLimits>(items: impl IntoIterator<Item = T>) -> Result<Vec<Limit>, LimitError> {
+    let mut limits = Vec::new();
+    for item in items {
+        limits.extend(item.into_limits()?);
+    }
+    Ok(limits)
+}

@@ -1,0 +1,119 @@
+//! Waiting for one's turn, blocking or async.
+//!
+//! Callers of a key queue up; only the head tries. It sleeps for as long as the limit tells it and charges when it
+//! leaves, so a caller who gives up costs nothing, and with `pace` turns stay an interval apart.
+//!
+//! Both kinds of caller run the same steps ([`Waiting::step`]) and stand in the same queues; they differ only in how
+//! they sleep.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+
+use crate::decision::{Decision, Retry, Verdict};
+use crate::limiter::Limiter;
+use crate::memory::Subject;
+use crate::plan::Op;
+use crate::queue::Place;
+use crate::time::{Span, Time};
+
+/// Why a caller did not get its turn. Nothing was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// No wait helps: the cost is more than the limit ever grants.
+    #[error("the cost is more than the limit ever grants")]
+    Never,
+    /// The turn is further away than the caller would wait.
+    #[error("the turn would come in {0}, later than the caller would wait")]
+    TooLong(Span),
+}
+
+/// A caller on its way through a queue.
+pub(crate) struct Waiting<'a> {
+    limiter: &'a Limiter,
+    subject: Subject,
+    cost: u64,
+    /// The last moment to leave.
+    deadline: Time,
+    place: Place<'a>,
+}
+
+pub(crate) enum Step {
+    Done(Result<Decision, WaitError>),
+    /// Sleep until woken, or at most so long.
+    Sleep(Option<Span>),
+}
+
+impl<'a> Waiting<'a> {
+    pub(crate) fn new(limiter: &'a Limiter, subject: Subject, cost: u64, at_most: Span) -> Waiting<'a> {
+        let deadline = limiter.clock().now() + at_most;
+        Waiting { limiter, subject, cost, deadline, place: limiter.queues().join(subject) }
+    }
+
+    pub(crate) fn step(&mut self, waker: &Waker) -> Step {
+        let clock = self.limiter.clock();
+        if !self.place.is_head(waker) {
+            let now = clock.now();
+            return if now > self.deadline {
+                Step::Done(Err(WaitError::TooLong(Span::ZERO)))
+            } else {
+                Step::Sleep(clock.sleep_until(self.deadline + Span::from_nanos(1), waker))
+            };
+        }
+        let now = clock.now();
+        let decision = self.limiter.apply(Op::TakeNow, self.subject, self.cost, now);
+        match decision.verdict {
+            Verdict::Allow { .. } => Step::Done(Ok(decision)),
+            Verdict::Deny(Retry::Never) => Step::Done(Err(WaitError::Never)),
+            Verdict::Deny(Retry::After(wait)) if now + wait > self.deadline => {
+                Step::Done(Err(WaitError::TooLong(wait)))
+            }
+            Verdict::Deny(Retry::After(wait)) => Step::Sleep(clock.sleep_until(now + wait, waker)),
+        }
+    }
+
+    /// Goes through the queue on the caller's thread.
+    pub(crate) fn block(mut self) -> Result<Decision, WaitError> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            match self.step(&waker) {
+                Step::Done(result) => return result,
+                Step::Sleep(Some(span)) => std::thread::park_timeout(span.into()),
+                Step::Sleep(None) => std::thread::park(),
+            }
+        }
+    }
+
+    /// Goes through the queue as a task. Dropping the future leaves the queue.
+    #[cfg(feature = "tokio")]
+    pub(crate) async fn run(mut self) -> Result<Decision, WaitError> {
+        use std::future::{Future, poll_fn};
+        use std::task::Poll;
+        let mut sleep = std::pin::pin!(None::<tokio::time::Sleep>);
+        poll_fn(|context| {
+            loop {
+                match self.step(context.waker()) {
+                    Step::Done(result) => return Poll::Ready(result),
+                    Step::Sleep(None) => return Poll::Pending,
+                    Step::Sleep(Some(span)) => {
+                        sleep.set(Some(tokio::time::sleep(span.into())));
+                        if let Some(sleep) = sleep.as_mut().as_pin_mut()
+                            && sleep.poll(context).is_pending()
+                        {
+                            return Poll::Pending;
+                        }
+                    }
+                }
+            }
+        })
+        .await
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
