@@ -1,1 +1,31 @@
-//! Flowgate as a server.
+//! Flowgate as a server: the Redis protocol and HTTP.
+//!
+//! It opens two doors and answers on both until it is told to stop. So far the answers are those that show
+//! it is there, `PING` and `GET /healthz`; decisions follow.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use flowgate_server::{Config, Server, Shutdown};
+//!
+//! let config = Config { http: ([127, 0, 0, 1], 0).into(), resp: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+//! let server = Server::bind(config).await?;
+//! println!("RESP on {}", server.resp_address());
+//!
+//! let (trigger, shutdown) = Shutdown::new();
+//! let running = tokio::spawn(server.run(shutdown));
+//! trigger.stop();
+//! running.await.unwrap();
+//! # Ok::<(), flowgate_server::BindError>(())
+//! # }).unwrap();
+//! ```
+
+mod config;
+mod door;
+mod http;
+mod resp;
+mod server;
+mod shutdown;
+
+pub use config::Config;
+pub use server::{BindError, Server, run};
+pub use shutdown::{Shutdown, Trigger};

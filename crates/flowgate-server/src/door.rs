@@ -1,0 +1,105 @@
+//! A door: one listening socket, and the connections that came through it.
+//!
+//! Bound      At most `max_connections` are open at a time. One more is told so in its own protocol and closed,
+//!            so that it can try elsewhere instead of waiting unseen.
+//! Isolation  Each connection is a task of its own; what goes wrong in it ends it and nothing else.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::shutdown::Shutdown;
+
+/// The pause after a failed accept. Most failures mean that the process is out of descriptors: trying again
+/// at once would only burn the processor until a connection ends.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is spoken behind a door.
+pub(crate) trait Protocol: Clone + Send + 'static {
+    /// What a client hears when every place is taken.
+    const FULL: &'static [u8];
+
+    /// Serves one connection to its end; after a shutdown request it comes to the end soon.
+    fn converse(self, stream: TcpStream, shutdown: Shutdown) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+/// A bound socket that nobody serves yet.
+#[derive(Debug)]
+pub(crate) struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+    places: Arc<Semaphore>,
+    drain: Duration,
+}
+
+impl Door {
+    pub(crate) async fn bind(address: SocketAddr, max_connections: usize, drain: Duration) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address, places: Arc::new(Semaphore::new(max_connections)), drain })
+    }
+
+    /// Where the door really is, with the port that the system chose if port 0 was asked for.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets clients in until shutdown, then gives those inside `drain` to finish.
+    pub(crate) async fn serve<P: Protocol>(self, protocol: P, mut shutdown: Shutdown) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => self.admit(stream, &protocol, &shutdown, &mut connections),
+                    Err(error) => {
+                        tracing::warn!(address = %self.address, %error, "cannot accept a connection");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(ended) = connections.join_next() => report_panic(ended),
+                () = shutdown.requested() => break,
+            }
+        }
+        drop(self.listener);
+
+        let all_ended = async {
+            while let Some(ended) = connections.join_next().await {
+                report_panic(ended);
+            }
+        };
+        if tokio::time::timeout(self.drain, all_ended).await.is_err() {
+            let open = connections.len();
+            tracing::warn!(address = %self.address, open, "closing connections that did not finish");
+            connections.shutdown().await;
+        }
+    }
+
+    fn admit<P: Protocol>(&self, stream: TcpStream, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            // One attempt into an empty send buffer; a client that cannot take even this has nothing to hear.
+            let _ = stream.try_write(P::FULL);
+            return;
+        };
+        // Answers are small and waited for: holding them back to fill packets only costs time. Failing to say
+        // so is harmless.
+        let _ = stream.set_nodelay(true);
+        let conversation = protocol.clone().converse(stream, shutdown.clone());
+        connections.spawn(async move {
+            let _place = place;
+            if let Err(error) = conversation.await {
+                tracing::debug!(%error, "connection ended");
+            }
+        });
+    }
+}
+
+fn report_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection's task failed");
+    }
+}

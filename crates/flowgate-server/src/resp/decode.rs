@@ -1,0 +1,342 @@
+//! Bytes to commands: the request side of the Redis protocol.
+//!
+//! A client sends a command as an array of bulk strings (`*1\r\n$4\r\nPING\r\n`) or, by hand, as an inline
+//! line (`PING\r\n`). Bytes arrive in pieces of any size; [`Decoder`] keeps what is incomplete and remembers how
+//! far it has understood it, so a command does not cost more for arriving slowly.
+//!
+//! Bound      A command, framing included, is at most `max_command` bytes; one that announces or reaches more is
+//!            an error before the bytes are kept. A length in the input is a bound to check, never an allocation.
+//! After an error the stream has lost its frame: the connection must be closed.
+//!
+//! Inline arguments are separated by blanks; quotes have no meaning there. No I/O, no clock.
+
+use std::ops::Range;
+
+/// The longest rest of a header (`*count`, `$length`) that can be valid: a sign, the 19 digits of an `i64`, CRLF.
+const MAX_HEADER: usize = 1 + 19 + 2;
+
+/// The fewest bytes an array element takes: `$0\r\n\r\n`.
+const MIN_ELEMENT: usize = 6;
+
+/// Collects bytes and hands out the commands in them.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    buffer: Vec<u8>,
+    /// Where the current command begins in `buffer`; everything before it has been handed out.
+    begin: usize,
+    partial: Partial,
+    max_command: usize,
+}
+
+/// A command: its name and arguments, as many as the client sent but at least the name.
+#[derive(Debug)]
+pub(crate) struct Command<'a> {
+    bytes: &'a [u8],
+    args: &'a [Range<usize>],
+}
+
+/// The client does not speak the protocol. The text follows Redis where Redis has one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProtocolError {
+    #[error("command exceeds {max} bytes")]
+    TooLarge { max: usize },
+    #[error("invalid multibulk length")]
+    ArrayLength,
+    #[error("invalid bulk length")]
+    BulkLength,
+    #[error("expected '$', got '{}'", .got.escape_ascii())]
+    NotBulk { got: u8 },
+    #[error("expected CRLF after a bulk string")]
+    BulkEnd,
+}
+
+/// What is known of the current command. Positions count from where it begins.
+#[derive(Debug, Default)]
+struct Partial {
+    /// Everything before this has been understood.
+    next: usize,
+    /// How many array elements are still to come; none before the array's header is complete.
+    missing: Option<usize>,
+    args: Vec<Range<usize>>,
+}
+
+impl Decoder {
+    pub(crate) fn new(max_command: usize) -> Self {
+        Self { buffer: Vec::new(), begin: 0, partial: Partial::default(), max_command }
+    }
+
+    /// Adds what the client sent. Call [`next`](Self::next) until it finds nothing more before adding again:
+    /// that is what keeps the buffer within `max_command` and one read.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.begin);
+        self.begin = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole command, or none until more bytes arrive.
+    pub(crate) fn next(&mut self) -> Result<Option<Command<'_>>, ProtocolError> {
+        if !self.complete()? {
+            return Ok(None);
+        }
+        let bytes = self.begin..self.begin + self.partial.next;
+        self.skip();
+        Ok(Some(Command { bytes: &self.buffer[bytes], args: &self.partial.args }))
+    }
+
+    /// Reads on in the current command; true when `partial.args` holds all of it.
+    fn complete(&mut self) -> Result<bool, ProtocolError> {
+        loop {
+            match self.partial.missing {
+                None => {
+                    self.partial.args.clear();
+                    match self.buffer.get(self.begin) {
+                        None => return Ok(false),
+                        Some(b'*') => {
+                            let Some(count) = self.header(ProtocolError::ArrayLength)? else {
+                                return Ok(false);
+                            };
+                            match usize::try_from(count) {
+                                // An empty or null array is no command; Redis ignores it, too.
+                                Err(_) | Ok(0) => self.skip(),
+                                Ok(count) => {
+                                    self.check_size(count.saturating_mul(MIN_ELEMENT))?;
+                                    self.partial.missing = Some(count);
+                                }
+                            }
+                        }
+                        Some(_) => {
+                            if !self.line()? {
+                                return Ok(false);
+                            }
+                            if !self.partial.args.is_empty() {
+                                return Ok(true);
+                            }
+                            self.skip();
+                        }
+                    }
+                }
+                Some(0) => return Ok(true),
+                Some(missing) => {
+                    if !self.element()? {
+                        return Ok(false);
+                    }
+                    self.partial.missing = Some(missing - 1);
+                }
+            }
+        }
+    }
+
+    /// Puts what has been understood behind; the arguments stay until the next command is begun.
+    fn skip(&mut self) {
+        self.begin += self.partial.next;
+        self.partial.next = 0;
+        self.partial.missing = None;
+    }
+
+    /// What has not been understood yet.
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.begin + self.partial.next..]
+    }
+
+    /// Reads one bulk string, header and all.
+    fn element(&mut self) -> Result<bool, ProtocolError> {
+        match self.rest().first() {
+            None => return Ok(false),
+            Some(b'$') => {}
+            Some(&got) => return Err(ProtocolError::NotBulk { got }),
+        }
+        let header_at = self.partial.next;
+        let Some(length) = self.header(ProtocolError::BulkLength)? else {
+            return Ok(false);
+        };
+        let length = usize::try_from(length).map_err(|_| ProtocolError::BulkLength)?;
+        self.check_size(length.saturating_add(2))?;
+
+        match self.rest().get(length..length + 2) {
+            Some(b"\r\n") => {
+                let start = self.partial.next;
+                self.partial.args.push(start..start + length);
+                self.partial.next = start + length + 2;
+                Ok(true)
+            }
+            Some(_) => Err(ProtocolError::BulkEnd),
+            None => {
+                // The header is short: reading it again is cheaper than another state.
+                self.partial.next = header_at;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads `*123\r\n` or `$123\r\n` and moves past it; none while it is incomplete.
+    fn header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
+        let rest = &self.rest()[1..];
+        let window = &rest[..rest.len().min(MAX_HEADER)];
+        let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
+            return if window.len() == MAX_HEADER { Err(invalid) } else { Ok(None) };
+        };
+        let value = window[..end]
+            .strip_suffix(b"\r")
+            .and_then(|digits| str::from_utf8(digits).ok())
+            .and_then(|digits| digits.parse().ok())
+            .ok_or(invalid)?;
+        self.partial.next += 1 + end + 1;
+        self.check_size(0)?;
+        Ok(Some(value))
+    }
+
+    /// Reads an inline line; while its end is missing, `next` is how far it has been searched for it.
+    fn line(&mut self) -> Result<bool, ProtocolError> {
+        let end = self.rest().iter().position(|&byte| byte == b'\n');
+        self.partial.next += end.map_or(self.rest().len(), |end| end + 1);
+        self.check_size(0)?;
+        if end.is_none() {
+            return Ok(false);
+        }
+        let line = &self.buffer[self.begin..self.begin + self.partial.next];
+        let mut at = 0;
+        for word in line.split(u8::is_ascii_whitespace) {
+            if !word.is_empty() {
+                self.partial.args.push(at..at + word.len());
+            }
+            at += word.len() + 1;
+        }
+        Ok(true)
+    }
+
+    /// Whether the command, with `more` bytes after what has been understood, stays within the bound.
+    fn check_size(&self, more: usize) -> Result<(), ProtocolError> {
+        if self.partial.next.saturating_add(more) > self.max_command {
+            return Err(ProtocolError::TooLarge { max: self.max_command });
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Command<'a> {
+    /// The command's name as the client wrote it; Redis ignores its case.
+    pub(crate) fn name(&self) -> &'a [u8] {
+        &self.bytes[self.args[0].clone()]
+    }
+
+    pub(crate) fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.args[1..].iter().map(|range| &self.bytes[range.clone()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: usize = 64;
+
+    /// What a stream of bytes says: its commands, one a line, words separated by `|`, then the error if one ends it.
+    fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+        let mut decoder = Decoder::new(MAX);
+        let mut said = String::new();
+        for piece in pieces {
+            decoder.feed(piece);
+            loop {
+                match decoder.next() {
+                    Ok(None) => break,
+                    Ok(Some(command)) => {
+                        said += &command.name().escape_ascii().to_string();
+                        for arg in command.args() {
+                            said += &format!("|{}", arg.escape_ascii());
+                        }
+                        said += "\n";
+                    }
+                    Err(error) => return said + &error.to_string() + "\n",
+                }
+            }
+            assert!(decoder.buffer.len() <= MAX + piece.len());
+        }
+        said
+    }
+
+    /// The same answer whole, cut in two at any byte, and byte by byte.
+    #[track_caller]
+    fn check(input: &[u8], expected: &str) {
+        assert_eq!(decode([input]), expected, "in one piece");
+        for cut in 0..=input.len() {
+            let (head, tail) = input.split_at(cut);
+            assert_eq!(decode([head, tail]), expected, "cut at {cut}");
+        }
+        assert_eq!(decode(input.chunks(1)), expected, "byte by byte");
+    }
+
+    #[test]
+    fn arrays() {
+        check(b"*1\r\n$4\r\nPING\r\n", "PING\n");
+        check(b"*2\r\n$4\r\nPING\r\n$5\r\nhello\r\n", "PING|hello\n");
+        check(b"*2\r\n$1\r\na\r\n$0\r\n\r\n", "a|\n");
+        check(b"*2\r\n$1\r\na\r\n$4\r\n\r\n\x00\xff\r\n", "a|\\r\\n\\x00\\xff\n");
+    }
+
+    #[test]
+    fn inline() {
+        check(b"PING\r\n", "PING\n");
+        check(b"PING\n", "PING\n");
+        check(b"  PING \t hello  \r\n", "PING|hello\n");
+        check(b"say \"a b\"\r\n", "say|\\\"a|b\\\"\n");
+    }
+
+    #[test]
+    fn pipelines_mix_both_forms() {
+        check(b"PING\r\n*1\r\n$1\r\na\r\nb c\n*2\r\n$1\r\nd\r\n$1\r\ne\r\n", "PING\na\nb|c\nd|e\n");
+    }
+
+    #[test]
+    fn a_long_pipeline_of_short_commands_is_within_the_bound() {
+        let input = b"*1\r\n$4\r\nPING\r\n".repeat(20);
+        check(&input, &"PING\n".repeat(20));
+    }
+
+    #[test]
+    fn what_says_nothing_is_skipped() {
+        check(b"", "");
+        check(b"\r\n\n   \r\n*0\r\n*-1\r\nPING\r\n", "PING\n");
+    }
+
+    #[test]
+    fn incomplete_input_is_no_command() {
+        check(b"*2\r\n$4\r\nPING\r\n$5\r\nhello\r", "");
+        check(b"*1", "");
+        check(b"PING", "");
+    }
+
+    #[test]
+    fn malformed_input() {
+        check(b"*x\r\n", "invalid multibulk length\n");
+        check(b"*1\n", "invalid multibulk length\n");
+        check(b"*\r\n", "invalid multibulk length\n");
+        check(b"*99999999999999999999999999", "invalid multibulk length\n");
+        check(b"*1\r\n:4\r\n", "expected '$', got ':'\n");
+        check(b"*1\r\n\x00", "expected '$', got '\\x00'\n");
+        check(b"*1\r\n$-1\r\n", "invalid bulk length\n");
+        check(b"*1\r\n$four\r\n", "invalid bulk length\n");
+        check(b"*1\r\n$4\r\nPINGPONG", "expected CRLF after a bulk string\n");
+        check(b"PING\r\n*1\r\n!", "PING\nexpected '$', got '!'\n");
+    }
+
+    #[test]
+    fn too_large() {
+        let too_large = "command exceeds 64 bytes\n";
+        check(b"*9223372036854775807\r\n", too_large);
+        check(b"*1\r\n$9223372036854775807\r\n", too_large);
+        check(b"*11\r\n", too_large);
+        check(&[b'a'; MAX + 1], too_large);
+        check(b"*8\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\n", too_large);
+    }
+
+    #[test]
+    fn the_bound_itself_fits() {
+        let word = "a".repeat(MAX - "*1\r\n$54\r\n\r\n".len() + 1);
+        check(format!("*1\r\n${}\r\n{word}\r\n", word.len()).as_bytes(), "command exceeds 64 bytes\n");
+        let word = &word[1..];
+        check(format!("*1\r\n${}\r\n{word}\r\n", word.len()).as_bytes(), &format!("{word}\n"));
+
+        let word = "a".repeat(MAX - 1);
+        check(format!("{word}\n").as_bytes(), &format!("{word}\n"));
+    }
+}
