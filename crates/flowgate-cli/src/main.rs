@@ -1,3 +1,43 @@
-//! The `flowgate` binary.
+//! The `flowgate` binary: reads the command line and hands over to one module per command.
 
-fn main() {}
+mod cmd;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Decides, for any event, whether it may happen now.
+#[derive(Debug, Parser)]
+#[command(name = "flowgate", version = env!("FLOWGATE_VERSION"), after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(cmd::serve::Args),
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  it failed; the reason is on standard error
+  2  the command line is wrong";
+
+fn main() -> ExitCode {
+    // What the libraries report goes to standard error; standard output is for results.
+    tracing_subscriber::fmt().with_writer(io::stderr).init();
+
+    let done = match Cli::parse().command {
+        Command::Serve(args) => cmd::serve::run(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
