@@ -103,3 +103,77 @@ fn report_panic(ended: Result<(), JoinError>) {
         tracing::error!(%error, "a connection's task failed");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// A protocol that says `!`, then goes wrong in the way the test wants.
+    #[derive(Clone)]
+    struct Faulty {
+        fault: Fault,
+        admitted: mpsc::UnboundedSender<()>,
+    }
+
+    #[derive(Clone)]
+    enum Fault {
+        NeverEnds,
+        Panics,
+    }
+
+    impl Protocol for Faulty {
+        const FULL: &'static [u8] = b"full";
+
+        async fn converse(self, stream: TcpStream, _: Shutdown) -> io::Result<()> {
+            stream.try_write(b"!")?;
+            self.admitted.send(()).unwrap();
+            match self.fault {
+                Fault::NeverEnds => std::future::pending().await,
+                Fault::Panics => panic!("a fault in a protocol (part of a test)"),
+            }
+        }
+    }
+
+    async fn door(drain: Duration) -> Door {
+        Door::bind(([127, 0, 0, 1], 0).into(), 1, drain).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_never_ends_is_cut_after_the_drain() {
+        let (admitted, mut was_admitted) = mpsc::unbounded_channel();
+        let (trigger, shutdown) = Shutdown::new();
+        let door = door(Duration::from_secs(3)).await;
+        let address = door.address();
+        let serving = tokio::spawn(door.serve(Faulty { fault: Fault::NeverEnds, admitted }, shutdown));
+
+        let mut client = TcpStream::connect(address).await.unwrap();
+        was_admitted.recv().await.unwrap();
+        trigger.stop();
+        // The clock is the runtime's, which jumps to the next timer when all wait.
+        serving.await.unwrap();
+        let mut said = String::new();
+        client.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "!");
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_its_own_connection_only_and_frees_its_place() {
+        let (admitted, mut was_admitted) = mpsc::unbounded_channel();
+        let (trigger, shutdown) = Shutdown::new();
+        let door = door(Duration::ZERO).await;
+        let address = door.address();
+        let serving = tokio::spawn(door.serve(Faulty { fault: Fault::Panics, admitted }, shutdown));
+
+        for _ in 0..3 {
+            let mut said = String::new();
+            TcpStream::connect(address).await.unwrap().read_to_string(&mut said).await.unwrap();
+            assert_eq!(said, "!");
+            was_admitted.recv().await.unwrap();
+        }
+        trigger.stop();
+        serving.await.unwrap();
+    }
+}

@@ -1,0 +1,257 @@
+//! Rules about the source itself: which crate may use which, and where time is read.
+//!
+//! ARCHITECTURE.md gives the reasons. Every check is a function from text to complaints, run on the real text
+//! and on text that breaks its rule.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use toml::{Table, Value};
+
+/// Each crate of the workspace and those of the workspace that it may use.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("flowgate", &[]),
+    ("flowgate-engine", &["flowgate"]),
+    ("flowgate-server", &["flowgate-engine", "flowgate"]),
+    ("flowgate-tower", &["flowgate-engine", "flowgate"]),
+    ("flowgate-cli", &["flowgate-server", "flowgate-engine", "flowgate"]),
+];
+
+/// What the library, as embedders get it by default, must not bring along: runtimes, networking, wire formats.
+const NOT_IN_LIBRARY: &[&str] = &[
+    "async-std",
+    "axum",
+    "futures-util",
+    "h2",
+    "http",
+    "hyper",
+    "mio",
+    "prost",
+    "redis",
+    "reqwest",
+    "serde_json",
+    "smol",
+    "socket2",
+    "tokio",
+    "tonic",
+    "tower",
+];
+
+/// Wire formats that stay in the server; the engine's Redis store speaks to Redis through a client crate.
+const NOT_IN_ENGINE: &[&str] = &["axum", "hyper", "prost", "serde_json", "tonic"];
+
+/// What reads a clock.
+const CLOCKS: &[&str] =
+    &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "Timestamp::now", "Zoned::now", "quanta"];
+
+#[test]
+fn crates_use_only_those_to_their_left() {
+    let mut seen = 0;
+    for directory in crates() {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        assert_eq!(wrong_dependencies(&manifest), [""; 0]);
+        seen += 1;
+    }
+    assert!(seen >= 4, "only {seen} crates found");
+}
+
+#[test]
+fn the_library_brings_no_io() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["tree", "--offline", "-p", "flowgate", "--edges", "normal", "--prefix", "none"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(output.stdout).unwrap();
+    assert!(tree.starts_with("flowgate v"), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(io_crates(&tree), [""; 0]);
+}
+
+#[test]
+fn only_the_clock_module_reads_time() {
+    let mut seen = 0;
+    for directory in crates() {
+        for file in rust_files(&directory.join("src")) {
+            let path = file.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/");
+            let source = fs::read_to_string(&file).unwrap();
+            assert_eq!(clock_reads(&path, &source), [""; 0]);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 10, "only {seen} source files found");
+}
+
+/// What a crate's manifest names, in any of its dependency tables, and must not.
+fn wrong_dependencies(manifest: &str) -> Vec<String> {
+    let manifest: Table = manifest.parse().unwrap();
+    let name = manifest["package"]["name"].as_str().unwrap();
+    let Some((_, allowed)) = MAY_USE.iter().find(|(krate, _)| *krate == name) else {
+        return vec![format!("{name} has no line in MAY_USE: say what it may use")];
+    };
+    let is_ours = |used: &str| used == "flowgate" || used.starts_with("flowgate-");
+    let mut wrong = Vec::new();
+    for (table, used) in dependencies(&manifest) {
+        let forbidden = is_ours(&used) && !allowed.contains(&used.as_str())
+            || name == "flowgate-engine" && table == "dependencies" && NOT_IN_ENGINE.contains(&used.as_str());
+        if forbidden {
+            wrong.push(format!("{name} must not use {used} ({table})"));
+        }
+    }
+    wrong
+}
+
+/// The packages that a manifest names, each with the table that does.
+fn dependencies(manifest: &Table) -> Vec<(&'static str, String)> {
+    let empty = Table::new();
+    let targets = manifest.get("target").and_then(Value::as_table).unwrap_or(&empty);
+    let mut found = Vec::new();
+    for part in std::iter::once(manifest).chain(targets.values().filter_map(Value::as_table)) {
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(table) = part.get(kind).and_then(Value::as_table) else {
+                continue;
+            };
+            for (key, value) in table {
+                let package = value.get("package").and_then(Value::as_str).unwrap_or(key);
+                found.push((kind, package.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// The crates in the output of `cargo tree --prefix none` that do I/O or know a wire format.
+fn io_crates(tree: &str) -> Vec<&str> {
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    names.filter(|name| NOT_IN_LIBRARY.contains(name)).collect()
+}
+
+/// The lines of a source file that read a clock although the file must not. Comments may speak of it.
+fn clock_reads(path: &str, source: &str) -> Vec<String> {
+    if path == "crates/flowgate/src/clock.rs" || path.starts_with("crates/flowgate/src/clock/") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(source.lines()) {
+        let code = without_comment(line);
+        if CLOCKS.iter().any(|clock| code.contains(clock)) {
+            found.push(format!("{path}:{number}: {}", line.trim()));
+        }
+    }
+    found
+}
+
+/// A line up to its `//`. One inside a word, as in an address, is taken for text.
+fn without_comment(line: &str) -> &str {
+    let is_comment = |&(at, _): &(usize, &str)| line[..at].chars().next_back().is_none_or(char::is_whitespace);
+    line.match_indices("//").find(is_comment).map_or(line, |(at, _)| &line[..at])
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn crates() -> Vec<PathBuf> {
+    entries(&root().join("crates")).into_iter().filter(|path| path.join("Cargo.toml").exists()).collect()
+}
+
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in entries(directory) {
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+mod the_checks_find {
+    use super::*;
+
+    #[track_caller]
+    fn check_manifest(name: &str, tables: &str, expected: &[&str]) {
+        assert_eq!(wrong_dependencies(&format!("[package]\nname = \"{name}\"\n{tables}")), expected);
+    }
+
+    #[test]
+    fn a_dependency_to_the_right() {
+        check_manifest(
+            "flowgate",
+            "[dependencies]\nflowgate-engine.workspace = true",
+            &["flowgate must not use flowgate-engine (dependencies)"],
+        );
+        check_manifest(
+            "flowgate-engine",
+            "[dependencies]\nflowgate.workspace = true\nflowgate-server = { path = \"../flowgate-server\" }",
+            &["flowgate-engine must not use flowgate-server (dependencies)"],
+        );
+        check_manifest(
+            "flowgate-tower",
+            "[dependencies]\nflowgate-engine.workspace = true\nflowgate-server.workspace = true",
+            &["flowgate-tower must not use flowgate-server (dependencies)"],
+        );
+        check_manifest("flowgate-cli", "[dependencies]\nflowgate-server.workspace = true\ntokio = \"1\"", &[]);
+    }
+
+    #[test]
+    fn a_dependency_in_another_table_or_by_another_name() {
+        let wrong = "flowgate must not use flowgate-server";
+        for (table, kind) in [
+            ("[dev-dependencies]", "dev-dependencies"),
+            ("[build-dependencies]", "build-dependencies"),
+            ("[target.'cfg(unix)'.dependencies]", "dependencies"),
+        ] {
+            let renamed = format!("{table}\nserver = {{ package = \"flowgate-server\", path = \"..\" }}");
+            check_manifest("flowgate", &renamed, &[&format!("{wrong} ({kind})")]);
+        }
+    }
+
+    #[test]
+    fn a_wire_format_in_the_engine() {
+        let uses = "[dependencies]\nserde_json.workspace = true\n[dev-dependencies]\nserde_json.workspace = true";
+        check_manifest("flowgate-engine", uses, &["flowgate-engine must not use serde_json (dependencies)"]);
+        check_manifest("flowgate-server", uses, &[]);
+    }
+
+    #[test]
+    fn a_crate_without_a_rule() {
+        check_manifest("flowgate-new", "", &["flowgate-new has no line in MAY_USE: say what it may use"]);
+    }
+
+    #[test]
+    fn an_io_crate_below_the_library() {
+        let tree =
+            "flowgate v0.1.0 (/somewhere)\nslab v0.4.12\ntokio v1.54.1\nserde_json v1.0.154 (*)\ntokio-like v1.0.0\n";
+        assert_eq!(io_crates(tree), ["tokio", "serde_json"]);
+    }
+
+    #[test]
+    fn a_clock_read_outside_the_clock_module() {
+        let source = "fn now() {\n    std::time::Instant::now() // the time\n}\n";
+        let found = ["crates/flowgate/src/limiter.rs:2: std::time::Instant::now() // the time"];
+        assert_eq!(clock_reads("crates/flowgate/src/limiter.rs", source), found);
+        assert_eq!(clock_reads("crates/flowgate/src/clock.rs", source), [""; 0]);
+        assert_eq!(clock_reads("crates/flowgate/src/clock/system.rs", source), [""; 0]);
+        assert_eq!(clock_reads("crates/flowgate-server/src/clock.rs", source).len(), 1);
+        for clock in CLOCKS {
+            assert_eq!(clock_reads("x.rs", &format!("let t = {clock}();")).len(), 1, "{clock}");
+        }
+    }
+
+    #[test]
+    fn no_clock_read_in_a_comment() {
+        for line in ["//! SystemTime::now", "    /// `Instant::now`", "let x = 1; // not quanta"] {
+            assert_eq!(clock_reads("x.rs", line), [""; 0]);
+        }
+        assert_eq!(clock_reads("x.rs", "get(\"http://x\", Instant::now())").len(), 1);
+    }
+}
