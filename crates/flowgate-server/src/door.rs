@@ -4,7 +4,7 @@
 //!            so that it can try elsewhere instead of waiting unseen.
 //! Isolation  Each connection is a task of its own; what goes wrong in it ends it and nothing else.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,8 @@ impl Door {
     fn admit<P: Protocol>(&self, stream: TcpStream, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             // One attempt into an empty send buffer; a client that cannot take even this has nothing to hear.
-            let _ = stream.try_write(P::FULL);
+            // The socket does not block, so this cannot hold up the door.
+            let _ = stream.into_std().and_then(|mut stream| stream.write(P::FULL));
             return;
         };
         // Answers are small and waited for: holding them back to fill packets only costs time. Failing to say
@@ -106,7 +107,7 @@ fn report_panic(ended: Result<(), JoinError>) {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::mpsc;
 
     use super::*;
@@ -127,8 +128,8 @@ mod tests {
     impl Protocol for Faulty {
         const FULL: &'static [u8] = b"full";
 
-        async fn converse(self, stream: TcpStream, _: Shutdown) -> io::Result<()> {
-            stream.try_write(b"!")?;
+        async fn converse(self, mut stream: TcpStream, _: Shutdown) -> io::Result<()> {
+            stream.write_all(b"!").await?;
             self.admitted.send(()).unwrap();
             match self.fault {
                 Fault::NeverEnds => std::future::pending().await,
