@@ -140,6 +140,17 @@ async fn http_is_healthy_and_knows_nothing_else() {
 }
 
 #[tokio::test]
+async fn http_refuses_a_head_that_is_too_large() {
+    let server = Running::start(config()).await;
+    let mut client = connect(server.http).await;
+    // Not a byte more than the server reads: closing with unread input could cut off its answer.
+    let start = "GET /healthz HTTP/1.1\r\nhost: test\r\nx: ";
+    let head = start.to_owned() + &"a".repeat(64 * 1024 - start.len());
+    exchange(&mut client, &head, "HTTP/1.1 431 Request Header Fields Too Large\r\n").await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn one_connection_too_many_is_told_so_on_its_own_door_only() {
     let server = Running::start(Config { max_connections: 1, ..config() }).await;
     let mut first = connect(server.resp).await;
