@@ -23,6 +23,7 @@ pub(crate) use sliding::{Entries, Entry, Log, Sliding};
 
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{After, Law, Limit, MAX_COUNT};
+use crate::plan::Op;
 use crate::time::{Span, Time};
 
 /// No debt is longer than 36,500 days.
@@ -60,47 +61,136 @@ pub(crate) enum Charge {
     Denied,
 }
 
-impl State {
-    fn bucket(&self) -> Option<FullAt> {
-        match self {
-            State::Bucket(full_at) => Some(*full_at),
-            _ => None,
+/// An algorithm: pure functions on its own kind of state. No state is that of a key never used.
+pub(crate) trait Meter {
+    /// What it keeps of a key.
+    type State: Kept;
+
+    /// Would `cost` pass now?
+    fn check(&self, state: Option<&Self::State>, now: u64, cost: u64) -> Verdict;
+
+    /// The state once `cost` is counted, whatever the limit says.
+    fn charged(&self, state: Option<Self::State>, now: u64, cost: u64, charge: Charge) -> Self::State;
+
+    /// The state once `cost` is given back.
+    fn refunded(&self, state: Option<Self::State>, now: u64, cost: u64) -> Option<Self::State>;
+
+    /// What the state says of itself.
+    fn numbers(&self, state: Option<&Self::State>, now: u64) -> Numbers;
+}
+
+/// The numbers of a [`Decision`].
+pub(crate) struct Numbers {
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) reset_after: Span,
+}
+
+/// A kind of state that [`State`] can hold.
+pub(crate) trait Kept: Sized {
+    fn of(state: &State) -> Option<&Self>;
+    fn take(state: State) -> Option<Self>;
+    fn into_state(self) -> State;
+}
+
+macro_rules! kept {
+    ($($variant:ident($kind:ty)),*) => {$(
+        impl Kept for $kind {
+            #[inline]
+            fn of(state: &State) -> Option<&$kind> {
+                if let State::$variant(kept) = state { Some(kept) } else { None }
+            }
+
+            #[inline]
+            fn take(state: State) -> Option<$kind> {
+                if let State::$variant(kept) = state { Some(kept) } else { None }
+            }
+
+            #[inline]
+            fn into_state(self) -> State {
+                State::$variant(self)
+            }
+        }
+    )*};
+}
+
+kept!(Bucket(FullAt), Fixed(Counted), Sliding(Log), Approx(Pair));
+
+/// A state that is two words. The first is the instant from which it is as if never used, never zero.
+pub(crate) trait Words: Kept {
+    fn pack(&self) -> [u64; 2];
+    fn unpack(words: [u64; 2]) -> Self;
+}
+
+/// Applies `op` to one state.
+#[inline]
+fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, cost: u64) -> Decision {
+    let mut verdict = Verdict::PASS;
+    if cost > 0 {
+        if matches!(op, Op::Take | Op::TakeNow | Op::Peek) {
+            verdict =
+                if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), now, cost) };
+            verdict = verdict.for_op(op);
+        }
+        match op {
+            Op::Take | Op::TakeNow | Op::Record if verdict.allowed() => {
+                *state = Some(meter.charged(state.take(), now, cost.min(MAX_COUNT), Charge::Counted));
+            }
+            Op::Refund => *state = meter.refunded(state.take(), now, cost.min(MAX_COUNT)),
+            _ => {}
         }
     }
+    let Numbers { limit, remaining, reset_after } = meter.numbers(state.as_ref(), now);
+    Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
+}
 
-    fn fixed(&self) -> Option<Counted> {
-        match self {
-            State::Fixed(counted) => Some(*counted),
-            _ => None,
-        }
-    }
-
-    fn sliding(&self) -> Option<&Log> {
-        match self {
-            State::Sliding(log) => Some(log),
-            _ => None,
-        }
-    }
-
-    fn approx(&self) -> Option<Pair> {
-        match self {
-            State::Approx(pair) => Some(*pair),
-            _ => None,
-        }
-    }
-
-    /// Lends the log out for a change.
-    fn with_log(&mut self, change: impl FnOnce(&mut Option<Log>)) {
-        let mut log = match std::mem::take(self) {
-            State::Sliding(log) => Some(log),
-            _ => None,
-        };
-        change(&mut log);
-        *self = log.map_or(State::Unused, State::Sliding);
-    }
+#[inline]
+fn apply_words<M>(meter: &M, op: Op, words: &mut Option<[u64; 2]>, now: u64, cost: u64) -> Decision
+where
+    M: Meter<State: Words>,
+{
+    let mut state = words.map(Words::unpack);
+    let decision = apply(meter, op, &mut state, now, cost);
+    *words = state.as_ref().map(Words::pack);
+    decision
 }
 
 impl Limit {
+    /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
+    pub(crate) fn apply(&self, op: Op, counter: &mut Counter, now: Time, cost: u64) -> Decision {
+        let verdict = match op {
+            Op::Take | Op::TakeNow | Op::Peek => self.check(counter, now, cost).for_op(op),
+            Op::Record | Op::Refund => Verdict::PASS,
+        };
+        match op {
+            Op::Take | Op::TakeNow if !verdict.allowed() => {}
+            Op::Take | Op::TakeNow | Op::Record => self.charge(counter, now, cost, Charge::Counted),
+            Op::Refund => self.refund(counter, now, cost),
+            Op::Peek => {}
+        }
+        self.status(counter, now, verdict)
+    }
+
+    /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The short way for the many
+    /// requests that meet one limit: the same, without leaving the registers.
+    #[inline]
+    pub(crate) fn apply_words(&self, op: Op, words: &mut Option<[u64; 2]>, now: Time, cost: u64) -> Decision {
+        let now = now.as_nanos();
+        match self.law() {
+            Law::Bucket(bucket) => apply_words(bucket, op, words, now, cost),
+            Law::Pace(pace) => apply_words(pace, op, words, now, cost),
+            Law::Fixed(fixed) => apply_words(fixed, op, words, now, cost),
+            Law::Approx(approx) => apply_words(approx, op, words, now, cost),
+            Law::Unlimited | Law::Sliding(_) => unreachable!("not two words: the caller asked `is_words`"),
+        }
+    }
+
+    /// Whether its counter is two words.
+    #[inline]
+    pub(crate) fn is_words(&self) -> bool {
+        self.after_window().is_none() && !matches!(self.law(), Law::Unlimited | Law::Sliding(_))
+    }
+
     /// Would `cost` pass now?
     #[inline]
     pub(crate) fn check(&self, counter: &Counter, now: Time, cost: u64) -> Verdict {
@@ -118,13 +208,13 @@ impl Limit {
     }
 
     fn check_after(&self, after: &After, counter: &Counter, now: u64, cost: u64) -> Verdict {
-        if Counted::count_at(counter.seen, now) + cost <= after.free {
+        if Counted::count_at(counter.seen.as_ref(), now) + cost <= after.free {
             return Verdict::PASS;
         }
         match self.law().check(&counter.state, now, cost) {
             // When the period of `seen` ends, the request is free again.
             Verdict::Deny(retry) if cost <= after.free => {
-                Verdict::Deny(retry.min(Retry::After(Counted::reset_after(counter.seen, now))))
+                Verdict::Deny(retry.min(Retry::After(Counted::reset_after(counter.seen.as_ref(), now))))
             }
             verdict => verdict,
         }
@@ -138,7 +228,7 @@ impl Limit {
         }
         let (now, cost) = (now.as_nanos(), cost.min(MAX_COUNT));
         if let Some(after) = self.after_window() {
-            let enforced = Counted::count_at(counter.seen, now) + cost >= after.free;
+            let enforced = Counted::count_at(counter.seen.as_ref(), now) + cost >= after.free;
             let cap = if charge == Charge::Denied { after.free } else { MAX_COUNTED };
             counter.seen = Some(after.window.counted(counter.seen, now, cost, cap));
             if !enforced {
@@ -155,7 +245,7 @@ impl Limit {
         }
         let (now, cost) = (now.as_nanos(), cost.min(MAX_COUNT));
         if let Some(after) = self.after_window() {
-            let enforced = Counted::count_at(counter.seen, now) >= after.free;
+            let enforced = Counted::count_at(counter.seen.as_ref(), now) >= after.free;
             counter.seen = Counted::refunded(counter.seen, now, cost);
             if !enforced {
                 return;
@@ -168,18 +258,22 @@ impl Limit {
     #[inline]
     pub(crate) fn status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
         let now = now.as_nanos();
-        let (limit, remaining, reset_after) = self.law().status(&counter.state, now);
-        let decision = Decision { verdict, limit, remaining, reset_after };
+        let decision = match self.law().numbers(&counter.state, now) {
+            None => Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO },
+            Some(Numbers { limit, remaining, reset_after }) => {
+                Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
+            }
+        };
         match self.after_window() {
             None => decision,
-            Some(after) => decision.while_free(after, counter.seen, now),
+            Some(after) => decision.while_free(after, counter.seen.as_ref(), now),
         }
     }
 }
 
 impl Decision {
     /// While something is free, the numbers are those of the free allowance.
-    fn while_free(mut self, after: &After, seen: Option<Counted>, now: u64) -> Decision {
+    fn while_free(mut self, after: &After, seen: Option<&Counted>, now: u64) -> Decision {
         let count = Counted::count_at(seen, now);
         if count < after.free {
             self.limit = Some(after.free);
@@ -195,75 +289,49 @@ impl Law {
     fn check(&self, state: &State, now: u64, cost: u64) -> Verdict {
         match self {
             Law::Unlimited => Verdict::PASS,
-            Law::Bucket(bucket) => bucket.check(state.bucket(), now, cost),
-            Law::Pace(pace) => pace.check(state.bucket(), now, cost),
-            Law::Fixed(fixed) => fixed.check(state.fixed(), now, cost),
-            Law::Sliding(sliding) => sliding.check(state.sliding(), now, cost),
-            Law::Approx(approx) => approx.check(state.approx(), now, cost),
+            Law::Bucket(bucket) => bucket.check(Kept::of(state), now, cost),
+            Law::Pace(pace) => pace.check(Kept::of(state), now, cost),
+            Law::Fixed(fixed) => fixed.check(Kept::of(state), now, cost),
+            Law::Sliding(sliding) => sliding.check(Kept::of(state), now, cost),
+            Law::Approx(approx) => approx.check(Kept::of(state), now, cost),
         }
     }
 
     #[inline]
     fn charge(&self, state: &mut State, now: u64, cost: u64, charge: Charge) {
-        let denied = charge == Charge::Denied;
-        match self {
-            Law::Unlimited => {}
-            Law::Bucket(bucket) | Law::Pace(Pace { bucket, .. }) if denied => {
-                *state = State::Bucket(bucket.charged_denied(state.bucket(), now, cost));
-            }
-            Law::Bucket(bucket) | Law::Pace(Pace { bucket, .. }) => {
-                *state = State::Bucket(bucket.charged(state.bucket(), now, cost));
-            }
-            Law::Fixed(fixed) => {
-                let cap = if denied { fixed.count } else { MAX_COUNTED };
-                *state = State::Fixed(fixed.window.counted(state.fixed(), now, cost, cap));
-            }
-            // The log keeps the newest N units, however they came.
-            Law::Sliding(sliding) => state.with_log(|log| sliding.charge(log, now, cost)),
-            Law::Approx(approx) => {
-                let cap = if denied { approx.limit() } else { u64::from(u32::MAX) };
-                *state = State::Approx(approx.charged(state.approx(), now, cost, cap));
-            }
-        }
+        let old = std::mem::take(state);
+        *state = match self {
+            Law::Unlimited => State::Unused,
+            Law::Bucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
+            Law::Pace(pace) => pace.charged(Kept::take(old), now, cost, charge).into_state(),
+            Law::Fixed(fixed) => fixed.charged(Kept::take(old), now, cost, charge).into_state(),
+            Law::Sliding(sliding) => sliding.charged(Kept::take(old), now, cost, charge).into_state(),
+            Law::Approx(approx) => approx.charged(Kept::take(old), now, cost, charge).into_state(),
+        };
     }
 
     fn refund(&self, state: &mut State, now: u64, cost: u64) {
-        match self {
-            Law::Unlimited => {}
-            Law::Bucket(bucket) | Law::Pace(Pace { bucket, .. }) => {
-                *state = bucket.refunded(state.bucket(), now, cost).map_or(State::Unused, State::Bucket);
-            }
-            Law::Fixed(_) => *state = Counted::refunded(state.fixed(), now, cost).map_or(State::Unused, State::Fixed),
-            Law::Sliding(sliding) => state.with_log(|log| sliding.refund(log, now, cost)),
-            Law::Approx(approx) => {
-                *state = approx.refunded(state.approx(), now, cost).map_or(State::Unused, State::Approx);
-            }
-        }
+        let old = std::mem::take(state);
+        let new = match self {
+            Law::Unlimited => None,
+            Law::Bucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+            Law::Pace(pace) => pace.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+            Law::Fixed(fixed) => fixed.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+            Law::Sliding(sliding) => sliding.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+            Law::Approx(approx) => approx.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+        };
+        *state = new.unwrap_or_default();
     }
 
-    /// `limit`, `remaining`, `reset_after`.
     #[inline]
-    fn status(&self, state: &State, now: u64) -> (Option<u64>, Option<u64>, Span) {
-        let (limit, remaining, reset_after) = match self {
-            Law::Unlimited => return (None, None, Span::ZERO),
-            Law::Bucket(bucket) | Law::Pace(Pace { bucket, .. }) => {
-                let full_at = state.bucket();
-                (bucket.burst(), bucket.remaining(full_at, now), bucket.reset_after(full_at, now))
-            }
-            Law::Fixed(fixed) => {
-                let counted = state.fixed();
-                (fixed.count, fixed.remaining(counted, now), Counted::reset_after(counted, now))
-            }
-            Law::Sliding(sliding) => {
-                let log = state.sliding();
-                let left_at = log.map_or(0, Log::last_leaves_at);
-                (sliding.count, sliding.remaining(log, now), Span::from_nanos(left_at.saturating_sub(now)))
-            }
-            Law::Approx(approx) => {
-                let pair = state.approx();
-                (approx.limit(), approx.remaining(pair, now), approx.reset_after(pair, now))
-            }
-        };
-        (Some(limit), Some(remaining), reset_after)
+    fn numbers(&self, state: &State, now: u64) -> Option<Numbers> {
+        Some(match self {
+            Law::Unlimited => return None,
+            Law::Bucket(bucket) => bucket.numbers(Kept::of(state), now),
+            Law::Pace(pace) => pace.numbers(Kept::of(state), now),
+            Law::Fixed(fixed) => fixed.numbers(Kept::of(state), now),
+            Law::Sliding(sliding) => sliding.numbers(Kept::of(state), now),
+            Law::Approx(approx) => approx.numbers(Kept::of(state), now),
+        })
     }
 }

@@ -9,6 +9,7 @@ mod limiter;
 mod memory;
 mod plan;
 mod queue;
+mod single;
 mod time;
 #[cfg(test)]
 mod vectors;
@@ -20,5 +21,6 @@ pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, 
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{CounterId, Key, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
 pub use plan::{Hit, Op, Rule};
+pub use single::Single;
 pub use time::{Span, Time};
 pub use wait::WaitError;

@@ -89,10 +89,7 @@ impl<'a> Hit<'a> {
 
     #[inline]
     fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
-        match self.limit.check(&self.counter, now, cost) {
-            Verdict::Allow { delay } if op == Op::TakeNow && !delay.is_zero() => Verdict::Deny(Retry::After(delay)),
-            verdict => verdict,
-        }
+        self.limit.check(&self.counter, now, cost).for_op(op)
     }
 
     #[inline]
@@ -168,6 +165,17 @@ fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
             verdict = hit.check(op, cost, now);
         }
         hit.conclude(verdict, now);
+    }
+}
+
+impl Verdict {
+    /// For one who would not be held, a delay is a wait.
+    #[inline]
+    pub(crate) fn for_op(self, op: Op) -> Verdict {
+        match self {
+            Verdict::Allow { delay } if op == Op::TakeNow && !delay.is_zero() => Verdict::Deny(Retry::After(delay)),
+            verdict => verdict,
+        }
     }
 }
 

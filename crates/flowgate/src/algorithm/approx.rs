@@ -7,6 +7,7 @@
 //! Invariant  A time before the newest window is decided as at that window's start; its waits count from `now`.
 //! Bound      N by the estimate; at worst below 2N in a span P. For huge N and many keys, where 16 bytes matter.
 
+use super::{Charge, Meter, Numbers, Words};
 use crate::decision::{Retry, Verdict};
 use crate::time::{NANOS_PER_MICRO, Span};
 
@@ -41,69 +42,9 @@ impl Approx {
     }
 
     #[inline]
-    pub(crate) fn check(&self, state: Option<Pair>, now: u64, cost: u64) -> Verdict {
-        if cost > self.count {
-            return Verdict::Deny(Retry::Never);
-        }
-        let view = self.view(state, now);
-        let estimate = self.weighted(&view) + self.whole(view.current + cost);
-        if estimate <= self.whole(self.count) {
-            return Verdict::PASS;
-        }
-        let passes_at = if view.current + cost <= self.count {
-            // The previous window must fade until what it weighs fits beside the current one.
-            view.start + self.fades_to(view.previous, self.count - view.current - cost)
-        } else {
-            // Only in the next window, where the current one is the previous.
-            view.start + self.period + self.fades_to(view.current, self.count - cost)
-        };
-        let micros = (passes_at - now).div_ceil(NANOS_PER_MICRO);
-        Verdict::Deny(Retry::After(Span::from_micros(micros)))
-    }
-
-    /// The state once `cost` is counted; `current` does not rise above `cap` (nor fall).
-    #[inline]
-    pub(crate) fn charged(&self, state: Option<Pair>, now: u64, cost: u64, cap: u64) -> Pair {
-        let view = self.view(state, now);
-        let current = (view.current + cost).min(cap).max(view.current);
-        self.pair(&view, current)
-    }
-
-    /// The state once `cost` is given back; `None` when nothing is left.
-    pub(crate) fn refunded(&self, state: Option<Pair>, now: u64, cost: u64) -> Option<Pair> {
-        let view = self.view(state, now);
-        let current = view.current.saturating_sub(cost);
-        (current > 0 || view.previous > 0).then(|| self.pair(&view, current))
-    }
-
-    #[inline]
-    pub(crate) fn limit(&self) -> u64 {
-        self.count
-    }
-
-    #[inline]
-    pub(crate) fn remaining(&self, state: Option<Pair>, now: u64) -> u64 {
-        let view = self.view(state, now);
-        // At most `previous`, so it fits.
-        let weight = self.weighted(&view).div_ceil(u128::from(self.period)) as u64;
-        self.count.saturating_sub(view.current + weight)
-    }
-
-    #[inline]
-    pub(crate) fn reset_after(&self, state: Option<Pair>, now: u64) -> Span {
-        let view = self.view(state, now);
-        let end = match (view.current, view.previous) {
-            (0, 0) => now,
-            (0, _) => view.start + self.period,
-            _ => view.start + 2 * self.period,
-        };
-        Span::from_nanos(end - now)
-    }
-
-    #[inline]
-    fn view(&self, state: Option<Pair>, now: u64) -> View {
+    fn view(&self, state: Option<&Pair>, now: u64) -> View {
         let start = now - now % self.period;
-        let Some(Pair { forget_at, previous, current }) = state else {
+        let Some(&Pair { forget_at, previous, current }) = state else {
             return View { start, at: now, previous: 0, current: 0 };
         };
         let (previous, current) = (u64::from(previous), u64::from(current));
@@ -143,5 +84,75 @@ impl Approx {
         }
         // Below P, as room < units.
         self.period - (self.whole(room) / u128::from(units)) as u64
+    }
+}
+
+impl Meter for Approx {
+    type State = Pair;
+
+    #[inline]
+    fn check(&self, state: Option<&Pair>, now: u64, cost: u64) -> Verdict {
+        if cost > self.count {
+            return Verdict::Deny(Retry::Never);
+        }
+        let view = self.view(state, now);
+        let estimate = self.weighted(&view) + self.whole(view.current + cost);
+        if estimate <= self.whole(self.count) {
+            return Verdict::PASS;
+        }
+        let passes_at = if view.current + cost <= self.count {
+            // The previous window must fade until what it weighs fits beside the current one.
+            view.start + self.fades_to(view.previous, self.count - view.current - cost)
+        } else {
+            // Only in the next window, where the current one is the previous.
+            view.start + self.period + self.fades_to(view.current, self.count - cost)
+        };
+        let micros = (passes_at - now).div_ceil(NANOS_PER_MICRO);
+        Verdict::Deny(Retry::After(Span::from_micros(micros)))
+    }
+
+    #[inline]
+    fn charged(&self, state: Option<Pair>, now: u64, cost: u64, charge: Charge) -> Pair {
+        let view = self.view(state.as_ref(), now);
+        let cap = match charge {
+            Charge::Counted => u64::from(u32::MAX),
+            Charge::Denied => self.count,
+        };
+        self.pair(&view, (view.current + cost).min(cap).max(view.current))
+    }
+
+    fn refunded(&self, state: Option<Pair>, now: u64, cost: u64) -> Option<Pair> {
+        let view = self.view(state.as_ref(), now);
+        let current = view.current.saturating_sub(cost);
+        (current > 0 || view.previous > 0).then(|| self.pair(&view, current))
+    }
+
+    #[inline]
+    fn numbers(&self, state: Option<&Pair>, now: u64) -> Numbers {
+        let view = self.view(state, now);
+        // At most `previous`, so it fits.
+        let weight = self.weighted(&view).div_ceil(u128::from(self.period)) as u64;
+        let forgotten_at = match (view.current, view.previous) {
+            (0, 0) => now,
+            (0, _) => view.start + self.period,
+            _ => view.start + 2 * self.period,
+        };
+        Numbers {
+            limit: self.count,
+            remaining: self.count.saturating_sub(view.current + weight),
+            reset_after: Span::from_nanos(forgotten_at - now),
+        }
+    }
+}
+
+impl Words for Pair {
+    #[inline]
+    fn pack(&self) -> [u64; 2] {
+        [self.forget_at, u64::from(self.previous) << 32 | u64::from(self.current)]
+    }
+
+    #[inline]
+    fn unpack([forget_at, units]: [u64; 2]) -> Pair {
+        Pair { forget_at, previous: (units >> 32) as u32, current: units as u32 }
     }
 }

@@ -11,7 +11,7 @@
 //! in *ticks*, a fraction of a nanosecond chosen such that both the nanosecond and the interval are whole numbers of
 //! them. `7/s` has 7 ticks to the nanosecond and 10^9 to the interval.
 
-use super::MAX_DEBT_NANOS;
+use super::{Charge, MAX_DEBT_NANOS, Meter, Numbers, Words};
 use crate::decision::{Retry, Verdict};
 use crate::limit::{MICRO, MaxWait};
 use crate::time::Span;
@@ -43,8 +43,8 @@ impl Bucket {
         let ticks_per_nano = u64::try_from(u128::from(micros) / common).ok()?;
         // The largest product: 10^12 units of 366 days in millionths of a nanosecond, 3.2 * 10^34.
         let capacity = u128::from(burst) * ticks_per_unit;
-        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(ticks_per_nano);
-        (capacity <= longest).then_some(Bucket { ticks_per_nano, ticks_per_unit, burst, capacity })
+        let bucket = Bucket { ticks_per_nano, ticks_per_unit, burst, capacity };
+        (capacity <= bucket.longest()).then_some(bucket)
     }
 
     pub(crate) fn burst(&self) -> u64 {
@@ -52,61 +52,21 @@ impl Bucket {
     }
 
     #[inline]
-    pub(crate) fn check(&self, state: Option<FullAt>, now: u64, cost: u64) -> Verdict {
-        if cost > self.burst {
-            return Verdict::Deny(Retry::Never);
-        }
-        let debt = self.debt(state, now) + self.ticks(cost);
-        if debt <= self.capacity {
-            return Verdict::PASS;
-        }
-        Verdict::Deny(Retry::After(self.nanos_ceil(debt - self.capacity)))
-    }
-
-    /// The state once `cost` is charged. Debts saturate at 36,500 days.
-    #[inline]
-    pub(crate) fn charged(&self, state: Option<FullAt>, now: u64, cost: u64) -> FullAt {
-        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(self.ticks_per_nano);
-        self.full_at(now, (self.debt(state, now) + self.ticks(cost)).min(longest))
-    }
-
-    /// The state once a denied request is charged: the debt is not raised above a full burst this way.
-    pub(crate) fn charged_denied(&self, state: Option<FullAt>, now: u64, cost: u64) -> FullAt {
-        let debt = self.debt(state, now);
-        self.full_at(now, (debt + self.ticks(cost)).min(self.capacity).max(debt))
-    }
-
-    /// The state once `cost` is given back; `None` when the bucket is full.
-    pub(crate) fn refunded(&self, state: Option<FullAt>, now: u64, cost: u64) -> Option<FullAt> {
-        let debt = self.debt(state, now).saturating_sub(self.ticks(cost));
-        (debt > 0).then(|| self.full_at(now, debt))
-    }
-
-    #[inline]
-    pub(crate) fn remaining(&self, state: Option<FullAt>, now: u64) -> u64 {
-        let room = self.capacity.saturating_sub(self.debt(state, now));
-        // At most `burst`, so it fits.
-        divide(room, self.ticks_per_unit).0 as u64
-    }
-
-    #[inline]
-    pub(crate) fn reset_after(&self, state: Option<FullAt>, now: u64) -> Span {
+    fn debt(&self, state: Option<&FullAt>, now: u64) -> u128 {
         match state {
-            Some(FullAt { nanos, ticks }) if nanos >= now => Span::from_nanos(nanos - now + u64::from(ticks > 0)),
-            _ => Span::ZERO,
-        }
-    }
-
-    #[inline]
-    fn debt(&self, state: Option<FullAt>, now: u64) -> u128 {
-        match state {
-            Some(FullAt { nanos, ticks }) if nanos >= now => {
+            Some(&FullAt { nanos, ticks }) if nanos >= now => {
                 // A limit with a coarser tick may have taken the state over; a nanosecond bounds the remainder.
                 let ticks = ticks.min(self.ticks_per_nano - 1);
                 u128::from(nanos - now) * u128::from(self.ticks_per_nano) + u128::from(ticks)
             }
             _ => 0,
         }
+    }
+
+    /// The longest debt, 36,500 days.
+    #[inline]
+    fn longest(&self) -> u128 {
+        u128::from(MAX_DEBT_NANOS) * u128::from(self.ticks_per_nano)
     }
 
     #[inline]
@@ -127,6 +87,62 @@ impl Bucket {
     }
 }
 
+impl Meter for Bucket {
+    type State = FullAt;
+
+    #[inline]
+    fn check(&self, state: Option<&FullAt>, now: u64, cost: u64) -> Verdict {
+        if cost > self.burst {
+            return Verdict::Deny(Retry::Never);
+        }
+        let debt = self.debt(state, now) + self.ticks(cost);
+        if debt <= self.capacity {
+            return Verdict::PASS;
+        }
+        Verdict::Deny(Retry::After(self.nanos_ceil(debt - self.capacity)))
+    }
+
+    /// Debts saturate at 36,500 days; a denied request does not raise them above a full burst.
+    #[inline]
+    fn charged(&self, state: Option<FullAt>, now: u64, cost: u64, charge: Charge) -> FullAt {
+        let debt = self.debt(state.as_ref(), now);
+        let cap = match charge {
+            Charge::Counted => self.longest(),
+            Charge::Denied => self.capacity,
+        };
+        self.full_at(now, (debt + self.ticks(cost)).min(cap).max(debt))
+    }
+
+    fn refunded(&self, state: Option<FullAt>, now: u64, cost: u64) -> Option<FullAt> {
+        let debt = self.debt(state.as_ref(), now).saturating_sub(self.ticks(cost));
+        (debt > 0).then(|| self.full_at(now, debt))
+    }
+
+    #[inline]
+    fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
+        let debt = self.debt(state, now);
+        // The room is at most `burst` units.
+        let remaining = divide(self.capacity.saturating_sub(debt), self.ticks_per_unit).0 as u64;
+        let reset_after = match state {
+            Some(&FullAt { nanos, ticks }) if nanos >= now => nanos - now + u64::from(ticks > 0),
+            _ => 0,
+        };
+        Numbers { limit: self.burst, remaining, reset_after: Span::from_nanos(reset_after) }
+    }
+}
+
+impl Words for FullAt {
+    #[inline]
+    fn pack(&self) -> [u64; 2] {
+        [self.nanos, self.ticks]
+    }
+
+    #[inline]
+    fn unpack([nanos, ticks]: [u64; 2]) -> FullAt {
+        FullAt { nanos, ticks }
+    }
+}
+
 /// A bucket that hands out turns: the numbers of `pace`.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
@@ -144,22 +160,39 @@ impl Pace {
         let max_wait = u128::from(nanos) * u128::from(bucket.ticks_per_nano);
         Pace { bucket, max_wait }
     }
+}
+
+impl Meter for Pace {
+    type State = FullAt;
 
     #[inline]
-    pub(crate) fn check(&self, state: Option<FullAt>, now: u64, cost: u64) -> Verdict {
-        let Bucket { ticks_per_nano, capacity, .. } = self.bucket;
+    fn check(&self, state: Option<&FullAt>, now: u64, cost: u64) -> Verdict {
+        let capacity = self.bucket.capacity;
         let debt = self.bucket.debt(state, now) + self.bucket.ticks(cost);
         let delay = debt.saturating_sub(capacity);
-        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(ticks_per_nano);
         if self.bucket.ticks(cost).saturating_sub(capacity) > self.max_wait {
             Verdict::Deny(Retry::Never)
         } else if delay > self.max_wait {
             Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - self.max_wait)))
-        } else if debt > longest {
+        } else if debt > self.bucket.longest() {
             Verdict::Deny(Retry::Never)
         } else {
             Verdict::Allow { delay: self.bucket.nanos_ceil(delay) }
         }
+    }
+
+    #[inline]
+    fn charged(&self, state: Option<FullAt>, now: u64, cost: u64, charge: Charge) -> FullAt {
+        self.bucket.charged(state, now, cost, charge)
+    }
+
+    fn refunded(&self, state: Option<FullAt>, now: u64, cost: u64) -> Option<FullAt> {
+        self.bucket.refunded(state, now, cost)
+    }
+
+    #[inline]
+    fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
+        self.bucket.numbers(state, now)
     }
 }
 

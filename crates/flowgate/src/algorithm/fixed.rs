@@ -6,7 +6,7 @@
 //! Invariant  A window with nothing counted is not kept: a refund to zero closes it.
 //! Bound      N in a window; up to 2N in a span P across a boundary, which is why `sliding` is the default.
 
-use super::MAX_COUNTED;
+use super::{Charge, MAX_COUNTED, Meter, Numbers, Words};
 use crate::calendar::Calendar;
 use crate::decision::{Retry, Verdict};
 use crate::time::Span;
@@ -33,7 +33,7 @@ impl Window {
     pub(crate) fn counted(&self, state: Option<Counted>, now: u64, units: u64, cap: u64) -> Counted {
         let open = state.filter(|window| now < window.ends_at);
         let Counted { ends_at, count } = open.unwrap_or_else(|| Counted { ends_at: self.end(now), count: 0 });
-        Counted { ends_at, count: count.saturating_add(units).min(cap.min(MAX_COUNTED)).max(count) }
+        Counted { ends_at, count: count.saturating_add(units).min(cap).max(count) }
     }
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Counted {
 impl Counted {
     /// What was counted in the window that is open at `now`.
     #[inline]
-    pub(crate) fn count_at(state: Option<Counted>, now: u64) -> u64 {
+    pub(crate) fn count_at(state: Option<&Counted>, now: u64) -> u64 {
         state.filter(|window| now < window.ends_at).map_or(0, |window| window.count)
     }
 
     #[inline]
-    pub(crate) fn reset_after(state: Option<Counted>, now: u64) -> Span {
+    pub(crate) fn reset_after(state: Option<&Counted>, now: u64) -> Span {
         Span::from_nanos(state.map_or(0, |window| window.ends_at.saturating_sub(now)))
     }
 
@@ -74,9 +74,13 @@ impl Fixed {
     pub(crate) fn new(count: u64, window: Window) -> Fixed {
         Fixed { count, window }
     }
+}
+
+impl Meter for Fixed {
+    type State = Counted;
 
     #[inline]
-    pub(crate) fn check(&self, state: Option<Counted>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&Counted>, now: u64, cost: u64) -> Verdict {
         if cost > self.count {
             Verdict::Deny(Retry::Never)
         } else if Counted::count_at(state, now) + cost <= self.count {
@@ -87,7 +91,33 @@ impl Fixed {
     }
 
     #[inline]
-    pub(crate) fn remaining(&self, state: Option<Counted>, now: u64) -> u64 {
-        self.count.saturating_sub(Counted::count_at(state, now))
+    fn charged(&self, state: Option<Counted>, now: u64, cost: u64, charge: Charge) -> Counted {
+        let cap = match charge {
+            Charge::Counted => MAX_COUNTED,
+            Charge::Denied => self.count,
+        };
+        self.window.counted(state, now, cost, cap)
+    }
+
+    fn refunded(&self, state: Option<Counted>, now: u64, cost: u64) -> Option<Counted> {
+        Counted::refunded(state, now, cost)
+    }
+
+    #[inline]
+    fn numbers(&self, state: Option<&Counted>, now: u64) -> Numbers {
+        let remaining = self.count.saturating_sub(Counted::count_at(state, now));
+        Numbers { limit: self.count, remaining, reset_after: Counted::reset_after(state, now) }
+    }
+}
+
+impl Words for Counted {
+    #[inline]
+    fn pack(&self) -> [u64; 2] {
+        [self.ends_at, self.count]
+    }
+
+    #[inline]
+    fn unpack([ends_at, count]: [u64; 2]) -> Counted {
+        Counted { ends_at, count }
     }
 }

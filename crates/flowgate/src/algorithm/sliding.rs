@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 
+use super::{Charge, Meter, Numbers};
 use crate::decision::{Retry, Verdict};
 use crate::time::{NANOS_PER_MICRO, Span};
 
@@ -24,7 +25,7 @@ const MOST_ENTRIES: usize = EXACT as usize + 1;
 /// The numbers of a sliding limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Sliding {
-    pub(crate) count: u64,
+    count: u64,
     period: u64,
     /// Times are rounded up to multiples of this many nanoseconds; 1 keeps them as they are.
     grid: u64,
@@ -57,8 +58,16 @@ impl Sliding {
         Sliding { count, period, grid }
     }
 
+    fn stamp(&self, now: u64) -> u64 {
+        if self.grid == 1 { now } else { (now / self.grid + 1) * self.grid }
+    }
+}
+
+impl Meter for Sliding {
+    type State = Log;
+
     #[inline]
-    pub(crate) fn check(&self, state: Option<&Log>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&Log>, now: u64, cost: u64) -> Verdict {
         if cost > self.count {
             return Verdict::Deny(Retry::Never);
         }
@@ -70,31 +79,29 @@ impl Sliding {
         Verdict::Deny(Retry::After(Span::from_nanos(wait)))
     }
 
-    /// Counts `cost` units and keeps the newest N.
+    /// The log keeps the newest N units, however they came.
     #[inline]
-    pub(crate) fn charge(&self, state: &mut Option<Log>, now: u64, cost: u64) {
-        let leaves_at = self.stamp(now) + self.period;
-        let units = cost.min(self.count);
+    fn charged(&self, state: Option<Log>, now: u64, cost: u64, _: Charge) -> Log {
+        let new = Entry { leaves_at: self.stamp(now) + self.period, units: cost.min(self.count) };
         match state {
-            None => *state = Some(Log::One(Entry { leaves_at, units })),
-            Some(log) => log.push(Entry { leaves_at, units }, now, self.count),
+            None => Log::One(new),
+            Some(mut log) => {
+                log.push(new, now, self.count);
+                log
+            }
         }
     }
 
-    /// Takes back the newest units.
-    pub(crate) fn refund(&self, state: &mut Option<Log>, now: u64, cost: u64) {
-        if state.as_mut().is_some_and(|log| !log.pop_newest(now, cost)) {
-            *state = None;
-        }
+    /// The newest units go first.
+    fn refunded(&self, state: Option<Log>, now: u64, cost: u64) -> Option<Log> {
+        state.and_then(|mut log| log.pop_newest(now, cost).then_some(log))
     }
 
     #[inline]
-    pub(crate) fn remaining(&self, state: Option<&Log>, now: u64) -> u64 {
-        self.count.saturating_sub(state.map_or(0, |log| log.used(now)))
-    }
-
-    fn stamp(&self, now: u64) -> u64 {
-        if self.grid == 1 { now } else { (now / self.grid + 1) * self.grid }
+    fn numbers(&self, state: Option<&Log>, now: u64) -> Numbers {
+        let remaining = self.count.saturating_sub(state.map_or(0, |log| log.used(now)));
+        let left_at = state.map_or(0, Log::last_leaves_at);
+        Numbers { limit: self.count, remaining, reset_after: Span::from_nanos(left_at.saturating_sub(now)) }
     }
 }
 

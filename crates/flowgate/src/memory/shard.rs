@@ -114,8 +114,7 @@ impl Shard {
 
     #[cold]
     fn grow(&mut self, missing: usize, now: u64, budget: &Budget) -> bool {
-        self.drop_expired(0, self.slots.len(), now);
-        if self.has_room(missing) || self.resize(self.live + missing, budget) {
+        if self.resize(self.live + missing, budget) {
             return true;
         }
         while budget.when_full == WhenFull::Evict && !self.has_room(missing) && self.live > 0 {

@@ -6,7 +6,7 @@
 use slab::Slab;
 
 use super::key::Tag;
-use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State};
+use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State, Words};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -45,8 +45,9 @@ impl Slot {
             State::Unused => return None,
             State::Bucket(FullAt { nanos, ticks }) => (Kind::Bucket, nanos, ticks),
             State::Fixed(Counted { ends_at, count }) => (Kind::Fixed, ends_at, count),
-            State::Approx(Pair { forget_at, previous, current }) => {
-                (Kind::Approx, forget_at, u64::from(previous) << 32 | u64::from(current))
+            State::Approx(pair) => {
+                let [forget_at, units] = pair.pack();
+                (Kind::Approx, forget_at, units)
             }
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
@@ -62,7 +63,7 @@ impl Slot {
             Kind::Empty | Kind::Lent => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
-            Kind::Approx => State::Approx(Pair { forget_at, previous: (word >> 32) as u32, current: word as u32 }),
+            Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
                 self.kind = Kind::Lent;

@@ -1,0 +1,112 @@
+//! One counter without a key: for a whole process, a backend, a worker.
+
+mod cell;
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::algorithm::Counter;
+use crate::clock::Clock;
+use crate::decision::Decision;
+use crate::limit::{Limit, LimitError};
+use crate::plan::Op;
+use crate::time::Time;
+use cell::Cell;
+
+/// A limit on one thing: the calls to a backend, the jobs of a worker.
+///
+/// What a [`Limiter`](crate::Limiter) is for many keys, this is for none: no table, no hash, about ten nanoseconds
+/// a decision. Share it by reference or in an `Arc`.
+///
+/// ```
+/// use flowgate::Single;
+///
+/// static CALLS: std::sync::LazyLock<Single> = std::sync::LazyLock::new(|| Single::new("bucket 500/s").unwrap());
+///
+/// let passed = (0..1000).filter(|_| CALLS.take().allowed()).count();
+/// assert!(passed >= 500);
+/// ```
+#[derive(Debug)]
+pub struct Single {
+    limit: Limit,
+    counter: Locked,
+    clock: Clock,
+}
+
+#[derive(Debug)]
+enum Locked {
+    Words(Cell),
+    Counter(Mutex<Counter>),
+}
+
+impl Single {
+    /// A counter under the limit that `text` says, with the real clock.
+    ///
+    /// # Errors
+    /// When the limit cannot be parsed.
+    pub fn new(text: &str) -> Result<Single, LimitError> {
+        Ok(Single::of(text.parse()?))
+    }
+
+    /// A counter under `limit`, with the real clock.
+    pub fn of(limit: Limit) -> Single {
+        let counter = if limit.is_words() { Locked::Words(Cell::default()) } else { Locked::Counter(Mutex::default()) };
+        Single { limit, counter, clock: Clock::default() }
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Into<Clock>) -> Single {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Takes one unit, if the limit allows it.
+    #[inline]
+    pub fn take(&self) -> Decision {
+        self.take_n(1)
+    }
+
+    /// Takes `cost` units, all of them or none.
+    #[inline]
+    pub fn take_n(&self, cost: u64) -> Decision {
+        self.take_at(cost, self.clock.now())
+    }
+
+    /// Takes `cost` units at a time that was read before: once for a whole batch.
+    #[inline]
+    pub fn take_at(&self, cost: u64, now: Time) -> Decision {
+        self.apply_at(Op::Take, cost, now)
+    }
+
+    /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
+    pub fn peek(&self, cost: u64) -> Decision {
+        self.apply_at(Op::Peek, cost, self.clock.now())
+    }
+
+    /// Counts `cost` units that happened anyway, even past the limit.
+    pub fn record(&self, cost: u64) -> Decision {
+        self.apply_at(Op::Record, cost, self.clock.now())
+    }
+
+    /// Gives `cost` units back, never beyond a fresh state.
+    pub fn refund(&self, cost: u64) -> Decision {
+        self.apply_at(Op::Refund, cost, self.clock.now())
+    }
+
+    /// Any operation at any time.
+    #[inline]
+    pub fn apply_at(&self, op: Op, cost: u64, now: Time) -> Decision {
+        match &self.counter {
+            Locked::Words(cell) => cell.with(|words| self.limit.apply_words(op, words, now, cost)),
+            Locked::Counter(counter) => {
+                let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
+                self.limit.apply(op, &mut counter, now, cost)
+            }
+        }
+    }
+
+    /// The limit it is under.
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+}
