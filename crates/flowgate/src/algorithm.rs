@@ -123,7 +123,7 @@ pub(crate) trait Words: Kept {
 }
 
 /// Applies `op` to one state.
-#[inline]
+#[inline(always)]
 fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, cost: u64) -> Decision {
     let mut verdict = Verdict::PASS;
     if cost > 0 {

@@ -266,10 +266,10 @@ impl Limiter {
     pub(crate) fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
         let Inner { limits, rule, memory, .. } = &*self.inner;
         let limits = limits.load();
-        if let [only] = limits.as_slice() {
-            let mut hit = [Hit::new(subject.counter(only.id), &only.limit, *rule)];
-            memory.apply(op, cost, now, &mut hit);
-            return *hit[0].outcome();
+        if let [Named { id, limit }] = limits.as_slice()
+            && !rule.count_denied
+        {
+            return memory.apply_one(op, cost, now, subject.counter(*id), limit);
         }
         let mut hits: SmallVec<[Hit<'_>; FEW]> =
             limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit, *rule)).collect();

@@ -20,7 +20,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use budget::WhenFull;
 pub use key::{CounterId, Key, Seed, Subject};
 
-use crate::plan::{self, Hit, Op};
+use crate::decision::Decision;
+use crate::limit::Limit;
+use crate::plan::{self, Hit, Op, Rule};
 use crate::time::Time;
 use budget::Budget;
 use shard::{RESERVED_BYTES, Shard};
@@ -137,6 +139,18 @@ impl Memory {
         }
     }
 
+    /// Applies `op` to one counter: what [`Memory::apply`] does for a plan of one hit, the short way.
+    #[inline]
+    pub fn apply_one(&self, op: Op, cost: u64, now: Time, key: Key, limit: &Limit) -> Decision {
+        if limit.is_words() {
+            let mut shard = self.lock(key.shard(self.shards.len()));
+            return shard.apply_words(op, cost, now, key.tag(), limit, &self.budget);
+        }
+        let mut hit = [Hit::new(key, limit, Rule::default())];
+        self.apply(op, cost, now, &mut hit);
+        hit[0].outcome
+    }
+
     /// Forgets a counter; true when there was one.
     pub fn reset(&self, key: Key) -> bool {
         self.lock(key.shard(self.shards.len())).forget(key.tag(), &self.budget)
@@ -149,7 +163,7 @@ impl Memory {
             let mut shard = self.lock(index);
             let slots = shard.slots.len();
             shard.drop_expired(0, slots, now.as_nanos());
-            shard.shrink(&self.budget);
+            shard.shrink(now.as_nanos(), &self.budget);
         }
     }
 
@@ -237,7 +251,7 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
         plan::decide(op, cost, at, hits);
     } else {
         budget.refused.fetch_add(1, Relaxed);
-        plan::refuse(cost, at, hits, |hit| Shard::missing(hit) > 0);
+        plan::refuse(op, cost, at, hits, |hit| Shard::missing(hit) > 0);
     }
     for hit in hits.iter_mut() {
         locked.shard(hit.key).keep(hit, at.as_nanos(), budget);

@@ -124,14 +124,19 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
 }
 
 /// Denies the request because there is no room for the counters of hits that `lack` it. Consumes nothing.
-pub(crate) fn refuse(cost: u64, now: Time, hits: &mut [Hit<'_>], lacks: impl Fn(&Hit<'_>) -> bool) {
+pub(crate) fn refuse(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], lacks: impl Fn(&Hit<'_>) -> bool) {
     for hit in hits {
-        let mut verdict = hit.check(Op::Peek, cost, now);
-        if lacks(hit) && verdict.allowed() {
-            verdict = Verdict::Deny(Retry::After(REFUSED_RETRY));
+        hit.conclude(hit.check(op, cost, now), now);
+        if lacks(hit) {
+            hit.outcome = refused(hit.limit, now, hit.outcome.verdict);
         }
-        hit.conclude(verdict, now);
     }
+}
+
+/// The answer on a counter that there is no room for: that of a fresh one, denied.
+pub(crate) fn refused(limit: &Limit, now: Time, verdict: Verdict) -> Decision {
+    let verdict = if verdict.allowed() { Verdict::Deny(Retry::After(REFUSED_RETRY)) } else { verdict };
+    limit.status(&Counter::default(), now, verdict)
 }
 
 /// When to come back to a store that was full. Nobody knows when it will have room.

@@ -9,11 +9,16 @@
 //! Invariant  Each slot lies at or after its home position, no empty slot between the two. The last slot is empty.
 //! Invariant  What the shard holds is reserved of the budget.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
 use super::slot::{Logs, Slot};
 use crate::algorithm::{Counter, Log, State};
-use crate::plan::Hit;
+use crate::decision::Decision;
+use crate::limit::Limit;
+use crate::plan::{self, Hit, Op};
+use crate::time::Time;
 
 /// A table is laid out anew when more than 7/8 of its positions would be taken...
 const FULL: (usize, usize) = (7, 8);
@@ -51,6 +56,43 @@ pub(super) struct Shard {
 }
 
 impl Shard {
+    /// Decides a hit whose counter is two words: the short way for the many requests that meet one limit.
+    #[inline]
+    pub(super) fn apply_words(
+        &mut self,
+        op: Op,
+        cost: u64,
+        now: Time,
+        tag: Tag,
+        limit: &Limit,
+        budget: &Budget,
+    ) -> Decision {
+        self.tick(now.as_nanos(), budget);
+        let at = now.max(Time::from_nanos(self.floor));
+        let found = self.find(tag);
+        let mut words = found.ok().and_then(|index| self.slots[index].words());
+        let mut decision = limit.apply_words(op, &mut words, at, cost);
+        match (found, words) {
+            (Ok(index), Some(words)) => self.slots[index].set_words(words),
+            (Ok(index), None) => self.close_gap(index),
+            (Err(index), Some(words)) => {
+                let slot = Slot::of_words(tag, limit.algorithm(), words);
+                if self.has_room(1) {
+                    self.insert(index, slot);
+                } else if self.grow(1, at.as_nanos(), budget) {
+                    let (Ok(index) | Err(index)) = self.find(tag);
+                    self.insert(index, slot);
+                } else {
+                    budget.refused.fetch_add(1, Relaxed);
+                    decision = plan::refused(limit, at, decision.verdict);
+                }
+            }
+            (Err(_), None) => {}
+        }
+        decision.count_from(now, at);
+        decision
+    }
+
     /// Loads the counter of a hit. A log moves out of the shard until [`Shard::keep`] brings it back.
     #[inline]
     pub(super) fn load(&mut self, hit: &mut Hit<'_>) {
@@ -114,7 +156,7 @@ impl Shard {
 
     #[cold]
     fn grow(&mut self, missing: usize, now: u64, budget: &Budget) -> bool {
-        if self.resize(self.live + missing, budget) {
+        if self.resize(missing, now, budget) {
             return true;
         }
         while budget.when_full == WhenFull::Evict && !self.has_room(missing) && self.live > 0 {
@@ -124,9 +166,9 @@ impl Shard {
     }
 
     /// Gives memory back when a sweep has left the table sparse.
-    pub(super) fn shrink(&mut self, budget: &Budget) {
+    pub(super) fn shrink(&mut self, now: u64, budget: &Budget) {
         if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
-            self.resize(self.live, budget);
+            self.resize(0, now, budget);
         }
         if self.logs.is_empty() {
             self.logs.shrink_to_fit();
@@ -134,15 +176,18 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// Lays the table out for `wanted` slots; false when the budget forbids the size.
-    fn resize(&mut self, wanted: usize, budget: &Budget) -> bool {
-        let positions = (wanted * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS);
-        let bytes = slot_bytes(positions + OVERHANG);
+    /// Lays the table out anew with room for `missing` more slots, without what has expired; false when the budget
+    /// forbids the size.
+    fn resize(&mut self, missing: usize, now: u64, budget: &Budget) -> bool {
+        let roomy = |live: usize| ((live + missing) * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS);
+        let bytes = slot_bytes(roomy(self.live) + OVERHANG);
         let more = bytes.saturating_sub(self.slot_bytes().max(RESERVED_BYTES));
         if !budget.reserve(more) {
             return false;
         }
         self.reserved += more;
+        self.drop_expired(0, self.slots.len(), now);
+        let positions = roomy(self.live);
         let old = std::mem::replace(&mut self.slots, Vec::with_capacity(positions + OVERHANG));
         self.positions = positions;
         for slot in old.iter().filter(|slot| !slot.is_empty()) {
@@ -203,7 +248,7 @@ impl Shard {
         }
         self.log_bytes -= log.heap_bytes();
         log.collapse();
-        budget.coarsened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        budget.coarsened.fetch_add(1, Relaxed);
         self.settle(budget);
     }
 

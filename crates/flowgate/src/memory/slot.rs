@@ -7,6 +7,7 @@ use slab::Slab;
 
 use super::key::Tag;
 use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State, Words};
+use crate::limit::Algorithm;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -23,7 +24,9 @@ pub(super) enum Kind {
     Lent,
 }
 
+/// Aligned, so that none lies across two cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct Slot {
     forget_at: u64,
     word: u64,
@@ -72,19 +75,48 @@ impl Slot {
         }
     }
 
+    /// A slot for a state of two words.
+    #[inline]
+    pub(super) fn of_words(tag: Tag, algorithm: Algorithm, [forget_at, word]: [u64; 2]) -> Slot {
+        let kind = match algorithm {
+            Algorithm::Bucket | Algorithm::Pace => Kind::Bucket,
+            Algorithm::Fixed => Kind::Fixed,
+            Algorithm::Approx => Kind::Approx,
+            // Never two words.
+            Algorithm::Sliding | Algorithm::Unlimited => Kind::Empty,
+        };
+        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind }
+    }
+
+    /// The words of a state that is two words.
+    #[inline]
+    pub(super) fn words(&self) -> Option<[u64; 2]> {
+        matches!(self.kind, Kind::Bucket | Kind::Fixed | Kind::Approx).then_some([self.forget_at, self.word])
+    }
+
+    #[inline]
+    pub(super) fn set_words(&mut self, [forget_at, word]: [u64; 2]) {
+        self.forget_at = forget_at;
+        self.word = word;
+    }
+
+    #[inline]
     pub(super) fn tag(&self) -> Tag {
         Tag { home: self.home, home_low: self.home_low, name: self.name }
     }
 
+    #[inline]
     pub(super) fn home(&self) -> u32 {
         self.home
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.kind == Kind::Empty
     }
 
     /// From when the state is as if never used, to within a nanosecond.
+    #[inline]
     pub(super) fn forget_at(&self) -> u64 {
         self.forget_at
     }
