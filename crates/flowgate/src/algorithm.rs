@@ -15,6 +15,7 @@ mod approx;
 mod bucket;
 mod fixed;
 mod sliding;
+mod ticks;
 
 pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
@@ -144,7 +145,7 @@ fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, co
     Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
 }
 
-#[inline]
+#[inline(always)]
 fn apply_words<M>(meter: &M, op: Op, words: &mut Option<[u64; 2]>, now: u64, cost: u64) -> Decision
 where
     M: Meter<State: Words>,
@@ -173,11 +174,12 @@ impl Limit {
 
     /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The short way for the many
     /// requests that meet one limit: the same, without leaving the registers.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn apply_words(&self, op: Op, words: &mut Option<[u64; 2]>, now: Time, cost: u64) -> Decision {
         let now = now.as_nanos();
         match self.law() {
             Law::Bucket(bucket) => apply_words(bucket, op, words, now, cost),
+            Law::WideBucket(bucket) => apply_words(bucket, op, words, now, cost),
             Law::Pace(pace) => apply_words(pace, op, words, now, cost),
             Law::Fixed(fixed) => apply_words(fixed, op, words, now, cost),
             Law::Approx(approx) => apply_words(approx, op, words, now, cost),
@@ -290,6 +292,7 @@ impl Law {
         match self {
             Law::Unlimited => Verdict::PASS,
             Law::Bucket(bucket) => bucket.check(Kept::of(state), now, cost),
+            Law::WideBucket(bucket) => bucket.check(Kept::of(state), now, cost),
             Law::Pace(pace) => pace.check(Kept::of(state), now, cost),
             Law::Fixed(fixed) => fixed.check(Kept::of(state), now, cost),
             Law::Sliding(sliding) => sliding.check(Kept::of(state), now, cost),
@@ -303,6 +306,7 @@ impl Law {
         *state = match self {
             Law::Unlimited => State::Unused,
             Law::Bucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
+            Law::WideBucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::Pace(pace) => pace.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::Fixed(fixed) => fixed.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::Sliding(sliding) => sliding.charged(Kept::take(old), now, cost, charge).into_state(),
@@ -315,6 +319,7 @@ impl Law {
         let new = match self {
             Law::Unlimited => None,
             Law::Bucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+            Law::WideBucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::Pace(pace) => pace.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::Fixed(fixed) => fixed.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::Sliding(sliding) => sliding.refunded(Kept::take(old), now, cost).map(Kept::into_state),
@@ -328,6 +333,7 @@ impl Law {
         Some(match self {
             Law::Unlimited => return None,
             Law::Bucket(bucket) => bucket.numbers(Kept::of(state), now),
+            Law::WideBucket(bucket) => bucket.numbers(Kept::of(state), now),
             Law::Pace(pace) => pace.numbers(Kept::of(state), now),
             Law::Fixed(fixed) => fixed.numbers(Kept::of(state), now),
             Law::Sliding(sliding) => sliding.numbers(Kept::of(state), now),

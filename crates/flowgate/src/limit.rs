@@ -84,7 +84,9 @@ pub struct Limit {
 #[derive(Clone, Debug)]
 pub(crate) enum Law {
     Unlimited,
-    Bucket(Bucket),
+    Bucket(Bucket<u64>),
+    /// A bucket whose sums do not fit 64 bits.
+    WideBucket(Bucket),
     Pace(Pace),
     Fixed(Fixed),
     Sliding(Sliding),

@@ -385,6 +385,12 @@ impl IntoLimits for &str {
     }
 }
 
+impl IntoLimits for &&str {
+    fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
+        (*self).into_limits()
+    }
+}
+
 impl IntoLimits for String {
     fn into_limits(self) -> Result<Vec<Limit>, LimitError> {
         self.as_str().into_limits()

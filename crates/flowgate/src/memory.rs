@@ -27,8 +27,8 @@ use crate::time::Time;
 use budget::Budget;
 use shard::{RESERVED_BYTES, Shard};
 
-/// A full shard holds about this much, so laying one out anew takes some tens of microseconds.
-const SHARD_BYTES: usize = 256 << 10;
+/// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
+const SHARD_BYTES: usize = 512 << 10;
 const SHARDS: std::ops::RangeInclusive<usize> = 16..=1 << 16;
 
 /// Counters in memory, for any number of subjects and limits.

@@ -94,10 +94,16 @@ impl Single {
     }
 
     /// Any operation at any time.
-    #[inline]
+    // Always inlined, so that `take_at` is compiled for takes alone.
+    #[inline(always)]
     pub fn apply_at(&self, op: Op, cost: u64, now: Time) -> Decision {
         match &self.counter {
-            Locked::Words(cell) => cell.with(|words| self.limit.apply_words(op, words, now, cost)),
+            Locked::Words(cell) => {
+                let mut words = cell.take();
+                let decision = self.limit.apply_words(op, &mut words, now, cost);
+                cell.put(words);
+                decision
+            }
             Locked::Counter(counter) => {
                 let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
                 self.limit.apply(op, &mut counter, now, cost)

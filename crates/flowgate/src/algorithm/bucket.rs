@@ -11,21 +11,22 @@
 //! in *ticks*, a fraction of a nanosecond chosen such that both the nanosecond and the interval are whole numbers of
 //! them. `7/s` has 7 ticks to the nanosecond and 10^9 to the interval.
 
+use super::ticks::Ticks;
 use super::{Charge, MAX_DEBT_NANOS, Meter, Numbers, Words};
 use crate::decision::{Retry, Verdict};
 use crate::limit::{MICRO, MaxWait};
 use crate::time::Span;
 
-/// The numbers of a bucket.
+/// The numbers of a bucket, in ticks of type `T`.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct Bucket<T = u128> {
     ticks_per_nano: u64,
-    ticks_per_unit: u128,
+    ticks_per_unit: T,
     burst: u64,
-    /// `burst` units in ticks.
-    capacity: u128,
-    /// The longest debt, 36,500 days, in ticks.
-    longest: u128,
+    /// `burst` units.
+    capacity: T,
+    /// The longest debt, 36,500 days.
+    longest: T,
 }
 
 /// The instant at which a bucket is full again: `nanos` and `ticks` of the next nanosecond.
@@ -44,47 +45,53 @@ impl Bucket {
         let ticks_per_unit = scaled_period / common;
         let ticks_per_nano = u64::try_from(u128::from(micros) / common).ok()?;
         // The largest product: 10^12 units of 366 days in millionths of a nanosecond, 3.2 * 10^34.
-        let capacity = u128::from(burst) * ticks_per_unit;
-        let longest = u128::from(MAX_DEBT_NANOS) * u128::from(ticks_per_nano);
+        let capacity = ticks_per_unit.times(burst);
+        let longest = Ticks::of(MAX_DEBT_NANOS, ticks_per_nano);
         (capacity <= longest).then_some(Bucket { ticks_per_nano, ticks_per_unit, burst, capacity, longest })
     }
 
-    pub(crate) fn burst(&self) -> u64 {
-        self.burst
+    /// The same bucket in narrow ticks, if two of the longest debts fit them.
+    pub(crate) fn narrow(&self) -> Option<Bucket<u64>> {
+        let &Bucket { ticks_per_nano, burst, .. } = self;
+        u64::try_from(2 * self.longest).ok()?;
+        Some(Bucket {
+            ticks_per_nano,
+            ticks_per_unit: u64::try_from(self.ticks_per_unit).ok()?,
+            burst,
+            capacity: u64::try_from(self.capacity).ok()?,
+            longest: u64::try_from(self.longest).ok()?,
+        })
     }
+}
 
-    #[inline]
-    fn debt(&self, state: Option<&FullAt>, now: u64) -> u128 {
+impl<T: Ticks> Bucket<T> {
+    #[inline(always)]
+    fn debt(&self, state: Option<&FullAt>, now: u64) -> T {
         match state {
             Some(&FullAt { nanos, ticks }) if nanos >= now => {
                 // A limit with a coarser tick may have taken the state over; a nanosecond bounds the remainder.
-                let ticks = ticks.min(self.ticks_per_nano - 1);
-                u128::from(nanos - now) * u128::from(self.ticks_per_nano) + u128::from(ticks)
+                T::of(nanos - now, self.ticks_per_nano).plus_ticks(ticks.min(self.ticks_per_nano - 1))
             }
-            _ => 0,
+            _ => T::default(),
         }
     }
 
-    #[inline]
-    fn ticks(&self, cost: u64) -> u128 {
-        u128::from(cost) * self.ticks_per_unit
+    #[inline(always)]
+    fn full_at(&self, now: u64, debt: T) -> FullAt {
+        // A debt is at most 36,500 days.
+        let (nanos, ticks) = debt.split(self.ticks_per_nano);
+        FullAt { nanos: now + nanos, ticks }
     }
 
-    #[inline]
-    fn full_at(&self, now: u64, debt: u128) -> FullAt {
-        let (nanos, ticks) = divide(debt, u128::from(self.ticks_per_nano));
-        // A debt is at most 36,500 days and the rest below `ticks_per_nano`: both fit.
-        FullAt { nanos: now + nanos as u64, ticks: ticks as u64 }
-    }
-
-    fn nanos_ceil(&self, ticks: u128) -> Span {
-        let (nanos, rest) = divide(ticks, u128::from(self.ticks_per_nano));
-        Span::from_nanos(nanos as u64 + u64::from(rest > 0))
+    #[inline(always)]
+    fn nanos_ceil(&self, ticks: T) -> Span {
+        let (nanos, rest) = ticks.split(self.ticks_per_nano);
+        Span::from_nanos(nanos + u64::from(rest > 0))
     }
 }
 
 // Always inlined, together in `apply`: what they compute twice is then computed once.
-impl Meter for Bucket {
+impl<T: Ticks> Meter for Bucket<T> {
     type State = FullAt;
 
     #[inline(always)]
@@ -92,11 +99,11 @@ impl Meter for Bucket {
         if cost > self.burst {
             return Verdict::Deny(Retry::Never);
         }
-        let debt = self.debt(state, now) + self.ticks(cost);
+        let debt = self.debt(state, now).plus(self.ticks_per_unit.times(cost));
         if debt <= self.capacity {
             return Verdict::PASS;
         }
-        Verdict::Deny(Retry::After(self.nanos_ceil(debt - self.capacity)))
+        Verdict::Deny(Retry::After(self.nanos_ceil(debt.minus(self.capacity))))
     }
 
     /// Debts saturate at 36,500 days; a denied request does not raise them above a full burst.
@@ -107,19 +114,18 @@ impl Meter for Bucket {
             Charge::Counted => self.longest,
             Charge::Denied => self.capacity,
         };
-        self.full_at(now, (debt + self.ticks(cost)).min(cap).max(debt))
+        self.full_at(now, debt.plus(self.ticks_per_unit.times(cost)).min(cap).max(debt))
     }
 
     fn refunded(&self, state: Option<FullAt>, now: u64, cost: u64) -> Option<FullAt> {
-        let debt = self.debt(state.as_ref(), now).saturating_sub(self.ticks(cost));
-        (debt > 0).then(|| self.full_at(now, debt))
+        let debt = self.debt(state.as_ref(), now).minus(self.ticks_per_unit.times(cost));
+        (debt > T::default()).then(|| self.full_at(now, debt))
     }
 
     #[inline(always)]
     fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
-        let debt = self.debt(state, now);
         // The room is at most `burst` units.
-        let remaining = divide(self.capacity.saturating_sub(debt), self.ticks_per_unit).0 as u64;
+        let remaining = self.capacity.minus(self.debt(state, now)).over(self.ticks_per_unit);
         let reset_after = match state {
             Some(&FullAt { nanos, ticks }) if nanos >= now => nanos - now + u64::from(ticks > 0),
             _ => 0,
@@ -154,7 +160,7 @@ impl Pace {
             MaxWait::AtMost(span) => span.as_nanos().min(MAX_DEBT_NANOS),
             MaxWait::Unbounded => MAX_DEBT_NANOS,
         };
-        let max_wait = u128::from(nanos) * u128::from(bucket.ticks_per_nano);
+        let max_wait = Ticks::of(nanos, bucket.ticks_per_nano);
         Pace { bucket, max_wait }
     }
 }
@@ -164,14 +170,15 @@ impl Meter for Pace {
 
     #[inline]
     fn check(&self, state: Option<&FullAt>, now: u64, cost: u64) -> Verdict {
-        let capacity = self.bucket.capacity;
-        let debt = self.bucket.debt(state, now) + self.bucket.ticks(cost);
-        let delay = debt.saturating_sub(capacity);
-        if self.bucket.ticks(cost).saturating_sub(capacity) > self.max_wait {
+        let Bucket { ticks_per_unit, capacity, longest, .. } = self.bucket;
+        let asked = ticks_per_unit.times(cost);
+        let debt = self.bucket.debt(state, now) + asked;
+        let delay = debt.minus(capacity);
+        if asked.minus(capacity) > self.max_wait {
             Verdict::Deny(Retry::Never)
         } else if delay > self.max_wait {
             Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - self.max_wait)))
-        } else if debt > self.bucket.longest {
+        } else if debt > longest {
             Verdict::Deny(Retry::Never)
         } else {
             Verdict::Allow { delay: self.bucket.nanos_ceil(delay) }
@@ -190,16 +197,6 @@ impl Meter for Pace {
     #[inline]
     fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
         self.bucket.numbers(state, now)
-    }
-}
-
-/// Quotient and remainder; one machine division when the numbers are as small as they mostly are.
-#[inline]
-fn divide(dividend: u128, divisor: u128) -> (u128, u128) {
-    match (u64::try_from(dividend), u64::try_from(divisor)) {
-        (Ok(dividend), Ok(1)) => (u128::from(dividend), 0),
-        (Ok(dividend), Ok(divisor)) => (u128::from(dividend / divisor), u128::from(dividend % divisor)),
-        _ => (dividend / divisor, dividend % divisor),
     }
 }
 

@@ -170,8 +170,8 @@ impl Log {
             Log::One(old) if new.units >= most => *old = new,
             Log::One(old) => {
                 let mut log = Box::<Entries>::default();
-                log.push_back(*old);
-                log.push_back(new);
+                log.push_back(*old, most);
+                log.push_back(new, most);
                 log.keep_newest(most);
                 *self = Log::Many(log);
             }
@@ -181,7 +181,7 @@ impl Log {
                     *self = Log::One(new);
                     return;
                 }
-                log.push_back(new);
+                log.push_back(new, most);
                 log.keep_newest(most);
             }
         }
@@ -213,23 +213,25 @@ impl Entries {
         size_of::<Entries>() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    fn push_back(&mut self, new: Entry) {
+    /// Appends `new` to a log of `most` units.
+    fn push_back(&mut self, new: Entry, most: u64) {
         self.total += new.units;
         match self.entries.back_mut() {
             Some(last) if new.leaves_at <= last.leaves_at => last.units += new.units,
             _ => {
-                self.make_room();
+                self.make_room(most);
                 self.entries.push_back(new);
             }
         }
     }
 
-    /// Grows by half, not by doubling, and never beyond what a log can need.
-    fn make_room(&mut self) {
+    /// Grows by half, not by doubling, and not beyond what a log of `most` units can need.
+    fn make_room(&mut self, most: u64) {
         let len = self.entries.len();
         if len == self.entries.capacity() {
-            let target = (len + len / 2).max(4);
-            let target = if len < MOST_ENTRIES { target.min(MOST_ENTRIES) } else { target };
+            // One more than `most`: the newest entry comes in before the oldest goes.
+            let enough = MOST_ENTRIES.min(usize::try_from(most).unwrap_or(usize::MAX)) + 1;
+            let target = (len + len / 2).max(4).min(enough).max(len + 1);
             self.entries.reserve_exact(target - len);
         }
     }

@@ -74,9 +74,9 @@ impl LimitBuilder {
         let zone = self.zone()?;
         let law = self.law(zone.as_ref())?;
         let after = self.after_window(zone.as_ref())?;
-        let (burst, max_wait) = match &law {
-            Law::Bucket(bucket) => (Some(bucket.burst()), None),
-            Law::Pace(pace) => (Some(pace.bucket.burst()), Some(self.max_wait.unwrap_or(DEFAULT_MAX_WAIT))),
+        let (burst, max_wait) = match self.algorithm {
+            Algorithm::Bucket => (Some(self.burst_or_default()), None),
+            Algorithm::Pace => (Some(self.burst_or_default()), Some(self.max_wait.unwrap_or(DEFAULT_MAX_WAIT))),
             _ => (None, None),
         };
         let LimitBuilder { algorithm, rate, after: spec_after, .. } = self;
@@ -123,11 +123,12 @@ impl LimitBuilder {
             Algorithm::Approx => Law::Approx(Approx::new(self.whole_count(MAX_APPROX)?, period)),
             Algorithm::Pace => {
                 let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
-                Law::Pace(Pace::new(self.bucket(1, period)?, max_wait))
+                Law::Pace(Pace::new(self.bucket(period)?, max_wait))
             }
             // `Fixed` is done above and `Unlimited` has no builder.
             Algorithm::Bucket | Algorithm::Fixed | Algorithm::Unlimited => {
-                Law::Bucket(self.bucket(self.rate.count_ceil(), period)?)
+                let wide = self.bucket(period)?;
+                wide.narrow().map_or(Law::WideBucket(wide), Law::Bucket)
             }
         })
     }
@@ -147,8 +148,14 @@ impl LimitBuilder {
         }
     }
 
-    fn bucket(&self, default_burst: u64, period: u64) -> Result<Bucket, LimitError> {
-        let burst = self.burst.unwrap_or(default_burst);
+    /// `pace` lets one go at a time unless told otherwise, a bucket stocks what a period brings.
+    fn burst_or_default(&self) -> u64 {
+        let default = if self.algorithm == Algorithm::Pace { 1 } else { self.rate.count_ceil() };
+        self.burst.unwrap_or(default)
+    }
+
+    fn bucket(&self, period: u64) -> Result<Bucket, LimitError> {
+        let burst = self.burst_or_default();
         if burst == 0 || burst > MAX_COUNT {
             return Err(LimitError::new(Part::Burst, burst.to_string(), format!("a number from 1 to {MAX_COUNT}")));
         }

@@ -19,21 +19,23 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Lends the words to `change`, alone.
-    #[inline]
-    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Option<[u64; 2]>) -> T) -> T {
+    /// Takes the words; nobody else can until [`Cell::put`] brings them back.
+    #[inline(always)]
+    pub(super) fn take(&self) -> Option<[u64; 2]> {
         self.lock();
         let [first, second] = [self.words[0].load(Relaxed), self.words[1].load(Relaxed)];
-        let mut words = (first | second != 0).then_some([first, second]);
-        let result = change(&mut words);
+        (first | second != 0).then_some([first, second])
+    }
+
+    #[inline(always)]
+    pub(super) fn put(&self, words: Option<[u64; 2]>) {
         let [first, second] = words.unwrap_or_default();
         self.words[0].store(first, Relaxed);
         self.words[1].store(second, Relaxed);
         self.taken.store(false, Release);
-        result
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self) {
         let mut looks = 0_u32;
         while self.taken.swap(true, Acquire) {
