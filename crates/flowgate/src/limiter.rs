@@ -106,7 +106,7 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn take_at(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, now: Time) -> Decision {
-        self.apply_at(Op::Take, key, cost, now)
+        self.take_subject(self.inner.memory.subject(key.as_ref()), cost, now)
     }
 
     /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
@@ -262,7 +262,12 @@ impl Limiter {
         self.inner.memory.stats()
     }
 
-    #[inline]
+    /// `apply` compiled for takes alone, once for all kinds of keys.
+    fn take_subject(&self, subject: Subject, cost: u64, now: Time) -> Decision {
+        self.apply(Op::Take, subject, cost, now)
+    }
+
+    #[inline(always)]
     pub(crate) fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
         let Inner { limits, rule, memory, .. } = &*self.inner;
         let limits = limits.load();

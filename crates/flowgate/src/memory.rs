@@ -140,7 +140,8 @@ impl Memory {
     }
 
     /// Applies `op` to one counter: what [`Memory::apply`] does for a plan of one hit, the short way.
-    #[inline]
+    // Always inlined, so that it is compiled for the operation at hand.
+    #[inline(always)]
     pub fn apply_one(&self, op: Op, cost: u64, now: Time, key: Key, limit: &Limit) -> Decision {
         if limit.is_words() {
             let mut shard = self.lock(key.shard(self.shards.len()));

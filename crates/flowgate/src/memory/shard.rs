@@ -57,7 +57,7 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Decides a hit whose counter is two words: the short way for the many requests that meet one limit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn apply_words(
         &mut self,
         op: Op,
