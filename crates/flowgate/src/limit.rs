@@ -227,3 +227,6 @@ impl FromStr for Limit {
         parse::limit(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

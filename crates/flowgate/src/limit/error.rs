@@ -57,8 +57,8 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    pub(crate) fn new(part: Part, found: impl Into<String>, expected: impl Into<String>) -> LimitError {
-        LimitError { part, found: found.into(), expected: expected.into() }
+    pub(crate) fn new(part: Part, found: impl AsRef<str>, expected: impl Into<String>) -> LimitError {
+        LimitError { part, found: shown(found.as_ref()), expected: expected.into() }
     }
 
     /// The part that is wrong.
@@ -66,7 +66,7 @@ impl LimitError {
         self.part
     }
 
-    /// What was written there.
+    /// What was written there, shortened where it is long.
     pub fn found(&self) -> &str {
         &self.found
     }
@@ -74,5 +74,14 @@ impl LimitError {
     /// What fits there.
     pub fn expected(&self) -> &str {
         &self.expected
+    }
+}
+
+/// What an error repeats of the input: enough to find it, never a megabyte.
+fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    match text.char_indices().nth(MOST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", &text[..end]),
     }
 }

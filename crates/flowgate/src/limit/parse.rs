@@ -28,7 +28,7 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
     if first == "unlimited" {
         return match words.next() {
             None => Ok(Limit::unlimited()),
-            Some(word) => Err(LimitError::new(Part::Option, shown(word), "nothing after `unlimited`")),
+            Some(word) => Err(LimitError::new(Part::Option, word, "nothing after `unlimited`")),
         };
     }
     let (algorithm, rate_text) = if first.contains('/') {
@@ -40,9 +40,9 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
             } else {
                 (Part::Algorithm, ALGORITHMS)
             };
-            return Err(LimitError::new(part, shown(first), expected));
+            return Err(LimitError::new(part, first, expected));
         };
-        let missing = || LimitError::new(Part::Limit, shown(text), "a rate such as 100/60s after the algorithm");
+        let missing = || LimitError::new(Part::Limit, text, "a rate such as 100/60s after the algorithm");
         (algorithm, words.next().ok_or_else(missing)?)
     };
     let mut builder = LimitBuilder::new(algorithm, rate(rate_text, algorithm)?);
@@ -66,7 +66,7 @@ fn algorithm(name: &str) -> Option<Algorithm> {
 
 fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
     let Some((count, period_text)) = text.split_once('/') else {
-        return Err(LimitError::new(Part::Limit, shown(text), "a rate such as 100/60s"));
+        return Err(LimitError::new(Part::Limit, text, "a rate such as 100/60s"));
     };
     let micros = match algorithm {
         Algorithm::Bucket | Algorithm::Pace => decimal(count)?,
@@ -81,7 +81,7 @@ fn decimal(text: &str) -> Result<u64, LimitError> {
         return Ok(whole(text, Part::Count)? * MICRO);
     };
     let expected = "a number above 0 with at most 6 decimals and 15 digits, such as 0.5";
-    let error = || LimitError::new(Part::Count, shown(text), expected);
+    let error = || LimitError::new(Part::Count, text, expected);
     let digits = [whole_text, fraction].iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
     if !digits || fraction.len() > 6 || whole_text.len() + fraction.len() > MAX_DIGITS {
         return Err(error());
@@ -99,7 +99,7 @@ fn decimal(text: &str) -> Result<u64, LimitError> {
 fn whole(text: &str, part: Part) -> Result<u64, LimitError> {
     digits(text)
         .filter(|number| (1..=MAX_COUNT).contains(number))
-        .ok_or_else(|| LimitError::new(part, shown(text), format!("a whole number from 1 to {MAX_COUNT}")))
+        .ok_or_else(|| LimitError::new(part, text, format!("a whole number from 1 to {MAX_COUNT}")))
 }
 
 /// ASCII digits only: no sign, no separators, no other script's digits.
@@ -108,7 +108,7 @@ fn digits(text: &str) -> Option<u64> {
 }
 
 fn period(text: &str, part: Part) -> Result<Period, LimitError> {
-    let error = || LimitError::new(part, shown(text), PERIOD);
+    let error = || LimitError::new(part, text, PERIOD);
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit_name) = text.split_at(split);
     let unit = match unit_name {
@@ -124,15 +124,15 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
         "" => return Err(error()),
         _ => {
             let units = "one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
-            return Err(LimitError::new(part, shown(text), units));
+            return Err(LimitError::new(part, text, units));
         }
     };
     let number = if number.is_empty() { 1 } else { digits(number).ok_or_else(error)? };
-    Period::new(number, unit).map_err(|cause| LimitError::new(part, shown(text), cause.expected()))
+    Period::new(number, unit).map_err(|cause| LimitError::new(part, text, cause.expected()))
 }
 
 fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<LimitBuilder, LimitError> {
-    let unknown = || LimitError::new(Part::Option, shown(word), OPTIONS);
+    let unknown = || LimitError::new(Part::Option, word, OPTIONS);
     let (name, value) = word.split_once('=').ok_or_else(unknown)?;
     let part = match name {
         "burst" | "capacity" => Part::Burst,
@@ -142,16 +142,16 @@ fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<Lim
         _ => return Err(unknown()),
     };
     if seen.contains(&part) {
-        return Err(LimitError::new(part, shown(word), format!("`{part}` only once")));
+        return Err(LimitError::new(part, word, format!("`{part}` only once")));
     }
     seen.push(part);
     Ok(match part {
         Part::Burst => builder.burst(whole(value, part)?),
         Part::MaxWait => builder.max_wait(max_wait(value)?),
-        Part::Tz => builder.tz(shown(value)),
+        Part::Tz => builder.tz(value),
         _ => {
             let expected = "a count and a period such as after=10/day";
-            let error = || LimitError::new(part, shown(value), expected);
+            let error = || LimitError::new(part, value, expected);
             let (free, period_text) = value.split_once('/').ok_or_else(error)?;
             builder.after(whole(free, part)?, period(period_text, part)?)
         }
@@ -165,16 +165,7 @@ fn max_wait(text: &str) -> Result<MaxWait, LimitError> {
         _ => {}
     }
     let expected = "a period from 1us to 366d, 0s or none";
-    let error = || LimitError::new(Part::MaxWait, shown(text), expected);
+    let error = || LimitError::new(Part::MaxWait, text, expected);
     let length = period(text, Part::MaxWait).map_err(|_| error())?.length().ok_or_else(error)?;
     Ok(MaxWait::AtMost(length))
-}
-
-/// What an error repeats of the input: enough to find it, never a megabyte.
-fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", &text[..end]),
-    }
 }

@@ -1,0 +1,31 @@
+//! The limit language: what it accepts and how it is written back, what it refuses and in which words.
+
+use super::*;
+
+#[test]
+fn an_error_never_repeats_a_megabyte() {
+    let long = |c: char| c.to_string().repeat(1 << 20);
+    let digits = long('9');
+    let texts = [
+        long(' '),
+        long('a'),
+        digits.clone(),
+        format!("{digits}/s"),
+        format!("bucket 0.{digits}/s"),
+        format!("5/{digits}s"),
+        format!("5/1{}", long('s')),
+        format!("bucket 5/s burst={digits}"),
+        format!("fixed 5/day tz={}", long('z')),
+        format!("5/s after={digits}"),
+        format!("5/s after=1/{digits}"),
+        format!("5/s {}=1", long('o')),
+        format!("pace 5/s max_wait={}", long('\u{1F980}')),
+        format!("unlimited {}", long('u')),
+    ];
+    for text in texts {
+        let error = text.parse::<Limit>().unwrap_err().to_string();
+        assert!(error.len() < 400, "{} bytes for {}", error.len(), text.get(..40).unwrap_or_default());
+    }
+    let error = Limit::fixed(Rate::new(5, Period::DAY).unwrap()).tz(long('z')).build().unwrap_err();
+    assert!(error.to_string().len() < 400);
+}
