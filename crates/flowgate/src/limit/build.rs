@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::rate::MAX_PERIOD_NANOS;
 use super::{After, Algorithm, Law, Limit, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Spec, Unit};
 use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
 use crate::calendar::{Calendar, Zone};
-use crate::time::Span;
+use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The counters of `approx` have 32 bits; its estimate stays exact below this.
 const MAX_APPROX: u64 = 4_000_000_000;
@@ -121,10 +122,7 @@ impl LimitBuilder {
         Ok(match self.algorithm {
             Algorithm::Sliding => Law::Sliding(Sliding::new(self.whole_count(MAX_COUNT)?, period)),
             Algorithm::Approx => Law::Approx(Approx::new(self.whole_count(MAX_APPROX)?, period)),
-            Algorithm::Pace => {
-                let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
-                Law::Pace(Pace::new(self.bucket(1, period)?, max_wait))
-            }
+            Algorithm::Pace => Law::Pace(Pace::new(self.bucket(1, period)?, self.longest_delay()?)),
             // `Fixed` is done above and `Unlimited` has no builder.
             Algorithm::Bucket | Algorithm::Fixed | Algorithm::Unlimited => {
                 Law::Bucket(self.bucket(self.rate.count_ceil(), period)?)
@@ -156,6 +154,20 @@ impl LimitBuilder {
             let expected = format!("a burst that {} refills within 36500 days", self.rate);
             LimitError::new(Part::Burst, burst.to_string(), expected)
         })
+    }
+
+    /// The `max_wait`, which is one that a text can express.
+    fn longest_delay(&self) -> Result<MaxWait, LimitError> {
+        let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
+        match max_wait {
+            MaxWait::AtMost(span)
+                if span.as_nanos() > MAX_PERIOD_NANOS || !span.as_nanos().is_multiple_of(NANOS_PER_MICRO) =>
+            {
+                let expected = "whole microseconds up to 366d, or none";
+                Err(LimitError::new(Part::MaxWait, span.to_string(), expected))
+            }
+            _ => Ok(max_wait),
+        }
     }
 
     fn after_window(&self, zone: Option<&Zone>) -> Result<Option<After>, LimitError> {

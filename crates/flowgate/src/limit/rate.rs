@@ -11,7 +11,7 @@ pub const MAX_COUNT: u64 = 1_000_000_000_000;
 /// Counts are kept in millionths, so that `0.5/s` is exact: six decimals at most.
 pub(crate) const MICRO: u64 = 1_000_000;
 
-const MAX_PERIOD_NANOS: u64 = 366 * 86_400 * 1_000_000_000;
+pub(super) const MAX_PERIOD_NANOS: u64 = 366 * 86_400 * 1_000_000_000;
 
 /// A unit of time in a limit's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -29,3 +29,16 @@ fn an_error_never_repeats_a_megabyte() {
     let error = Limit::fixed(Rate::new(5, Period::DAY).unwrap()).tz(long('z')).build().unwrap_err();
     assert!(error.to_string().len() < 400);
 }
+
+#[test]
+fn a_max_wait_is_whole_microseconds_of_at_most_366_days() {
+    let max_wait = |nanos| {
+        let rate = Rate::new(5, Period::SECOND).unwrap();
+        Limit::pace(rate).max_wait(MaxWait::AtMost(Span::from_nanos(nanos))).build()
+    };
+    assert_eq!(max_wait(1_000).unwrap().to_string(), "pace 5/1s max_wait=1us");
+    assert_eq!(max_wait(366 * 86_400_000_000_000).unwrap().to_string(), "pace 5/1s max_wait=366d");
+    for nanos in [1, 1_500, 366 * 86_400_000_000_000 + 1_000, u64::MAX] {
+        assert_eq!(max_wait(nanos).unwrap_err().part(), Part::MaxWait, "{nanos} ns");
+    }
+}
