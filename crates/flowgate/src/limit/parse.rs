@@ -10,15 +10,13 @@
 //! option    = burst=N (also capacity=)  max_wait=PERIOD|0s|none  tz=ZONE  after=M/PERIOD
 //! ```
 
+use super::rate::MAX_DIGITS;
 use super::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MICRO, MaxWait, Part, Period, Rate, Unit};
 use crate::time::Span;
 
 const ALGORITHMS: &str = "sliding, fixed, bucket, pace, approx or unlimited";
 const OPTIONS: &str = "burst=, max_wait=, tz= or after=";
 const PERIOD: &str = "a period such as 60s, 5m or day, from 1us to 366d";
-
-/// More digits than this are no count, whatever the decimals.
-const MAX_DIGITS: usize = 15;
 
 pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
     let mut words = text.split_ascii_whitespace().peekable();

@@ -11,6 +11,9 @@ pub const MAX_COUNT: u64 = 1_000_000_000_000;
 /// Counts are kept in millionths, so that `0.5/s` is exact: six decimals at most.
 pub(crate) const MICRO: u64 = 1_000_000;
 
+/// A decimal count has at most this many digits: what a double still holds exactly.
+pub(super) const MAX_DIGITS: usize = 15;
+
 pub(super) const MAX_PERIOD_NANOS: u64 = 366 * 86_400 * 1_000_000_000;
 
 /// A unit of time in a limit's period.
@@ -174,11 +177,14 @@ impl Rate {
     /// `micros` millionths per `period`: half a unit a second is `Rate::from_micros(500_000, Period::SECOND)`.
     ///
     /// # Errors
-    /// When it is zero or above 10^12 units.
+    /// When it is zero, above 10^12 units, or a decimal of more than 15 digits.
     pub fn from_micros(micros: u64, period: Period) -> Result<Rate, LimitError> {
+        let written = display_micros(micros);
         if micros == 0 || micros > MAX_COUNT * MICRO {
-            let written = display_micros(micros);
             return Err(LimitError::new(Part::Count, written, "a count above 0, at most 1000000000000"));
+        }
+        if written.contains('.') && written.len() - 1 > MAX_DIGITS {
+            return Err(LimitError::new(Part::Count, written, format!("a decimal of at most {MAX_DIGITS} digits")));
         }
         Ok(Rate { micros, period })
     }

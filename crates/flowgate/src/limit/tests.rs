@@ -42,3 +42,12 @@ fn a_max_wait_is_whole_microseconds_of_at_most_366_days() {
         assert_eq!(max_wait(nanos).unwrap_err().part(), Part::MaxWait, "{nanos} ns");
     }
 }
+
+#[test]
+fn a_count_with_decimals_has_at_most_15_digits() {
+    let rate = |micros| Rate::from_micros(micros, Period::SECOND);
+    assert_eq!(rate(123_456_789_123_456).unwrap().to_string(), "123456789.123456/1s");
+    assert_eq!(rate(999_999_999_999_900_000).unwrap().to_string(), "999999999999.9/1s");
+    assert_eq!(rate(1_234_567_890_123_456).unwrap_err().part(), Part::Count);
+    assert_eq!(rate(999_999_999_999_999_999).unwrap_err().part(), Part::Count);
+}
