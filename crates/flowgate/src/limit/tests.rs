@@ -51,3 +51,11 @@ fn a_count_with_decimals_has_at_most_15_digits() {
     assert_eq!(rate(1_234_567_890_123_456).unwrap_err().part(), Part::Count);
     assert_eq!(rate(999_999_999_999_999_999).unwrap_err().part(), Part::Count);
 }
+
+#[test]
+fn a_zone_is_known_by_its_one_name() {
+    let limit: Limit = "fixed 100/day tz=asia/SHANGHAI".parse().unwrap();
+    assert_eq!(limit, "fixed 100/day tz=Asia/Shanghai".parse().unwrap());
+    assert_eq!(limit.tz(), Some("Asia/Shanghai"));
+    assert!("fixed 100/day tz=Etc/Unknown".parse::<Limit>().is_err());
+}
