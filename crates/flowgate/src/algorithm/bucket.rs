@@ -169,9 +169,11 @@ impl Meter for Pace {
         let delay = debt.saturating_sub(capacity);
         if self.bucket.ticks(cost).saturating_sub(capacity) > self.max_wait {
             Verdict::Deny(Retry::Never)
-        } else if delay > self.max_wait {
+        } else if delay > self.max_wait && capacity + self.max_wait <= self.bucket.longest {
             Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - self.max_wait)))
         } else if debt > self.bucket.longest {
+            // No turn is that far away. Nor does it help to wait until the delay is short enough, where that would
+            // still be beyond the longest debt.
             Verdict::Deny(Retry::Never)
         } else {
             Verdict::Allow { delay: self.bucket.nanos_ceil(delay) }

@@ -13,7 +13,7 @@ const MINUTES: u64 = 60 * SECONDS;
 const QUARTERS: u64 = 15 * MINUTES;
 
 /// The first instant after `now` at which the calendar of `zone` begins a new unit.
-pub fn end(unit: Unit, zone: &str, now: u64) -> u64 {
+pub(crate) fn end(unit: Unit, zone: &str, now: u64) -> u64 {
     let zone = TimeZone::get(zone).unwrap();
     match unit {
         Unit::Microsecond => next(now, MICROS),

@@ -4,6 +4,7 @@
 //! logs. The other files hold one promise each. `FLOWGATE_CASES=100` multiplies the number of cases for a long run.
 
 mod calendars;
+mod ends;
 mod naive;
 mod reference;
 mod specs;
@@ -12,13 +13,13 @@ use flowgate::{CounterId, Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, 
 use proptest::test_runner::Config;
 
 /// So many cases, times `FLOWGATE_CASES`.
-pub fn cases(cases: u32) -> Config {
+pub(crate) fn cases(cases: u32) -> Config {
     let times = std::env::var("FLOWGATE_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     Config { failure_persistence: None, max_global_rejects: 1 << 20, ..Config::with_cases(cases * times) }
 }
 
 /// A small store with one subject under the limits of one rule.
-pub struct Store {
+pub(crate) struct Store {
     memory: Memory,
     limits: Vec<(CounterId, Limit)>,
     rule: Rule,
@@ -26,7 +27,7 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn new<'a>(limits: impl IntoIterator<Item = &'a Limit>, count_denied: bool) -> Store {
+    pub(crate) fn new<'a>(limits: impl IntoIterator<Item = &'a Limit>, count_denied: bool) -> Store {
         let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, ..MemoryConfig::default() });
         let number = |(index, limit): (usize, &Limit)| (memory.counter(&index.to_le_bytes()), limit.clone());
         let limits = limits.into_iter().enumerate().map(number).collect();
@@ -34,24 +35,24 @@ impl Store {
         Store { memory, limits, rule: Rule { count_denied, ..Rule::default() }, subject }
     }
 
-    pub fn of(limit: &str) -> Store {
+    pub(crate) fn of(limit: &str) -> Store {
         Store::new([&limit.parse().unwrap()], false)
     }
 
-    pub fn apply(&self, op: Op, cost: u64, now: u64) -> Decision {
+    pub(crate) fn apply(&self, op: Op, cost: u64, now: u64) -> Decision {
         self.apply_to(self.subject, op, cost, now)
     }
 
-    pub fn take(&self, cost: u64, now: u64) -> Decision {
+    pub(crate) fn take(&self, cost: u64, now: u64) -> Decision {
         self.apply(Op::Take, cost, now)
     }
 
-    pub fn peek(&self, cost: u64, now: u64) -> Decision {
+    pub(crate) fn peek(&self, cost: u64, now: u64) -> Decision {
         self.apply(Op::Peek, cost, now)
     }
 
     /// A peek on behalf of a subject that was never seen.
-    pub fn peek_fresh(&self, cost: u64, now: u64) -> Decision {
+    pub(crate) fn peek_fresh(&self, cost: u64, now: u64) -> Decision {
         self.apply_to(self.memory.subject(b"nobody"), Op::Peek, cost, now)
     }
 

@@ -14,7 +14,7 @@ const MAX_COUNTED: u64 = (1 << 53) - 1;
 
 /// What one limit knows about one subject.
 #[derive(Clone, Debug)]
-pub struct Counter {
+pub(crate) struct Counter {
     spec: Spec,
     /// bucket and pace: in parts of a nanosecond, `spec.micros` to one. Zero when full.
     full_at: i128,
@@ -29,13 +29,13 @@ pub struct Counter {
 }
 
 impl Counter {
-    pub fn new(spec: &Spec) -> Counter {
+    pub(crate) fn new(spec: &Spec) -> Counter {
         let spec = spec.clone();
         Counter { spec, full_at: 0, window: None, log: Vec::new(), pair: (0, 0, 0), seen: None }
     }
 
     /// Would it pass?
-    pub fn check(&self, now: u64, cost: u64) -> Verdict {
+    pub(crate) fn check(&self, now: u64, cost: u64) -> Verdict {
         if cost == 0 {
             return PASS;
         }
@@ -55,7 +55,7 @@ impl Counter {
     }
 
     /// Counts it; within the caps when it was denied.
-    pub fn charge(&mut self, now: u64, cost: u64, denied: bool) {
+    pub(crate) fn charge(&mut self, now: u64, cost: u64, denied: bool) {
         let cost = cost.min(MAX_COST);
         if cost == 0 {
             return;
@@ -72,7 +72,7 @@ impl Counter {
         self.own_charge(now, cost, denied);
     }
 
-    pub fn refund(&mut self, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, now: u64, cost: u64) {
         let cost = cost.min(MAX_COST);
         if cost == 0 {
             return;
@@ -88,7 +88,7 @@ impl Counter {
     }
 
     /// The numbers of the state beside a verdict.
-    pub fn answer(&self, now: u64, verdict: Verdict) -> Decision {
+    pub(crate) fn answer(&self, now: u64, verdict: Verdict) -> Decision {
         let (mut limit, mut remaining, mut reset) = self.own_numbers(now);
         if let Some((free, _)) = self.spec.after {
             let seen = self.seen_at(now);
@@ -121,7 +121,10 @@ impl Counter {
                 let longest = max_wait.map(|nanos| self.fraction(nanos));
                 match longest {
                     Some(longest) if self.units(cost) - self.units(burst) > longest => NEVER,
-                    Some(longest) if delay > longest => after(self.nanos(delay - longest)),
+                    // Unless the debt would still be too long when the delay no longer is.
+                    Some(longest) if delay > longest && self.units(burst) + longest <= self.fraction(MAX_DEBT) => {
+                        after(self.nanos(delay - longest))
+                    }
                     _ if self.debt(now) + self.units(cost) > self.fraction(MAX_DEBT) => NEVER,
                     _ => Verdict::Allow { delay: Span::from_nanos(self.nanos(delay)) },
                 }
@@ -313,8 +316,8 @@ impl Counter {
     }
 }
 
-pub const PASS: Verdict = Verdict::Allow { delay: Span::ZERO };
-pub const NEVER: Verdict = Verdict::Deny(Retry::Never);
+pub(crate) const PASS: Verdict = Verdict::Allow { delay: Span::ZERO };
+pub(crate) const NEVER: Verdict = Verdict::Deny(Retry::Never);
 
 fn after(nanos: u64) -> Verdict {
     Verdict::Deny(Retry::After(Span::from_nanos(nanos)))
@@ -329,13 +332,13 @@ fn end(window: &Window, now: u64) -> u64 {
 
 /// One rule of a plan: whose counters, by index.
 #[derive(Clone, Debug)]
-pub struct RuleHits {
-    pub rule: Rule,
-    pub counters: Vec<usize>,
+pub(crate) struct RuleHits {
+    pub(crate) rule: Rule,
+    pub(crate) counters: Vec<usize>,
 }
 
 /// Applies an operation to the counters of a plan; an answer for each hit, in order.
-pub fn apply(counters: &mut [Counter], plan: &[RuleHits], op: Op, cost: u64, now: u64) -> Vec<Decision> {
+pub(crate) fn apply(counters: &mut [Counter], plan: &[RuleHits], op: Op, cost: u64, now: u64) -> Vec<Decision> {
     let hits = || plan.iter().flat_map(|rule| rule.counters.iter().copied());
     match op {
         Op::Peek => hits().map(|hit| counters[hit].answer(now, counters[hit].check(now, cost))).collect(),
@@ -376,7 +379,7 @@ fn take(counters: &mut [Counter], plan: &[RuleHits], cost: u64, now: u64) -> Vec
 }
 
 /// The answer of several limits together.
-pub fn together(answers: &[Decision]) -> Decision {
+pub(crate) fn together(answers: &[Decision]) -> Decision {
     let longest = answers.iter().filter_map(|answer| match answer.verdict {
         Verdict::Deny(retry) => Some(retry),
         Verdict::Allow { .. } => None,

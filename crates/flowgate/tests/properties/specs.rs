@@ -3,25 +3,25 @@
 use flowgate::{Decision, Limit, Op, Unit};
 use proptest::prelude::*;
 
-pub const MICROS: u64 = 1_000;
-pub const MILLIS: u64 = 1_000_000;
-pub const SECONDS: u64 = 1_000_000_000;
-pub const DAYS: u64 = 86_400 * SECONDS;
+pub(crate) const MICROS: u64 = 1_000;
+pub(crate) const MILLIS: u64 = 1_000_000;
+pub(crate) const SECONDS: u64 = 1_000_000_000;
+pub(crate) const DAYS: u64 = 86_400 * SECONDS;
 
 /// A limit in numbers that a reader can follow; times are nanoseconds.
 #[derive(Clone, Debug)]
-pub struct Spec {
-    pub limit: Limit,
-    pub algorithm: Algorithm,
+pub(crate) struct Spec {
+    pub(crate) limit: Limit,
+    pub(crate) algorithm: Algorithm,
     /// N in millionths.
-    pub micros: u64,
+    pub(crate) micros: u64,
     /// P. For a calendar window about its length.
-    pub period: u64,
-    pub after: Option<(u64, Window)>,
+    pub(crate) period: u64,
+    pub(crate) after: Option<(u64, Window)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Algorithm {
+pub(crate) enum Algorithm {
     Bucket {
         burst: u64,
     },
@@ -36,19 +36,19 @@ pub enum Algorithm {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Window {
+pub(crate) enum Window {
     Plain(u64),
     Calendar(Unit, &'static str),
 }
 
 impl Spec {
     /// N rounded down.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.micros / 1_000_000
     }
 
     /// The most that can be taken at once.
-    pub fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         match self.algorithm {
             Algorithm::Bucket { burst } | Algorithm::Pace { burst, .. } => burst,
             _ => self.count(),
@@ -57,7 +57,7 @@ impl Spec {
 }
 
 /// Any limit, a third of them with `after=`.
-pub fn any_spec() -> impl Strategy<Value = Spec> {
+pub(crate) fn any_spec() -> impl Strategy<Value = Spec> {
     let plain = prop_oneof![bucket(), pace(), fixed(), calendar(), sliding(), approx()];
     (plain, prop::option::weighted(0.3, after())).prop_map(|(spec, after)| match after {
         None => spec,
@@ -85,7 +85,7 @@ impl Spec {
     }
 }
 
-pub fn bucket() -> impl Strategy<Value = Spec> {
+pub(crate) fn bucket() -> impl Strategy<Value = Spec> {
     let burst = prop::option::of(prop_oneof![1..4u64, 1..100u64, 1..10_000u64]);
     (micros(), period(), burst).prop_filter_map("too long to fill", |(micros, period, burst)| {
         let option = burst.map_or(String::new(), |burst| format!(" burst={burst}"));
@@ -95,7 +95,7 @@ pub fn bucket() -> impl Strategy<Value = Spec> {
     })
 }
 
-pub fn pace() -> impl Strategy<Value = Spec> {
+pub(crate) fn pace() -> impl Strategy<Value = Spec> {
     let burst = prop_oneof![2 => Just(1), 1 => 2..20u64];
     let max_wait = prop_oneof![Just(None), Just(Some(0)), (1..5_000_000u64).prop_map(|us| Some(us * MICROS))];
     (micros(), period(), burst, max_wait).prop_filter_map("too long to fill", |(micros, period, burst, max_wait)| {
@@ -110,7 +110,7 @@ pub fn pace() -> impl Strategy<Value = Spec> {
     })
 }
 
-pub fn fixed() -> impl Strategy<Value = Spec> {
+pub(crate) fn fixed() -> impl Strategy<Value = Spec> {
     (count(), period()).prop_map(|(count, period)| {
         let limit = format!("fixed {count}/{}us", in_us(period)).parse().unwrap();
         let algorithm = Algorithm::Fixed(Window::Plain(period));
@@ -118,7 +118,7 @@ pub fn fixed() -> impl Strategy<Value = Spec> {
     })
 }
 
-pub fn calendar() -> impl Strategy<Value = Spec> {
+pub(crate) fn calendar() -> impl Strategy<Value = Spec> {
     (count(), unit(), zone()).prop_map(|(count, unit, zone)| {
         let limit = format!("fixed {count}/{} tz={zone}", name(unit)).parse().unwrap();
         let algorithm = Algorithm::Fixed(Window::Calendar(unit, zone));
@@ -126,14 +126,14 @@ pub fn calendar() -> impl Strategy<Value = Spec> {
     })
 }
 
-pub fn sliding() -> impl Strategy<Value = Spec> {
+pub(crate) fn sliding() -> impl Strategy<Value = Spec> {
     (count(), period()).prop_map(|(count, period)| {
         let limit = format!("sliding {count}/{}us", in_us(period)).parse().unwrap();
         Spec { limit, algorithm: Algorithm::Sliding, micros: count * 1_000_000, period, after: None }
     })
 }
 
-pub fn approx() -> impl Strategy<Value = Spec> {
+pub(crate) fn approx() -> impl Strategy<Value = Spec> {
     (count(), period()).prop_map(|(count, period)| {
         let limit = format!("approx {count}/{}us", in_us(period)).parse().unwrap();
         Spec { limit, algorithm: Algorithm::Approx, micros: count * 1_000_000, period, after: None }
@@ -224,15 +224,15 @@ fn decimal(micros: u64) -> String {
 }
 
 /// When a trace begins: at the epoch, lately, or any time.
-pub fn start() -> impl Strategy<Value = u64> {
+pub(crate) fn start() -> impl Strategy<Value = u64> {
     const LATELY: u64 = 1_700_000_000 * SECONDS;
     prop_oneof![1 => Just(0), 4 => LATELY..LATELY + 400 * DAYS, 1 => 0..5_000_000_000 * SECONDS]
 }
 
 /// One operation of a trace, relative to what came before and to the limit's own numbers.
 #[derive(Clone, Debug)]
-pub struct Step {
-    pub op: Op,
+pub(crate) struct Step {
+    pub(crate) op: Op,
     cost: Cost,
     gap: Gap,
 }
@@ -261,12 +261,12 @@ enum Gap {
 }
 
 /// Takes, mostly.
-pub fn takes() -> impl Strategy<Value = Step> {
+pub(crate) fn takes() -> impl Strategy<Value = Step> {
     (Just(Op::Take), cost(), gap(false)).prop_map(|(op, cost, gap)| Step { op, cost, gap })
 }
 
 /// All operations at all times, also such as run back.
-pub fn any_step() -> impl Strategy<Value = Step> {
+pub(crate) fn any_step() -> impl Strategy<Value = Step> {
     let op = prop_oneof![6 => Just(Op::Take), 2 => Just(Op::Peek), 1 => Just(Op::Record), 1 => Just(Op::Refund)];
     (op, cost(), gap(true)).prop_map(|(op, cost, gap)| Step { op, cost, gap })
 }
@@ -294,7 +294,7 @@ fn gap(back: bool) -> impl Strategy<Value = Gap> {
 }
 
 impl Step {
-    pub fn cost(&self, spec: &Spec, last: Option<&Decision>) -> u64 {
+    pub(crate) fn cost(&self, spec: &Spec, last: Option<&Decision>) -> u64 {
         match self.cost {
             Cost::Units(units) => units,
             Cost::Part(part, more) => spec.most() * part / 16 + more,
@@ -302,7 +302,7 @@ impl Step {
         }
     }
 
-    pub fn time(&self, spec: &Spec, now: u64, last: Option<&Decision>) -> u64 {
+    pub(crate) fn time(&self, spec: &Spec, now: u64, last: Option<&Decision>) -> u64 {
         let part = |whole: u64, part: u64, of: u128| (u128::from(whole) * u128::from(part) / of) as u64;
         let wait = last.and_then(Decision::retry_after).map_or(0, |wait| wait.as_nanos());
         let reset = last.map_or(0, |last| last.reset_after.as_nanos());
