@@ -3,11 +3,15 @@
 //! `specs` makes limits, `naive` is the reference: semantics written down plainly, with exact fractions and plain
 //! logs. The other files hold one promise each. `FLOWGATE_CASES=100` multiplies the number of cases for a long run.
 
+mod bounds;
 mod calendars;
+mod drift;
 mod ends;
 mod naive;
+mod plans;
 mod reference;
 mod specs;
+mod waits;
 
 use flowgate::{CounterId, Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Subject, Time};
 use proptest::test_runner::Config;

@@ -1,6 +1,6 @@
 //! Random limits as plain numbers, and random steps that seek out their edges.
 
-use flowgate::{Decision, Limit, Op, Unit};
+use flowgate::{Decision, Limit, MaxWait, Op, Period, Unit};
 use proptest::prelude::*;
 
 pub(crate) const MICROS: u64 = 1_000;
@@ -9,13 +9,13 @@ pub(crate) const SECONDS: u64 = 1_000_000_000;
 pub(crate) const DAYS: u64 = 86_400 * SECONDS;
 
 /// A limit in numbers that a reader can follow; times are nanoseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) limit: Limit,
     pub(crate) algorithm: Algorithm,
     /// N in millionths.
     pub(crate) micros: u64,
-    /// P. For a calendar window about its length.
+    /// P. Of a calendar window about its length.
     pub(crate) period: u64,
     pub(crate) after: Option<(u64, Window)>,
 }
@@ -38,10 +38,35 @@ pub(crate) enum Algorithm {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Window {
     Plain(u64),
-    Calendar(Unit, &'static str),
+    Calendar(Unit, String),
 }
 
 impl Spec {
+    pub(crate) fn of(text: &str) -> Option<Spec> {
+        let limit: Limit = text.parse().ok()?;
+        let rate = limit.rate()?;
+        let window = |period: Period| match limit.tz() {
+            Some(zone) if period.number() == 1 => Window::Calendar(period.unit(), zone.to_owned()),
+            _ => Window::Plain(length(period)),
+        };
+        let algorithm = match limit.algorithm() {
+            flowgate::Algorithm::Bucket => Algorithm::Bucket { burst: limit.burst()? },
+            flowgate::Algorithm::Pace => {
+                let max_wait = match limit.max_wait()? {
+                    MaxWait::AtMost(span) => Some(span.as_nanos()),
+                    MaxWait::Unbounded => None,
+                };
+                Algorithm::Pace { burst: limit.burst()?, max_wait }
+            }
+            flowgate::Algorithm::Fixed => Algorithm::Fixed(window(rate.period())),
+            flowgate::Algorithm::Sliding => Algorithm::Sliding,
+            flowgate::Algorithm::Approx => Algorithm::Approx,
+            flowgate::Algorithm::Unlimited => return None,
+        };
+        let after = limit.after().map(|(free, period)| (free, window(period)));
+        Some(Spec { algorithm, micros: rate.micros(), period: length(rate.period()), after, limit })
+    }
+
     /// N rounded down.
     pub(crate) fn count(&self) -> u64 {
         self.micros / 1_000_000
@@ -56,93 +81,64 @@ impl Spec {
     }
 }
 
-/// Any limit, a third of them with `after=`.
-pub(crate) fn any_spec() -> impl Strategy<Value = Spec> {
-    let plain = prop_oneof![bucket(), pace(), fixed(), calendar(), sliding(), approx()];
-    (plain, prop::option::weighted(0.3, after())).prop_map(|(spec, after)| match after {
-        None => spec,
-        Some((free, Window::Plain(length))) => spec.with_after(free, Window::Plain(length)),
-        // A zone is one for both windows.
-        Some((free, Window::Calendar(unit, zone))) => match spec.algorithm {
-            Algorithm::Fixed(Window::Calendar(_, own)) => spec.with_after(free, Window::Calendar(unit, own)),
-            _ => spec.with_after(free, Window::Calendar(unit, zone)),
-        },
-    })
-}
-
-impl Spec {
-    fn with_after(self, free: u64, window: Window) -> Spec {
-        let own_tz = self.limit.tz().is_some();
-        let text = match &window {
-            // `1us` is one unit: with a zone it would follow that.
-            Window::Plain(MICROS) if own_tz => return self,
-            Window::Calendar(..) if self.algorithm == Algorithm::Fixed(Window::Plain(MICROS)) => return self,
-            Window::Plain(length) => format!("{} after={free}/{}us", self.limit, in_us(*length)),
-            Window::Calendar(unit, _) if own_tz => format!("{} after={free}/{}", self.limit, name(*unit)),
-            Window::Calendar(unit, zone) => format!("{} after={free}/{} tz={zone}", self.limit, name(*unit)),
-        };
-        Spec { limit: text.parse().unwrap(), after: Some((free, window)), ..self }
+impl std::fmt::Debug for Spec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.limit)
     }
 }
 
-pub(crate) fn bucket() -> impl Strategy<Value = Spec> {
-    let burst = prop::option::of(prop_oneof![1..4u64, 1..100u64, 1..10_000u64]);
-    (micros(), period(), burst).prop_filter_map("too long to fill", |(micros, period, burst)| {
-        let option = burst.map_or(String::new(), |burst| format!(" burst={burst}"));
-        let limit = format!("bucket {}/{}us{option}", decimal(micros), in_us(period)).parse().ok()?;
-        let burst = burst.unwrap_or(micros.div_ceil(1_000_000));
-        Some(Spec { limit, algorithm: Algorithm::Bucket { burst }, micros, period, after: None })
+fn length(period: Period) -> u64 {
+    period.length().map_or(30 * DAYS, |length| length.as_nanos())
+}
+
+/// Any limit, a third of them with `after=`.
+pub(crate) fn any_spec() -> impl Strategy<Value = Spec> {
+    let after = (prop_oneof![1..4u64, count()], prop_oneof![3 => period(), 1 => calendar_period()]);
+    let after = after.prop_map(|(free, period)| format!(" after={free}/{period}"));
+    let plain = prop_oneof![bucket(), pace(), fixed(), calendar(), sliding(), approx()];
+    (plain, prop::option::weighted(0.3, after)).prop_map(|(spec, after)| {
+        let Some(after) = after else { return spec };
+        // One zone is enough for both periods.
+        let after = if spec.limit.tz().is_some() { after.split(" tz=").next().unwrap() } else { &after };
+        Spec::of(&format!("{}{after}", spec.limit)).unwrap()
     })
+}
+
+pub(crate) fn bucket() -> impl Strategy<Value = Spec> {
+    let burst = prop_oneof![
+        Just(String::new()),
+        prop_oneof![1..4u64, 1..100u64, 1..10_000u64].prop_map(|burst| format!(" burst={burst}")),
+    ];
+    (decimal(), period(), burst)
+        .prop_filter_map("too long to fill", |(n, p, burst)| Spec::of(&format!("bucket {n}/{p}{burst}")))
 }
 
 pub(crate) fn pace() -> impl Strategy<Value = Spec> {
     let burst = prop_oneof![2 => Just(1), 1 => 2..20u64];
-    let max_wait = prop_oneof![Just(None), Just(Some(0)), (1..5_000_000u64).prop_map(|us| Some(us * MICROS))];
-    (micros(), period(), burst, max_wait).prop_filter_map("too long to fill", |(micros, period, burst, max_wait)| {
-        let wait = match max_wait {
-            None => "none".to_owned(),
-            Some(0) => "0s".to_owned(),
-            Some(nanos) => format!("{}us", in_us(nanos)),
-        };
-        let text = format!("pace {}/{}us burst={burst} max_wait={wait}", decimal(micros), in_us(period));
-        let limit = text.parse().ok()?;
-        Some(Spec { limit, algorithm: Algorithm::Pace { burst, max_wait }, micros, period, after: None })
+    let max_wait = prop_oneof![
+        Just("none".to_owned()),
+        Just("0s".to_owned()),
+        (1..5_000_000u64).prop_map(|us| format!("{us}us")),
+    ];
+    (decimal(), period(), burst, max_wait).prop_filter_map("too long to fill", |(n, p, burst, max_wait)| {
+        Spec::of(&format!("pace {n}/{p} burst={burst} max_wait={max_wait}"))
     })
 }
 
 pub(crate) fn fixed() -> impl Strategy<Value = Spec> {
-    (count(), period()).prop_map(|(count, period)| {
-        let limit = format!("fixed {count}/{}us", in_us(period)).parse().unwrap();
-        let algorithm = Algorithm::Fixed(Window::Plain(period));
-        Spec { limit, algorithm, micros: count * 1_000_000, period, after: None }
-    })
+    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("fixed {n}/{p}")))
 }
 
 pub(crate) fn calendar() -> impl Strategy<Value = Spec> {
-    (count(), unit(), zone()).prop_map(|(count, unit, zone)| {
-        let limit = format!("fixed {count}/{} tz={zone}", name(unit)).parse().unwrap();
-        let algorithm = Algorithm::Fixed(Window::Calendar(unit, zone));
-        Spec { limit, algorithm, micros: count * 1_000_000, period: about(unit), after: None }
-    })
+    (count(), calendar_period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("fixed {n}/{p}")))
 }
 
 pub(crate) fn sliding() -> impl Strategy<Value = Spec> {
-    (count(), period()).prop_map(|(count, period)| {
-        let limit = format!("sliding {count}/{}us", in_us(period)).parse().unwrap();
-        Spec { limit, algorithm: Algorithm::Sliding, micros: count * 1_000_000, period, after: None }
-    })
+    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("sliding {n}/{p}")))
 }
 
 pub(crate) fn approx() -> impl Strategy<Value = Spec> {
-    (count(), period()).prop_map(|(count, period)| {
-        let limit = format!("approx {count}/{}us", in_us(period)).parse().unwrap();
-        Spec { limit, algorithm: Algorithm::Approx, micros: count * 1_000_000, period, after: None }
-    })
-}
-
-fn after() -> impl Strategy<Value = (u64, Window)> {
-    let calendar = (unit(), zone()).prop_map(|(unit, zone)| Window::Calendar(unit, zone));
-    (prop_oneof![1..4u64, count()], prop_oneof![3 => period().prop_map(Window::Plain), 1 => calendar])
+    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("approx {n}/{p}")))
 }
 
 /// Around the edge of the grid of sliding, and of every magnitude.
@@ -154,30 +150,27 @@ fn count() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn micros() -> impl Strategy<Value = u64> {
-    prop_oneof![
+fn decimal() -> impl Strategy<Value = String> {
+    let micros = prop_oneof![
         3 => count().prop_map(|count| count * 1_000_000),
         1 => 1..20_000_000u64,
         1 => (1..100_000_000u64).prop_map(|tenths| tenths * 100_000),
-    ]
+    ];
+    micros.prop_map(|micros| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000))
 }
 
-fn period() -> impl Strategy<Value = u64> {
+fn period() -> impl Strategy<Value = String> {
     prop_oneof![
-        prop::sample::select(vec![MICROS, MILLIS, SECONDS, 60 * SECONDS, DAYS, 366 * DAYS]),
-        (1..2_000u64).prop_map(|us| us * MICROS),
-        (1..100_000_000u64).prop_map(|us| us * MICROS),
-        (1..10_000u64).prop_map(|secs| secs * SECONDS),
+        prop::sample::select(vec!["us", "ms", "s", "m", "d", "366d"]).prop_map(str::to_owned),
+        (1..2_000u64).prop_map(|us| format!("{us}us")),
+        (1..100_000_000u64).prop_map(|us| format!("{us}us")),
+        (1..10_000u64).prop_map(|secs| format!("{secs}s")),
     ]
 }
 
-fn unit() -> impl Strategy<Value = Unit> {
-    use Unit::{Day, Hour, Millisecond, Minute, Month, Second, Week};
-    prop::sample::select(vec![Millisecond, Second, Minute, Hour, Day, Week, Month])
-}
-
-fn zone() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
+fn calendar_period() -> impl Strategy<Value = String> {
+    let unit = prop::sample::select(vec!["ms", "second", "minute", "hour", "day", "week", "month"]);
+    let zone = prop::sample::select(vec![
         "UTC",
         "Asia/Shanghai",
         "America/New_York",
@@ -185,42 +178,8 @@ fn zone() -> impl Strategy<Value = &'static str> {
         "Australia/Lord_Howe",
         "Pacific/Apia",
         "Africa/Cairo",
-    ])
-}
-
-fn name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Microsecond => "us",
-        Unit::Millisecond => "ms",
-        Unit::Second => "second",
-        Unit::Minute => "minute",
-        Unit::Hour => "hour",
-        Unit::Day => "day",
-        Unit::Week => "week",
-        Unit::Month => "month",
-    }
-}
-
-fn about(unit: Unit) -> u64 {
-    match unit {
-        Unit::Microsecond => MICROS,
-        Unit::Millisecond => MILLIS,
-        Unit::Second => SECONDS,
-        Unit::Minute => 60 * SECONDS,
-        Unit::Hour => 3_600 * SECONDS,
-        Unit::Day => DAYS,
-        Unit::Week => 7 * DAYS,
-        Unit::Month => 30 * DAYS,
-    }
-}
-
-fn in_us(nanos: u64) -> u64 {
-    assert_eq!(nanos % MICROS, 0);
-    nanos / MICROS
-}
-
-fn decimal(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+    ]);
+    (unit, zone).prop_map(|(unit, zone)| format!("{unit} tz={zone}"))
 }
 
 /// When a trace begins: at the epoch, lately, or any time.

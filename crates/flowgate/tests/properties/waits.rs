@@ -1,0 +1,151 @@
+//! Waits are honest: whoever waits as told passes, a tick earlier nobody does. And what is said to remain does.
+
+use flowgate::{Decision, Op, Retry, Verdict};
+use proptest::prelude::*;
+
+use crate::Store;
+use crate::specs::{Algorithm, DAYS, MICROS, Spec, Step, any_spec, any_step, pace, start};
+
+/// A trace in absolute numbers, with the answers it got.
+struct Run {
+    limits: Vec<Spec>,
+    count_denied: bool,
+    script: Vec<(Op, u64, u64, Decision)>,
+}
+
+impl Run {
+    fn new(limits: Vec<Spec>, count_denied: bool, start: u64, steps: &[Step]) -> Run {
+        let mut run = Run { limits, count_denied, script: Vec::new() };
+        let store = run.store();
+        let (mut latest, mut last) = (start, None);
+        for (index, step) in steps.iter().enumerate() {
+            let spec = &run.limits[index % run.limits.len()];
+            let cost = step.cost(spec, last.as_ref());
+            let now = step.time(spec, latest, last.as_ref());
+            let decision = store.apply(step.op, cost, now);
+            run.script.push((step.op, cost, now, decision));
+            latest = latest.max(now);
+            last = Some(decision);
+        }
+        run
+    }
+
+    fn store(&self) -> Store {
+        Store::new(self.limits.iter().map(|spec| &spec.limit), self.count_denied)
+    }
+
+    /// A store in which the first `steps` have happened. Looking ahead in the one that goes on would age it.
+    fn after(&self, steps: usize) -> Store {
+        let store = self.store();
+        for &(op, cost, now, _) in &self.script[..steps] {
+            store.apply(op, cost, now);
+        }
+        store
+    }
+
+    fn name(&self, steps: usize) -> String {
+        let limits = self.limits.iter().map(|spec| spec.limit.to_string());
+        let script =
+            self.script[..steps].iter().map(|(op, cost, now, found)| format!("{op:?} {cost} at {now} -> {found:?}"));
+        limits.chain(script).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits are exact to this.
+    fn tick(&self) -> u64 {
+        if self.limits.iter().any(|spec| spec.algorithm == Algorithm::Approx) { MICROS } else { 1 }
+    }
+
+    fn check_denial(&self, index: usize, retry: Retry) -> Result<(), TestCaseError> {
+        let (_, cost, now, _) = self.script[index];
+        let store = self.after(index + 1);
+        match retry {
+            Retry::After(wait) => {
+                let wait = wait.as_nanos();
+                let early = store.peek(cost, now + wait.saturating_sub(self.tick()));
+                prop_assert!(!early.allowed(), "passes early\n{}\n{:?}", self.name(index + 1), early);
+                let found = store.peek(cost, now + wait);
+                prop_assert!(found.allowed(), "is denied again\n{}\n{:?}", self.name(index + 1), found);
+            }
+            Retry::Never => {
+                let found = store.peek(cost, now + 36_500 * DAYS);
+                prop_assert!(found.never(), "passes some day\n{}\n{:?}", self.name(index + 1), found);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(any_step(), 1..30)
+}
+
+proptest! {
+    #![proptest_config(crate::cases(400))]
+
+    #[test]
+    fn a_denied_request_passes_after_its_wait_and_not_before(
+        limits in prop::collection::vec(any_spec(), 1..4),
+        count_denied in prop::bool::weighted(0.25),
+        start in start(),
+        steps in steps(),
+    ) {
+        let run = Run::new(limits, count_denied, start, &steps);
+        for (index, (op, _, _, decision)) in run.script.iter().enumerate() {
+            if let (Op::Take | Op::Peek, Verdict::Deny(retry)) = (op, decision.verdict) {
+                run.check_denial(index, retry)?;
+            }
+        }
+    }
+
+    #[test]
+    fn a_delay_is_the_time_until_there_is_none(spec in pace(), start in start(), steps in steps()) {
+        let run = Run::new(vec![spec], false, start, &steps);
+        for (index, &(op, cost, now, decision)) in run.script.iter().enumerate() {
+            // What is larger than the burst always has to wait for the rest of itself.
+            if matches!(op, Op::Take) && cost <= run.limits[0].most() && !decision.delay().is_zero() {
+                let turn = now + decision.delay().as_nanos();
+                let store = run.after(index);
+                prop_assert!(store.peek(cost, turn - 1).delay().as_nanos() == 1, "{}", run.name(index + 1));
+                prop_assert!(store.peek(cost, turn).delay().is_zero(), "{}", run.name(index + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn after_its_reset_a_state_is_as_if_never_used(spec in any_spec(), start in start(), steps in steps()) {
+        let most = spec.most();
+        let run = Run::new(vec![spec], false, start, &steps);
+        let &(_, _, now, decision) = run.script.last().unwrap();
+        let (store, reset) = (run.after(run.script.len()), decision.reset_after.as_nanos());
+        if reset > 0 {
+            let early = store.peek(0, now + reset - 1);
+            prop_assert!(early.reset_after.as_nanos() == 1, "{:?}\n{}", early, run.name(run.script.len()));
+        }
+        for cost in [0, 1, 2, most / 2, most, most + 1, 2 * most] {
+            for later in [0, 1, MICROS, DAYS] {
+                let at = now + reset + later;
+                let (found, fresh) = (store.peek(cost, at), store.peek_fresh(cost, at));
+                prop_assert_eq!(found, fresh, "{} at {}\n{}", cost, at, run.name(run.script.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_remains_can_be_taken_and_no_more(spec in any_spec(), start in start(), steps in steps()) {
+        let after = spec.after.is_some();
+        let run = Run::new(vec![spec], false, start, &steps);
+        let store = run.store();
+        for (index, &(op, cost, now, decision)) in run.script.iter().enumerate() {
+            store.apply(op, cost, now);
+            let remaining = decision.remaining.unwrap();
+            prop_assert!(remaining <= decision.limit.unwrap());
+            let all = store.peek(remaining, now);
+            prop_assert!(all.allowed() && all.delay().is_zero(), "{} of\n{}", remaining, run.name(index + 1));
+            // While something is free, the limit itself may have room for more than that.
+            if !after {
+                let more = store.peek(remaining + 1, now);
+                prop_assert!(!more.allowed() || !more.delay().is_zero(), "{} of\n{}", remaining, run.name(index + 1));
+            }
+        }
+    }
+}
