@@ -22,7 +22,8 @@ pub enum Op {
     Record,
     /// Give back; never beyond a fresh state.
     Refund,
-    /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait.
+    /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait, and what is larger
+    /// than its burst never goes at once.
     TakeNow,
 }
 
@@ -89,7 +90,7 @@ impl<'a> Hit<'a> {
 
     #[inline]
     fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
-        self.limit.check(&self.counter, now, cost).for_op(op)
+        self.limit.check(op, &self.counter, now, cost)
     }
 
     #[inline]
@@ -170,17 +171,6 @@ fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
             verdict = hit.check(op, cost, now);
         }
         hit.conclude(verdict, now);
-    }
-}
-
-impl Verdict {
-    /// For one who would not be held, a delay is a wait.
-    #[inline]
-    pub(crate) fn for_op(self, op: Op) -> Verdict {
-        match self {
-            Verdict::Allow { delay } if op == Op::TakeNow && !delay.is_zero() => Verdict::Deny(Retry::After(delay)),
-            verdict => verdict,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random limits as plain numbers, and random steps that seek out their edges.
 
-use flowgate::{Decision, Limit, MaxWait, Op, Period, Unit};
+use flowgate::{Decision, Limit, MaxWait, Op, Period, Time, Unit};
 use proptest::prelude::*;
 
 pub(crate) const MICROS: u64 = 1_000;
@@ -265,7 +265,7 @@ impl Step {
         let part = |whole: u64, part: u64, of: u128| (u128::from(whole) * u128::from(part) / of) as u64;
         let wait = last.and_then(Decision::retry_after).map_or(0, |wait| wait.as_nanos());
         let reset = last.map_or(0, |last| last.reset_after.as_nanos());
-        match self.gap {
+        let time = match self.gap {
             Gap::None => now,
             Gap::Nanos(nanos) => now + nanos,
             Gap::Part(parts) => now + part(spec.period, parts, 1 << 16),
@@ -273,6 +273,7 @@ impl Step {
             Gap::Wait(less) => now + wait.saturating_sub(less),
             Gap::Reset(less) => now + reset.saturating_sub(less),
             Gap::Back(nanos) => now.saturating_sub(nanos),
-        }
+        };
+        Time::from_nanos(time).as_nanos()
     }
 }

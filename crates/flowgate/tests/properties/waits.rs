@@ -1,6 +1,6 @@
 //! Waits are honest: whoever waits as told passes, a tick earlier nobody does. And what is said to remain does.
 
-use flowgate::{Decision, Op, Retry, Verdict};
+use flowgate::{Decision, Limiter, Op, Retry, Span, Time, Verdict, WaitError};
 use proptest::prelude::*;
 
 use crate::Store;
@@ -55,10 +55,16 @@ impl Run {
         if self.limits.iter().any(|spec| spec.algorithm == Algorithm::Approx) { MICROS } else { 1 }
     }
 
+    /// Whether there is an instant so long after `now` (time ends in 2262).
+    fn comes(now: u64, wait: u64) -> bool {
+        now + wait <= Time::MAX.as_nanos()
+    }
+
     fn check_denial(&self, index: usize, retry: Retry) -> Result<(), TestCaseError> {
         let (_, cost, now, _) = self.script[index];
         let store = self.after(index + 1);
         match retry {
+            Retry::After(wait) if !Run::comes(now, wait.as_nanos()) => {}
             Retry::After(wait) => {
                 let wait = wait.as_nanos();
                 let early = store.peek(cost, now + wait.saturating_sub(self.tick()));
@@ -79,6 +85,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(any_step(), 1..30)
 }
 
+/// Pace, free at first for a while.
+fn pace_after() -> impl Strategy<Value = Spec> {
+    (pace(), 1..10u64, 1..5_000_000u64)
+        .prop_map(|(spec, free, period)| Spec::of(&format!("{} after={free}/{period}us", spec.limit)).unwrap())
+}
+
 proptest! {
     #![proptest_config(crate::cases(400))]
 
@@ -97,13 +109,42 @@ proptest! {
         }
     }
 
+    /// Whoever takes only what may go at once waits for its turn instead of being given one.
+    #[test]
+    fn a_take_that_may_not_be_delayed_passes_after_its_wait_and_not_before(
+        limits in prop::collection::vec(prop_oneof![3 => pace_after(), 1 => any_spec()], 1..3),
+        start in start(),
+        steps in steps(),
+    ) {
+        let run = Run::new(limits, false, start, &steps);
+        let &(_, cost, now, _) = run.script.last().unwrap();
+        let store = run.after(run.script.len());
+        let take_now = |at: u64| store.apply(Op::TakeNow, cost, at);
+        match take_now(now).verdict {
+            Verdict::Allow { delay } => prop_assert!(delay.is_zero()),
+            Verdict::Deny(Retry::After(wait)) if !Run::comes(now, wait.as_nanos()) => {}
+            Verdict::Deny(Retry::After(wait)) => {
+                let wait = wait.as_nanos();
+                let early = take_now(now + wait.saturating_sub(run.tick()));
+                prop_assert!(!early.allowed(), "{} passes early\n{}", cost, run.name(run.script.len()));
+                let found = take_now(now + wait);
+                prop_assert!(found.allowed(), "{} is denied again: {:?}\n{}", cost, found, run.name(run.script.len()));
+            }
+            Verdict::Deny(Retry::Never) => {
+                let found = take_now(now + 36_500 * DAYS);
+                prop_assert!(found.never(), "{} passes some day: {:?}\n{}", cost, found, run.name(run.script.len()));
+            }
+        }
+    }
+
     #[test]
     fn a_delay_is_the_time_until_there_is_none(spec in pace(), start in start(), steps in steps()) {
         let run = Run::new(vec![spec], false, start, &steps);
         for (index, &(op, cost, now, decision)) in run.script.iter().enumerate() {
             // What is larger than the burst always has to wait for the rest of itself.
-            if matches!(op, Op::Take) && cost <= run.limits[0].most() && !decision.delay().is_zero() {
-                let turn = now + decision.delay().as_nanos();
+            let delay = decision.delay().as_nanos();
+            if matches!(op, Op::Take) && cost <= run.limits[0].most() && delay > 0 && Run::comes(now, delay) {
+                let turn = now + delay;
                 let store = run.after(index);
                 prop_assert!(store.peek(cost, turn - 1).delay().as_nanos() == 1, "{}", run.name(index + 1));
                 prop_assert!(store.peek(cost, turn).delay().is_zero(), "{}", run.name(index + 1));
@@ -117,6 +158,7 @@ proptest! {
         let run = Run::new(vec![spec], false, start, &steps);
         let &(_, _, now, decision) = run.script.last().unwrap();
         let (store, reset) = (run.after(run.script.len()), decision.reset_after.as_nanos());
+        prop_assume!(Run::comes(now, reset));
         if reset > 0 {
             let early = store.peek(0, now + reset - 1);
             prop_assert!(early.reset_after.as_nanos() == 1, "{:?}\n{}", early, run.name(run.script.len()));
@@ -148,4 +190,12 @@ proptest! {
             }
         }
     }
+}
+
+/// Whoever asks to wait for more than pace ever lets go at once is told so, not kept waiting.
+#[test]
+fn waiting_for_more_than_the_burst_of_pace_fails_at_once() {
+    let limiter = Limiter::new("pace 1000/s burst=2").unwrap();
+    assert_eq!(limiter.wait("backend", 3, Span::MAX), Err(WaitError::Never));
+    assert!(limiter.wait("backend", 2, Span::MAX).is_ok());
 }
