@@ -1,6 +1,6 @@
 //! The algorithms against the reference, answer by answer.
 
-use flowgate::{Decision, Rule};
+use flowgate::{Decision, Rule, Single, Time};
 use proptest::prelude::*;
 
 use crate::Store;
@@ -33,6 +33,8 @@ proptest! {
 
 fn check(specs: &[Spec], count_denied: bool, start: u64, steps: &[Step]) -> Result<(), TestCaseError> {
     let store = Store::new(specs.iter().map(|spec| &spec.limit), count_denied);
+    // What needs neither key nor rule must agree, too.
+    let single = (specs.len() == 1 && !count_denied).then(|| Single::of(specs[0].limit.clone()));
     let mut counters: Vec<naive::Counter> = specs.iter().map(naive::Counter::new).collect();
     let rule = Rule { count_denied, ..Rule::default() };
     let plan = [RuleHits { rule, counters: (0..specs.len()).collect() }];
@@ -46,6 +48,8 @@ fn check(specs: &[Spec], count_denied: bool, start: u64, steps: &[Step]) -> Resu
         let found = store.apply(step.op, cost, now);
         script.push(format!("{:?} {cost} at {now} -> {found:?}", step.op));
         prop_assert_eq!(found, expected, "\n{}\n", script.join("\n"));
+        let alone = single.as_ref().map(|single| single.apply_at(step.op, cost, Time::from_nanos(now)));
+        prop_assert!(alone.is_none_or(|alone| alone == expected), "{:?} of\n{}\n", alone, script.join("\n"));
         latest = latest.max(now);
         last = Some(found);
     }
