@@ -177,9 +177,8 @@ impl Counter {
             Algorithm::Bucket { burst } | Algorithm::Pace { burst, .. } => {
                 let debt = self.debt(now);
                 let raised = debt + self.units(cost);
-                let debt =
-                    if denied { raised.min(self.units(*burst)).max(debt) } else { raised.min(self.fraction(MAX_DEBT)) };
-                self.full_at = self.fraction(now) + debt;
+                let most = if denied { self.units(*burst) } else { self.fraction(MAX_DEBT) };
+                self.full_at = self.fraction(now) + raised.min(most).max(debt);
             }
             Algorithm::Fixed(window) => {
                 let (ends_at, count) = self.window.filter(|w| now < w.0).unwrap_or_else(|| (end(window, now), 0));
