@@ -25,7 +25,7 @@ use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
 use crate::time::Time;
 use budget::Budget;
-use shard::{RESERVED_BYTES, Shard};
+use shard::{RESERVED_BYTES, Room, Shard};
 
 /// A full shard holds about this much, so laying one out anew takes some tens of microseconds.
 const SHARD_BYTES: usize = 256 << 10;
@@ -64,7 +64,8 @@ pub struct Memory {
 /// How a [`Memory`] is made.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    /// The most bytes that all counters together may take. Default: 64 MiB, about 1.5 million `bucket` keys.
+    /// The most bytes that all counters together may take, at least some 10 KiB. Default: 64 MiB, about 1.5 million
+    /// `bucket` keys.
     pub max_bytes: usize,
     /// What to do when they are spent. Default: evict.
     pub when_full: WhenFull,
@@ -266,7 +267,8 @@ fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &[Hit<'_
     let mut has_room = true;
     if missing > 0 {
         // Each shard makes room for all: a few slots too many where a plan spans shards.
-        locked.each(|shard| has_room &= shard.make_room(missing, at.as_nanos(), budget));
+        let room = Room { missing, inserts: hits.iter().map(Shard::slots_of).sum() };
+        locked.each(|shard| has_room &= shard.make_room(room, at.as_nanos(), budget));
     }
     has_room
 }

@@ -195,3 +195,17 @@ fn a_peek_changes_nothing_in_a_full_store() {
         }
     }
 }
+
+#[test]
+fn a_full_store_that_evicts_lets_everyone_in() {
+    let memory = store(64 << 10, WhenFull::Evict);
+    let limit = limit("fixed 10/60s");
+    for key in 0..10_000u32 {
+        assert!(apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, START).allowed());
+        let stats = memory.stats();
+        assert!(stats.bytes <= stats.max_bytes);
+    }
+    let stats = memory.stats();
+    assert_eq!(stats.refused, 0);
+    assert_eq!(stats.evicted, 10_000 - stats.counters as u64);
+}

@@ -115,10 +115,27 @@ impl Slot {
         self.kind == Kind::Empty
     }
 
+    /// Whether a log lies beside the table for it.
+    pub(super) fn holds_log(&self) -> bool {
+        self.kind == Kind::Log
+    }
+
     /// From when the state is as if never used, to within a nanosecond.
     #[inline]
     pub(super) fn forget_at(&self) -> u64 {
         self.forget_at
+    }
+}
+
+#[cfg(test)]
+impl Slot {
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Of a log that lies beside the table: its index and when its last unit leaves.
+    pub(super) fn log(&self) -> (usize, u64) {
+        (self.word as usize, self.forget_at)
     }
 }
 
