@@ -1,6 +1,6 @@
 //! The store from outside: keys of any kind, full and empty, forgetting by and by.
 
-use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Span, Time, WhenFull};
+use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Time, WhenFull};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -13,6 +13,14 @@ fn store(max_bytes: usize, when_full: WhenFull) -> Memory {
 fn apply(memory: &Memory, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
     let key = memory.subject(subject).counter(memory.counter(b"counter"));
     memory.apply_one(op, cost, Time::from_nanos(now), key, limit)
+}
+
+/// The same by way of a plan.
+fn apply_plan(memory: &Memory, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
+    let key = memory.subject(subject).counter(memory.counter(b"counter"));
+    let mut hits = [Hit::new(key, limit, Rule::default())];
+    memory.apply(op, cost, Time::from_nanos(now), &mut hits);
+    *hits[0].outcome()
 }
 
 fn limit(text: &str) -> Limit {
@@ -91,6 +99,47 @@ fn a_reset_forgets_one_counter_and_no_other() {
         assert!(memory.reset(memory.subject(b"b").counter(memory.counter(b"counter"))));
     }
     assert_eq!(memory.stats().counters, 0);
+}
+
+/// A key whose limit becomes one of another algorithm starts afresh, and the old state leaves nothing behind.
+#[test]
+fn a_key_that_changes_its_algorithm_starts_afresh() {
+    let texts = ["5/60s", "bucket 5/60s", "fixed 5/60s", "approx 5/60s", "pace 5/60s burst=5", "5/60s after=2/60s"];
+    for way in [apply, apply_plan] {
+        for old in texts.map(limit) {
+            for new in texts.map(limit) {
+                let memory = Memory::default();
+                let empty = memory.stats().bytes;
+                for step in 0..4 {
+                    apply_plan(&memory, &old, b"key", Op::Record, 1, START + step);
+                }
+                let same = old.algorithm() == new.algorithm() || is_bucket(&old) && is_bucket(&new);
+                if !same {
+                    let state = apply_plan(&memory, &old, b"key", Op::Peek, 1, START + 4);
+                    for op in [Op::Peek, Op::Take] {
+                        let [found, fresh] =
+                            [&b"key"[..], b"fresh"].map(|key| way(&memory, &new, key, op, 6, START + 4));
+                        assert_eq!(found, fresh, "{op:?} when {old} becomes {new}");
+                    }
+                    let found = apply_plan(&memory, &old, b"key", Op::Peek, 1, START + 4);
+                    assert_eq!(found, state, "what takes nothing changes nothing, though {old} becomes {new}");
+                    let found = way(&memory, &new, b"key", Op::Take, 1, START + 4);
+                    assert_eq!(found, way(&memory, &new, b"fresh", Op::Take, 1, START + 4), "{old} becomes {new}");
+                }
+                for step in 5..9 {
+                    way(&memory, &old, b"key", Op::Record, 1, START + step);
+                    way(&memory, &new, b"key", Op::Record, 1, START + step);
+                }
+                memory.sweep(Time::from_nanos(START + 1_000 * SECOND));
+                let stats = memory.stats();
+                assert_eq!((stats.counters, stats.bytes), (0, empty), "{old} became {new}");
+            }
+        }
+    }
+}
+
+fn is_bucket(limit: &Limit) -> bool {
+    matches!(limit.algorithm(), flowgate::Algorithm::Bucket | flowgate::Algorithm::Pace)
 }
 
 #[test]

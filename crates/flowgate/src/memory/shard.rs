@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::budget::{Budget, WhenFull};
 use super::expiry::SAMPLE;
 use super::key::Tag;
-use super::slot::{Logs, Slot};
+use super::slot::{Kind, Logs, Slot};
 use crate::algorithm::{Counter, Log, State};
 use crate::decision::Decision;
 use crate::limit::Limit;
@@ -73,14 +73,16 @@ impl Shard {
     ) -> Decision {
         self.tick(now.as_nanos(), budget);
         let at = now.max(Time::from_nanos(self.floor));
+        let kind = Kind::of_words(limit.algorithm());
         let found = self.find(tag);
-        let mut words = found.ok().and_then(|index| self.slots[index].words());
+        let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
         let mut decision = limit.apply_words(op, &mut words, at, cost);
         match (found, words) {
+            (Ok(index), words) if self.slots[index].kind() != kind => self.change_kind(index, kind, words, budget),
             (Ok(index), Some(words)) => self.slots[index].set_words(words),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(words)) => {
-                let slot = Slot::of_words(tag, limit.algorithm(), words);
+                let slot = Slot::of_words(tag, kind, words);
                 if self.has_room(Room::ONE) {
                     self.insert(index, slot);
                 } else if self.grow(Room::ONE, at.as_nanos(), budget) {
@@ -95,6 +97,15 @@ impl Shard {
         }
         decision.count_from(now, at);
         decision
+    }
+
+    /// Puts the state of another algorithm in the place of the one at `index`, if there is any.
+    #[cold]
+    fn change_kind(&mut self, index: usize, kind: Kind, words: Option<[u64; 2]>, budget: &Budget) {
+        let Some(words) = words else { return };
+        self.take_at(index);
+        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, words);
+        self.settle(budget);
     }
 
     /// Loads the counter of a hit. A log moves out of the shard until [`Shard::keep`] brings it back.
