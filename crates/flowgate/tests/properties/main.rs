@@ -47,6 +47,12 @@ impl Store {
         self.apply_to(self.subject, op, cost, now)
     }
 
+    /// The short way for one limit.
+    pub(crate) fn apply_one(&self, op: Op, cost: u64, now: u64) -> Decision {
+        let (counter, limit) = &self.limits[0];
+        self.memory.apply_one(op, cost, Time::from_nanos(now), self.subject.counter(*counter), limit)
+    }
+
     pub(crate) fn take(&self, cost: u64, now: u64) -> Decision {
         self.apply(Op::Take, cost, now)
     }
