@@ -247,7 +247,8 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
     }
     // A caller whose time lies before what was already forgotten is decided for at that instant.
     let at = now.max(Time::from_nanos(floor));
-    let has_room = !matches!(op, Op::Take | Op::TakeNow | Op::Record) || make_room(locked, budget, at, hits);
+    let counts = cost > 0 && matches!(op, Op::Take | Op::TakeNow | Op::Record);
+    let has_room = !counts || make_room(locked, budget, at, hits);
     if has_room {
         plan::decide(op, cost, at, hits);
     } else {

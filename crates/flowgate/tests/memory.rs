@@ -258,3 +258,23 @@ fn a_full_store_that_evicts_lets_everyone_in() {
     assert_eq!(stats.refused, 0);
     assert_eq!(stats.evicted, 10_000 - stats.counters as u64);
 }
+
+/// What needs no counter needs no room.
+#[test]
+fn a_full_store_still_answers_what_counts_nothing() {
+    let memory = store(64 << 10, WhenFull::Deny);
+    let fixed = limit("fixed 10/60s");
+    let fill = |key: &u32| apply(&memory, &fixed, &key.to_le_bytes(), Op::Take, 1, START).allowed();
+    let full = (0..10_000u32).filter(fill).count();
+    assert!(full < 10_000);
+    let unlimited = Limit::unlimited();
+    for key in 20_000..20_100u32 {
+        let found = apply(&memory, &unlimited, &key.to_le_bytes(), Op::Take, 1, START);
+        assert!(found.allowed(), "unlimited is always allowed: {found:?}");
+        let found = apply(&memory, &fixed, &key.to_le_bytes(), Op::Take, 0, START);
+        assert!(found.allowed(), "nothing is always allowed: {found:?}");
+        let found = apply(&memory, &fixed, &key.to_le_bytes(), Op::Take, 11, START);
+        assert!(found.never(), "too much never passes: {found:?}");
+    }
+    assert_eq!(memory.stats().counters, full);
+}

@@ -17,7 +17,7 @@ use super::key::Tag;
 use super::slot::{Kind, Logs, Slot};
 use crate::algorithm::{Counter, Log, State};
 use crate::decision::Decision;
-use crate::limit::Limit;
+use crate::limit::{Law, Limit};
 use crate::plan::{self, Hit, Op};
 use crate::time::Time;
 
@@ -121,18 +121,17 @@ impl Shard {
         }
     }
 
-    /// How many slots the counter of a hit may need...
+    /// How many slots the counter of a hit may need (none where nothing is counted)...
     #[inline]
     pub(super) fn slots_of(hit: &Hit<'_>) -> usize {
-        1 + usize::from(hit.limit.after_window().is_some())
+        if matches!(hit.limit.law(), Law::Unlimited) { 0 } else { 1 + usize::from(hit.limit.after_window().is_some()) }
     }
 
     /// ...and how many it does not have, once it is loaded.
     #[inline]
     pub(super) fn missing(hit: &Hit<'_>) -> usize {
         let Counter { state, seen } = &hit.counter;
-        let after = hit.limit.after_window().is_some();
-        usize::from(*state == State::Unused) + usize::from(after && seen.is_none())
+        Shard::slots_of(hit).saturating_sub(usize::from(*state != State::Unused) + usize::from(seen.is_some()))
     }
 
     /// Makes room for a plan of so many counters; false when there is none and nothing may be forgotten for it.
