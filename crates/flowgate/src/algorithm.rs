@@ -302,7 +302,7 @@ impl Law {
     fn charge(&self, state: &mut State, now: u64, cost: u64, charge: Charge) {
         let old = std::mem::take(state);
         *state = match self {
-            Law::Unlimited => State::Unused,
+            Law::Unlimited => old,
             Law::Bucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::Pace(pace) => pace.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::Fixed(fixed) => fixed.charged(Kept::take(old), now, cost, charge).into_state(),
@@ -314,7 +314,7 @@ impl Law {
     fn refund(&self, state: &mut State, now: u64, cost: u64) {
         let old = std::mem::take(state);
         let new = match self {
-            Law::Unlimited => None,
+            Law::Unlimited => Some(old),
             Law::Bucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::Pace(pace) => pace.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::Fixed(fixed) => fixed.refunded(Kept::take(old), now, cost).map(Kept::into_state),

@@ -277,4 +277,10 @@ fn a_full_store_still_answers_what_counts_nothing() {
         assert!(found.never(), "too much never passes: {found:?}");
     }
     assert_eq!(memory.stats().counters, full);
+    // Nor does it touch what another limit has counted for the key.
+    let taken = |key: &[u8]| apply(&memory, &fixed, key, Op::Peek, 0, START).remaining;
+    for key in (0..10_000u32).map(u32::to_le_bytes).filter(|key| taken(key) == Some(9)).take(100) {
+        assert!(apply(&memory, &unlimited, &key, Op::Take, 1, START).allowed());
+        assert_eq!(taken(&key), Some(9));
+    }
 }
