@@ -90,7 +90,7 @@ pub struct MemoryStats {
     pub max_bytes: usize,
     /// Counters that were forgotten early because memory was full.
     pub evicted: u64,
-    /// Requests that were denied because memory was full.
+    /// Requests that found no room for a counter because memory was full.
     pub refused: u64,
     /// Sliding logs that gave up their precision in time because memory was full.
     pub coarsened: u64,
@@ -127,7 +127,8 @@ impl Memory {
     /// Applies `op` to all hits in one atomic step and fills in their outcomes.
     ///
     /// When the store is full and [`WhenFull::Deny`], a hit that would need a new counter is denied, with a wait of
-    /// a second: nobody knows when there will be room.
+    /// a second: nobody knows when there will be room. As any denial, that of a shadow rule holds nobody back, and a
+    /// record is counted where it can be.
     #[inline]
     pub fn apply(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
         let Some(first) = hits.first() else { return };
@@ -247,29 +248,29 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
     }
     // A caller whose time lies before what was already forgotten is decided for at that instant.
     let at = now.max(Time::from_nanos(floor));
-    let counts = cost > 0 && matches!(op, Op::Take | Op::TakeNow | Op::Record);
-    let has_room = !counts || make_room(locked, budget, at, hits);
-    if has_room {
-        plan::decide(op, cost, at, hits);
-    } else {
-        budget.refused.fetch_add(1, Relaxed);
-        plan::refuse(op, cost, at, hits, |hit| Shard::missing(hit) > 0);
+    if cost > 0 && matches!(op, Op::Take | Op::TakeNow | Op::Record) {
+        make_room(locked, budget, at, hits);
     }
+    plan::decide(op, cost, at, hits);
     for hit in hits.iter_mut() {
         locked.shard(hit.key).keep(hit, at.as_nanos(), budget);
         hit.outcome.count_from(now, at);
     }
 }
 
-/// Makes room for the counters that the loaded hits may add.
+/// Makes room for the counters that the loaded hits may add, and marks those that find none.
 #[inline]
-fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &[Hit<'_>]) -> bool {
+fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>]) {
     let missing = hits.iter().map(Shard::missing).sum();
-    let mut has_room = true;
-    if missing > 0 {
-        // Each shard makes room for all: a few slots too many where a plan spans shards.
-        let room = Room { missing, inserts: hits.iter().map(Shard::slots_of).sum() };
-        locked.each(|shard| has_room &= shard.make_room(room, at.as_nanos(), budget));
+    if missing == 0 {
+        return;
     }
-    has_room
+    // Each shard makes room for all: a few slots too many where a plan spans shards.
+    let room = Room { missing, inserts: hits.iter().map(Shard::slots_of).sum() };
+    for hit in hits.iter_mut().filter(|hit| Shard::missing(hit) > 0) {
+        hit.homeless = !locked.shard(hit.key).make_room(room, at.as_nanos(), budget);
+    }
+    if hits.iter().any(|hit| hit.homeless) {
+        budget.refused.fetch_add(1, Relaxed);
+    }
 }

@@ -284,3 +284,27 @@ fn a_full_store_still_answers_what_counts_nothing() {
         assert_eq!(taken(&key), Some(9));
     }
 }
+
+/// A shadow rule that finds no room is not counted; what the other rules decide is.
+#[test]
+fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
+    let memory = store(64 << 10, WhenFull::Deny);
+    let limit = limit("fixed 10/60s");
+    assert!(apply(&memory, &limit, b"user", Op::Take, 1, START).allowed());
+    for key in 0..10_000u32 {
+        apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, START);
+    }
+    let id = memory.counter(b"counter");
+    let shadow = Rule { id: 1, shadow: true, ..Rule::default() };
+    let mut taken = 1;
+    for address in 20_000..20_100u32 {
+        let mut hits = [
+            Hit::new(memory.subject(b"user").counter(id), &limit, Rule::default()),
+            Hit::new(memory.subject(&address.to_le_bytes()).counter(id), &limit, shadow),
+        ];
+        memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
+        taken += u64::from(Decision::of(&hits).allowed());
+        assert!(!hits[1].outcome().allowed(), "there is no room for {address}");
+    }
+    assert_eq!(taken, 10, "the user's own limit is enforced all the while");
+}

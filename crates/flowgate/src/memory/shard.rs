@@ -112,6 +112,7 @@ impl Shard {
     #[inline]
     pub(super) fn load(&mut self, hit: &mut Hit<'_>) {
         let tag = hit.key.tag();
+        hit.homeless = false;
         hit.counter.state = self.take(tag);
         if hit.limit.after_window().is_some() {
             hit.counter.seen = match self.take(tag.seen()) {
