@@ -1,5 +1,7 @@
 //! The store from outside: keys of any kind, full and empty, forgetting by and by.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Time, WhenFull};
 
 const SECOND: u64 = 1_000_000_000;

@@ -3,6 +3,8 @@
 //! `specs` makes limits, `naive` is the reference: semantics written down plainly, with exact fractions and plain
 //! logs. The other files hold one promise each. `FLOWGATE_CASES=100` multiplies the number of cases for a long run.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod bounds;
 mod calendars;
 mod drift;
