@@ -131,7 +131,6 @@ fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, co
         if matches!(op, Op::Take | Op::TakeNow | Op::Peek) {
             verdict =
                 if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), now, cost) };
-            verdict = verdict.for_op(op);
         }
         match op {
             Op::Take | Op::TakeNow | Op::Record if verdict.allowed() => {
@@ -160,7 +159,7 @@ impl Limit {
     /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
     pub(crate) fn apply(&self, op: Op, counter: &mut Counter, now: Time, cost: u64) -> Decision {
         let verdict = match op {
-            Op::Take | Op::TakeNow | Op::Peek => self.check(counter, now, cost).for_op(op),
+            Op::Take | Op::TakeNow | Op::Peek => self.check(op, counter, now, cost),
             Op::Record | Op::Refund => Verdict::PASS,
         };
         match op {
@@ -180,6 +179,7 @@ impl Limit {
         match self.law() {
             Law::Bucket(bucket) => apply_words(bucket, op, words, now, cost),
             Law::WideBucket(bucket) => apply_words(bucket, op, words, now, cost),
+            Law::Pace(pace) if op == Op::TakeNow => apply_words(&pace.at_once(), op, words, now, cost),
             Law::Pace(pace) => apply_words(pace, op, words, now, cost),
             Law::Fixed(fixed) => apply_words(fixed, op, words, now, cost),
             Law::Approx(approx) => apply_words(approx, op, words, now, cost),
@@ -195,7 +195,7 @@ impl Limit {
 
     /// Would `cost` pass now?
     #[inline]
-    pub(crate) fn check(&self, counter: &Counter, now: Time, cost: u64) -> Verdict {
+    pub(crate) fn check(&self, op: Op, counter: &Counter, now: Time, cost: u64) -> Verdict {
         if cost == 0 {
             return Verdict::PASS;
         }
@@ -204,16 +204,16 @@ impl Limit {
         }
         let now = now.as_nanos();
         match self.after_window() {
-            None => self.law().check(&counter.state, now, cost),
-            Some(after) => self.check_after(after, counter, now, cost),
+            None => self.law().check(op, &counter.state, now, cost),
+            Some(after) => self.check_after(op, after, counter, now, cost),
         }
     }
 
-    fn check_after(&self, after: &After, counter: &Counter, now: u64, cost: u64) -> Verdict {
+    fn check_after(&self, op: Op, after: &After, counter: &Counter, now: u64, cost: u64) -> Verdict {
         if Counted::count_at(counter.seen.as_ref(), now) + cost <= after.free {
             return Verdict::PASS;
         }
-        match self.law().check(&counter.state, now, cost) {
+        match self.law().check(op, &counter.state, now, cost) {
             // When the period of `seen` ends, the request is free again.
             Verdict::Deny(retry) if cost <= after.free => {
                 Verdict::Deny(retry.min(Retry::After(Counted::reset_after(counter.seen.as_ref(), now))))
@@ -288,11 +288,12 @@ impl Decision {
 
 impl Law {
     #[inline]
-    fn check(&self, state: &State, now: u64, cost: u64) -> Verdict {
+    fn check(&self, op: Op, state: &State, now: u64, cost: u64) -> Verdict {
         match self {
             Law::Unlimited => Verdict::PASS,
             Law::Bucket(bucket) => bucket.check(Kept::of(state), now, cost),
             Law::WideBucket(bucket) => bucket.check(Kept::of(state), now, cost),
+            Law::Pace(pace) if op == Op::TakeNow => pace.at_once().check(Kept::of(state), now, cost),
             Law::Pace(pace) => pace.check(Kept::of(state), now, cost),
             Law::Fixed(fixed) => fixed.check(Kept::of(state), now, cost),
             Law::Sliding(sliding) => sliding.check(Kept::of(state), now, cost),
@@ -304,7 +305,7 @@ impl Law {
     fn charge(&self, state: &mut State, now: u64, cost: u64, charge: Charge) {
         let old = std::mem::take(state);
         *state = match self {
-            Law::Unlimited => State::Unused,
+            Law::Unlimited => old,
             Law::Bucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::WideBucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
             Law::Pace(pace) => pace.charged(Kept::take(old), now, cost, charge).into_state(),
@@ -317,7 +318,7 @@ impl Law {
     fn refund(&self, state: &mut State, now: u64, cost: u64) {
         let old = std::mem::take(state);
         let new = match self {
-            Law::Unlimited => None,
+            Law::Unlimited => Some(old),
             Law::Bucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::WideBucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
             Law::Pace(pace) => pace.refunded(Kept::take(old), now, cost).map(Kept::into_state),

@@ -24,10 +24,11 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
-    /// The zone of that IANA name, if there is one.
+    /// The zone of that IANA name, if there is one. Case does not matter; the zone goes by the database's spelling.
     pub(crate) fn named(name: &str) -> Option<Zone> {
-        let zone = TimeZone::get(name).ok()?;
-        Some(Zone { name: name.into(), zone })
+        let zone = TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())?;
+        let name = zone.iana_name()?.into();
+        Some(Zone { name, zone })
     }
 
     pub(crate) fn name(&self) -> &str {

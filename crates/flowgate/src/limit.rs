@@ -229,3 +229,6 @@ impl FromStr for Limit {
         parse::limit(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
 use crate::time::Time;
 use budget::Budget;
-use shard::{RESERVED_BYTES, Shard};
+use shard::{RESERVED_BYTES, Room, Shard};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
@@ -64,7 +64,8 @@ pub struct Memory {
 /// How a [`Memory`] is made.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    /// The most bytes that all counters together may take. Default: 64 MiB, about 1.5 million `bucket` keys.
+    /// The most bytes that all counters together may take, at least some 10 KiB. Default: 64 MiB, about 1.5 million
+    /// `bucket` keys.
     pub max_bytes: usize,
     /// What to do when they are spent. Default: evict.
     pub when_full: WhenFull,
@@ -89,7 +90,7 @@ pub struct MemoryStats {
     pub max_bytes: usize,
     /// Counters that were forgotten early because memory was full.
     pub evicted: u64,
-    /// Requests that were denied because memory was full.
+    /// Requests that found no room for a counter because memory was full.
     pub refused: u64,
     /// Sliding logs that gave up their precision in time because memory was full.
     pub coarsened: u64,
@@ -126,7 +127,8 @@ impl Memory {
     /// Applies `op` to all hits in one atomic step and fills in their outcomes.
     ///
     /// When the store is full and [`WhenFull::Deny`], a hit that would need a new counter is denied, with a wait of
-    /// a second: nobody knows when there will be room.
+    /// a second: nobody knows when there will be room. As any denial, that of a shadow rule holds nobody back, and a
+    /// record is counted where it can be.
     #[inline]
     pub fn apply(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
         let Some(first) = hits.first() else { return };
@@ -247,27 +249,29 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
     }
     // A caller whose time lies before what was already forgotten is decided for at that instant.
     let at = now.max(Time::from_nanos(floor));
-    let has_room = !matches!(op, Op::Take | Op::TakeNow | Op::Record) || make_room(locked, budget, at, hits);
-    if has_room {
-        plan::decide(op, cost, at, hits);
-    } else {
-        budget.refused.fetch_add(1, Relaxed);
-        plan::refuse(op, cost, at, hits, |hit| Shard::missing(hit) > 0);
+    if cost > 0 && matches!(op, Op::Take | Op::TakeNow | Op::Record) {
+        make_room(locked, budget, at, hits);
     }
+    plan::decide(op, cost, at, hits);
     for hit in hits.iter_mut() {
         locked.shard(hit.key).keep(hit, at.as_nanos(), budget);
         hit.outcome.count_from(now, at);
     }
 }
 
-/// Makes room for the counters that the loaded hits may add.
+/// Makes room for the counters that the loaded hits may add, and marks those that find none.
 #[inline]
-fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &[Hit<'_>]) -> bool {
+fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>]) {
     let missing = hits.iter().map(Shard::missing).sum();
-    let mut has_room = true;
-    if missing > 0 {
-        // Each shard makes room for all: a few slots too many where a plan spans shards.
-        locked.each(|shard| has_room &= shard.make_room(missing, at.as_nanos(), budget));
+    if missing == 0 {
+        return;
     }
-    has_room
+    // Each shard makes room for all: a few slots too many where a plan spans shards.
+    let room = Room { missing, inserts: hits.iter().map(Shard::slots_of).sum() };
+    for hit in hits.iter_mut().filter(|hit| Shard::missing(hit) > 0) {
+        hit.homeless = !locked.shard(hit.key).make_room(room, at.as_nanos(), budget);
+    }
+    if hits.iter().any(|hit| hit.homeless) {
+        budget.refused.fetch_add(1, Relaxed);
+    }
 }

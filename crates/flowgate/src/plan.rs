@@ -3,6 +3,7 @@
 //! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
 //!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
 //!            pass. A rule that counts denied requests is charged, within its caps, when it denies.
+//!            A hit for whose counter there is no room is denied.
 //! Invariant  [`decide`] is pure: a store loads the counters before it and keeps them after it, under its locks.
 
 use crate::algorithm::{Charge, Counter};
@@ -22,7 +23,8 @@ pub enum Op {
     Record,
     /// Give back; never beyond a fresh state.
     Refund,
-    /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait.
+    /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait, and what is larger
+    /// than its burst never goes at once.
     TakeNow,
 }
 
@@ -61,6 +63,8 @@ pub struct Hit<'a> {
     pub(crate) rule: Rule,
     /// Loaded by the store, changed by [`decide`].
     pub(crate) counter: Counter,
+    /// The store has no room for its counter, so nothing can be charged to it.
+    pub(crate) homeless: bool,
     pub(crate) outcome: Decision,
 }
 
@@ -69,7 +73,7 @@ impl<'a> Hit<'a> {
     #[inline]
     pub fn new(key: Key, limit: &'a Limit, rule: Rule) -> Hit<'a> {
         let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        Hit { key, limit, rule, counter: Counter::default(), outcome }
+        Hit { key, limit, rule, counter: Counter::default(), homeless: false, outcome }
     }
 
     /// What became of it, once it was applied.
@@ -89,7 +93,8 @@ impl<'a> Hit<'a> {
 
     #[inline]
     fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
-        self.limit.check(&self.counter, now, cost).for_op(op)
+        let verdict = self.limit.check(op, &self.counter, now, cost);
+        if self.homeless { verdict.refused() } else { verdict }
     }
 
     #[inline]
@@ -110,8 +115,11 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
         }
         Op::Record => {
             for hit in hits {
-                hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
-                hit.conclude(Verdict::PASS, now);
+                let verdict = if hit.homeless { Verdict::PASS.refused() } else { Verdict::PASS };
+                if verdict.allowed() {
+                    hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
+                }
+                hit.conclude(verdict, now);
             }
         }
         Op::Refund => {
@@ -122,25 +130,6 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
         }
     }
 }
-
-/// Denies the request because there is no room for the counters of hits that `lack` it. Consumes nothing.
-pub(crate) fn refuse(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], lacks: impl Fn(&Hit<'_>) -> bool) {
-    for hit in hits {
-        hit.conclude(hit.check(op, cost, now), now);
-        if lacks(hit) {
-            hit.outcome = refused(hit.limit, now, hit.outcome.verdict);
-        }
-    }
-}
-
-/// The answer on a counter that there is no room for: that of a fresh one, denied.
-pub(crate) fn refused(limit: &Limit, now: Time, verdict: Verdict) -> Decision {
-    let verdict = if verdict.allowed() { Verdict::Deny(Retry::After(REFUSED_RETRY)) } else { verdict };
-    limit.status(&Counter::default(), now, verdict)
-}
-
-/// When to come back to a store that was full. Nobody knows when it will have room.
-const REFUSED_RETRY: Span = Span::from_secs(1);
 
 #[inline]
 fn take(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
@@ -160,7 +149,7 @@ fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
     let rule = hits[0].rule;
     let exceeded = hits.iter().any(|hit| !hit.outcome.allowed());
     let passes = if rule.shadow { !exceeded } else { !denied };
-    let counts_denied = exceeded && rule.count_denied && !hits.iter().any(|hit| hit.outcome.never());
+    let counts_denied = exceeded && rule.count_denied && !hits.iter().any(|hit| hit.outcome.never() || hit.homeless);
     for hit in hits {
         let mut verdict = hit.outcome.verdict;
         if passes {
@@ -173,16 +162,20 @@ fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
     }
 }
 
+/// The answer on a counter that there is no room for: that of a fresh one, denied.
+pub(crate) fn refused(limit: &Limit, now: Time, verdict: Verdict) -> Decision {
+    limit.status(&Counter::default(), now, verdict.refused())
+}
+
 impl Verdict {
-    /// For one who would not be held, a delay is a wait.
-    #[inline]
-    pub(crate) fn for_op(self, op: Op) -> Verdict {
-        match self {
-            Verdict::Allow { delay } if op == Op::TakeNow && !delay.is_zero() => Verdict::Deny(Retry::After(delay)),
-            verdict => verdict,
-        }
+    /// The same for who finds no room: denied.
+    fn refused(self) -> Verdict {
+        if self.allowed() { Verdict::Deny(Retry::After(REFUSED_RETRY)) } else { self }
     }
 }
+
+/// When to come back to a store that was full. Nobody knows when it will have room.
+const REFUSED_RETRY: Span = Span::from_secs(1);
 
 impl Decision {
     /// The answer of several limits together: denied if any denies. Hits of shadow rules do not count.

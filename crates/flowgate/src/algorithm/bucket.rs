@@ -163,6 +163,12 @@ impl Pace {
         let max_wait = Ticks::of(nanos, bucket.ticks_per_nano);
         Pace { bucket, max_wait }
     }
+
+    /// The same for one who would not be held: any delay is too long.
+    #[inline]
+    pub(crate) fn at_once(&self) -> Pace {
+        Pace { bucket: self.bucket.clone(), max_wait: 0 }
+    }
 }
 
 impl Meter for Pace {
@@ -176,9 +182,11 @@ impl Meter for Pace {
         let delay = debt.minus(capacity);
         if asked.minus(capacity) > self.max_wait {
             Verdict::Deny(Retry::Never)
-        } else if delay > self.max_wait {
+        } else if delay > self.max_wait && capacity + self.max_wait <= longest {
             Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - self.max_wait)))
         } else if debt > longest {
+            // No turn is that far away. Nor does it help to wait until the delay is short enough, where that would
+            // still be beyond the longest debt.
             Verdict::Deny(Retry::Never)
         } else {
             Verdict::Allow { delay: self.bucket.nanos_ceil(delay) }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::rate::MAX_PERIOD_NANOS;
 use super::{After, Algorithm, Law, Limit, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Spec, Unit};
 use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
 use crate::calendar::{Calendar, Zone};
-use crate::time::Span;
+use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The counters of `approx` have 32 bits; its estimate stays exact below this.
 const MAX_APPROX: u64 = 4_000_000_000;
@@ -85,18 +86,31 @@ impl LimitBuilder {
     }
 
     fn check_options(&self) -> Result<(), LimitError> {
-        let known: &[&str] = match self.algorithm {
-            Algorithm::Bucket => &["burst", "tz", "after"],
-            Algorithm::Pace => &["burst", "max_wait", "tz", "after"],
-            _ => &["tz", "after"],
-        };
-        for (name, given) in [("burst", self.burst.is_some()), ("max_wait", self.max_wait.is_some())] {
-            if given && !known.contains(&name) {
-                let expected = format!("one that {} knows: {}", self.algorithm.name(), known.join(", "));
-                return Err(LimitError::new(Part::Option, name, expected));
-            }
+        let given = [(Part::Burst, self.burst.is_some()), (Part::MaxWait, self.max_wait.is_some())];
+        match given.into_iter().find(|&(part, given)| given && !self.knows(part)) {
+            Some((part, _)) => Err(self.unknown_option(&part.to_string())),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn known(&self) -> &'static [Part] {
+        match self.algorithm {
+            Algorithm::Bucket => &[Part::Burst, Part::Tz, Part::After],
+            Algorithm::Pace => &[Part::Burst, Part::MaxWait, Part::Tz, Part::After],
+            _ => &[Part::Tz, Part::After],
+        }
+    }
+
+    /// Whether the algorithm takes the option.
+    pub(super) fn knows(&self, option: Part) -> bool {
+        self.known().contains(&option)
+    }
+
+    /// The error that `written` is no option of the algorithm.
+    pub(super) fn unknown_option(&self, written: &str) -> LimitError {
+        let known: Vec<String> = self.known().iter().map(Part::to_string).collect();
+        let expected = format!("one that {} knows: {}", self.algorithm.name(), known.join(", "));
+        LimitError::new(Part::Option, written, expected)
     }
 
     fn zone(&self) -> Result<Option<Zone>, LimitError> {
@@ -115,16 +129,13 @@ impl LimitBuilder {
     fn law(&self, zone: Option<&Zone>) -> Result<Law, LimitError> {
         if self.algorithm == Algorithm::Fixed {
             let window = window(self.rate.period(), zone, Part::Period)?;
-            return Ok(Law::Fixed(Fixed::new(self.whole_count(MAX_COUNT)?, window)));
+            return Ok(Law::Fixed(Fixed::new(self.whole_count()?, window)));
         }
         let period = length(self.rate.period(), Part::Period)?;
         Ok(match self.algorithm {
-            Algorithm::Sliding => Law::Sliding(Sliding::new(self.whole_count(MAX_COUNT)?, period)),
-            Algorithm::Approx => Law::Approx(Approx::new(self.whole_count(MAX_APPROX)?, period)),
-            Algorithm::Pace => {
-                let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
-                Law::Pace(Pace::new(self.bucket(period)?, max_wait))
-            }
+            Algorithm::Sliding => Law::Sliding(Sliding::new(self.whole_count()?, period)),
+            Algorithm::Approx => Law::Approx(Approx::new(self.approx_count()?, period)),
+            Algorithm::Pace => Law::Pace(Pace::new(self.bucket(period)?, self.longest_delay()?)),
             // `Fixed` is done above and `Unlimited` has no builder.
             Algorithm::Bucket | Algorithm::Fixed | Algorithm::Unlimited => {
                 let wide = self.bucket(period)?;
@@ -133,19 +144,20 @@ impl LimitBuilder {
         })
     }
 
-    fn whole_count(&self, max: u64) -> Result<u64, LimitError> {
-        let written = || {
-            let rate = self.rate.to_string();
-            rate.split('/').next().unwrap_or_default().to_owned()
-        };
-        match self.rate.count() {
-            Some(count) if count <= max => Ok(count),
-            Some(_) => Err(LimitError::new(Part::Count, written(), format!("a count from 1 to {max}"))),
-            None => {
-                let expected = "a whole number; only bucket and pace take decimals";
-                Err(LimitError::new(Part::Count, written(), expected))
-            }
+    fn whole_count(&self) -> Result<u64, LimitError> {
+        self.rate.count().ok_or_else(|| self.bad_count("a whole number; only bucket and pace take decimals"))
+    }
+
+    fn approx_count(&self) -> Result<u64, LimitError> {
+        let count = self.whole_count()?;
+        if count > MAX_APPROX {
+            return Err(self.bad_count("a whole number from 1 to 4*10^9, the most that approx counts"));
         }
+        Ok(count)
+    }
+
+    fn bad_count(&self, expected: &str) -> LimitError {
+        LimitError::new(Part::Count, self.rate.display_count(), expected)
     }
 
     /// `pace` lets one go at a time unless told otherwise, a bucket stocks what a period brings.
@@ -157,19 +169,35 @@ impl LimitBuilder {
     fn bucket(&self, period: u64) -> Result<Bucket, LimitError> {
         let burst = self.burst_or_default();
         if burst == 0 || burst > MAX_COUNT {
-            return Err(LimitError::new(Part::Burst, burst.to_string(), format!("a number from 1 to {MAX_COUNT}")));
+            return Err(LimitError::new(Part::Burst, burst.to_string(), "a whole number from 1 to 10^12"));
         }
-        Bucket::new(self.rate.micros(), period, burst).ok_or_else(|| {
-            let expected = format!("a burst that {} refills within 36500 days", self.rate);
-            LimitError::new(Part::Burst, burst.to_string(), expected)
+        Bucket::new(self.rate.micros(), period, burst).ok_or_else(|| match self.burst {
+            Some(_) => {
+                let expected = format!("a burst that {} refills within 36500 days", self.rate);
+                LimitError::new(Part::Burst, burst.to_string(), expected)
+            }
+            None => self.bad_count("a rate that refills the burst within 36500 days"),
         })
+    }
+
+    /// The `max_wait`, which is one that a text can express.
+    fn longest_delay(&self) -> Result<MaxWait, LimitError> {
+        let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
+        match max_wait {
+            MaxWait::AtMost(span)
+                if span.as_nanos() > MAX_PERIOD_NANOS || !span.as_nanos().is_multiple_of(NANOS_PER_MICRO) =>
+            {
+                let expected = "whole microseconds up to 366d, or none";
+                Err(LimitError::new(Part::MaxWait, span.to_string(), expected))
+            }
+            _ => Ok(max_wait),
+        }
     }
 
     fn after_window(&self, zone: Option<&Zone>) -> Result<Option<After>, LimitError> {
         let Some((free, period)) = self.after else { return Ok(None) };
         if free == 0 || free > MAX_COUNT {
-            let expected = format!("a count from 1 to {MAX_COUNT}");
-            return Err(LimitError::new(Part::After, free.to_string(), expected));
+            return Err(LimitError::new(Part::After, free.to_string(), "a whole number from 1 to 10^12"));
         }
         Ok(Some(After { free, window: window(period, zone, Part::After)? }))
     }

@@ -49,7 +49,7 @@ impl fmt::Display for Part {
 /// assert_eq!(error.to_string(), "period `0s`: expected a period from 1us to 366d");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{part} `{found}`: expected {expected}")]
+#[error("{part} {}: expected {expected}", Found(found))]
 pub struct LimitError {
     part: Part,
     found: String,
@@ -57,8 +57,8 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    pub(crate) fn new(part: Part, found: impl Into<String>, expected: impl Into<String>) -> LimitError {
-        LimitError { part, found: found.into(), expected: expected.into() }
+    pub(crate) fn new(part: Part, found: impl AsRef<str>, expected: impl Into<String>) -> LimitError {
+        LimitError { part, found: shown(found.as_ref()), expected: expected.into() }
     }
 
     /// The part that is wrong.
@@ -66,7 +66,7 @@ impl LimitError {
         self.part
     }
 
-    /// What was written there.
+    /// What was written there, shortened where it is long.
     pub fn found(&self) -> &str {
         &self.found
     }
@@ -74,5 +74,28 @@ impl LimitError {
     /// What fits there.
     pub fn expected(&self) -> &str {
         &self.expected
+    }
+}
+
+/// What an error repeats of the input: enough to find it, never a megabyte, nothing that a terminal acts upon.
+fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut shown = String::new();
+    for (index, c) in text.chars().enumerate() {
+        if index == MOST {
+            shown.push_str("...");
+            break;
+        }
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// Quotes what was found; a part that is empty is missing.
+struct Found<'a>(&'a str);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { f.write_str("is missing") } else { write!(f, "`{}`", self.0) }
     }
 }

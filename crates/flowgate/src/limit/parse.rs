@@ -10,40 +10,34 @@
 //! option    = burst=N (also capacity=)  max_wait=PERIOD|0s|none  tz=ZONE  after=M/PERIOD
 //! ```
 
+use super::rate::MAX_DIGITS;
 use super::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MICRO, MaxWait, Part, Period, Rate, Unit};
 use crate::time::Span;
 
 const ALGORITHMS: &str = "sliding, fixed, bucket, pace, approx or unlimited";
-const OPTIONS: &str = "burst=, max_wait=, tz= or after=";
-const PERIOD: &str = "a period such as 60s, 5m or day, from 1us to 366d";
-
-/// More digits than this are no count, whatever the decimals.
-const MAX_DIGITS: usize = 15;
+const WHOLE: &str = "a whole number from 1 to 10^12";
+const DECIMAL: &str = "a number from 0.000001 to 10^12, with at most 6 decimals and 15 digits";
+const PERIOD: &str = "a whole number and a unit such as 60s, 5m or day, from 1us to 366d";
+const UNITS: &str = "one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
 
 pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
-    let mut words = text.split_ascii_whitespace().peekable();
+    let mut words = text.split_ascii_whitespace();
     let Some(first) = words.next() else {
-        return Err(LimitError::new(Part::Limit, text, "a limit such as 100/60s or bucket 0.5/s burst=15"));
+        return Err(LimitError::new(Part::Limit, "", "one such as 100/60s or bucket 0.5/s burst=15"));
     };
     if first == "unlimited" {
         return match words.next() {
             None => Ok(Limit::unlimited()),
-            Some(word) => Err(LimitError::new(Part::Option, shown(word), "nothing after `unlimited`")),
+            Some(word) => Err(LimitError::new(Part::Option, word, "nothing after `unlimited`")),
         };
     }
-    let (algorithm, rate_text) = if first.contains('/') {
-        (Algorithm::Sliding, first)
-    } else {
-        let Some(algorithm) = algorithm(first) else {
-            let (part, expected) = if first.starts_with(|c: char| c.is_ascii_digit()) {
-                (Part::Period, "a slash and a period after the count, such as 100/60s")
-            } else {
-                (Part::Algorithm, ALGORITHMS)
-            };
-            return Err(LimitError::new(part, shown(first), expected));
-        };
-        let missing = || LimitError::new(Part::Limit, shown(text), "a rate such as 100/60s after the algorithm");
-        (algorithm, words.next().ok_or_else(missing)?)
+    let (algorithm, rate_text) = match algorithm(first) {
+        Some(algorithm) => {
+            let missing = || LimitError::new(Part::Limit, first, "a rate such as 100/60s after the algorithm");
+            (algorithm, words.next().ok_or_else(missing)?)
+        }
+        None if first.contains('/') || first.starts_with(|c: char| c.is_ascii_digit()) => (Algorithm::Sliding, first),
+        None => return Err(LimitError::new(Part::Algorithm, first, ALGORITHMS)),
     };
     let mut builder = LimitBuilder::new(algorithm, rate(rate_text, algorithm)?);
     let mut seen = Vec::new();
@@ -66,40 +60,45 @@ fn algorithm(name: &str) -> Option<Algorithm> {
 
 fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
     let Some((count, period_text)) = text.split_once('/') else {
-        return Err(LimitError::new(Part::Limit, shown(text), "a rate such as 100/60s"));
+        let expected = if text.starts_with(|c: char| c.is_ascii_digit()) {
+            "a slash and a period after the count, such as 100/60s"
+        } else {
+            "a rate such as 100/60s"
+        };
+        return Err(LimitError::new(Part::Limit, text, expected));
     };
     let micros = match algorithm {
         Algorithm::Bucket | Algorithm::Pace => decimal(count)?,
+        _ if count.contains('.') => {
+            let expected = format!("{WHOLE}; only bucket and pace take decimals");
+            return Err(LimitError::new(Part::Count, count, expected));
+        }
         _ => whole(count, Part::Count)? * MICRO,
     };
     Rate::from_micros(micros, period(period_text, Part::Period)?)
 }
 
-/// A count in millionths.
+/// A count in millionths, with decimals or without.
 fn decimal(text: &str) -> Result<u64, LimitError> {
-    let Some((whole_text, fraction)) = text.split_once('.') else {
-        return Ok(whole(text, Part::Count)? * MICRO);
+    millionths(text)
+        .filter(|micros| (1..=MAX_COUNT * MICRO).contains(micros))
+        .ok_or_else(|| LimitError::new(Part::Count, text, DECIMAL))
+}
+
+fn millionths(text: &str) -> Option<u64> {
+    let Some((whole, fraction)) = text.split_once('.') else {
+        return digits(text)?.checked_mul(MICRO);
     };
-    let expected = "a number above 0 with at most 6 decimals and 15 digits, such as 0.5";
-    let error = || LimitError::new(Part::Count, shown(text), expected);
-    let digits = [whole_text, fraction].iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
-    if !digits || fraction.len() > 6 || whole_text.len() + fraction.len() > MAX_DIGITS {
-        return Err(error());
+    if fraction.len() > 6 || whole.len() + fraction.len() > MAX_DIGITS {
+        return None;
     }
-    // Both parts are digits and short enough: 15 in all, 6 behind the point.
-    let whole: u64 = whole_text.parse().map_err(|_| error())?;
-    let micros: u64 = format!("{fraction:0<6}").parse().map_err(|_| error())?;
-    match whole.checked_mul(MICRO).and_then(|scaled| scaled.checked_add(micros)) {
-        Some(total) if total > 0 && total <= MAX_COUNT * MICRO => Ok(total),
-        _ => Err(error()),
-    }
+    let scale = 10u64.pow(6 - u32::try_from(fraction.len()).ok()?);
+    digits(whole)?.checked_mul(MICRO)?.checked_add(digits(fraction)? * scale)
 }
 
 /// A whole number from 1 to 10^12.
 fn whole(text: &str, part: Part) -> Result<u64, LimitError> {
-    digits(text)
-        .filter(|number| (1..=MAX_COUNT).contains(number))
-        .ok_or_else(|| LimitError::new(part, shown(text), format!("a whole number from 1 to {MAX_COUNT}")))
+    digits(text).filter(|number| (1..=MAX_COUNT).contains(number)).ok_or_else(|| LimitError::new(part, text, WHOLE))
 }
 
 /// ASCII digits only: no sign, no separators, no other script's digits.
@@ -108,7 +107,7 @@ fn digits(text: &str) -> Option<u64> {
 }
 
 fn period(text: &str, part: Part) -> Result<Period, LimitError> {
-    let error = || LimitError::new(part, shown(text), PERIOD);
+    let error = |expected: &str| LimitError::new(part, text, expected);
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit_name) = text.split_at(split);
     let unit = match unit_name {
@@ -121,38 +120,46 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
         "w" | "week" => Unit::Week,
         "month" => Unit::Month,
         "" if !number.is_empty() => Unit::Second,
-        "" => return Err(error()),
-        _ => {
-            let units = "one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
-            return Err(LimitError::new(part, shown(text), units));
-        }
+        word if word.starts_with(char::is_alphabetic) => return Err(error(UNITS)),
+        _ => return Err(error(PERIOD)),
     };
-    let number = if number.is_empty() { 1 } else { digits(number).ok_or_else(error)? };
-    Period::new(number, unit).map_err(|cause| LimitError::new(part, shown(text), cause.expected()))
+    let number = if number.is_empty() { 1 } else { digits(number).ok_or_else(|| error(PERIOD))? };
+    Period::new(number, unit).map_err(|cause| error(cause.expected()))
 }
 
 fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<LimitBuilder, LimitError> {
-    let unknown = || LimitError::new(Part::Option, shown(word), OPTIONS);
-    let (name, value) = word.split_once('=').ok_or_else(unknown)?;
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
     let part = match name {
         "burst" | "capacity" => Part::Burst,
         "max_wait" => Part::MaxWait,
         "tz" => Part::Tz,
         "after" => Part::After,
-        _ => return Err(unknown()),
+        name if algorithm(name).is_some() => {
+            return Err(LimitError::new(Part::Option, word, "the algorithm to stand before the rate"));
+        }
+        _ => return Err(builder.unknown_option(word)),
     };
+    if !builder.knows(part) {
+        return Err(builder.unknown_option(word));
+    }
     if seen.contains(&part) {
-        return Err(LimitError::new(part, shown(word), format!("`{part}` only once")));
+        let expected = match part {
+            Part::Burst => "it only once (burst= and capacity= are the same)",
+            _ => "it only once",
+        };
+        return Err(LimitError::new(part, word, expected));
     }
     seen.push(part);
     Ok(match part {
         Part::Burst => builder.burst(whole(value, part)?),
         Part::MaxWait => builder.max_wait(max_wait(value)?),
-        Part::Tz => builder.tz(shown(value)),
+        Part::Tz => builder.tz(value),
         _ => {
-            let expected = "a count and a period such as after=10/day";
-            let error = || LimitError::new(part, shown(value), expected);
+            let error = || LimitError::new(part, value, "a count and a period such as after=10/day");
             let (free, period_text) = value.split_once('/').ok_or_else(error)?;
+            if free.is_empty() || period_text.is_empty() {
+                return Err(error());
+            }
             builder.after(whole(free, part)?, period(period_text, part)?)
         }
     })
@@ -165,16 +172,7 @@ fn max_wait(text: &str) -> Result<MaxWait, LimitError> {
         _ => {}
     }
     let expected = "a period from 1us to 366d, 0s or none";
-    let error = || LimitError::new(Part::MaxWait, shown(text), expected);
+    let error = || LimitError::new(Part::MaxWait, text, expected);
     let length = period(text, Part::MaxWait).map_err(|_| error())?.length().ok_or_else(error)?;
     Ok(MaxWait::AtMost(length))
-}
-
-/// What an error repeats of the input: enough to find it, never a megabyte.
-fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", &text[..end]),
-    }
 }

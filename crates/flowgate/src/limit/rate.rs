@@ -11,7 +11,10 @@ pub const MAX_COUNT: u64 = 1_000_000_000_000;
 /// Counts are kept in millionths, so that `0.5/s` is exact: six decimals at most.
 pub(crate) const MICRO: u64 = 1_000_000;
 
-const MAX_PERIOD_NANOS: u64 = 366 * 86_400 * 1_000_000_000;
+/// A decimal count has at most this many digits: what a double still holds exactly.
+pub(super) const MAX_DIGITS: usize = 15;
+
+pub(super) const MAX_PERIOD_NANOS: u64 = 366 * 86_400 * 1_000_000_000;
 
 /// A unit of time in a limit's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,7 +98,9 @@ impl Period {
         let nanos = match unit.nanos() {
             Some(nanos) => number.saturating_mul(nanos),
             None if number == 1 => 1,
-            None => return Err(LimitError::new(Part::Period, written, "one month; several are not supported")),
+            None => {
+                return Err(LimitError::new(Part::Period, written, "a single `month`; no other number is supported"));
+            }
         };
         if number == 0 || nanos > MAX_PERIOD_NANOS {
             return Err(LimitError::new(Part::Period, written, "a period from 1us to 366d"));
@@ -166,7 +171,7 @@ impl Rate {
     /// When the count is zero or above 10^12.
     pub fn new(count: u64, period: Period) -> Result<Rate, LimitError> {
         if count == 0 || count > MAX_COUNT {
-            return Err(LimitError::new(Part::Count, count.to_string(), "a count from 1 to 1000000000000"));
+            return Err(LimitError::new(Part::Count, count.to_string(), "a whole number from 1 to 10^12"));
         }
         Ok(Rate { micros: count * MICRO, period })
     }
@@ -174,11 +179,14 @@ impl Rate {
     /// `micros` millionths per `period`: half a unit a second is `Rate::from_micros(500_000, Period::SECOND)`.
     ///
     /// # Errors
-    /// When it is zero or above 10^12 units.
+    /// When it is zero, above 10^12 units, or a decimal of more than 15 digits.
     pub fn from_micros(micros: u64, period: Period) -> Result<Rate, LimitError> {
+        let written = display_micros(micros);
         if micros == 0 || micros > MAX_COUNT * MICRO {
-            let written = display_micros(micros);
-            return Err(LimitError::new(Part::Count, written, "a count above 0, at most 1000000000000"));
+            return Err(LimitError::new(Part::Count, written, "a number from 0.000001 to 10^12"));
+        }
+        if written.contains('.') && written.len() - 1 > MAX_DIGITS {
+            return Err(LimitError::new(Part::Count, written, format!("a decimal of at most {MAX_DIGITS} digits")));
         }
         Ok(Rate { micros, period })
     }
@@ -196,6 +204,11 @@ impl Rate {
     /// The period.
     pub fn period(self) -> Period {
         self.period
+    }
+
+    /// The count as it is written.
+    pub(super) fn display_count(self) -> String {
+        display_micros(self.micros)
     }
 
     /// The count rounded up: the burst of a bucket that names none.

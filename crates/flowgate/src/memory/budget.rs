@@ -23,20 +23,16 @@ pub(super) struct Budget {
 }
 
 impl Budget {
+    /// A budget of which `used` is spent from the start, and which is at least that.
     pub(super) fn new(max_bytes: usize, when_full: WhenFull, used: usize) -> Budget {
         let [evicted, refused, coarsened] = [const { AtomicU64::new(0) }; 3];
-        Budget { max_bytes, when_full, used: AtomicUsize::new(used), evicted, refused, coarsened }
+        Budget { max_bytes: max_bytes.max(used), when_full, used: AtomicUsize::new(used), evicted, refused, coarsened }
     }
 
     /// Takes `bytes` if they are there.
     pub(super) fn reserve(&self, bytes: usize) -> bool {
         let fits = |used: usize| used.checked_add(bytes).filter(|&total| total <= self.max_bytes);
         bytes == 0 || self.used.fetch_update(Relaxed, Relaxed, fits).is_ok()
-    }
-
-    /// Takes `bytes` whether they are there or not. The next who asks finds less.
-    pub(super) fn overdraw(&self, bytes: usize) {
-        self.used.fetch_add(bytes, Relaxed);
     }
 
     pub(super) fn release(&self, bytes: usize) {

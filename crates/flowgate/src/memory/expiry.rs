@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::Budget;
 use super::shard::Shard;
+use super::slot::Slot;
 
 /// How much longer than needed an expired state is kept.
 pub(super) const GRACE: u64 = 1_000_000_000;
@@ -28,7 +29,7 @@ pub(super) const SWEEP: usize = 32;
 const CALLS_PER_SWEEP: u32 = 64;
 
 /// Among so many slots the one to evict is chosen.
-const SAMPLE: usize = 32;
+pub(super) const SAMPLE: usize = 32;
 
 impl Shard {
     /// A step of the sweep, if one is due.
@@ -50,6 +51,7 @@ impl Shard {
             self.hand = 0;
             self.shrink(now, budget);
         }
+        self.settle(budget);
     }
 
     /// Drops what has expired among the slots `from..to`.
@@ -73,7 +75,16 @@ impl Shard {
 
     /// Forgets one counter: of the next few the one that is closest to never used.
     pub(super) fn evict(&mut self, now: u64, budget: &Budget) {
-        let Some((index, forget_at)) = self.victim() else { return };
+        self.evict_where(now, budget, |_| true);
+    }
+
+    /// Forgets one counter that holds a log, if there is one among the next few.
+    pub(super) fn evict_log(&mut self, now: u64, budget: &Budget) {
+        self.evict_where(now, budget, Slot::holds_log);
+    }
+
+    fn evict_where(&mut self, now: u64, budget: &Budget, may_go: impl Fn(&Slot) -> bool) {
+        let Some((index, forget_at)) = self.victim(may_go) else { return };
         self.drop_where(index, index + 1, |_| true);
         self.settle(budget);
         if forget_at < now {
@@ -83,14 +94,14 @@ impl Shard {
         }
     }
 
-    fn victim(&mut self) -> Option<(usize, u64)> {
+    fn victim(&mut self, may_go: impl Fn(&Slot) -> bool) -> Option<(usize, u64)> {
         let len = self.slots.len();
         // Twice round covers every slot wherever the hand stands.
         for _ in 0..=2 * (len / SAMPLE + 1) {
             let from = if self.hand < len { self.hand } else { 0 };
             let to = (from + SAMPLE).min(len);
             self.hand = to;
-            let taken = (from..to).filter(|&index| !self.slots[index].is_empty());
+            let taken = (from..to).filter(|&index| !self.slots[index].is_empty() && may_go(&self.slots[index]));
             if let Some(found) = taken.map(|index| (index, self.forget_at(index))).min_by_key(|&(_, at)| at) {
                 return Some(found);
             }

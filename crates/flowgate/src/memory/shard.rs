@@ -7,16 +7,17 @@
 //! of slots.
 //!
 //! Invariant  Each slot lies at or after its home position, no empty slot between the two. The last slot is empty.
-//! Invariant  What the shard holds is reserved of the budget.
+//! Invariant  What the shard holds was reserved of the budget before it was allocated, and is given back with it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::{Budget, WhenFull};
+use super::expiry::SAMPLE;
 use super::key::Tag;
-use super::slot::{Logs, Slot};
+use super::slot::{Kind, Logs, Slot};
 use crate::algorithm::{Counter, Log, State};
 use crate::decision::Decision;
-use crate::limit::Limit;
+use crate::limit::{Law, Limit};
 use crate::plan::{self, Hit, Op};
 use crate::time::Time;
 
@@ -27,7 +28,8 @@ const ROOMY: (usize, usize) = (4, 5);
 /// It shrinks when fewer than 3/8 are.
 const SPARSE: (usize, usize) = (3, 8);
 
-/// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there.
+/// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there. One
+/// table in ten needs more of them when it is full, and gets them.
 const MIN_POSITIONS: usize = 8;
 const OVERHANG: usize = 8;
 
@@ -42,6 +44,8 @@ const fn slot_bytes(slots: usize) -> usize {
 pub(super) struct Shard {
     pub(super) slots: Vec<Slot>,
     positions: usize,
+    /// Behind the last slot that is taken.
+    end: usize,
     live: usize,
     logs: Logs,
     /// What the logs hold beside their slots.
@@ -69,17 +73,19 @@ impl Shard {
     ) -> Decision {
         self.tick(now.as_nanos(), budget);
         let at = now.max(Time::from_nanos(self.floor));
+        let kind = Kind::of_words(limit.algorithm());
         let found = self.find(tag);
-        let mut words = found.ok().and_then(|index| self.slots[index].words());
+        let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
         let mut decision = limit.apply_words(op, &mut words, at, cost);
         match (found, words) {
+            (Ok(index), words) if self.slots[index].kind() != kind => self.change_kind(index, kind, words, budget),
             (Ok(index), Some(words)) => self.slots[index].set_words(words),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(words)) => {
-                let slot = Slot::of_words(tag, limit.algorithm(), words);
-                if self.has_room(1) {
+                let slot = Slot::of_words(tag, kind, words);
+                if self.has_room(Room::ONE) {
                     self.insert(index, slot);
-                } else if self.grow(1, at.as_nanos(), budget) {
+                } else if self.grow(Room::ONE, at.as_nanos(), budget) {
                     let (Ok(index) | Err(index)) = self.find(tag);
                     self.insert(index, slot);
                 } else {
@@ -93,10 +99,20 @@ impl Shard {
         decision
     }
 
+    /// Puts the state of another algorithm in the place of the one at `index`, if there is any.
+    #[cold]
+    fn change_kind(&mut self, index: usize, kind: Kind, words: Option<[u64; 2]>, budget: &Budget) {
+        let Some(words) = words else { return };
+        self.take_at(index);
+        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, words);
+        self.settle(budget);
+    }
+
     /// Loads the counter of a hit. A log moves out of the shard until [`Shard::keep`] brings it back.
     #[inline]
     pub(super) fn load(&mut self, hit: &mut Hit<'_>) {
         let tag = hit.key.tag();
+        hit.homeless = false;
         hit.counter.state = self.take(tag);
         if hit.limit.after_window().is_some() {
             hit.counter.seen = match self.take(tag.seen()) {
@@ -106,18 +122,23 @@ impl Shard {
         }
     }
 
-    /// How many slots the counter of a loaded hit may need that it does not have.
+    /// How many slots the counter of a hit may need (none where nothing is counted)...
+    #[inline]
+    pub(super) fn slots_of(hit: &Hit<'_>) -> usize {
+        if matches!(hit.limit.law(), Law::Unlimited) { 0 } else { 1 + usize::from(hit.limit.after_window().is_some()) }
+    }
+
+    /// ...and how many it does not have, once it is loaded.
     #[inline]
     pub(super) fn missing(hit: &Hit<'_>) -> usize {
         let Counter { state, seen } = &hit.counter;
-        let after = hit.limit.after_window().is_some();
-        usize::from(*state == State::Unused) + usize::from(after && seen.is_none())
+        Shard::slots_of(hit).saturating_sub(usize::from(*state != State::Unused) + usize::from(seen.is_some()))
     }
 
-    /// Makes room for `missing` new slots; false when there is none and nothing may be forgotten for it.
+    /// Makes room for a plan of so many counters; false when there is none and nothing may be forgotten for it.
     #[inline]
-    pub(super) fn make_room(&mut self, missing: usize, now: u64, budget: &Budget) -> bool {
-        self.has_room(missing) || self.grow(missing, now, budget)
+    pub(super) fn make_room(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        self.has_room(room) || self.grow(room, now, budget)
     }
 
     /// Keeps the counter of a hit.
@@ -129,6 +150,7 @@ impl Shard {
         if hit.limit.after_window().is_some() {
             self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), now, budget);
         }
+        self.settle(budget);
     }
 
     /// Forgets a counter; true when there was one.
@@ -150,25 +172,44 @@ impl Shard {
     }
 
     #[inline]
-    fn has_room(&self, missing: usize) -> bool {
-        (self.live + missing) * FULL.1 <= self.positions * FULL.0
+    fn has_room(&self, room: Room) -> bool {
+        !self.is_full(room.missing) && self.end + room.inserts < self.slots.len()
+    }
+
+    /// Whether it would be too full with so many more.
+    #[inline]
+    fn is_full(&self, missing: usize) -> bool {
+        (self.live + missing) * FULL.1 > self.positions * FULL.0
+    }
+
+    /// Whether it would have the room if it were empty.
+    fn could_hold(&self, room: Room) -> bool {
+        room.missing * FULL.1 <= self.positions * FULL.0 && room.inserts < self.slots.len()
     }
 
     #[cold]
-    fn grow(&mut self, missing: usize, now: u64, budget: &Budget) -> bool {
-        if self.resize(missing, now, budget) {
+    fn grow(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        if self.resize(room, now, budget) {
             return true;
         }
-        while budget.when_full == WhenFull::Evict && !self.has_room(missing) && self.live > 0 {
+        // Nothing goes where all of it would not make enough room.
+        if budget.when_full == WhenFull::Deny || !self.could_hold(room) {
+            return false;
+        }
+        while !self.has_room(room) && self.live > 0 {
+            if !self.is_full(room.missing) {
+                // What lacks are slots behind the end, and only who goes there makes any.
+                self.hand = self.slots.len().saturating_sub(SAMPLE);
+            }
             self.evict(now, budget);
         }
-        self.has_room(missing)
+        self.has_room(room)
     }
 
     /// Gives memory back when a sweep has left the table sparse.
     pub(super) fn shrink(&mut self, now: u64, budget: &Budget) {
         if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
-            self.resize(0, now, budget);
+            self.resize(Room::default(), now, budget);
         }
         if self.logs.is_empty() {
             self.logs.shrink_to_fit();
@@ -176,30 +217,39 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// Lays the table out anew with room for `missing` more slots, without what has expired; false when the budget
-    /// forbids the size.
-    fn resize(&mut self, missing: usize, now: u64, budget: &Budget) -> bool {
-        let roomy = |live: usize| ((live + missing) * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS);
-        let bytes = slot_bytes(roomy(self.live) + OVERHANG);
-        let more = bytes.saturating_sub(self.slot_bytes().max(RESERVED_BYTES));
-        if !budget.reserve(more) {
+    /// Lays the table out anew with room for more, without what has expired; false when the budget forbids the size.
+    fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        // Where the least it can come to is too much, there is no need to look further.
+        if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG, budget) {
             return false;
         }
-        self.reserved += more;
         self.drop_expired(0, self.slots.len(), now);
-        let positions = roomy(self.live);
-        let old = std::mem::replace(&mut self.slots, Vec::with_capacity(positions + OVERHANG));
-        self.positions = positions;
-        for slot in old.iter().filter(|slot| !slot.is_empty()) {
-            let target = self.position(slot.home()).max(self.slots.len());
-            self.slots.resize(target, Slot::EMPTY);
-            self.slots.push(*slot);
+        let positions = roomy(self.live + room.missing);
+        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
+        let end = homes.fold(0, |end, home| position(home, positions).max(end) + 1);
+        let len = (positions + OVERHANG).max(end + room.inserts + 1);
+        let fits = self.reserve_slots(len, budget);
+        if fits {
+            let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
+            self.positions = positions;
+            self.end = end;
+            for slot in old.iter().filter(|slot| !slot.is_empty()) {
+                let target = self.position(slot.home()).max(self.slots.len());
+                self.slots.resize(target, Slot::EMPTY);
+                self.slots.push(*slot);
+            }
+            self.slots.resize(len, Slot::EMPTY);
+            self.hand = 0;
         }
-        let len = (positions + OVERHANG).max(self.slots.len() + 1);
-        self.slots.resize(len, Slot::EMPTY);
-        self.hand = 0;
         self.settle(budget);
-        true
+        fits
+    }
+
+    /// Takes of the budget what a table of so many slots needs beyond this one, if it is there.
+    fn reserve_slots(&mut self, slots: usize, budget: &Budget) -> bool {
+        let logs = self.held() - self.slots_held();
+        let needed = slot_bytes(slots).saturating_sub(RESERVED_BYTES) + logs;
+        self.reserve(needed, budget)
     }
 
     /// The state of `tag`; a log moves out, so the slot must be written anew or closed.
@@ -232,24 +282,35 @@ impl Shard {
         }
     }
 
-    /// Reserves what a log needs. Where the budget has no more, other keys go; where that does not do, the log
+    /// Reserves what a log needs. Where the budget has no more, another log goes; where that does not do, this one
     /// gives up its precision in time, which holds units longer, never shorter.
     #[inline]
     fn fit(&mut self, log: &mut Log, now: u64, budget: &Budget) {
-        self.log_bytes += log.heap_bytes();
-        if self.reserve_held(budget) {
+        if log.heap_bytes() == 0 || self.reserve_log(log, budget) {
             return;
         }
         if budget.when_full == WhenFull::Evict {
-            self.evict(now, budget);
-            if self.reserve_held(budget) {
+            self.evict_log(now, budget);
+            if self.reserve_log(log, budget) {
                 return;
             }
         }
-        self.log_bytes -= log.heap_bytes();
         log.collapse();
         budget.coarsened.fetch_add(1, Relaxed);
-        self.settle(budget);
+    }
+
+    /// Takes of the budget what `log` and its place among the logs need, if it is there.
+    #[inline]
+    fn reserve_log(&mut self, log: &Log, budget: &Budget) -> bool {
+        let places = self.logs.capacity();
+        let grown = if self.logs.len() == places { (places + places / 2).max(4) } else { places };
+        let needed = self.held() + log.heap_bytes() + place_bytes(grown - places);
+        let fits = self.reserve(needed, budget);
+        if fits {
+            self.logs.reserve_exact(grown - self.logs.len());
+            self.log_bytes += log.heap_bytes();
+        }
+        fits
     }
 
     /// The slot of `tag`, or where it would go.
@@ -269,20 +330,18 @@ impl Shard {
 
     #[inline]
     pub(super) fn position(&self, home: u32) -> usize {
-        ((u64::from(home) * self.positions as u64) >> 32) as usize
+        position(home, self.positions)
     }
 
+    /// Inserts a slot where `find` says. There is room for it: either it was made, or the slot was there before and
+    /// went to make room, and the slots of a table lie the same however they came.
     fn insert(&mut self, index: usize, slot: Slot) {
-        // Behind any index that `find` gives lies an empty slot: the last one at the latest.
         let run = self.slots[index..].iter().take_while(|slot| !slot.is_empty()).count();
         let gap = index + run;
         self.slots.copy_within(index..gap, index + 1);
         self.slots[index] = slot;
         self.live += 1;
-        if gap + 1 == self.slots.len() {
-            self.slots.reserve_exact(OVERHANG);
-            self.slots.resize(gap + 1 + OVERHANG, Slot::EMPTY);
-        }
+        self.end = self.end.max(gap + 1);
     }
 
     /// Empties a slot and moves those behind it that are away from home one closer.
@@ -293,11 +352,26 @@ impl Shard {
         self.slots.copy_within(index + 1..=index + run, index);
         self.slots[index + run] = Slot::EMPTY;
         self.live -= 1;
+        self.find_end();
+    }
+
+    /// Moves the end back to the last slot that is taken.
+    #[inline]
+    fn find_end(&mut self) {
+        while self.end > 0 && self.slots[self.end - 1].is_empty() {
+            self.end -= 1;
+        }
     }
 
     /// Drops the counters among the slots `from..to` for which `goes` holds of the instant they are forgettable,
     /// and closes the gaps. The two parts of a counter with `after=` go together. Gives the number of counters.
-    pub(super) fn drop_where(&mut self, from: usize, to: usize, mut goes: impl FnMut(u64) -> bool) -> usize {
+    pub(super) fn drop_where(&mut self, from: usize, to: usize, goes: impl FnMut(u64) -> bool) -> usize {
+        let dropped = self.close_gaps(from, to, goes);
+        self.find_end();
+        dropped
+    }
+
+    fn close_gaps(&mut self, from: usize, to: usize, mut goes: impl FnMut(u64) -> bool) -> usize {
         let mut index = from - usize::from(from > 0 && self.is_pair(from - 1));
         let mut free = index;
         let mut dropped = 0;
@@ -348,33 +422,63 @@ impl Shard {
         main.zip(seen).is_some_and(|(main, seen)| !seen.is_empty() && seen.tag().is_seen_of(main.tag()))
     }
 
-    fn slot_bytes(&self) -> usize {
-        slot_bytes(self.slots.capacity())
-    }
-
     /// What the shard holds beyond what every shard may.
     fn held(&self) -> usize {
-        let logs = self.logs.capacity() * size_of::<(usize, usize)>() + self.log_bytes;
-        self.slot_bytes().saturating_sub(RESERVED_BYTES) + logs
+        self.slots_held() + place_bytes(self.logs.capacity()) + self.log_bytes
     }
 
-    /// Reserves what the shard holds; false when the budget has not that much.
+    fn slots_held(&self) -> usize {
+        slot_bytes(self.slots.capacity()).saturating_sub(RESERVED_BYTES)
+    }
+
+    /// Has `bytes` reserved, if the budget has what lacks.
     #[inline]
-    fn reserve_held(&mut self, budget: &Budget) -> bool {
-        let held = self.held();
-        if held > self.reserved && !budget.reserve(held - self.reserved) {
-            return false;
+    fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
+        let lacking = bytes.saturating_sub(self.reserved);
+        let fits = budget.reserve(lacking);
+        if fits {
+            self.reserved += lacking;
         }
+        fits
+    }
+
+    /// Gives back what is reserved and no longer held.
+    #[inline]
+    pub(super) fn settle(&mut self, budget: &Budget) {
+        let held = self.held();
+        debug_assert!(held <= self.reserved, "what is held was reserved");
         budget.release(self.reserved.saturating_sub(held));
         self.reserved = held;
-        true
-    }
-
-    /// Squares the reserve with what is held, over budget if need be (by a log's index or an overhang).
-    pub(super) fn settle(&mut self, budget: &Budget) {
-        if !self.reserve_held(budget) {
-            budget.overdraw(self.held() - self.reserved);
-            self.reserved = self.held();
-        }
     }
 }
+
+/// The room that a plan needs in a shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    /// Slots that are not there yet.
+    pub(super) missing: usize,
+    /// Slots that may have to be inserted: those, and any that go to make room and come back.
+    pub(super) inserts: usize,
+}
+
+impl Room {
+    const ONE: Room = Room { missing: 1, inserts: 1 };
+}
+
+/// The positions of a table that `live` slots leave roomy.
+fn roomy(live: usize) -> usize {
+    (live * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS)
+}
+
+#[inline]
+fn position(home: u32, positions: usize) -> usize {
+    ((u64::from(home) * positions as u64) >> 32) as usize
+}
+
+/// What the places for so many logs take.
+fn place_bytes(places: usize) -> usize {
+    places * size_of::<(usize, usize)>()
+}
+
+#[cfg(test)]
+mod tests;

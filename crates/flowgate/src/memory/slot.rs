@@ -24,6 +24,20 @@ pub(super) enum Kind {
     Lent,
 }
 
+impl Kind {
+    /// The kind of an algorithm whose state is two words.
+    #[inline]
+    pub(super) fn of_words(algorithm: Algorithm) -> Kind {
+        match algorithm {
+            Algorithm::Bucket | Algorithm::Pace => Kind::Bucket,
+            Algorithm::Fixed => Kind::Fixed,
+            Algorithm::Approx => Kind::Approx,
+            // Never two words.
+            Algorithm::Sliding | Algorithm::Unlimited => Kind::Empty,
+        }
+    }
+}
+
 /// Aligned, so that none lies across two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -77,27 +91,25 @@ impl Slot {
 
     /// A slot for a state of two words.
     #[inline]
-    pub(super) fn of_words(tag: Tag, algorithm: Algorithm, [forget_at, word]: [u64; 2]) -> Slot {
-        let kind = match algorithm {
-            Algorithm::Bucket | Algorithm::Pace => Kind::Bucket,
-            Algorithm::Fixed => Kind::Fixed,
-            Algorithm::Approx => Kind::Approx,
-            // Never two words.
-            Algorithm::Sliding | Algorithm::Unlimited => Kind::Empty,
-        };
+    pub(super) fn of_words(tag: Tag, kind: Kind, [forget_at, word]: [u64; 2]) -> Slot {
         Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind }
     }
 
-    /// The words of a state that is two words.
+    /// The words of a state of that kind.
     #[inline]
-    pub(super) fn words(&self) -> Option<[u64; 2]> {
-        matches!(self.kind, Kind::Bucket | Kind::Fixed | Kind::Approx).then_some([self.forget_at, self.word])
+    pub(super) fn words(&self, kind: Kind) -> Option<[u64; 2]> {
+        (self.kind == kind).then_some([self.forget_at, self.word])
     }
 
     #[inline]
     pub(super) fn set_words(&mut self, [forget_at, word]: [u64; 2]) {
         self.forget_at = forget_at;
         self.word = word;
+    }
+
+    #[inline]
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
     }
 
     #[inline]
@@ -115,10 +127,23 @@ impl Slot {
         self.kind == Kind::Empty
     }
 
+    /// Whether a log lies beside the table for it.
+    pub(super) fn holds_log(&self) -> bool {
+        self.kind == Kind::Log
+    }
+
     /// From when the state is as if never used, to within a nanosecond.
     #[inline]
     pub(super) fn forget_at(&self) -> u64 {
         self.forget_at
+    }
+}
+
+#[cfg(test)]
+impl Slot {
+    /// Of a log that lies beside the table: its index and when its last unit leaves.
+    pub(super) fn log(&self) -> (usize, u64) {
+        (self.word as usize, self.forget_at)
     }
 }
 

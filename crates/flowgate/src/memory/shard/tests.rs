@@ -1,0 +1,224 @@
+//! The table from inside: its invariants after anything that can happen to it.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::super::slot::Kind;
+use super::super::{Memory, MemoryConfig, Seed};
+use super::*;
+use crate::{Decision, Limit, Op, Rule, Time};
+
+const SECOND: u64 = 1_000_000_000;
+const START: u64 = 1_700_000_000 * SECOND;
+
+impl Shard {
+    /// What holds between any two calls.
+    fn check_invariants(&self) {
+        let taken: Vec<(usize, &Slot)> = self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_empty()).collect();
+        assert!(
+            taken.windows(2).all(|pair| pair[0].1.tag() < pair[1].1.tag()),
+            "the slots are sorted, no tag is twice"
+        );
+        for (index, slot) in &taken {
+            let home = self.position(slot.home());
+            assert!(home <= *index, "a slot lies at or after its home");
+            assert!(self.slots[home..*index].iter().all(|slot| !slot.is_empty()), "with no gap in between");
+        }
+        assert!(self.slots.last().is_none_or(Slot::is_empty), "the last slot is empty");
+        assert_eq!(self.live, taken.len());
+        let logs: HashMap<usize, u64> =
+            taken.iter().filter(|(_, slot)| slot.kind() == Kind::Log).map(|(_, slot)| slot.log()).collect();
+        assert!(taken.iter().all(|(_, slot)| slot.kind() != Kind::Lent), "every log has come back");
+        assert_eq!(self.logs.len(), logs.len(), "every log has its slot, every slot its log");
+        for (index, forget_at) in logs {
+            assert_eq!(self.logs[index].last_leaves_at(), forget_at);
+        }
+        assert_eq!(self.log_bytes, self.logs.iter().map(|(_, log)| log.bytes()).sum::<usize>());
+        assert_eq!(self.reserved, self.held(), "what is held is reserved");
+    }
+}
+
+impl Memory {
+    fn check_invariants(&self) {
+        let mut held = self.shards.len() * (size_of::<std::sync::Mutex<Shard>>() + RESERVED_BYTES);
+        for index in 0..self.shards.len() {
+            let shard = self.lock(index);
+            shard.check_invariants();
+            held += shard.held();
+        }
+        assert_eq!(self.budget.used(), held, "the budget knows what is held");
+        assert!(held <= self.budget.max_bytes(), "{held} bytes are held of {}", self.budget.max_bytes());
+    }
+}
+
+/// A store and a model of it: what each key was charged, and when that is forgotten.
+struct Modelled {
+    memory: Memory,
+    limit: Limit,
+    model: HashMap<u32, (u64, u64)>,
+    now: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Charge(u32),
+    Refund(u32),
+    Reset(u32),
+    Age(u64),
+    Sweep,
+}
+
+const KEYS: u32 = 3_000;
+
+fn change() -> impl Strategy<Value = Vec<Change>> {
+    let key = 0..KEYS;
+    let change = prop_oneof![
+        12 => key.clone().prop_map(Change::Charge),
+        2 => key.clone().prop_map(Change::Refund),
+        2 => key.prop_map(Change::Reset),
+        1 => (0..3 * SECOND).prop_map(Change::Age),
+    ];
+    // Whole phases of one kind fill and empty the table.
+    let phase = prop_oneof![
+        prop::collection::vec(change, 1..200),
+        (0..KEYS, 1..KEYS).prop_map(|(from, len)| (from..(from + len).min(KEYS)).map(Change::Charge).collect()),
+        (0..KEYS, 1..KEYS).prop_map(|(from, len)| (from..(from + len).min(KEYS)).map(Change::Reset).collect()),
+        (0..90 * SECOND).prop_map(|nanos| vec![Change::Age(nanos)]),
+        Just(vec![Change::Sweep]),
+    ];
+    prop::collection::vec(phase, 1..12).prop_map(|phases| phases.concat())
+}
+
+impl Modelled {
+    fn new(seed: [u64; 2]) -> Modelled {
+        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed(seed), ..MemoryConfig::default() });
+        Modelled { memory, limit: "fixed 1000/60s".parse().unwrap(), model: HashMap::new(), now: START }
+    }
+
+    fn apply(&self, op: Op, key: u32) -> Decision {
+        let key = self.memory.subject(&key.to_le_bytes()).counter(self.memory.counter(b""));
+        let mut hits = [Hit::new(key, &self.limit, Rule::default())];
+        self.memory.apply(op, 1, Time::from_nanos(self.now), &mut hits);
+        *hits[0].outcome()
+    }
+
+    fn change(&mut self, change: &Change) {
+        let now = self.now;
+        match *change {
+            Change::Charge(key) => {
+                self.apply(Op::Take, key);
+                let (count, ends_at) = self.model.entry(key).or_default();
+                if now >= *ends_at {
+                    (*count, *ends_at) = (0, now + 60 * SECOND);
+                }
+                *count += 1;
+            }
+            Change::Refund(key) => {
+                self.apply(Op::Refund, key);
+                if let Some((count, ends_at)) = self.model.get_mut(&key) {
+                    *count -= 1;
+                    if *count == 0 || now >= *ends_at {
+                        self.model.remove(&key);
+                    }
+                }
+            }
+            Change::Reset(key) => {
+                let name = self.memory.subject(&key.to_le_bytes()).counter(self.memory.counter(b""));
+                let had = self.memory.reset(name);
+                let has = self.model.remove(&key).is_some_and(|(_, ends_at)| now < ends_at);
+                assert!(had || !has, "what was counted was there");
+            }
+            Change::Age(nanos) => self.now += nanos,
+            Change::Sweep => self.memory.sweep(Time::from_nanos(now)),
+        }
+    }
+
+    fn check(&self) {
+        self.memory.check_invariants();
+        for key in 0..KEYS {
+            let charged =
+                self.model.get(&key).filter(|(_, ends_at)| self.now < *ends_at).map_or(0, |(count, _)| *count);
+            assert_eq!(self.apply(Op::Peek, key).remaining, Some(1000 - charged), "of key {key}");
+        }
+        self.memory.check_invariants();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    #[test]
+    fn the_table_is_a_map_through_growth_and_shrinking(seed in any::<[u64; 2]>(), changes in change()) {
+        let mut modelled = Modelled::new(seed);
+        for (number, change) in changes.iter().enumerate() {
+            modelled.change(change);
+            if number % 50 == 0 {
+                modelled.memory.check_invariants();
+            }
+        }
+        modelled.check();
+    }
+}
+
+/// Any operation on any of some keys under any of these limits.
+#[derive(Clone, Debug)]
+struct Call {
+    op: Op,
+    cost: u64,
+    /// Subjects, each with the limit it meets.
+    hits: Vec<(u32, usize)>,
+    later: u64,
+}
+
+const MIXED: [&str; 6] =
+    ["sliding 50/60s", "sliding 5000/20s", "bucket 5/s", "fixed 10/5s", "approx 10/30s", "sliding 20/10s after=5/40s"];
+
+fn call(keys: u32) -> impl Strategy<Value = Call> {
+    let op = prop_oneof![8 => Just(Op::Take), 2 => Just(Op::Record), 1 => Just(Op::Refund), 2 => Just(Op::Peek)];
+    let hits = prop::collection::vec((0..keys, 0..MIXED.len()), 1..4);
+    let later = prop_oneof![6 => 0..SECOND / 50, 1 => 0..10 * SECOND];
+    (op, 1..4u64, hits, later).prop_map(|(op, cost, mut hits, later)| {
+        hits.sort_unstable();
+        hits.dedup();
+        Call { op, cost, hits, later }
+    })
+}
+
+fn apply(memory: &Memory, limits: &[Limit], call: &Call, now: u64) -> Vec<Decision> {
+    let key = |&(subject, limit): &(u32, usize)| {
+        memory.subject(&subject.to_le_bytes()).counter(memory.counter(&limit.to_le_bytes()))
+    };
+    let rule = Rule::default();
+    let mut hits: Vec<Hit<'_>> = call.hits.iter().map(|hit| Hit::new(key(hit), &limits[hit.1], rule)).collect();
+    memory.apply(call.op, call.cost, Time::from_nanos(now), &mut hits);
+    hits.iter().map(|hit| *hit.outcome()).collect()
+}
+
+fn mixed() -> Vec<Limit> {
+    MIXED.iter().map(|limit| limit.parse().unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+
+    #[test]
+    fn no_more_is_held_than_may_be(
+        seed in any::<[u64; 2]>(),
+        max_kib in 12..200usize,
+        when_full in prop::sample::select(vec![WhenFull::Evict, WhenFull::Deny]),
+        calls in prop::collection::vec(call(400), 1..1500),
+    ) {
+        let memory = Memory::new(MemoryConfig { max_bytes: max_kib << 10, when_full, seed: Seed(seed) });
+        let limits = mixed();
+        let mut now = START;
+        for call in &calls {
+            now += call.later;
+            apply(&memory, &limits, call, now);
+            memory.check_invariants();
+        }
+        memory.sweep(Time::from_nanos(now + 1_000 * SECOND));
+        memory.check_invariants();
+        prop_assert_eq!(memory.stats().counters, 0);
+    }
+}
