@@ -53,14 +53,21 @@ impl Clock {
         }
     }
 
-    /// How long to sleep until `due`, at most. A manual clock wakes the sleeper itself: `None`.
-    pub(crate) fn sleep_until(&self, due: Time, waker: &Waker) -> Option<Span> {
+    /// How long the sleeper `id` is to sleep until `due`. A manual clock wakes it itself: `None`.
+    pub(crate) fn sleep_until(&self, due: Time, id: u64, waker: &Waker) -> Option<Span> {
         match self {
             Clock::System => Some(due.since(self.now())),
             Clock::Manual(clock) => {
-                clock.wake_at(due, waker);
+                clock.wake_at(id, due, waker);
                 None
             }
+        }
+    }
+
+    /// The sleeper `id` is gone.
+    pub(crate) fn forget(&self, id: u64) {
+        if let Clock::Manual(clock) = self {
+            clock.forget(id);
         }
     }
 }

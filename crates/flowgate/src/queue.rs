@@ -13,7 +13,6 @@ use crate::memory::Subject;
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     queues: Mutex<HashMap<Subject, VecDeque<Waiter>>>,
-    next_id: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -26,7 +25,9 @@ struct Waiter {
 impl Queues {
     /// Joins the end of a subject's queue.
     pub(crate) fn join(&self, subject: Subject) -> Place<'_> {
-        let id = self.next_id.fetch_add(1, Relaxed);
+        // Unique in the process: a clock that several limiters share tells waiters apart by it.
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT_ID.fetch_add(1, Relaxed);
         self.lock().entry(subject).or_default().push_back(Waiter { id, waker: None });
         Place { queues: self, subject, id }
     }
@@ -45,6 +46,10 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Whether this is the head. If not, `waker` is woken when it is.
     pub(crate) fn is_head(&self, waker: &Waker) -> bool {
         let mut queues = self.queues.lock();

@@ -57,7 +57,7 @@ impl<'a> Waiting<'a> {
             return if now > self.deadline {
                 Step::Done(Err(WaitError::TooLong(Span::ZERO)))
             } else {
-                Step::Sleep(clock.sleep_until(self.deadline + Span::from_nanos(1), waker))
+                Step::Sleep(clock.sleep_until(self.deadline + Span::from_nanos(1), self.place.id(), waker))
             };
         }
         let now = clock.now();
@@ -68,7 +68,7 @@ impl<'a> Waiting<'a> {
             Verdict::Deny(Retry::After(wait)) if now + wait > self.deadline => {
                 Step::Done(Err(WaitError::TooLong(wait)))
             }
-            Verdict::Deny(Retry::After(wait)) => Step::Sleep(clock.sleep_until(now + wait, waker)),
+            Verdict::Deny(Retry::After(wait)) => Step::Sleep(clock.sleep_until(now + wait, self.place.id(), waker)),
         }
     }
 
@@ -107,6 +107,12 @@ impl<'a> Waiting<'a> {
             }
         })
         .await
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.limiter.clock().forget(self.place.id());
     }
 }
 

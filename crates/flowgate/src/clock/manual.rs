@@ -1,7 +1,7 @@
 //! A clock that is set by hand.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use crate::time::{Span, Time};
@@ -25,7 +25,14 @@ pub struct ManualClock {
 #[derive(Debug, Default)]
 struct Inner {
     nanos: AtomicU64,
-    sleepers: Mutex<Vec<(Time, Waker)>>,
+    sleepers: Mutex<Vec<Sleeper>>,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    id: u64,
+    due: Time,
+    waker: Waker,
 }
 
 impl ManualClock {
@@ -60,24 +67,27 @@ impl ManualClock {
         self.lock().len()
     }
 
-    pub(super) fn wake_at(&self, due: Time, waker: &Waker) {
+    /// Wakes the sleeper `id` at `due`, and no longer when it had asked before.
+    pub(super) fn wake_at(&self, id: u64, due: Time, waker: &Waker) {
         let mut sleepers = self.lock();
-        match sleepers.iter_mut().find(|(_, sleeper)| sleeper.will_wake(waker)) {
-            Some(sleeper) => sleeper.0 = due,
-            None => sleepers.push((due, waker.clone())),
-        }
+        sleepers.retain(|sleeper| sleeper.id != id);
+        sleepers.push(Sleeper { id, due, waker: waker.clone() });
         drop(sleepers);
         // The time may have come between the sleeper's look at the clock and now.
         self.wake_due();
     }
 
-    fn wake_due(&self) {
-        let now = self.now();
-        let due: Vec<_> = self.lock().extract_if(.., |(due, _)| *due <= now).collect();
-        due.into_iter().for_each(|(_, waker)| waker.wake());
+    pub(super) fn forget(&self, id: u64) {
+        self.lock().retain(|sleeper| sleeper.id != id);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Time, Waker)>> {
+    fn wake_due(&self) {
+        let now = self.now();
+        let due: Vec<_> = self.lock().extract_if(.., |sleeper| sleeper.due <= now).collect();
+        due.into_iter().for_each(|sleeper| sleeper.waker.wake());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Sleeper>> {
         self.inner.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

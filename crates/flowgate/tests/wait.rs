@@ -1,0 +1,153 @@
+//! Waiting in turn: exact, in order, and free of charge for whoever gives up.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use flowgate::{Limiter, ManualClock, Span, Time, WaitError};
+
+const START: Time = Time::from_secs(1_700_000_000);
+
+fn limiter(limit: &str) -> (ManualClock, Limiter) {
+    let clock = ManualClock::new(START);
+    let limiter = Limiter::builder(limit).clock(clock.clone()).build().unwrap();
+    (clock, limiter)
+}
+
+/// Waits for something that another thread is about to do.
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn waiters_leave_in_order_an_interval_apart() {
+    let (clock, limiter) = limiter("pace 10/s");
+    limiter.take("backend");
+    let left = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for number in 0..5 {
+            let (limiter, left, time) = (&limiter, &left, &clock);
+            scope.spawn(move || {
+                limiter.wait("backend", 1, Span::MAX).unwrap();
+                left.lock().unwrap().push((number, time.now()));
+            });
+            // Everybody asleep: the one before is in the queue.
+            until(|| clock.sleepers() == number + 1);
+        }
+        for turn in 1..=5 {
+            clock.advance(Span::from_millis(100));
+            until(|| left.lock().unwrap().len() == turn && clock.sleepers() == 5 - turn);
+        }
+    });
+    let expected: Vec<_> = (0..5).map(|i| (i, START + Span::from_millis(100 * (i as u64 + 1)))).collect();
+    assert_eq!(*left.lock().unwrap(), expected);
+}
+
+#[test]
+fn every_algorithm_can_be_waited_for_and_admits_exactly() {
+    for limit in ["5/10s", "fixed 5/10s", "bucket 5/10s", "pace 5/10s burst=5", "approx 5/10s"] {
+        let (clock, limiter) = limiter(limit);
+        let done = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..12 {
+                scope.spawn(|| {
+                    limiter.wait("job", 1, Span::MAX).unwrap();
+                    done.fetch_add(1, SeqCst);
+                });
+            }
+            until(|| done.load(SeqCst) == 5 && clock.sleepers() == 7);
+            assert_eq!(limiter.peek("job", 0).remaining, Some(0), "{limit}");
+            while done.load(SeqCst) < 12 {
+                clock.advance(Span::from_secs(1));
+                // Whoever may go now goes; the others sleep again.
+                until(|| clock.sleepers() == 12 - done.load(SeqCst));
+            }
+        });
+        // Twelve at five in ten seconds: the last two need a third allowance.
+        assert!(clock.now().since(START) >= Span::from_secs(10), "{limit} took {}", clock.now().since(START));
+    }
+}
+
+#[test]
+fn one_who_gives_up_costs_nothing() {
+    let (clock, limiter) = limiter("1/60s");
+    limiter.wait("report", 1, Span::ZERO).unwrap();
+    let before = limiter.peek("report", 0);
+    assert_eq!(limiter.wait("report", 1, Span::from_secs(59)), Err(WaitError::TooLong(Span::from_secs(60))));
+    assert_eq!(limiter.wait("report", 2, Span::MAX), Err(WaitError::Never));
+    assert_eq!(limiter.peek("report", 0), before);
+
+    // Behind a head that waits, patience runs out as well.
+    thread::scope(|scope| {
+        let head = scope.spawn(|| limiter.wait("report", 1, Span::MAX));
+        until(|| clock.sleepers() == 1);
+        let second = scope.spawn(|| limiter.wait("report", 1, Span::from_secs(30)));
+        until(|| clock.sleepers() == 2);
+        clock.advance(Span::from_secs(31));
+        assert!(matches!(second.join().unwrap(), Err(WaitError::TooLong(_))));
+        clock.advance(Span::from_secs(29));
+        assert!(head.join().unwrap().unwrap().allowed());
+    });
+    assert_eq!(limiter.peek("report", 0).remaining, Some(0));
+}
+
+#[test]
+fn real_time_waiting_is_exact_too() {
+    let limiter = Limiter::new("pace 1000/s").unwrap();
+    let start = limiter.clock().now();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..10).for_each(|_| _ = limiter.wait("backend", 1, Duration::from_secs(10)).unwrap()));
+        }
+    });
+    // Forty turns a millisecond apart: the last no earlier than 39 ms after the first.
+    assert!(limiter.clock().now().since(start) >= Span::from_millis(39));
+}
+
+#[cfg(feature = "tokio")]
+mod tasks {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn tasks_leave_in_order_and_may_be_dropped() {
+        let (clock, limiter) = limiter("pace 10/s");
+        limiter.take("backend");
+        let mut places = Vec::new();
+        for number in 0..4 {
+            let limiter = limiter.clone();
+            places.push(tokio::spawn(async move { limiter.wait_async("backend", 1, Span::MAX).await.map(|_| number) }));
+            while clock.sleepers() != number + 1 {
+                tokio::task::yield_now().await;
+            }
+        }
+        // The head and one in the middle give up.
+        for gone in [0, 2] {
+            places[gone].abort();
+            assert!((&mut places[gone]).await.unwrap_err().is_cancelled());
+        }
+        clock.advance(Span::from_millis(100));
+        assert_eq!((&mut places[1]).await.unwrap(), Ok(1));
+        assert!(!places[3].is_finished());
+        clock.advance(Span::from_millis(100));
+        assert_eq!((&mut places[3]).await.unwrap(), Ok(3));
+        assert_eq!(limiter.peek("backend", 0).reset_after, Span::from_millis(100));
+    }
+
+    #[tokio::test]
+    async fn threads_and_tasks_share_a_queue() {
+        let limiter = Limiter::new("pace 500/s").unwrap();
+        let blocking = {
+            let limiter = limiter.clone();
+            tokio::task::spawn_blocking(move || (0..5).all(|_| limiter.wait("backend", 1, Span::MAX).is_ok()))
+        };
+        for _ in 0..5 {
+            limiter.wait_async("backend", 1, Span::from_secs(10)).await.unwrap();
+        }
+        assert!(blocking.await.unwrap());
+        assert!(!limiter.peek("backend", 1).delay().is_zero(), "ten turns were taken, the last just now");
+    }
+}
