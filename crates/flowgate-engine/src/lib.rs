@@ -1,1 +1,11 @@
-//! Rules, lists and bans on top of `flowgate`.
+//! Rules, lists and bans on top of [`flowgate`]: policy as data.
+
+mod address;
+mod lists;
+mod rules;
+
+pub use lists::{List, ListDef, ListError, ListSource};
+pub use rules::{
+    Action, AddressMatcher, BanDef, Condition, Glob, Limits, Matcher, MatcherError, MatcherPart, NumberRange,
+    OnFailure, Policy, RuleDef,
+};
