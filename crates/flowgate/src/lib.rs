@@ -1,6 +1,7 @@
 //! Rate limits that keep their promise.
 
 mod algorithm;
+mod ban;
 mod calendar;
 mod clock;
 mod decision;
@@ -15,6 +16,7 @@ mod time;
 mod vectors;
 mod wait;
 
+pub use ban::{Ban, BanError, BanHit, Standing};
 pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};

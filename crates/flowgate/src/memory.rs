@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use budget::WhenFull;
 pub use key::{CounterId, Key, Seed, Subject};
 
+use crate::ban::BanHit;
 use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
@@ -129,13 +130,21 @@ impl Memory {
     /// a second: nobody knows when there will be room.
     #[inline]
     pub fn apply(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
+        self.apply_banning(op, cost, now, hits, &mut []);
+    }
+
+    /// As [`Memory::apply`], where some of the rules that have hits also ban: a ban in force denies and nothing
+    /// changes; a denial by such a rule is a strike.
+    #[inline]
+    pub fn apply_banning(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
         let Some(first) = hits.first() else { return };
         let index = first.key.shard(self.shards.len());
-        if hits[1..].iter().all(|hit| hit.key.shard(self.shards.len()) == index) {
+        let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
+        if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits);
+            apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits, bans);
         } else {
-            self.apply_across(op, cost, now, hits);
+            self.apply_across(op, cost, now, hits, bans);
         }
     }
 
@@ -180,13 +189,14 @@ impl Memory {
         }
     }
 
-    fn apply_across(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
-        let mut indices: Vec<usize> = hits.iter().map(|hit| hit.key.shard(self.shards.len())).collect();
+    fn apply_across(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+        let keys = hits.iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
+        let mut indices: Vec<usize> = keys.map(|key| key.shard(self.shards.len())).collect();
         indices.sort_unstable();
         indices.dedup();
         let guards = indices.into_iter().map(|index| (index, self.lock(index))).collect();
         let mut locked = Several { guards, shards: self.shards.len() };
-        apply_to(&mut locked, &self.budget, op, cost, now, hits);
+        apply_to(&mut locked, &self.budget, op, cost, now, hits, bans);
     }
 
     #[inline]
@@ -236,7 +246,15 @@ impl Locked for Several<'_> {
 }
 
 #[inline]
-fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
+fn apply_to(
+    locked: &mut impl Locked,
+    budget: &Budget,
+    op: Op,
+    cost: u64,
+    now: Time,
+    hits: &mut [Hit<'_>],
+    bans: &mut [BanHit<'_>],
+) {
     let mut floor = 0;
     locked.each(|shard| {
         shard.tick(now.as_nanos(), budget);
@@ -245,11 +263,13 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
     for hit in hits.iter_mut() {
         locked.shard(hit.key).load(hit);
     }
+    for ban in bans.iter_mut() {
+        locked.shard(ban.key).load_ban(ban);
+    }
     // A caller whose time lies before what was already forgotten is decided for at that instant.
     let at = now.max(Time::from_nanos(floor));
-    let has_room = !matches!(op, Op::Take | Op::TakeNow | Op::Record) || make_room(locked, budget, at, hits);
-    if has_room {
-        plan::decide(op, cost, at, hits);
+    if !op.counts() || make_room(locked, budget, at, hits, bans) {
+        plan::decide_banning(op, cost, at, hits, bans);
     } else {
         budget.refused.fetch_add(1, Relaxed);
         plan::refuse(op, cost, at, hits, |hit| Shard::missing(hit) > 0);
@@ -258,12 +278,15 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
         locked.shard(hit.key).keep(hit, at.as_nanos(), budget);
         hit.outcome.count_from(now, at);
     }
+    for ban in bans.iter_mut() {
+        locked.shard(ban.key).keep_ban(ban, at.as_nanos(), budget);
+    }
 }
 
-/// Makes room for the counters that the loaded hits may add.
+/// Makes room for the counters that the loaded hits and bans may add.
 #[inline]
-fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &[Hit<'_>]) -> bool {
-    let missing = hits.iter().map(Shard::missing).sum();
+fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &[Hit<'_>], bans: &[BanHit<'_>]) -> bool {
+    let missing: usize = hits.iter().map(Shard::missing).chain(bans.iter().map(Shard::missing_ban)).sum();
     let mut has_room = true;
     if missing > 0 {
         // Each shard makes room for all: a few slots too many where a plan spans shards.

@@ -15,6 +15,7 @@ use super::budget::{Budget, WhenFull};
 use super::key::Tag;
 use super::slot::{Logs, Slot};
 use crate::algorithm::{Counter, Log, State};
+use crate::ban::{BanHit, Record};
 use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit, Op};
@@ -129,6 +130,31 @@ impl Shard {
         if hit.limit.after_window().is_some() {
             self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), now, budget);
         }
+    }
+
+    /// Loads what is remembered of the subject of a ban.
+    pub(super) fn load_ban(&mut self, hit: &mut BanHit<'_>) {
+        let tag = hit.key.tag();
+        if let State::Banned(last) = self.take(tag) {
+            hit.record.last = Some(last);
+        }
+        if let State::Sliding(log) = self.take(tag.seen()) {
+            hit.record.strikes = Some(log);
+        }
+    }
+
+    /// How many slots the record of a loaded ban may need that it does not have.
+    pub(super) fn missing_ban(hit: &BanHit<'_>) -> usize {
+        usize::from(hit.record.last.is_none()) + usize::from(hit.record.strikes.is_none())
+    }
+
+    /// Keeps what is remembered of the subject of a ban. The strikes lie beside the ban as an `after=` counter lies
+    /// beside its limit's own, and both are forgotten together.
+    pub(super) fn keep_ban(&mut self, hit: &mut BanHit<'_>, now: u64, budget: &Budget) {
+        let tag = hit.key.tag();
+        let Record { last, strikes } = std::mem::take(&mut hit.record);
+        self.put(tag, last.map_or(State::Unused, State::Banned), now, budget);
+        self.put(tag.seen(), strikes.map_or(State::Unused, State::Sliding), now, budget);
     }
 
     /// Forgets a counter; true when there was one.

@@ -7,6 +7,7 @@ use slab::Slab;
 
 use super::key::Tag;
 use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State, Words};
+use crate::ban::Banned;
 use crate::limit::Algorithm;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(super) enum Kind {
     /// A sliding log that lies beside the table; the second word is its index.
     Log,
     Approx,
+    /// The last ban of a subject; the second word is its end.
+    Banned,
     /// A log that was taken out and is about to come back.
     Lent,
 }
@@ -34,16 +37,20 @@ pub(super) struct Slot {
     home: u32,
     home_low: u16,
     kind: Kind,
+    /// Of a ban, its level.
+    level: u8,
 }
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
-    pub(super) const EMPTY: Slot = Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty };
+    pub(super) const EMPTY: Slot =
+        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty, level: 0 };
 
     /// A slot for `state`; `None` when there is nothing to keep. A log moves into `logs`.
     #[inline]
     pub(super) fn new(tag: Tag, state: State, logs: &mut Logs) -> Option<Slot> {
+        let mut level = 0;
         let (kind, forget_at, word) = match state {
             State::Unused => return None,
             State::Bucket(FullAt { nanos, ticks }) => (Kind::Bucket, nanos, ticks),
@@ -52,21 +59,26 @@ impl Slot {
                 let [forget_at, units] = pair.pack();
                 (Kind::Approx, forget_at, units)
             }
+            State::Banned(banned) => {
+                level = banned.level;
+                (Kind::Banned, banned.forget_at, banned.until)
+            }
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
         };
-        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind })
+        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, level })
     }
 
     /// The state. A log moves out of `logs`, and the slot waits for its return.
     #[inline]
     pub(super) fn take(&mut self, logs: &mut Logs) -> State {
-        let Slot { forget_at, word, kind, .. } = *self;
+        let Slot { forget_at, word, kind, level, .. } = *self;
         match kind {
             Kind::Empty | Kind::Lent => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
             Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),
+            Kind::Banned => State::Banned(Banned { forget_at, until: word, level }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
                 self.kind = Kind::Lent;
@@ -85,7 +97,7 @@ impl Slot {
             // Never two words.
             Algorithm::Sliding | Algorithm::Unlimited => Kind::Empty,
         };
-        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind }
+        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, level: 0 }
     }
 
     /// The words of a state that is two words.
