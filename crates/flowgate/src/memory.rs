@@ -24,7 +24,7 @@ use crate::ban::BanHit;
 use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
-use crate::time::Time;
+use crate::time::{Span, Time};
 use budget::Budget;
 use shard::{RESERVED_BYTES, Shard};
 
@@ -96,6 +96,11 @@ pub struct MemoryStats {
     pub coarsened: u64,
 }
 
+/// A counter holds what a limit of another algorithm has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this counter belongs to a limit of another algorithm")]
+pub struct OtherAlgorithm;
+
 impl Default for Memory {
     fn default() -> Memory {
         Memory::new(MemoryConfig::default())
@@ -159,6 +164,39 @@ impl Memory {
         let mut hit = [Hit::new(key, limit, Rule::default())];
         self.apply(op, cost, now, &mut hit);
         hit[0].outcome
+    }
+
+    /// As [`Memory::apply_one`], unless the counter was made by a limit of another algorithm and still lives.
+    ///
+    /// # Errors
+    /// When it does; nothing has changed then.
+    pub fn apply_same(
+        &self,
+        op: Op,
+        cost: u64,
+        now: Time,
+        key: Key,
+        limit: &Limit,
+    ) -> Result<Decision, OtherAlgorithm> {
+        let mut shard = self.lock(key.shard(self.shards.len()));
+        match shard.owner(key.tag()) {
+            Some((forget_at, mark)) if mark != limit.algorithm() as u8 => {
+                if now.as_nanos() < forget_at {
+                    return Err(OtherAlgorithm);
+                }
+                shard.forget(key.tag(), &self.budget);
+            }
+            _ => {}
+        }
+        let mut hit = [Hit::new(key, limit, Rule::default())];
+        apply_to(&mut One(&mut shard), &self.budget, op, cost, now, &mut hit, &mut []);
+        Ok(hit[0].outcome)
+    }
+
+    /// How long a counter still differs from one that was never used; `None` when it does not.
+    pub fn lifetime(&self, key: Key, now: Time) -> Option<Span> {
+        let (forget_at, _) = self.lock(key.shard(self.shards.len())).owner(key.tag())?;
+        Some(Time::from_nanos(forget_at).since(now)).filter(|left| !left.is_zero())
     }
 
     /// Forgets a counter; true when there was one.
@@ -293,4 +331,28 @@ fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &[Hit<'_
         locked.each(|shard| has_room &= shard.make_room(missing, at.as_nanos(), budget));
     }
     has_room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_keeps_to_one_algorithm_while_it_lives() {
+        let memory = Memory::default();
+        let key = memory.subject(b"key").counter(memory.counter(b"any"));
+        let take = |limit: &str, second: u64| {
+            let limit: Limit = limit.parse().unwrap();
+            memory.apply_same(Op::Take, 1, Time::from_secs(second), key, &limit).map(|decision| decision.remaining)
+        };
+        assert_eq!(take("bucket 5/60s", 100), Ok(Some(4)));
+        assert_eq!(take("bucket 9/60s", 100), Ok(Some(6)), "another count applies from now on");
+        assert_eq!(take("pace 5/60s", 100), Err(OtherAlgorithm), "though its state looks the same");
+        assert_eq!(take("5/60s", 100), Err(OtherAlgorithm));
+        assert_eq!(memory.lifetime(key, Time::from_secs(100)), Some(Span::from_nanos(18_666_666_666)));
+        assert_eq!(take("fixed 5/60s", 200), Ok(Some(4)), "what is as if never used has no algorithm");
+        assert_eq!(take("fixed 5/60s after=10/day tz=UTC", 300), Ok(Some(9)));
+        assert_eq!(take("5/60s after=10/day tz=UTC", 300), Err(OtherAlgorithm), "while it is still free, too");
+        assert_eq!(memory.lifetime(key, Time::from_secs(86_400)), None);
+    }
 }

@@ -125,10 +125,11 @@ impl Shard {
     #[inline]
     pub(super) fn keep(&mut self, hit: &mut Hit<'_>, now: u64, budget: &Budget) {
         let tag = hit.key.tag();
+        let mark = hit.limit.law().algorithm() as u8;
         let Counter { state, seen } = std::mem::take(&mut hit.counter);
-        self.put(tag, state, now, budget);
+        self.put(tag, state, mark, now, budget);
         if hit.limit.after_window().is_some() {
-            self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), now, budget);
+            self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), mark, now, budget);
         }
     }
 
@@ -153,8 +154,14 @@ impl Shard {
     pub(super) fn keep_ban(&mut self, hit: &mut BanHit<'_>, now: u64, budget: &Budget) {
         let tag = hit.key.tag();
         let Record { last, strikes } = std::mem::take(&mut hit.record);
-        self.put(tag, last.map_or(State::Unused, State::Banned), now, budget);
-        self.put(tag.seen(), strikes.map_or(State::Unused, State::Sliding), now, budget);
+        self.put(tag, last.map_or(State::Unused, State::Banned), last.map_or(0, |last| last.level), now, budget);
+        self.put(tag.seen(), strikes.map_or(State::Unused, State::Sliding), 0, now, budget);
+    }
+
+    /// When the counter of `tag` is as if never used, and the mark of who made it.
+    pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
+        let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
+        parts.map(|index| (self.slots[index].forget_at(), self.slots[index].mark())).max()
     }
 
     /// Forgets a counter; true when there was one.
@@ -245,12 +252,12 @@ impl Shard {
     }
 
     #[inline]
-    fn put(&mut self, tag: Tag, mut state: State, now: u64, budget: &Budget) {
+    fn put(&mut self, tag: Tag, mut state: State, mark: u8, now: u64, budget: &Budget) {
         if let State::Sliding(log) = &mut state {
             self.fit(log, now, budget);
         }
         let found = self.find(tag);
-        match (found, Slot::new(tag, state, &mut self.logs)) {
+        match (found, Slot::new(tag, state, mark, &mut self.logs)) {
             (Ok(index), Some(slot)) => self.slots[index] = slot,
             (Err(index), Some(slot)) => self.insert(index, slot),
             (Ok(index), None) => self.close_gap(index),

@@ -37,20 +37,19 @@ pub(super) struct Slot {
     home: u32,
     home_low: u16,
     kind: Kind,
-    /// Of a ban, its level.
-    level: u8,
+    /// Of a limit's counter the algorithm, of a ban the level.
+    mark: u8,
 }
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
     pub(super) const EMPTY: Slot =
-        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty, level: 0 };
+        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty, mark: 0 };
 
-    /// A slot for `state`; `None` when there is nothing to keep. A log moves into `logs`.
+    /// A slot for `state`, marked; `None` when there is nothing to keep. A log moves into `logs`.
     #[inline]
-    pub(super) fn new(tag: Tag, state: State, logs: &mut Logs) -> Option<Slot> {
-        let mut level = 0;
+    pub(super) fn new(tag: Tag, state: State, mark: u8, logs: &mut Logs) -> Option<Slot> {
         let (kind, forget_at, word) = match state {
             State::Unused => return None,
             State::Bucket(FullAt { nanos, ticks }) => (Kind::Bucket, nanos, ticks),
@@ -59,32 +58,34 @@ impl Slot {
                 let [forget_at, units] = pair.pack();
                 (Kind::Approx, forget_at, units)
             }
-            State::Banned(banned) => {
-                level = banned.level;
-                (Kind::Banned, banned.forget_at, banned.until)
-            }
+            State::Banned(Banned { forget_at, until, level: _ }) => (Kind::Banned, forget_at, until),
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
         };
-        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, level })
+        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark })
     }
 
     /// The state. A log moves out of `logs`, and the slot waits for its return.
     #[inline]
     pub(super) fn take(&mut self, logs: &mut Logs) -> State {
-        let Slot { forget_at, word, kind, level, .. } = *self;
+        let Slot { forget_at, word, kind, mark, .. } = *self;
         match kind {
             Kind::Empty | Kind::Lent => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
             Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),
-            Kind::Banned => State::Banned(Banned { forget_at, until: word, level }),
+            Kind::Banned => State::Banned(Banned { forget_at, until: word, level: mark }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
                 self.kind = Kind::Lent;
                 logs.try_remove(word as usize).map_or(State::Unused, |log| State::Sliding(Log::Many(log)))
             }
         }
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) -> u8 {
+        self.mark
     }
 
     /// A slot for a state of two words.
@@ -97,7 +98,7 @@ impl Slot {
             // Never two words.
             Algorithm::Sliding | Algorithm::Unlimited => Kind::Empty,
         };
-        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, level: 0 }
+        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark: algorithm as u8 }
     }
 
     /// The words of a state that is two words.
