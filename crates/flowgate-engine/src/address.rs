@@ -19,7 +19,7 @@ pub(crate) enum Address {
 impl Address {
     /// The address that a text spells, if it does.
     pub(crate) fn parse(text: &str) -> Option<Address> {
-        // Most values of most fields are no addresses; their first or second byte tells.
+        // Most values of most fields are no addresses; their first byte tells.
         let start = text.as_bytes().first()?;
         if !start.is_ascii_hexdigit() && *start != b':' {
             return None;
@@ -82,6 +82,17 @@ impl AddressRange {
         }
     }
 
+    /// The length of the prefix that all of them, and only they, share; `None` when the range is no network.
+    pub(crate) fn prefix_bits(&self) -> Option<u32> {
+        let (first, last, unused) = match *self {
+            AddressRange::V4 { first, last } => (first.into(), last.into(), MAPPED_BITS),
+            AddressRange::V6 { first, last } => (first, last, 0),
+        };
+        let host: u128 = first ^ last;
+        let is_network = host & first == 0 && host & host.wrapping_add(1) == 0;
+        is_network.then(|| host.leading_zeros() - unused)
+    }
+
     fn between(first: &str, last: &str) -> Result<Option<AddressRange>, RangeError> {
         const EXPECTED: &str = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
         let error = Err(RangeError { expected: EXPECTED });
@@ -134,19 +145,11 @@ impl From<Address> for AddressRange {
 
 impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last, bits) = match *self {
-            AddressRange::V4 { first, last } => {
-                let host = first ^ last;
-                let network = host & first == 0 && host & host.wrapping_add(1) == 0;
-                (Address::V4(first), Address::V4(last), network.then_some(32 - host.count_ones()))
-            }
-            AddressRange::V6 { first, last } => {
-                let host = first ^ last;
-                let network = host & first == 0 && host & host.wrapping_add(1) == 0;
-                (Address::V6(first), Address::V6(last), network.then_some(128 - host.count_ones()))
-            }
+        let (first, last) = match *self {
+            AddressRange::V4 { first, last } => (Address::V4(first), Address::V4(last)),
+            AddressRange::V6 { first, last } => (Address::V6(first), Address::V6(last)),
         };
-        match bits {
+        match self.prefix_bits() {
             _ if first == last => write!(f, "{first}"),
             Some(bits) => write!(f, "{first}/{bits}"),
             None => write!(f, "{first}..{last}"),

@@ -75,8 +75,13 @@ impl List {
 
     /// Whether a value is on the list.
     pub fn contains(&self, value: &str) -> bool {
-        self.texts.contains(value)
-            || !self.addresses.is_empty() && Address::parse(value).is_some_and(|a| self.addresses.contains(a))
+        self.holds(value, || Address::parse(value))
+    }
+
+    /// As [`List::contains`], where the caller may already know the address that the value spells.
+    pub(crate) fn holds(&self, text: &str, address: impl FnOnce() -> Option<Address>) -> bool {
+        self.texts.contains(text)
+            || !self.addresses.is_empty() && address().is_some_and(|address| self.addresses.contains(address))
     }
 
     /// The number of entries.

@@ -4,17 +4,27 @@
 //! compiling it decides that. What can be wrong by itself cannot be built: a [`flowgate::Limit`], a [`Matcher`], a
 //! [`List`](crate::List).
 
+mod compile;
+mod fields;
 mod glob;
+mod index;
 mod matcher;
+mod nested;
 mod number;
+mod set;
+mod test;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flowgate::{Limit, Span};
 
+pub use compile::PolicyError;
+pub(crate) use fields::Values;
 pub(crate) use matcher::shown;
 pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
+pub(crate) use set::{Mismatch, NamedLimit, Subjects};
+pub use set::{Rule, RuleSet};
 pub use {glob::Glob, number::NumberRange};
 
 use crate::lists::List;
