@@ -9,7 +9,6 @@ mod fields;
 mod glob;
 mod index;
 mod matcher;
-mod nested;
 mod number;
 mod set;
 mod test;

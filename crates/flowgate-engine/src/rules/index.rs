@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::fields::{FieldId, FieldNames, Value, Values};
 use super::matcher::{AddressMatcher, Matcher};
-use super::nested::{Nested, Network, TextPrefix};
+use crate::nested::{Nested, Network, TextPrefix};
 
 /// The numbers of the rules to ask, ascending.
 pub(crate) type Candidates = SmallVec<[u32; 32]>;

@@ -141,15 +141,15 @@ impl RuleSet {
 }
 
 /// The subjects of a request, each worked out once however many rules count by it.
-pub(crate) struct Subjects<'a> {
+pub(crate) struct Subjects<'a, 'q> {
     rules: &'a RuleSet,
-    values: &'a Values<'a>,
+    values: &'a Values<'q>,
     memory: &'a Memory,
     known: SmallVec<[(SubjectId, Subject); 4]>,
 }
 
-impl<'a> Subjects<'a> {
-    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'a>, memory: &'a Memory) -> Subjects<'a> {
+impl<'a, 'q> Subjects<'a, 'q> {
+    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>, memory: &'a Memory) -> Subjects<'a, 'q> {
         Subjects { rules, values, memory, known: SmallVec::new() }
     }
 

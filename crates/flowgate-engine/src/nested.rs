@@ -123,7 +123,7 @@ impl<R: Region, T> FromIterator<(R, T)> for Nested<R, T> {
 
 impl<R: Region, T> Nested<R, T> {
     /// What is attached to the regions that cover a point, the smallest region first.
-    pub(crate) fn covering<'a>(&'a self, point: &'a R::Point) -> impl Iterator<Item = &'a T> {
+    pub(crate) fn covering<'a, 'p>(&'a self, point: &'p R::Point) -> impl Iterator<Item = &'a T> + use<'a, 'p, R, T> {
         let behind = self.entries.partition_point(|entry| entry.region.begins_by(point));
         let last = behind.checked_sub(1).map(|last| &self.entries[last]);
         let up = |entry: &&'a Entry<R, T>| entry.parent.map(|parent| &self.entries[parent as usize]);
