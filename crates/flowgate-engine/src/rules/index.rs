@@ -147,3 +147,80 @@ fn places(matcher: &Matcher) -> Option<Vec<Place>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use flowgate::Memory;
+    use proptest::prelude::*;
+
+    use crate::rules::{Condition, Matcher, Policy, Rule, RuleDef, RuleSet};
+    use crate::{Limits, Request};
+
+    fn matcher() -> impl Strategy<Value = Matcher> {
+        let written = prop::sample::select(vec![
+            "a",
+            "b",
+            "/a/b",
+            "*",
+            "!*",
+            "!a",
+            "/a/*",
+            "/a/b*",
+            "/**",
+            "**b",
+            "/*/b",
+            "10.0.0.0/8",
+            "10.0.0.0/24",
+            "10.0.0.1",
+            "0.0.0.0/0",
+            "10.0.0.0..10.0.0.9",
+            "::/0",
+            "1..9",
+            "~a",
+        ]);
+        let one = written.prop_map(|text| Matcher::parse(text).unwrap());
+        prop_oneof![3 => one.clone(), 1 => prop::collection::vec(one, 1..4).prop_map(Matcher::OneOf)]
+    }
+
+    fn field() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec!["x", "y", "z"])
+    }
+
+    fn rule() -> impl Strategy<Value = RuleDef> {
+        let when = prop::collection::vec((field(), matcher()), 0..3);
+        let by = prop::collection::btree_set(field(), 0..3);
+        (when, by).prop_map(|(when, by)| RuleDef {
+            when: when.into_iter().map(|(field, matcher)| Condition::new(field, matcher)).collect(),
+            by: by.into_iter().map(str::to_owned).collect(),
+            limits: Limits::Fixed(vec!["1/s".parse().unwrap()]),
+            ..RuleDef::named("unnamed")
+        })
+    }
+
+    fn request() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
+        let values = ["", "a", "b", "/a/b", "/a/b/c", "/a/", "10.0.0.1", "10.0.0.5", "10.9.9.9", "9.9.9.9", "::1", "5"];
+        prop::collection::vec((field(), prop::sample::select(values.to_vec())), 0..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+        #[test]
+        fn asking_the_candidates_is_asking_every_rule(
+            mut rules in prop::collection::vec(rule(), 0..30), requests in prop::collection::vec(request(), 10)
+        ) {
+            for (number, rule) in rules.iter_mut().enumerate() {
+                rule.name = format!("r{number}");
+            }
+            let set = RuleSet::compile(&Policy { rules, ..Policy::default() }, &Memory::default()).unwrap();
+            for fields in requests {
+                let values = set.read(&Request::from_iter(fields));
+                let every = set.rules().iter().filter(|rule| set.check(rule, &values).is_ok());
+                let naive: Vec<&str> = every.map(|rule: &Arc<Rule>| rule.name()).collect();
+                let found: Vec<&str> = set.matching(&values).map(|(rule, _)| rule.name()).collect();
+                prop_assert_eq!(found, naive);
+            }
+        }
+    }
+}
