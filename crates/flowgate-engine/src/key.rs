@@ -22,6 +22,7 @@ enum Of {
     LimitCounter = 3,
     BanCounter = 4,
     AdHocCounter = 5,
+    All = 6,
 }
 
 /// The subject with these values of the `by` fields, which come in the order of their names.
@@ -31,6 +32,13 @@ pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> K
         push_text(&mut key, name.as_bytes());
         push_text(&mut key, value.as_bytes());
     }
+    key
+}
+
+/// The subject of a rule without `by`.
+pub(crate) fn all(rule: &str) -> KeyBytes {
+    let mut key = start(Of::All);
+    key.extend_from_slice(rule.as_bytes());
     key
 }
 

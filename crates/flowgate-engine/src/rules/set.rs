@@ -132,8 +132,12 @@ impl RuleSet {
         &self.subjects[rule.subject.0 as usize]
     }
 
-    /// The subject of a rule that matches: names and values of its `by` fields.
+    /// The subject of a rule that matches: names and values of its `by` fields. A rule that counts everything
+    /// together is a subject of its own, so that such rules spread over the store.
     fn subject(&self, rule: &Rule, values: &Values<'_>, memory: &Memory) -> Subject {
+        if self.by(rule).is_empty() {
+            return memory.subject(&key::all(&rule.name));
+        }
         let value = |field: FieldId| values.get(field).map_or("", |value| value.text);
         let fields = self.by(rule).iter().map(|&field| (self.field_name(field), value(field)));
         memory.subject(&key::subject(fields))
@@ -154,6 +158,9 @@ impl<'a, 'q> Subjects<'a, 'q> {
     }
 
     pub(crate) fn of(&mut self, rule: &Rule) -> Subject {
+        if self.rules.by(rule).is_empty() {
+            return self.rules.subject(rule, self.values, self.memory);
+        }
         if let Some((_, subject)) = self.known.iter().find(|(id, _)| *id == rule.subject) {
             return *subject;
         }
