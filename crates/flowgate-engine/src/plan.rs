@@ -104,7 +104,7 @@ impl<'r> Plan<'r> {
     ///
     /// Who decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
     /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
-    pub fn conclude(self, now: Time) -> Decision {
+    pub fn conclude(&self, now: Time) -> Decision {
         let decided = match &self.end {
             _ if matches!(self.asked, Op::Record | Op::Refund) => self.counted(),
             End::Ban(ban) => banned_by_hand(ban, now),

@@ -35,6 +35,11 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// Adds a field in place: what a protocol does for each that it reads.
+    pub fn push(&mut self, name: &'a str, value: &'a str) {
+        self.fields.push((name, value));
+    }
+
     /// Sets the cost.
     #[must_use]
     pub fn cost(mut self, cost: u64) -> Request<'a> {

@@ -41,46 +41,52 @@ impl FieldNames {
 
     /// The values that a request gives to the fields that matter.
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
-        let mut values: SmallVec<[Option<Value<'q>>; 8]> = SmallVec::from_elem(None, self.names.len());
+        let mut texts: SmallVec<[Option<&'q str>; 8]> = SmallVec::from_elem(None, self.names.len());
         for (name, text) in request.fields() {
             if let Some(id) = self.ids.get(name) {
-                values[usize::from(id.0)].get_or_insert(Value { text, address: Cell::new(None) });
+                texts[usize::from(id.0)].get_or_insert(text);
             }
         }
-        Values(values)
+        Values { texts, address: AddressCache::default() }
     }
 }
 
 /// The values of one request, by field.
 #[derive(Debug)]
-pub(crate) struct Values<'q>(SmallVec<[Option<Value<'q>>; 8]>);
+pub(crate) struct Values<'q> {
+    texts: SmallVec<[Option<&'q str>; 8]>,
+    address: AddressCache,
+}
+
+/// The address that the value of a field spells, the last one that somebody has asked for.
+#[derive(Debug, Default)]
+struct AddressCache(Cell<Option<(FieldId, Option<Address>)>>);
 
 impl<'q> Values<'q> {
     #[inline]
-    pub(crate) fn get(&self, id: FieldId) -> Option<&Value<'q>> {
-        self.0[usize::from(id.0)].as_ref()
+    pub(crate) fn get(&self, id: FieldId) -> Option<Value<'_, 'q>> {
+        self.texts[usize::from(id.0)].map(|text| Value { text, id, cache: &self.address })
     }
 }
 
-/// A value, and the address it spells once somebody has asked.
-#[derive(Clone, Debug)]
-pub(crate) struct Value<'q> {
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value<'v, 'q> {
     pub(crate) text: &'q str,
-    address: Cell<Option<Option<Address>>>,
+    id: FieldId,
+    cache: &'v AddressCache,
 }
 
-impl<'q> Value<'q> {
-    #[cfg(test)]
-    pub(crate) fn new(text: &'q str) -> Value<'q> {
-        Value { text, address: Cell::new(None) }
-    }
-
-    /// The address that the value spells. Read once, however many rules ask.
+impl Value<'_, '_> {
+    /// The address that the value spells. Read once, however many rules ask: mostly one field holds addresses.
     pub(crate) fn address(&self) -> Option<Address> {
-        self.address.get().unwrap_or_else(|| {
-            let address = Address::parse(self.text);
-            self.address.set(Some(address));
-            address
-        })
+        match self.cache.0.get() {
+            Some((id, address)) if id == self.id => address,
+            _ => {
+                let address = Address::parse(self.text);
+                self.cache.0.set(Some((self.id, address)));
+                address
+            }
+        }
     }
 }

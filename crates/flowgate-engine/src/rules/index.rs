@@ -15,7 +15,7 @@ use super::matcher::{AddressMatcher, Matcher};
 use crate::nested::{Nested, Network, TextPrefix};
 
 /// The numbers of the rules to ask, ascending.
-pub(crate) type Candidates = SmallVec<[u32; 32]>;
+pub(crate) type Candidates = SmallVec<[u32; 16]>;
 
 /// What the index needs to know of a rule.
 pub(crate) struct Entry<'a> {
@@ -89,9 +89,11 @@ impl Index {
                 index.look_up(value, &mut found);
             }
         }
-        found.sort_unstable();
-        // A rule may be filed under several values, of which nested ones may fit at once.
-        found.dedup();
+        if found.len() > 1 {
+            found.sort_unstable();
+            // A rule may be filed under several values, of which nested ones may fit at once.
+            found.dedup();
+        }
         found
     }
 }
@@ -111,7 +113,7 @@ impl FieldIndex {
         FieldIndex { networks: networks.into_iter().collect(), prefixes: prefixes.into_iter().collect(), ..index }
     }
 
-    fn look_up(&self, value: &Value<'_>, found: &mut Candidates) {
+    fn look_up(&self, value: Value<'_, '_>, found: &mut Candidates) {
         found.extend_from_slice(&self.present);
         if let Some(rules) = self.equal.get(value.text).filter(|_| !self.equal.is_empty()) {
             found.extend_from_slice(rules);
