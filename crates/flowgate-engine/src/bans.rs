@@ -7,6 +7,9 @@
 //! Invariant  Readers see a table that never changes: a change builds a new one and swaps it in. At most
 //!            [`MAX_BANS`] are kept; more is an error for whoever bans.
 
+mod imposed;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -16,6 +19,9 @@ use hashbrown::HashMap;
 use crate::address::{Address, AddressRange};
 use crate::nested::{Nested, Network};
 use crate::request::Request;
+
+pub(crate) use imposed::ImposedBans;
+pub use imposed::RuleBan;
 
 /// Bans by hand are few; whom a list should stop belongs into a list.
 pub const MAX_BANS: usize = 10_000;
@@ -67,6 +73,16 @@ pub enum BanOrderError {
     Full,
 }
 
+/// Numbers for bans, whoever imposes them.
+#[derive(Debug, Default)]
+pub(crate) struct BanIds(AtomicU64);
+
+impl BanIds {
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Relaxed) + 1
+    }
+}
+
 /// All bans by hand.
 #[derive(Debug, Default)]
 pub(crate) struct ManualBans {
@@ -79,7 +95,6 @@ pub(crate) struct ManualBans {
 struct Table {
     bans: Vec<Arc<ManualBan>>,
     fields: HashMap<Arc<str>, FieldBans>,
-    last_id: u64,
 }
 
 #[derive(Debug, Default)]
@@ -124,20 +139,19 @@ impl ManualBans {
     }
 
     /// Imposes a ban, in place of one on the same field and value.
-    pub(crate) fn impose(&self, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
+    pub(crate) fn impose(&self, order: BanOrder<'_>, ids: &BanIds, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
         let BanOrder { field, value, length, reason } = order;
         if field.is_empty() {
             return Err(BanOrderError::Field);
         }
         let whom = Whom::parse(value)?;
-        self.change(now, |bans, last_id| {
+        self.change(now, |bans| {
             bans.retain(|ban| *ban.field != *field || Whom::parse(&ban.value).as_ref() != Ok(&whom));
             if bans.len() >= MAX_BANS {
                 return Err(BanOrderError::Full);
             }
-            *last_id += 1;
             let (field, value, reason) = (field.into(), value.into(), reason.into());
-            let ban = Arc::new(ManualBan { id: *last_id, field, value, until: now + length, reason });
+            let ban = Arc::new(ManualBan { id: ids.next(), field, value, until: now + length, reason });
             bans.push(Arc::clone(&ban));
             Ok(ban)
         })
@@ -145,7 +159,7 @@ impl ManualBans {
 
     /// Lifts the bans of which `lifted` holds; their number.
     pub(crate) fn lift(&self, now: Time, lifted: impl Fn(&ManualBan) -> bool) -> usize {
-        self.change(now, |bans, _| {
+        self.change(now, |bans| {
             let before = bans.len();
             bans.retain(|ban| !lifted(ban));
             before - bans.len()
@@ -157,20 +171,18 @@ impl ManualBans {
         self.table.load().bans.iter().filter(|ban| now < ban.until).cloned().collect()
     }
 
-    fn change<R>(&self, now: Time, change: impl FnOnce(&mut Vec<Arc<ManualBan>>, &mut u64) -> R) -> R {
+    fn change<R>(&self, now: Time, change: impl FnOnce(&mut Vec<Arc<ManualBan>>) -> R) -> R {
         // Nothing is half done when a change panics: the table is swapped at the end.
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = self.table.load();
-        let (mut bans, mut last_id) = (table.bans.clone(), table.last_id);
-        bans.retain(|ban| now < ban.until);
-        let result = change(&mut bans, &mut last_id);
-        self.table.store(Arc::new(Table::new(bans, last_id)));
+        let mut bans = self.list(now);
+        let result = change(&mut bans);
+        self.table.store(Arc::new(Table::new(bans)));
         result
     }
 }
 
 impl Table {
-    fn new(bans: Vec<Arc<ManualBan>>, last_id: u64) -> Table {
+    fn new(bans: Vec<Arc<ManualBan>>) -> Table {
         let mut texts: HashMap<Arc<str>, HashMap<Arc<str>, Arc<ManualBan>>> = HashMap::new();
         let mut networks: HashMap<Arc<str>, Vec<(Network, Arc<ManualBan>)>> = HashMap::new();
         for ban in &bans {
@@ -189,7 +201,7 @@ impl Table {
         for (field, networks) in networks {
             fields.entry(field).or_default().networks = networks.into_iter().collect();
         }
-        Table { bans, fields, last_id }
+        Table { bans, fields }
     }
 }
 
@@ -216,6 +228,10 @@ mod tests {
         BanOrder { field, value, length: Span::from_secs(secs), reason: "spam" }
     }
 
+    fn impose(bans: &ManualBans, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
+        bans.impose(order, &BanIds::default(), now)
+    }
+
     fn until(bans: &ManualBans, field: &str, value: &str, now: Time) -> Option<u64> {
         let ban = bans.find(&Request::new().field(field, value), now)?;
         Some(ban.until.as_nanos() / 1_000_000_000)
@@ -225,10 +241,10 @@ mod tests {
     fn a_value_or_a_network_is_banned_until_the_end() {
         let bans = ManualBans::default();
         assert_eq!(until(&bans, "user", "42", NOW), None);
-        bans.impose(order("user", "42", 60), NOW).unwrap();
-        bans.impose(order("ip", "1.2.0.0/16", 60), NOW).unwrap();
-        bans.impose(order("ip", "1.2.3.4", 10), NOW).unwrap();
-        bans.impose(order("ip", "2001:db8::/64", 60), NOW).unwrap();
+        impose(&bans, order("user", "42", 60), NOW).unwrap();
+        impose(&bans, order("ip", "1.2.0.0/16", 60), NOW).unwrap();
+        impose(&bans, order("ip", "1.2.3.4", 10), NOW).unwrap();
+        impose(&bans, order("ip", "2001:db8::/64", 60), NOW).unwrap();
         assert_eq!(until(&bans, "user", "42", NOW), Some(1060));
         assert_eq!(until(&bans, "user", "42", Time::from_secs(1060)), None);
         assert_eq!(until(&bans, "name", "42", NOW), None);
@@ -241,8 +257,8 @@ mod tests {
     #[test]
     fn a_second_ban_replaces_the_first_and_lifting_ends_it() {
         let bans = ManualBans::default();
-        bans.impose(order("ip", "10.0.0.0/8", 600), NOW).unwrap();
-        let second = bans.impose(order("ip", "10.9.9.9/8", 60), NOW).unwrap();
+        impose(&bans, order("ip", "10.0.0.0/8", 600), NOW).unwrap();
+        let second = impose(&bans, order("ip", "10.9.9.9/8", 60), NOW).unwrap();
         assert_eq!(until(&bans, "ip", "10.0.0.1", NOW), Some(1060), "the same network");
         assert_eq!(bans.list(NOW), [Arc::clone(&second)]);
         assert_eq!(bans.lift(NOW, |ban| ban.id == second.id), 1);
@@ -263,10 +279,10 @@ mod tests {
                 reason: "".into(),
             })
         });
-        bans.table.store(Arc::new(Table::new(full.collect(), 7)));
-        assert_eq!(bans.impose(order("user", "new", 60), NOW), Err(BanOrderError::Full));
-        assert!(bans.impose(order("user", "42", 90), NOW).is_ok(), "one in place of another");
-        assert_eq!(bans.impose(order("user", "new", 60), Time::from_secs(1070)).unwrap().id, 9);
+        bans.table.store(Arc::new(Table::new(full.collect())));
+        assert_eq!(impose(&bans, order("user", "new", 60), NOW), Err(BanOrderError::Full));
+        assert!(impose(&bans, order("user", "42", 90), NOW).is_ok(), "one in place of another");
+        assert!(impose(&bans, order("user", "new", 60), Time::from_secs(1070)).is_ok());
         assert_eq!(bans.list(Time::from_secs(1070)).len(), 2);
     }
 
@@ -274,8 +290,8 @@ mod tests {
     fn what_is_neither_a_text_nor_addresses_is_an_error() {
         let bans = ManualBans::default();
         for value in ["", "1.2.3.0/33", "1.2.3.4..1.2.3.9"] {
-            assert!(matches!(bans.impose(order("ip", value, 1), NOW), Err(BanOrderError::Value { .. })), "{value}");
+            assert!(matches!(impose(&bans, order("ip", value, 1), NOW), Err(BanOrderError::Value { .. })), "{value}");
         }
-        assert_eq!(bans.impose(order("", "x", 1), NOW), Err(BanOrderError::Field));
+        assert_eq!(impose(&bans, order("", "x", 1), NOW), Err(BanOrderError::Field));
     }
 }

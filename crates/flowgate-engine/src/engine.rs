@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use flowgate::{Limit, Memory, Op, OtherAlgorithm, Time};
 
-use crate::bans::{BanOrder, BanOrderError, ManualBan, ManualBans};
+use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan};
 use crate::decision::Decision;
 use crate::key;
 use crate::plan::Plan;
@@ -44,6 +44,8 @@ use crate::store::Store;
 pub struct Engine {
     rules: ArcSwap<RuleSet>,
     bans: ManualBans,
+    imposed: ImposedBans,
+    ban_ids: BanIds,
     memory: Memory,
 }
 
@@ -54,7 +56,8 @@ impl Engine {
     /// When the rules do not fit together; the error names the rule and the part.
     pub fn new(policy: &Policy, memory: Memory) -> Result<Engine, PolicyError> {
         let rules = RuleSet::compile(policy, &memory)?;
-        Ok(Engine { rules: ArcSwap::from_pointee(rules), bans: ManualBans::default(), memory })
+        let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
+        Ok(Engine { rules: ArcSwap::from_pointee(rules), bans, imposed, ban_ids, memory })
     }
 
     /// Puts another policy in force. Requests under way finish with the old one; a counter lives on where its rule's
@@ -72,6 +75,7 @@ impl Engine {
         let rules = self.rules.load();
         let mut plan = self.plan(&rules, op, request, now);
         self.memory.apply_plan(&mut plan, now);
+        self.note_bans(&plan, request);
         plan.conclude(now)
     }
 
@@ -135,12 +139,12 @@ impl Engine {
     /// # Errors
     /// When the value is neither a text nor addresses, or there are too many bans.
     pub fn ban(&self, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
-        self.bans.impose(order, now)
+        self.bans.impose(order, &self.ban_ids, now)
     }
 
-    /// Lifts a ban by its id; false when there is none.
+    /// Lifts a ban by its id, whoever imposed it; false when there is none.
     pub fn unban(&self, id: u64, now: Time) -> bool {
-        self.bans.lift(now, |ban| ban.id == id) > 0
+        self.bans.lift(now, |ban| ban.id == id) > 0 || self.imposed.lift(id, &self.memory, now)
     }
 
     /// Lifts the ban of a field's value as it was given; false when there is none.
@@ -153,6 +157,11 @@ impl Engine {
         self.bans.list(now)
     }
 
+    /// The bans by rules that are in force, oldest first: the newest 10,000 of them.
+    pub fn rule_bans(&self, now: Time) -> Vec<RuleBan> {
+        self.imposed.list(&self.memory, now)
+    }
+
     /// The rules in force.
     pub fn rules(&self) -> Arc<RuleSet> {
         self.rules.load_full()
@@ -161,6 +170,15 @@ impl Engine {
     /// The counters.
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// Remembers by name whom this request has got banned.
+    fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
+        for (rule, key, until) in plan.new_bans() {
+            let value = |field: &str| (field.to_owned(), request.get(field).unwrap_or_default().to_owned());
+            let subject = plan.by(rule).map(value).collect();
+            self.imposed.note(RuleBan { id: self.ban_ids.next(), rule: Arc::clone(rule), subject, until, key });
+        }
     }
 
     fn ad_hoc_key(&self, key: &[u8]) -> flowgate::Key {

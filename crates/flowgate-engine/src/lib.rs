@@ -13,7 +13,7 @@ mod request;
 mod rules;
 mod store;
 
-pub use bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan};
+pub use bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan, RuleBan};
 pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::{AdHoc, Engine};
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};

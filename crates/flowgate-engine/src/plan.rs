@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, Hit, Op, Retry, Span, Standing, Subject, Time, Verdict};
+use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Subject, Time, Verdict};
 use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
@@ -89,6 +89,16 @@ impl<'r> Plan<'r> {
     /// The hits, for the store to apply and the curious to look at.
     pub fn hits(&self) -> &[Hit<'r>] {
         &self.hits
+    }
+
+    /// The bans that the request has started: the rule, where its record is kept, the end.
+    pub(crate) fn new_bans(&self) -> impl Iterator<Item = (&'r Arc<Rule>, Key, Time)> {
+        self.bans.iter().filter_map(|ban| Some((self.rules.rule(ban.rule()), ban.key(), just_banned(ban)?)))
+    }
+
+    /// The names of the fields that a rule counts by.
+    pub(crate) fn by(&self, rule: &Rule) -> impl Iterator<Item = &'r str> {
+        self.rules.by(rule).iter().map(|field| self.rules.field_name(*field))
     }
 
     /// Whether the evaluation got as far as this rule.

@@ -160,3 +160,25 @@ fn a_ban_by_hand_comes_before_everything() {
     assert!(engine.unban_value("ip", "1.2.3.0/24", at(1)) && !engine.unban_value("ip", "1.2.3.0/24", at(1)));
     assert!(engine.bans(at(1)).is_empty());
 }
+
+#[test]
+fn bans_by_rules_are_listed_by_name_and_can_be_lifted() {
+    let engine = engine(&[banning()]);
+    for user in ["1", "2", "3"] {
+        run(&engine, &format!("at 0s  take user={user} x2 -> deny by reply\n").repeat(3));
+    }
+    let bans = engine.rule_bans(at(1));
+    let whom: Vec<_> = bans.iter().map(|ban| (ban.rule.name(), ban.subject[0].1.as_str(), ban.until)).collect();
+    assert_eq!(whom, [("reply", "1", at(10)), ("reply", "2", at(10)), ("reply", "3", at(10))]);
+    assert!(engine.unban(bans[1].id, at(1)) && !engine.unban(bans[1].id, at(1)));
+    run(
+        &engine,
+        "
+        at 1s  take user=1   -> deny by reply, banned until 10s
+        at 1s  take user=2   -> allow by reply
+        at 1s  reset user=3  -> allow by reply
+        ",
+    );
+    assert_eq!(engine.rule_bans(at(1)).len(), 1, "one was lifted, one forgotten");
+    assert!(engine.rule_bans(at(10)).is_empty());
+}

@@ -136,6 +136,11 @@ impl<'a> BanHit<'a> {
         self.rule
     }
 
+    /// Where the record of the subject is kept.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
     /// What became of it, once it was applied.
     pub fn standing(&self) -> Standing {
         self.standing
