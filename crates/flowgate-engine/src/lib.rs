@@ -1,1 +1,27 @@
-//! Rules, lists and bans on top of `flowgate`.
+//! Rules, lists and bans on top of [`flowgate`]: policy as data.
+
+mod address;
+mod bans;
+mod decision;
+mod engine;
+mod explain;
+mod key;
+mod lists;
+mod nested;
+mod plan;
+mod request;
+mod rules;
+mod store;
+
+pub use bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan, RuleBan};
+pub use decision::{DecidedBy, Decision, Exceeded};
+pub use engine::{AdHoc, Engine};
+pub use explain::{Explanation, LimitReport, Matched, RuleReport};
+pub use lists::{List, ListDef, ListError, ListSource};
+pub use plan::Plan;
+pub use request::Request;
+pub use rules::{
+    Action, AddressMatcher, BanDef, Condition, Glob, Limits, Matcher, MatcherError, MatcherPart, NumberRange,
+    OnFailure, Policy, PolicyError, Rule, RuleDef, RuleSet,
+};
+pub use store::Store;

@@ -22,6 +22,7 @@ pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Counted, Fixed, Window};
 pub(crate) use sliding::{Entries, Entry, Log, Sliding};
 
+use crate::ban::Banned;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{After, Law, Limit, MAX_COUNT};
 use crate::plan::Op;
@@ -50,6 +51,8 @@ pub(crate) enum State {
     Fixed(Counted),
     Sliding(Log),
     Approx(Pair),
+    /// Not an algorithm's: the last ban of a subject.
+    Banned(Banned),
 }
 
 /// Why something is charged.
@@ -128,7 +131,7 @@ pub(crate) trait Words: Kept {
 fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, cost: u64) -> Decision {
     let mut verdict = Verdict::PASS;
     if cost > 0 {
-        if matches!(op, Op::Take | Op::TakeNow | Op::Peek) {
+        if op.asks() {
             verdict =
                 if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), now, cost) };
         }
@@ -159,14 +162,14 @@ impl Limit {
     /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
     pub(crate) fn apply(&self, op: Op, counter: &mut Counter, now: Time, cost: u64) -> Decision {
         let verdict = match op {
-            Op::Take | Op::TakeNow | Op::Peek => self.check(op, counter, now, cost),
+            Op::Take | Op::TakeNow | Op::Peek | Op::Deny => self.check(op, counter, now, cost),
             Op::Record | Op::Refund => Verdict::PASS,
         };
         match op {
             Op::Take | Op::TakeNow if !verdict.allowed() => {}
             Op::Take | Op::TakeNow | Op::Record => self.charge(counter, now, cost, Charge::Counted),
             Op::Refund => self.refund(counter, now, cost),
-            Op::Peek => {}
+            Op::Peek | Op::Deny => {}
         }
         self.status(counter, now, verdict)
     }

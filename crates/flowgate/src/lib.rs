@@ -87,6 +87,7 @@
 //! refund, an eviction when memory is full.
 
 mod algorithm;
+mod ban;
 mod calendar;
 mod clock;
 mod decision;
@@ -101,11 +102,12 @@ mod time;
 mod vectors;
 mod wait;
 
+pub use ban::{Ban, BanError, BanHit, Standing};
 pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
-pub use memory::{CounterId, Key, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
+pub use memory::{CounterId, Key, Memory, MemoryConfig, MemoryStats, OtherAlgorithm, Seed, Subject, WhenFull};
 pub use plan::{Hit, Op, Rule};
 pub use single::Single;
 pub use time::{Span, Time};

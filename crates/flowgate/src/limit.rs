@@ -93,6 +93,20 @@ pub(crate) enum Law {
     Approx(Approx),
 }
 
+impl Law {
+    #[inline]
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        match self {
+            Law::Unlimited => Algorithm::Unlimited,
+            Law::Bucket(_) | Law::WideBucket(_) => Algorithm::Bucket,
+            Law::Pace(_) => Algorithm::Pace,
+            Law::Fixed(_) => Algorithm::Fixed,
+            Law::Sliding(_) => Algorithm::Sliding,
+            Law::Approx(_) => Algorithm::Approx,
+        }
+    }
+}
+
 /// `after=M/period`: free at first, strict later.
 #[derive(Clone, Debug)]
 pub(crate) struct After {

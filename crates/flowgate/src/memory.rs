@@ -20,10 +20,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use budget::WhenFull;
 pub use key::{CounterId, Key, Seed, Subject};
 
+use crate::ban::BanHit;
 use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
-use crate::time::Time;
+use crate::time::{Span, Time};
 use budget::Budget;
 use shard::{RESERVED_BYTES, Room, Shard};
 
@@ -96,6 +97,11 @@ pub struct MemoryStats {
     pub coarsened: u64,
 }
 
+/// A counter holds what a limit of another algorithm has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this counter belongs to a limit of another algorithm")]
+pub struct OtherAlgorithm;
+
 impl Default for Memory {
     fn default() -> Memory {
         Memory::new(MemoryConfig::default())
@@ -131,13 +137,21 @@ impl Memory {
     /// record is counted where it can be.
     #[inline]
     pub fn apply(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
+        self.apply_banning(op, cost, now, hits, &mut []);
+    }
+
+    /// As [`Memory::apply`], where some of the rules that have hits also ban: a ban in force denies and nothing
+    /// changes; a denial by such a rule is a strike.
+    #[inline]
+    pub fn apply_banning(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
         let Some(first) = hits.first() else { return };
         let index = first.key.shard(self.shards.len());
-        if hits[1..].iter().all(|hit| hit.key.shard(self.shards.len()) == index) {
+        let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
+        if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits);
+            apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits, bans);
         } else {
-            self.apply_across(op, cost, now, hits);
+            self.apply_across(op, cost, now, hits, bans);
         }
     }
 
@@ -152,6 +166,39 @@ impl Memory {
         let mut hit = [Hit::new(key, limit, Rule::default())];
         self.apply(op, cost, now, &mut hit);
         hit[0].outcome
+    }
+
+    /// As [`Memory::apply_one`], unless the counter was made by a limit of another algorithm and still lives.
+    ///
+    /// # Errors
+    /// When it does; nothing has changed then.
+    pub fn apply_same(
+        &self,
+        op: Op,
+        cost: u64,
+        now: Time,
+        key: Key,
+        limit: &Limit,
+    ) -> Result<Decision, OtherAlgorithm> {
+        let mut shard = self.lock(key.shard(self.shards.len()));
+        match shard.owner(key.tag()) {
+            Some((forget_at, mark)) if mark != limit.algorithm() as u8 => {
+                if now.as_nanos() < forget_at {
+                    return Err(OtherAlgorithm);
+                }
+                shard.forget(key.tag(), &self.budget);
+            }
+            _ => {}
+        }
+        let mut hit = [Hit::new(key, limit, Rule::default())];
+        apply_to(&mut One(&mut shard), &self.budget, op, cost, now, &mut hit, &mut []);
+        Ok(hit[0].outcome)
+    }
+
+    /// How long a counter still differs from one that was never used; `None` when it does not.
+    pub fn lifetime(&self, key: Key, now: Time) -> Option<Span> {
+        let (forget_at, _) = self.lock(key.shard(self.shards.len())).owner(key.tag())?;
+        Some(Time::from_nanos(forget_at).since(now)).filter(|left| !left.is_zero())
     }
 
     /// Forgets a counter; true when there was one.
@@ -182,13 +229,14 @@ impl Memory {
         }
     }
 
-    fn apply_across(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
-        let mut indices: Vec<usize> = hits.iter().map(|hit| hit.key.shard(self.shards.len())).collect();
+    fn apply_across(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+        let keys = hits.iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
+        let mut indices: Vec<usize> = keys.map(|key| key.shard(self.shards.len())).collect();
         indices.sort_unstable();
         indices.dedup();
         let guards = indices.into_iter().map(|index| (index, self.lock(index))).collect();
         let mut locked = Several { guards, shards: self.shards.len() };
-        apply_to(&mut locked, &self.budget, op, cost, now, hits);
+        apply_to(&mut locked, &self.budget, op, cost, now, hits, bans);
     }
 
     #[inline]
@@ -238,7 +286,15 @@ impl Locked for Several<'_> {
 }
 
 #[inline]
-fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
+fn apply_to(
+    locked: &mut impl Locked,
+    budget: &Budget,
+    op: Op,
+    cost: u64,
+    now: Time,
+    hits: &mut [Hit<'_>],
+    bans: &mut [BanHit<'_>],
+) {
     let mut floor = 0;
     locked.each(|shard| {
         shard.tick(now.as_nanos(), budget);
@@ -247,31 +303,65 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
     for hit in hits.iter_mut() {
         locked.shard(hit.key).load(hit);
     }
+    for ban in bans.iter_mut() {
+        locked.shard(ban.key).load_ban(ban);
+    }
     // A caller whose time lies before what was already forgotten is decided for at that instant.
     let at = now.max(Time::from_nanos(floor));
-    if cost > 0 && matches!(op, Op::Take | Op::TakeNow | Op::Record) {
-        make_room(locked, budget, at, hits);
+    if cost > 0 && op.counts() {
+        make_room(locked, budget, at, hits, bans);
     }
-    plan::decide(op, cost, at, hits);
+    plan::decide_banning(op, cost, at, hits, bans);
     for hit in hits.iter_mut() {
         locked.shard(hit.key).keep(hit, at.as_nanos(), budget);
         hit.outcome.count_from(now, at);
     }
+    for ban in bans.iter_mut() {
+        locked.shard(ban.key).keep_ban(ban, at.as_nanos(), budget);
+    }
 }
 
-/// Makes room for the counters that the loaded hits may add, and marks those that find none.
+/// Makes room for the counters that the loaded hits and bans may add, and marks those that find none.
 #[inline]
-fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>]) {
-    let missing = hits.iter().map(Shard::missing).sum();
+fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    let missing = hits.iter().map(Shard::missing).chain(bans.iter().map(Shard::missing_ban)).sum();
     if missing == 0 {
         return;
     }
     // Each shard makes room for all: a few slots too many where a plan spans shards.
-    let room = Room { missing, inserts: hits.iter().map(Shard::slots_of).sum() };
+    let inserts = hits.iter().map(Shard::slots_of).chain(bans.iter().map(|_| Shard::SLOTS_OF_BAN)).sum();
+    let room = Room { missing, inserts };
     for hit in hits.iter_mut().filter(|hit| Shard::missing(hit) > 0) {
         hit.homeless = !locked.shard(hit.key).make_room(room, at.as_nanos(), budget);
     }
+    for ban in bans.iter_mut().filter(|ban| Shard::missing_ban(ban) > 0) {
+        ban.homeless = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);
+    }
     if hits.iter().any(|hit| hit.homeless) {
         budget.refused.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_keeps_to_one_algorithm_while_it_lives() {
+        let memory = Memory::default();
+        let key = memory.subject(b"key").counter(memory.counter(b"any"));
+        let take = |limit: &str, second: u64| {
+            let limit: Limit = limit.parse().unwrap();
+            memory.apply_same(Op::Take, 1, Time::from_secs(second), key, &limit).map(|decision| decision.remaining)
+        };
+        assert_eq!(take("bucket 5/60s", 100), Ok(Some(4)));
+        assert_eq!(take("bucket 9/60s", 100), Ok(Some(6)), "another count applies from now on");
+        assert_eq!(take("pace 5/60s", 100), Err(OtherAlgorithm), "though its state looks the same");
+        assert_eq!(take("5/60s", 100), Err(OtherAlgorithm));
+        assert_eq!(memory.lifetime(key, Time::from_secs(100)), Some(Span::from_nanos(18_666_666_666)));
+        assert_eq!(take("fixed 5/60s", 200), Ok(Some(4)), "what is as if never used has no algorithm");
+        assert_eq!(take("fixed 5/60s after=10/day tz=UTC", 300), Ok(Some(9)));
+        assert_eq!(take("5/60s after=10/day tz=UTC", 300), Err(OtherAlgorithm), "while it is still free, too");
+        assert_eq!(memory.lifetime(key, Time::from_secs(86_400)), None);
     }
 }

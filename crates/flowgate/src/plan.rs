@@ -2,11 +2,13 @@
 //!
 //! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
 //!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
-//!            pass. A rule that counts denied requests is charged, within its caps, when it denies.
+//!            pass. A rule that counts denied requests is charged, within its caps, when it denies. A ban in force
+//!            denies before any limit is asked and nothing at all changes; otherwise a rule that denies strikes.
 //!            A hit for whose counter there is no room is denied.
 //! Invariant  [`decide`] is pure: a store loads the counters before it and keeps them after it, under its locks.
 
 use crate::algorithm::{Charge, Counter};
+use crate::ban::{BanHit, Standing};
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::Limit;
 use crate::memory::Key;
@@ -26,6 +28,21 @@ pub enum Op {
     /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait, and what is larger
     /// than its burst never goes at once.
     TakeNow,
+    /// Take, but denied whatever the limits say, because something else has decided so: changes what a denial
+    /// changes and nothing else.
+    Deny,
+}
+
+impl Op {
+    /// Whether it asks to pass, rather than correcting a count.
+    pub(crate) fn asks(self) -> bool {
+        matches!(self, Op::Take | Op::TakeNow | Op::Peek | Op::Deny)
+    }
+
+    /// Whether it may leave a counter where there was none.
+    pub(crate) fn counts(self) -> bool {
+        matches!(self, Op::Take | Op::TakeNow | Op::Record | Op::Deny)
+    }
 }
 
 /// How the limits of one rule behave together.
@@ -107,7 +124,7 @@ impl<'a> Hit<'a> {
 #[inline]
 pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
     match op {
-        Op::Take | Op::TakeNow => take(op, cost, now, hits),
+        Op::Take | Op::TakeNow | Op::Deny => take(op, cost, now, hits),
         Op::Peek => {
             for hit in hits {
                 hit.conclude(hit.check(op, cost, now), now);
@@ -131,9 +148,27 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
     }
 }
 
+/// As [`decide`], where some of the rules ban.
+pub(crate) fn decide_banning(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    bans.iter_mut().for_each(|ban| ban.look(now));
+    if op.asks() && bans.iter().any(|ban| ban.standing != Standing::Clear) {
+        return decide(Op::Peek, cost, now, hits);
+    }
+    decide(op, cost, now, hits);
+    if op == Op::Peek || !op.asks() {
+        return;
+    }
+    for ban in bans {
+        let denies = |hit: &Hit<'_>| hit.rule.id == ban.rule && !hit.rule.shadow && !hit.outcome.allowed();
+        if hits.iter().any(denies) {
+            ban.strike(now);
+        }
+    }
+}
+
 #[inline]
 fn take(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
-    let mut denied = false;
+    let mut denied = op == Op::Deny;
     for hit in hits.iter_mut() {
         hit.outcome.verdict = hit.check(op, cost, now);
         denied |= !hit.outcome.allowed() && !hit.rule.shadow;

@@ -16,6 +16,7 @@ use super::expiry::SAMPLE;
 use super::key::Tag;
 use super::slot::{Kind, Logs, Slot};
 use crate::algorithm::{Counter, Log, State};
+use crate::ban::{BanHit, Record};
 use crate::decision::Decision;
 use crate::limit::{Law, Limit};
 use crate::plan::{self, Hit, Op};
@@ -78,11 +79,13 @@ impl Shard {
         let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
         let mut decision = limit.apply_words(op, &mut words, at, cost);
         match (found, words) {
-            (Ok(index), words) if self.slots[index].kind() != kind => self.change_kind(index, kind, words, budget),
+            (Ok(index), words) if self.slots[index].kind() != kind => {
+                self.change_kind(index, kind, limit.algorithm() as u8, words, budget);
+            }
             (Ok(index), Some(words)) => self.slots[index].set_words(words),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(words)) => {
-                let slot = Slot::of_words(tag, kind, words);
+                let slot = Slot::of_words(tag, kind, limit.algorithm() as u8, words);
                 if self.has_room(Room::ONE) {
                     self.insert(index, slot);
                 } else if self.grow(Room::ONE, at.as_nanos(), budget) {
@@ -101,10 +104,10 @@ impl Shard {
 
     /// Puts the state of another algorithm in the place of the one at `index`, if there is any.
     #[cold]
-    fn change_kind(&mut self, index: usize, kind: Kind, words: Option<[u64; 2]>, budget: &Budget) {
+    fn change_kind(&mut self, index: usize, kind: Kind, mark: u8, words: Option<[u64; 2]>, budget: &Budget) {
         let Some(words) = words else { return };
         self.take_at(index);
-        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, words);
+        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, mark, words);
         self.settle(budget);
     }
 
@@ -145,12 +148,55 @@ impl Shard {
     #[inline]
     pub(super) fn keep(&mut self, hit: &mut Hit<'_>, now: u64, budget: &Budget) {
         let tag = hit.key.tag();
+        let mark = hit.limit.law().algorithm() as u8;
         let Counter { state, seen } = std::mem::take(&mut hit.counter);
-        self.put(tag, state, now, budget);
+        self.put(tag, state, mark, now, budget);
         if hit.limit.after_window().is_some() {
-            self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), now, budget);
+            self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), mark, now, budget);
         }
         self.settle(budget);
+    }
+
+    /// The last ban and the strikes.
+    pub(super) const SLOTS_OF_BAN: usize = 2;
+
+    /// Loads what is remembered of the subject of a ban.
+    pub(super) fn load_ban(&mut self, hit: &mut BanHit<'_>) {
+        let tag = hit.key.tag();
+        hit.homeless = false;
+        if let State::Banned(last) = self.take(tag) {
+            hit.record.last = Some(last);
+        }
+        if let State::Sliding(log) = self.take(tag.seen()) {
+            hit.record.strikes = Some(log);
+        }
+    }
+
+    /// How many slots the record of a loaded ban may need that it does not have.
+    pub(super) fn missing_ban(hit: &BanHit<'_>) -> usize {
+        usize::from(hit.record.last.is_none()) + usize::from(hit.record.strikes.is_none())
+    }
+
+    /// Keeps what is remembered of the subject of a ban. The strikes lie beside the ban as an `after=` counter lies
+    /// beside its limit's own, and both are forgotten together.
+    pub(super) fn keep_ban(&mut self, hit: &mut BanHit<'_>, now: u64, budget: &Budget) {
+        let tag = hit.key.tag();
+        let Record { last, strikes } = std::mem::take(&mut hit.record);
+        // Without room, only what has a slot already is kept.
+        if !hit.homeless || self.find(tag).is_ok() {
+            let level = last.map_or(0, |last| last.level);
+            self.put(tag, last.map_or(State::Unused, State::Banned), level, now, budget);
+        }
+        if !hit.homeless || self.find(tag.seen()).is_ok() {
+            self.put(tag.seen(), strikes.map_or(State::Unused, State::Sliding), 0, now, budget);
+        }
+        self.settle(budget);
+    }
+
+    /// When the counter of `tag` is as if never used, and the mark of who made it.
+    pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
+        let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
+        parts.map(|index| (self.slots[index].forget_at(), self.slots[index].mark())).max()
     }
 
     /// Forgets a counter; true when there was one.
@@ -269,12 +315,12 @@ impl Shard {
     }
 
     #[inline]
-    fn put(&mut self, tag: Tag, mut state: State, now: u64, budget: &Budget) {
+    fn put(&mut self, tag: Tag, mut state: State, mark: u8, now: u64, budget: &Budget) {
         if let State::Sliding(log) = &mut state {
             self.fit(log, now, budget);
         }
         let found = self.find(tag);
-        match (found, Slot::new(tag, state, &mut self.logs)) {
+        match (found, Slot::new(tag, state, mark, &mut self.logs)) {
             (Ok(index), Some(slot)) => self.slots[index] = slot,
             (Err(index), Some(slot)) => self.insert(index, slot),
             (Ok(index), None) => self.close_gap(index),

@@ -7,6 +7,7 @@ use slab::Slab;
 
 use super::key::Tag;
 use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State, Words};
+use crate::ban::Banned;
 use crate::limit::Algorithm;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(super) enum Kind {
     /// A sliding log that lies beside the table; the second word is its index.
     Log,
     Approx,
+    /// The last ban of a subject; the second word is its end.
+    Banned,
     /// A log that was taken out and is about to come back.
     Lent,
 }
@@ -48,16 +51,19 @@ pub(super) struct Slot {
     home: u32,
     home_low: u16,
     kind: Kind,
+    /// Of a limit's counter the algorithm, of a ban the level.
+    mark: u8,
 }
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
-    pub(super) const EMPTY: Slot = Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty };
+    pub(super) const EMPTY: Slot =
+        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty, mark: 0 };
 
-    /// A slot for `state`; `None` when there is nothing to keep. A log moves into `logs`.
+    /// A slot for `state`, marked; `None` when there is nothing to keep. A log moves into `logs`.
     #[inline]
-    pub(super) fn new(tag: Tag, state: State, logs: &mut Logs) -> Option<Slot> {
+    pub(super) fn new(tag: Tag, state: State, mark: u8, logs: &mut Logs) -> Option<Slot> {
         let (kind, forget_at, word) = match state {
             State::Unused => return None,
             State::Bucket(FullAt { nanos, ticks }) => (Kind::Bucket, nanos, ticks),
@@ -66,21 +72,23 @@ impl Slot {
                 let [forget_at, units] = pair.pack();
                 (Kind::Approx, forget_at, units)
             }
+            State::Banned(Banned { forget_at, until, level: _ }) => (Kind::Banned, forget_at, until),
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
         };
-        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind })
+        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark })
     }
 
     /// The state. A log moves out of `logs`, and the slot waits for its return.
     #[inline]
     pub(super) fn take(&mut self, logs: &mut Logs) -> State {
-        let Slot { forget_at, word, kind, .. } = *self;
+        let Slot { forget_at, word, kind, mark, .. } = *self;
         match kind {
             Kind::Empty | Kind::Lent => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
             Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),
+            Kind::Banned => State::Banned(Banned { forget_at, until: word, level: mark }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
                 self.kind = Kind::Lent;
@@ -89,10 +97,15 @@ impl Slot {
         }
     }
 
+    #[inline]
+    pub(super) fn mark(&self) -> u8 {
+        self.mark
+    }
+
     /// A slot for a state of two words.
     #[inline]
-    pub(super) fn of_words(tag: Tag, kind: Kind, [forget_at, word]: [u64; 2]) -> Slot {
-        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind }
+    pub(super) fn of_words(tag: Tag, kind: Kind, mark: u8, [forget_at, word]: [u64; 2]) -> Slot {
+        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark }
     }
 
     /// The words of a state of that kind.

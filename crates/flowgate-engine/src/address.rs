@@ -1,0 +1,245 @@
+//! Internet addresses as numbers, so that a network is a range and a match is two comparisons.
+//!
+//! Invariant  One address has one form: an IPv4 address mapped into IPv6 (`::ffff:10.0.0.1`) is the IPv4 address. A
+//!            range lies within one family; `::/0` is every IPv6 address and no IPv4 one.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The prefix length at which the IPv4 addresses mapped into IPv6 begin.
+const MAPPED_BITS: u32 = 96;
+
+/// An address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Address {
+    V4(u32),
+    V6(u128),
+}
+
+impl Address {
+    /// The address that a text spells, if it does.
+    pub(crate) fn parse(text: &str) -> Option<Address> {
+        // Most values of most fields are no addresses; their first byte tells.
+        let start = text.as_bytes().first()?;
+        if !start.is_ascii_hexdigit() && *start != b':' {
+            return None;
+        }
+        Some(match text.parse().ok()? {
+            IpAddr::V4(v4) => Address::V4(v4.to_bits()),
+            IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(Address::V6(v6.to_bits()), |v4| Address::V4(v4.to_bits())),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Address::V4(bits) => Ipv4Addr::from_bits(bits).fmt(f),
+            Address::V6(bits) => Ipv6Addr::from_bits(bits).fmt(f),
+        }
+    }
+}
+
+/// The addresses from the first to the last, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum AddressRange {
+    V4 { first: u32, last: u32 },
+    V6 { first: u128, last: u128 },
+}
+
+/// Why a text that begins like an address range is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RangeError {
+    pub(crate) expected: &'static str,
+}
+
+impl AddressRange {
+    /// The addresses that a text names: one (`10.0.0.1`), a network (`10.0.0.0/8`; bits beyond the prefix are
+    /// ignored), a range (`10.0.0.1..10.0.0.9`) or an IPv4 wildcard (`10.0.24.*`).
+    ///
+    /// `Ok(None)` when the text does not look like any of these.
+    ///
+    /// # Errors
+    /// When it does, but is wrong: half an address, a prefix too long, a range that runs backwards.
+    pub(crate) fn parse(text: &str) -> Result<Option<AddressRange>, RangeError> {
+        if let Some((first, last)) = text.split_once("..") {
+            return AddressRange::between(first, last);
+        }
+        if let Some((base, bits)) = text.split_once('/') {
+            return base.parse().ok().map(|base| AddressRange::network(base, bits)).transpose();
+        }
+        if let Some(wildcard) = wildcard(text)? {
+            return Ok(Some(wildcard));
+        }
+        Ok(Address::parse(text).map(AddressRange::from))
+    }
+
+    pub(crate) fn contains(&self, address: Address) -> bool {
+        match (*self, address) {
+            (AddressRange::V4 { first, last }, Address::V4(bits)) => (first..=last).contains(&bits),
+            (AddressRange::V6 { first, last }, Address::V6(bits)) => (first..=last).contains(&bits),
+            _ => false,
+        }
+    }
+
+    /// The length of the prefix that all of them, and only they, share; `None` when the range is no network.
+    pub(crate) fn prefix_bits(&self) -> Option<u32> {
+        let (first, last, unused) = match *self {
+            AddressRange::V4 { first, last } => (first.into(), last.into(), MAPPED_BITS),
+            AddressRange::V6 { first, last } => (first, last, 0),
+        };
+        let host: u128 = first ^ last;
+        let is_network = host & first == 0 && host & host.wrapping_add(1) == 0;
+        is_network.then(|| host.leading_zeros() - unused)
+    }
+
+    fn between(first: &str, last: &str) -> Result<Option<AddressRange>, RangeError> {
+        const EXPECTED: &str = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
+        let error = Err(RangeError { expected: EXPECTED });
+        match (Address::parse(first), Address::parse(last)) {
+            (None, None) => Ok(None),
+            (Some(Address::V4(first)), Some(Address::V4(last))) if first <= last => {
+                Ok(Some(AddressRange::V4 { first, last }))
+            }
+            (Some(Address::V6(first)), Some(Address::V6(last))) if first <= last => {
+                Ok(Some(AddressRange::V6 { first, last }))
+            }
+            _ => error,
+        }
+    }
+
+    fn network(base: IpAddr, bits: &str) -> Result<AddressRange, RangeError> {
+        // A sign or a leading zero is no prefix length, though it is a number.
+        let digits = bits.bytes().all(|b| b.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
+        let bits: u32 = if digits { bits.parse().unwrap_or(u32::MAX) } else { u32::MAX };
+        match base {
+            IpAddr::V4(v4) if bits <= 32 => Ok(AddressRange::v4(v4, bits)),
+            IpAddr::V4(_) => Err(RangeError { expected: "a prefix length from 0 to 32 after the slash" }),
+            IpAddr::V6(_) if bits > 128 => {
+                Err(RangeError { expected: "a prefix length from 0 to 128 after the slash" })
+            }
+            IpAddr::V6(v6) => Ok(match v6.to_ipv4_mapped() {
+                Some(v4) if bits >= MAPPED_BITS => AddressRange::v4(v4, bits - MAPPED_BITS),
+                _ => {
+                    let host = u128::MAX.checked_shr(bits).unwrap_or(0);
+                    AddressRange::V6 { first: v6.to_bits() & !host, last: v6.to_bits() | host }
+                }
+            }),
+        }
+    }
+
+    fn v4(base: Ipv4Addr, bits: u32) -> AddressRange {
+        let host = u32::MAX.checked_shr(bits).unwrap_or(0);
+        AddressRange::V4 { first: base.to_bits() & !host, last: base.to_bits() | host }
+    }
+}
+
+impl From<Address> for AddressRange {
+    fn from(address: Address) -> AddressRange {
+        match address {
+            Address::V4(bits) => AddressRange::V4 { first: bits, last: bits },
+            Address::V6(bits) => AddressRange::V6 { first: bits, last: bits },
+        }
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = match *self {
+            AddressRange::V4 { first, last } => (Address::V4(first), Address::V4(last)),
+            AddressRange::V6 { first, last } => (Address::V6(first), Address::V6(last)),
+        };
+        match self.prefix_bits() {
+            _ if first == last => write!(f, "{first}"),
+            Some(bits) => write!(f, "{first}/{bits}"),
+            None => write!(f, "{first}..{last}"),
+        }
+    }
+}
+
+/// Four parts of which the last ones, but not all, are `*`. Two or three parts are left to globs: they may be versions.
+fn wildcard(text: &str) -> Result<Option<AddressRange>, RangeError> {
+    if !text.ends_with(".*") || text.split('.').count() != 4 {
+        return Ok(None);
+    }
+    let (mut first, mut last, mut open) = (0, 0, false);
+    for part in text.split('.') {
+        let (low, high) = match part {
+            "*" => (0, 255),
+            _ if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) => return Ok(None),
+            // `10.*.24.*` is no range; as a glob it still matches how such addresses are written.
+            _ if open => return Ok(None),
+            _ => {
+                let value = part.parse::<u8>().ok().filter(|_| part == "0" || !part.starts_with('0'));
+                let expected = "numbers from 0 to 255 before the `*`";
+                let value = u32::from(value.ok_or(RangeError { expected })?);
+                (value, value)
+            }
+        };
+        open |= part == "*";
+        (first, last) = (first << 8 | low, last << 8 | high);
+    }
+    Ok(Some(AddressRange::V4 { first, last }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn range(text: &str) -> Option<String> {
+        AddressRange::parse(text).unwrap().map(|range| range.to_string())
+    }
+
+    #[test]
+    fn networks_ranges_and_wildcards_are_ranges() {
+        let cases = [
+            ("10.0.0.1", "10.0.0.1"),
+            ("10.9.8.7/8", "10.0.0.0/8"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("1.2.3.4/32", "1.2.3.4"),
+            ("10.0.0.1..10.0.0.9", "10.0.0.1..10.0.0.9"),
+            ("10.0.0.0..10.0.0.255", "10.0.0.0/24"),
+            ("10.0.24.*", "10.0.24.0/24"),
+            ("10.*.*.*", "10.0.0.0/8"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("::/0", "::/0"),
+            ("::1", "::1"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("2001:db8::1..2001:db8::9", "2001:db8::1..2001:db8::9"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(range(text).as_deref(), Some(shown), "{text}");
+            assert_eq!(range(shown).as_deref(), Some(shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_left_alone() {
+        for text in ["", "x", "1", "10.0", "10.*", "*.*.*.*.*", "a.b.c.*", "10.*.24.*", "/api/*", "a..b", "1..9", "a/8"]
+        {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn half_an_address_is_an_error() {
+        let wrong = [
+            "10.0.0.0/33",
+            "10.0.0.0/",
+            "10.0.0.0/08",
+            "10.0.0.0/+8",
+            "::/129",
+            "10.0.300.*",
+            "10.0.01.*",
+            "10.0.0.9..10.0.0.1",
+            "10.0.0.1..x",
+            "1..10.0.0.1",
+            "10.0.0.1..::1",
+        ];
+        for text in wrong {
+            assert!(AddressRange::parse(text).is_err(), "{text}");
+        }
+    }
+}

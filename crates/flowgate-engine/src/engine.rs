@@ -1,0 +1,198 @@
+//! The core: one request in, one decision out.
+//!
+//! ```text
+//! request -> plan      which rules match, whom they count, what is asked of each counter       (pure)
+//!         -> apply     the store decides all of it in one atomic step
+//!         -> conclude  who decided, what is left, when to come back                             (pure)
+//! ```
+//!
+//! Rule       Bans by hand come first. Then rules top to bottom: one without limits decides there and then; the
+//!            limits of all that matched above it are applied together, all or nothing, with their bans.
+//! Invariant  Rules are read once per request and replaced whole, so no request sees half of a change.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use flowgate::{Limit, Memory, Op, OtherAlgorithm, Time};
+
+use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan};
+use crate::decision::Decision;
+use crate::key;
+use crate::plan::Plan;
+use crate::request::Request;
+use crate::rules::{Policy, PolicyError, RuleSet, Subjects};
+use crate::store::Store;
+
+/// A policy in force, with its counters and bans.
+///
+/// ```
+/// use flowgate::{Memory, Op, Time};
+/// use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef};
+///
+/// let reply = RuleDef {
+///     by: vec!["user".into()],
+///     limits: Limits::Fixed(vec!["5/60s".parse()?]),
+///     ..RuleDef::named("reply")
+/// };
+/// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, Memory::default())?;
+/// let decision = engine.decide(Op::Take, &Request::new().field("user", "42"), Time::from_secs(1_700_000_000));
+/// assert!(decision.allowed());
+/// assert_eq!(decision.remaining, Some(4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    rules: ArcSwap<RuleSet>,
+    bans: ManualBans,
+    imposed: ImposedBans,
+    ban_ids: BanIds,
+    memory: Memory,
+}
+
+impl Engine {
+    /// Puts a policy in force.
+    ///
+    /// # Errors
+    /// When the rules do not fit together; the error names the rule and the part.
+    pub fn new(policy: &Policy, memory: Memory) -> Result<Engine, PolicyError> {
+        let rules = RuleSet::compile(policy, &memory)?;
+        let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
+        Ok(Engine { rules: ArcSwap::from_pointee(rules), bans, imposed, ban_ids, memory })
+    }
+
+    /// Puts another policy in force. Requests under way finish with the old one; a counter lives on where its rule's
+    /// name and `by` and its limit's algorithm and period stay.
+    ///
+    /// # Errors
+    /// As [`Engine::new`]; then nothing has changed.
+    pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
+        self.rules.store(Arc::new(RuleSet::compile(policy, &self.memory)?));
+        Ok(())
+    }
+
+    /// Decides a request: may it happen now?
+    pub fn decide(&self, op: Op, request: &Request<'_>, now: Time) -> Decision {
+        let rules = self.rules.load();
+        let mut plan = self.plan(&rules, op, request, now);
+        self.memory.apply_plan(&mut plan, now);
+        self.note_bans(&plan, request);
+        plan.conclude(now)
+    }
+
+    /// What a request asks of the store.
+    pub fn plan<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
+        let mut plan = Plan::new(rules, op, request.units());
+        if let Some(ban) = self.bans.find(request, now) {
+            plan.end_with_ban(ban);
+            return plan;
+        }
+        let values = rules.read(request);
+        let mut subjects = Subjects::new(rules, &values, &self.memory);
+        for (rule, limits) in rules.matching(&values) {
+            if !limits.is_empty() {
+                plan.limit(rule, subjects.of(rule), limits);
+            } else if rule.is_shadow() {
+                plan.pass_by(rule);
+            } else {
+                plan.end_with(rule);
+                break;
+            }
+        }
+        plan
+    }
+
+    /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers how things
+    /// stand then.
+    pub fn reset(&self, request: &Request<'_>, now: Time) -> Decision {
+        let rules = self.rules.load();
+        let values = rules.read(request);
+        let mut subjects = Subjects::new(&rules, &values, &self.memory);
+        for (rule, _) in rules.matching(&values) {
+            let subject = subjects.of(rule);
+            for counter in rule.counters() {
+                self.memory.reset(subject.counter(counter));
+            }
+        }
+        self.decide(Op::Peek, &request.clone().cost(0), now)
+    }
+
+    /// Applies a limit that is in no rule to a key of the caller's.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit of another algorithm.
+    pub fn limit(&self, op: Op, call: AdHoc<'_>, now: Time) -> Result<flowgate::Decision, OtherAlgorithm> {
+        self.memory.apply_same(op, call.cost, now, self.ad_hoc_key(call.key), call.limit)
+    }
+
+    /// How long an ad hoc key lives on; `None` when it is as if never used.
+    pub fn limit_lifetime(&self, key: &[u8], now: Time) -> Option<flowgate::Span> {
+        self.memory.lifetime(self.ad_hoc_key(key), now)
+    }
+
+    /// Forgets an ad hoc key; true when there was one.
+    pub fn limit_reset(&self, key: &[u8]) -> bool {
+        self.memory.reset(self.ad_hoc_key(key))
+    }
+
+    /// Bans a value of a field, in place of an earlier ban of the same.
+    ///
+    /// # Errors
+    /// When the value is neither a text nor addresses, or there are too many bans.
+    pub fn ban(&self, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
+        self.bans.impose(order, &self.ban_ids, now)
+    }
+
+    /// Lifts a ban by its id, whoever imposed it; false when there is none.
+    pub fn unban(&self, id: u64, now: Time) -> bool {
+        self.bans.lift(now, |ban| ban.id == id) > 0 || self.imposed.lift(id, &self.memory, now)
+    }
+
+    /// Lifts the ban of a field's value as it was given; false when there is none.
+    pub fn unban_value(&self, field: &str, value: &str, now: Time) -> bool {
+        self.bans.lift(now, |ban| *ban.field == *field && *ban.value == *value) > 0
+    }
+
+    /// The bans by hand that are in force, oldest first.
+    pub fn bans(&self, now: Time) -> Vec<Arc<ManualBan>> {
+        self.bans.list(now)
+    }
+
+    /// The bans by rules that are in force, oldest first: the newest 10,000 of them.
+    pub fn rule_bans(&self, now: Time) -> Vec<RuleBan> {
+        self.imposed.list(&self.memory, now)
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.rules.load_full()
+    }
+
+    /// The counters.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Remembers by name whom this request has got banned.
+    fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
+        for (rule, key, until) in plan.new_bans() {
+            let value = |field: &str| (field.to_owned(), request.get(field).unwrap_or_default().to_owned());
+            let subject = plan.by(rule).map(value).collect();
+            self.imposed.note(RuleBan { id: self.ban_ids.next(), rule: Arc::clone(rule), subject, until, key });
+        }
+    }
+
+    fn ad_hoc_key(&self, key: &[u8]) -> flowgate::Key {
+        self.memory.subject(&key::ad_hoc(key)).counter(self.memory.counter(&key::ad_hoc_counter()))
+    }
+}
+
+/// A limit without a rule: a key, the limit, what it costs.
+#[derive(Clone, Copy, Debug)]
+pub struct AdHoc<'a> {
+    /// Any bytes.
+    pub key: &'a [u8],
+    /// The limit; another count or burst than before applies from now on.
+    pub limit: &'a Limit,
+    /// How much.
+    pub cost: u64,
+}

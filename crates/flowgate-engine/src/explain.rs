@@ -1,0 +1,121 @@
+//! Why a decision is what it is: every rule, whether it matched or what kept it from it, and how its limits stand.
+//!
+//! Invariant  Explaining asks what deciding asks, by the same functions, and changes nothing.
+
+use std::sync::Arc;
+
+use flowgate::{Limit, Op, Standing, Time};
+
+use crate::decision::Decision;
+use crate::engine::Engine;
+use crate::plan::Plan;
+use crate::request::Request;
+use crate::rules::{Mismatch, Rule, RuleSet, Values};
+use crate::store::Store;
+
+/// What would be decided, and how every rule sees it.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// What `peek` answers.
+    pub decision: Decision,
+    /// Every rule, top to bottom.
+    pub rules: Vec<RuleReport>,
+}
+
+/// How one rule sees a request.
+#[derive(Clone, Debug)]
+pub struct RuleReport {
+    /// The rule.
+    pub rule: Arc<Rule>,
+    /// Whether it matches.
+    pub matched: Matched,
+    /// Whether the evaluation got as far as this rule; what stands below a rule without limits that matches, or any
+    /// rule under a ban by hand, has no say.
+    pub reached: bool,
+    /// How its limits stand for the request's subject; empty where it has none, or no say.
+    pub limits: Vec<LimitReport>,
+    /// The end of a ban in force on the request's subject.
+    pub banned_until: Option<Time>,
+}
+
+/// Whether a rule matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matched {
+    /// It does.
+    Yes,
+    /// It does not, and this is the first of its conditions that fails.
+    Failed {
+        /// The field.
+        field: String,
+        /// What it must be, as it is written.
+        expected: String,
+        /// What it is.
+        found: Option<String>,
+    },
+    /// It does not, because the request lacks a field that the rule counts by.
+    Lacks {
+        /// The field.
+        field: String,
+    },
+    /// It does not, because `limits_by` has no limits for the value.
+    NoLimits {
+        /// The field.
+        field: String,
+        /// What it is.
+        found: Option<String>,
+    },
+}
+
+/// How one limit stands.
+#[derive(Clone, Debug)]
+pub struct LimitReport {
+    /// The limit.
+    pub limit: Limit,
+    /// What it alone would say.
+    pub outcome: flowgate::Decision,
+}
+
+impl Engine {
+    /// What would be decided, and why. Changes nothing.
+    pub fn explain(&self, request: &Request<'_>, now: Time) -> Explanation {
+        let rules = self.rules();
+        let mut plan = self.plan(&rules, Op::Peek, request, now);
+        self.memory().apply_plan(&mut plan, now);
+        let values = rules.read(request);
+        let reports = rules.rules().iter().map(|rule| report(&rules, rule, &values, &plan)).collect();
+        Explanation { rules: reports, decision: plan.conclude(now) }
+    }
+}
+
+fn report(rules: &RuleSet, rule: &Arc<Rule>, values: &Values<'_>, plan: &Plan<'_>) -> RuleReport {
+    let id = rule.behaviour().id;
+    let of_rule = plan.hits().iter().filter(|hit| hit.rule().id == id);
+    let limits = of_rule.map(|hit| LimitReport { limit: hit.limit().clone(), outcome: *hit.outcome() });
+    let standing = plan.bans.iter().find(|ban| ban.rule() == id).map(|ban| ban.standing());
+    let banned_until = match standing {
+        Some(Standing::Banned { until }) => Some(until),
+        _ => None,
+    };
+    RuleReport {
+        rule: Arc::clone(rule),
+        matched: matched(rules, rule, values),
+        reached: plan.reached(rule),
+        limits: limits.collect(),
+        banned_until,
+    }
+}
+
+fn matched(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> Matched {
+    let found = |field| values.get(field).map(|value| value.text.to_owned());
+    let name = |field| rules.field_name(field).to_owned();
+    match rules.check(rule, values) {
+        Ok(_) => Matched::Yes,
+        Err(Mismatch::Condition(index)) => {
+            let check = &rule.checks()[index];
+            let expected = check.written.to_string();
+            Matched::Failed { field: name(check.field), expected, found: found(check.field) }
+        }
+        Err(Mismatch::Lacks(field)) => Matched::Lacks { field: name(field) },
+        Err(Mismatch::NoCase(field)) => Matched::NoLimits { field: name(field), found: found(field) },
+    }
+}

@@ -1,0 +1,124 @@
+//! Keys: what identifies a counter, written such that two different things never give the same bytes.
+//!
+//! A counter is named in two parts, as the store keeps them. The *subject* is the `by` fields with their values: all
+//! rules that count by the same fields share it, so that a request mostly touches one shard. The *counter* is the
+//! rule and what stays the same when its limits are edited: algorithm, period, and which of several such it is.
+//!
+//! Invariant  Every text is preceded by its length and every key by what it is, so `{a: "b:c"}` and `{a: "b", ..}`
+//!            cannot meet, nor can a caller's ad hoc key be taken for a rule's subject.
+
+use flowgate::{Algorithm, Limit, Unit};
+use smallvec::SmallVec;
+
+/// The bytes of a key; the usual one fits without an allocation.
+pub(crate) type KeyBytes = SmallVec<[u8; 128]>;
+
+/// What a key is of; its first byte.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Of {
+    Subject = 1,
+    AdHoc = 2,
+    LimitCounter = 3,
+    BanCounter = 4,
+    AdHocCounter = 5,
+    All = 6,
+}
+
+/// The subject with these values of the `by` fields, which come in the order of their names.
+pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> KeyBytes {
+    let mut key = start(Of::Subject);
+    for (name, value) in fields {
+        push_text(&mut key, name.as_bytes());
+        push_text(&mut key, value.as_bytes());
+    }
+    key
+}
+
+/// The subject of a rule without `by`.
+pub(crate) fn all(rule: &str) -> KeyBytes {
+    let mut key = start(Of::All);
+    key.extend_from_slice(rule.as_bytes());
+    key
+}
+
+/// The subject of an ad hoc limit.
+pub(crate) fn ad_hoc(name: &[u8]) -> KeyBytes {
+    let mut key = start(Of::AdHoc);
+    key.extend_from_slice(name);
+    key
+}
+
+/// The one counter of an ad hoc key, whatever limit the caller names.
+pub(crate) fn ad_hoc_counter() -> KeyBytes {
+    start(Of::AdHocCounter)
+}
+
+/// The counter of a rule's limit. `nth` tells limits of one algorithm and period apart.
+pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> KeyBytes {
+    let mut key = start(Of::LimitCounter);
+    push_text(&mut key, rule.as_bytes());
+    let (algorithm, period) = identity(limit);
+    push_text(&mut key, algorithm.name().as_bytes());
+    key.extend_from_slice(&period.to_le_bytes());
+    key.extend_from_slice(&(nth as u64).to_le_bytes());
+    key
+}
+
+/// Where a rule keeps its bans and strikes.
+pub(crate) fn ban_counter(rule: &str) -> KeyBytes {
+    let mut key = start(Of::BanCounter);
+    push_text(&mut key, rule.as_bytes());
+    key
+}
+
+/// What must stay for a limit's counter to survive an edit: the algorithm and the period's length in nanoseconds (0
+/// for a month).
+pub(crate) fn identity(limit: &Limit) -> (Algorithm, u64) {
+    let period = limit.rate().map(|rate| rate.period()).filter(|period| period.unit() != Unit::Month);
+    (limit.algorithm(), period.and_then(|period| period.length()).map_or(0, |length| length.as_nanos()))
+}
+
+fn start(of: Of) -> KeyBytes {
+    smallvec::smallvec![of as u8]
+}
+
+fn push_text(key: &mut KeyBytes, text: &[u8]) {
+    key.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    key.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Fields = Vec<(String, String)>;
+
+    fn bytes(fields: &Fields) -> KeyBytes {
+        subject(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    proptest! {
+        #[test]
+        fn different_subjects_have_different_keys(
+            a in proptest::collection::vec(("[ab:\0]{0,3}", "[ab:\0]{0,3}"), 0..3),
+            b in proptest::collection::vec(("[ab:\0]{0,3}", "[ab:\0]{0,3}"), 0..3),
+        ) {
+            prop_assert_eq!(bytes(&a) == bytes(&b), a == b);
+        }
+    }
+
+    #[test]
+    fn a_counter_is_the_same_when_algorithm_and_period_are() {
+        let key = |limit: &str| limit_counter("r", &limit.parse().unwrap(), 0);
+        assert_eq!(key("5/60s"), key("sliding 7/1m"));
+        assert_eq!(key("bucket 5/60s"), key("bucket 0.5/m burst=9"));
+        assert_eq!(key("fixed 5/month tz=UTC"), key("fixed 9/month tz=Asia/Shanghai"));
+        assert_ne!(key("5/60s"), key("5/61s"));
+        assert_ne!(key("5/60s"), key("fixed 5/60s"));
+        assert_ne!(key("5/60s"), limit_counter("r", &"5/60s".parse().unwrap(), 1));
+        assert_ne!(key("5/60s"), limit_counter("q", &"5/60s".parse().unwrap(), 0));
+    }
+}

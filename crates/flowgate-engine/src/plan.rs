@@ -1,0 +1,253 @@
+//! A plan: what a request asks of the store, worked out before the store is touched, and what follows from the
+//! store's answers. Both steps are pure; a store fills in the outcomes in between.
+//!
+//! Invariant  The hits of a plan are in file order, those of one rule next to each other.
+
+use std::sync::Arc;
+
+use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Subject, Time, Verdict};
+use smallvec::SmallVec;
+
+use crate::bans::ManualBan;
+use crate::decision::{DecidedBy, Decision, Exceeded};
+use crate::rules::{Action, NamedLimit, Rule, RuleSet};
+
+/// What a request asks of the store, and how its evaluation ended.
+#[derive(Debug)]
+pub struct Plan<'r> {
+    rules: &'r RuleSet,
+    asked: Op,
+    cost: u64,
+    pub(crate) hits: SmallVec<[Hit<'r>; 4]>,
+    pub(crate) bans: SmallVec<[BanHit<'r>; 1]>,
+    matched: bool,
+    /// Shadow rules without limits that would have decided against it.
+    shadow: SmallVec<[&'r Arc<Rule>; 1]>,
+    end: End<'r>,
+}
+
+/// What ended the evaluation of the rules.
+#[derive(Debug)]
+enum End<'r> {
+    /// The last rule: the limits decide.
+    Bottom,
+    /// A rule without limits: it decides what the limits above it let pass.
+    Rule(&'r Arc<Rule>),
+    /// A ban by hand, before any rule.
+    Ban(Arc<ManualBan>),
+}
+
+impl<'r> Plan<'r> {
+    pub(crate) fn new(rules: &'r RuleSet, op: Op, cost: u64) -> Plan<'r> {
+        let (hits, bans, shadow) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        Plan { rules, asked: op, cost, hits, bans, matched: false, shadow, end: End::Bottom }
+    }
+
+    /// Applies the limits of a rule to a subject.
+    pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, limits: &'r [NamedLimit]) {
+        self.matched = true;
+        let hit = |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit, rule.behaviour());
+        self.hits.extend(limits.iter().map(hit));
+        if let Some((ban, id)) = rule.ban() {
+            self.bans.push(BanHit::new(subject.counter(id), ban, rule.behaviour().id));
+        }
+    }
+
+    /// Ends with a rule without limits.
+    pub(crate) fn end_with(&mut self, rule: &'r Arc<Rule>) {
+        self.matched = true;
+        self.end = End::Rule(rule);
+    }
+
+    /// Notes a shadow rule without limits, which ends nothing.
+    pub(crate) fn pass_by(&mut self, rule: &'r Arc<Rule>) {
+        self.matched = true;
+        if *rule.action() != Action::Allow {
+            self.shadow.push(rule);
+        }
+    }
+
+    /// Ends before any rule.
+    pub(crate) fn end_with_ban(&mut self, ban: Arc<ManualBan>) {
+        self.matched = true;
+        self.end = End::Ban(ban);
+    }
+
+    /// What the store is to do: where something other than a limit has denied, nothing is to be consumed.
+    pub fn op(&self) -> Op {
+        match self.end {
+            End::Rule(rule) if self.asked == Op::Take && *rule.action() != Action::Allow => Op::Deny,
+            _ => self.asked,
+        }
+    }
+
+    /// How much the request costs.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// The hits, for the store to apply and the curious to look at.
+    pub fn hits(&self) -> &[Hit<'r>] {
+        &self.hits
+    }
+
+    /// The bans that the request has started: the rule, where its record is kept, the end.
+    pub(crate) fn new_bans(&self) -> impl Iterator<Item = (&'r Arc<Rule>, Key, Time)> {
+        self.bans.iter().filter_map(|ban| Some((self.rules.rule(ban.rule()), ban.key(), just_banned(ban)?)))
+    }
+
+    /// The names of the fields that a rule counts by.
+    pub(crate) fn by(&self, rule: &Rule) -> impl Iterator<Item = &'r str> {
+        self.rules.by(rule).iter().map(|field| self.rules.field_name(*field))
+    }
+
+    /// Whether the evaluation got as far as this rule.
+    pub(crate) fn reached(&self, rule: &Rule) -> bool {
+        match &self.end {
+            End::Bottom => true,
+            End::Rule(last) => rule.behaviour().id <= last.behaviour().id,
+            End::Ban(_) => false,
+        }
+    }
+
+    /// The decision, once the store has filled in the outcomes.
+    ///
+    /// Who decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
+    /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
+    pub fn conclude(&self, now: Time) -> Decision {
+        let decided = match &self.end {
+            _ if matches!(self.asked, Op::Record | Op::Refund) => self.counted(),
+            End::Ban(ban) => banned_by_hand(ban, now),
+            end => match (self.banned(now), self.exceeded(now), end) {
+                (Some(banned), _, _) => banned,
+                (None, Some(exceeded), _) => exceeded,
+                (None, None, End::Rule(rule)) => at_once(rule),
+                (None, None, _) => self.counted(),
+            },
+        };
+        Decision { matched: self.matched, shadow: self.shadows(), ..decided }
+    }
+
+    /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
+    fn counted(&self) -> Decision {
+        let delay = self.enforced().map(|hit| hit.outcome().delay()).max().unwrap_or(Span::ZERO);
+        let looseness = |hit: &&Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
+        let Some(tightest) = self.enforced().min_by_key(looseness) else { return Decision::unmatched() };
+        let rule = Some(Arc::clone(self.rule_of(tightest)));
+        let numbers = Decision::unmatched().numbers(tightest.outcome());
+        Decision { verdict: Verdict::Allow { delay }, decided_by: DecidedBy::Limits, rule, ..numbers }
+    }
+
+    /// Denied by the first rule with an exceeded limit, for as long as the longest of them all, or as the ban that
+    /// this denial has started.
+    fn exceeded(&self, now: Time) -> Option<Decision> {
+        let first = self.denials().next()?.0.rule().id;
+        let own = self.denials().filter(|(hit, _)| hit.rule().id == first);
+        let (hit, _) = own.reduce(longer)?;
+        let banned_until = self.bans.iter().filter_map(just_banned).max();
+        let exceeded = self.denials().map(|(hit, retry)| Exceeded {
+            rule: Arc::clone(self.rule_of(hit)),
+            limit: hit.limit().clone(),
+            retry,
+        });
+        Some(Decision {
+            verdict: Verdict::Deny(self.longest_wait(banned_until, now)),
+            decided_by: DecidedBy::Limits,
+            exceeded: exceeded.collect(),
+            banned_until,
+            ..Decision::unmatched().by(self.rule_of(hit)).numbers(hit.outcome())
+        })
+    }
+
+    /// Denied by the first rule that has a ban in force on its subject. Limits that would deny as well make the wait
+    /// longer, so that whoever waits passes.
+    fn banned(&self, now: Time) -> Option<Decision> {
+        let in_force = || self.bans.iter().filter_map(|ban| Some((ban, banned(ban)?)));
+        let (first, banned_until) = in_force().next()?;
+        let longest = in_force().map(|(_, until)| until).max();
+        let own = self.enforced().filter(|hit| hit.rule().id == first.rule());
+        let numbers = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?.outcome();
+        let reset_after = numbers.reset_after.max(banned_until.since(now));
+        Some(Decision {
+            verdict: Verdict::Deny(self.longest_wait(longest, now)),
+            decided_by: DecidedBy::Ban,
+            banned_until: Some(banned_until),
+            limit: numbers.limit,
+            remaining: Some(0),
+            reset_after,
+            ..Decision::unmatched().by(self.rules.rule(first.rule()))
+        })
+    }
+
+    /// The longest wait of all limits that deny and of a ban.
+    fn longest_wait(&self, banned_until: Option<Time>, now: Time) -> Retry {
+        let ban = Retry::After(banned_until.map_or(Span::ZERO, |until| until.since(now)));
+        self.denials().map(|(_, retry)| retry).fold(ban, Retry::max)
+    }
+
+    /// The shadow rules that would have denied, top to bottom.
+    fn shadows(&self) -> Vec<Arc<Rule>> {
+        let exceeded = self.hits.iter().filter(|hit| hit.rule().shadow && !hit.outcome().allowed());
+        let mut rules: Vec<&Arc<Rule>> =
+            exceeded.map(|hit| self.rule_of(hit)).chain(self.shadow.iter().copied()).collect();
+        rules.sort_by_key(|rule| rule.behaviour().id);
+        rules.dedup_by_key(|rule| rule.behaviour().id);
+        rules.into_iter().cloned().collect()
+    }
+
+    /// The hits of rules that are no shadows.
+    fn enforced(&self) -> impl Iterator<Item = &Hit<'r>> {
+        self.hits.iter().filter(|hit| !hit.rule().shadow)
+    }
+
+    fn denials(&self) -> impl Iterator<Item = (&Hit<'r>, Retry)> {
+        self.enforced().filter_map(|hit| match hit.outcome().verdict {
+            Verdict::Deny(retry) => Some((hit, retry)),
+            Verdict::Allow { .. } => None,
+        })
+    }
+
+    fn rule_of(&self, hit: &Hit<'_>) -> &'r Arc<Rule> {
+        self.rules.rule(hit.rule().id)
+    }
+}
+
+/// The one with the longer wait, the first on a tie.
+fn longer<'a, 'r>(first: (&'a Hit<'r>, Retry), second: (&'a Hit<'r>, Retry)) -> (&'a Hit<'r>, Retry) {
+    if second.1 > first.1 { second } else { first }
+}
+
+fn banned(ban: &BanHit<'_>) -> Option<Time> {
+    match ban.standing() {
+        Standing::Banned { until } => Some(until),
+        _ => None,
+    }
+}
+
+fn just_banned(ban: &BanHit<'_>) -> Option<Time> {
+    match ban.standing() {
+        Standing::JustBanned { until } => Some(until),
+        _ => None,
+    }
+}
+
+/// What a rule without limits says. Waiting does not change it.
+fn at_once(rule: &Arc<Rule>) -> Decision {
+    let verdict = match rule.action() {
+        Action::Allow => Verdict::Allow { delay: Span::ZERO },
+        Action::Deny | Action::Other(_) => Verdict::Deny(Retry::Never),
+    };
+    Decision { verdict, decided_by: DecidedBy::Rule, ..Decision::unmatched().by(rule) }
+}
+
+fn banned_by_hand(ban: &ManualBan, now: Time) -> Decision {
+    let wait = ban.until.since(now);
+    Decision {
+        verdict: Verdict::Deny(Retry::After(wait)),
+        decided_by: DecidedBy::ManualBan,
+        message: Some(Arc::clone(&ban.reason)).filter(|reason| !reason.is_empty()),
+        reset_after: wait,
+        banned_until: Some(ban.until),
+        ..Decision::unmatched()
+    }
+}

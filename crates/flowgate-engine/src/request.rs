@@ -1,0 +1,70 @@
+//! A request: what is about to happen, as fields, and what it costs.
+
+use smallvec::SmallVec;
+
+/// Fields (name and value) and a cost.
+///
+/// ```
+/// use flowgate_engine::Request;
+///
+/// let request = Request::new().field("act", "reply").field("user", "42").cost(2);
+/// assert_eq!(request.get("user"), Some("42"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    fields: SmallVec<[(&'a str, &'a str); 8]>,
+    cost: u64,
+}
+
+impl Default for Request<'_> {
+    fn default() -> Self {
+        Request { fields: SmallVec::new(), cost: 1 }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// A request without fields that costs 1.
+    pub fn new() -> Request<'a> {
+        Request::default()
+    }
+
+    /// Adds a field. Where a name stands twice, the first value counts.
+    #[must_use]
+    pub fn field(mut self, name: &'a str, value: &'a str) -> Request<'a> {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// Adds a field in place: what a protocol does for each that it reads.
+    pub fn push(&mut self, name: &'a str, value: &'a str) {
+        self.fields.push((name, value));
+    }
+
+    /// Sets the cost.
+    #[must_use]
+    pub fn cost(mut self, cost: u64) -> Request<'a> {
+        self.cost = cost;
+        self
+    }
+
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.fields.iter().find(|field| field.0 == name).map(|field| field.1)
+    }
+
+    /// The fields in the order in which they were added.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
+        self.fields.iter().copied()
+    }
+
+    /// The cost.
+    pub fn units(&self) -> u64 {
+        self.cost
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Request<'a> {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(fields: I) -> Request<'a> {
+        Request { fields: fields.into_iter().collect(), cost: 1 }
+    }
+}

@@ -1,0 +1,191 @@
+//! Rules as they are written: the definition types that every front (TOML, Koala, code) converts into.
+//!
+//! A [`Policy`] is plain data and may still be wrong as a whole (two rules of one name, a list that is not there);
+//! compiling it decides that. What can be wrong by itself cannot be built: a [`flowgate::Limit`], a [`Matcher`], a
+//! [`List`](crate::List).
+
+mod compile;
+mod fields;
+mod glob;
+mod index;
+mod matcher;
+mod number;
+mod set;
+mod test;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flowgate::{Limit, Span};
+
+pub use compile::PolicyError;
+pub(crate) use fields::Values;
+pub(crate) use matcher::shown;
+pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
+pub(crate) use set::{Mismatch, NamedLimit, Subjects};
+pub use set::{Rule, RuleSet};
+pub use {glob::Glob, number::NumberRange};
+
+use crate::lists::List;
+
+/// All rules, in the order in which they are evaluated, and the lists they refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Top to bottom.
+    pub rules: Vec<RuleDef>,
+    /// By name; shared, so that a reload keeps what did not change.
+    pub lists: BTreeMap<String, Arc<List>>,
+}
+
+/// One rule: when it applies, whom it counts, how often that may happen, and what follows when it is exceeded.
+///
+/// ```
+/// use flowgate_engine::{Condition, Limits, Matcher, RuleDef};
+///
+/// let rule = RuleDef {
+///     when: vec![Condition::new("act", Matcher::equal("reply")), Condition::new("user", Matcher::Present)],
+///     by: vec!["user".into()],
+///     limits: Limits::Fixed(vec!["5/60s".parse()?]),
+///     ..RuleDef::named("reply")
+/// };
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RuleDef {
+    /// Letters, digits, `_`, `.` and `-`: it becomes a header and a metric label.
+    pub name: String,
+    /// Any text.
+    pub title: Option<String>,
+    /// All must hold. A field may stand here more than once.
+    pub when: Vec<Condition>,
+    /// The fields whose values make the subject; none: one counter for all.
+    pub by: Vec<String>,
+    /// How often.
+    pub limits: Limits,
+    /// What is to happen when a limit is exceeded, or at once where there are no limits.
+    pub action: Action,
+    /// Handed to the caller on a denial.
+    pub code: Option<i64>,
+    /// Handed to the caller on a denial.
+    pub message: Option<String>,
+    /// A denied attempt counts too.
+    pub count_denied: bool,
+    /// Evaluated, counted and reported; never denies.
+    pub shadow: bool,
+    /// Overrides the store's.
+    pub on_failure: Option<OnFailure>,
+    /// Subjects that are denied again and again stay out for longer and longer.
+    pub ban: Option<BanDef>,
+}
+
+impl RuleDef {
+    /// A rule of that name that matches everything and denies it at once: a start for the fields that differ.
+    pub fn named(name: impl Into<String>) -> RuleDef {
+        RuleDef {
+            name: name.into(),
+            title: None,
+            when: Vec::new(),
+            by: Vec::new(),
+            limits: Limits::None,
+            action: Action::Deny,
+            code: None,
+            message: None,
+            count_denied: false,
+            shadow: false,
+            on_failure: None,
+            ban: None,
+        }
+    }
+}
+
+/// What must hold of one field.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// The field's name.
+    pub field: String,
+    /// What its value must be.
+    pub matcher: Matcher,
+}
+
+impl Condition {
+    /// `field` must be what `matcher` says.
+    pub fn new(field: impl Into<String>, matcher: Matcher) -> Condition {
+        Condition { field: field.into(), matcher }
+    }
+}
+
+/// The limits of a rule.
+#[derive(Clone, Debug, Default)]
+pub enum Limits {
+    /// The rule decides at once (`allow`, `deny`, or another word).
+    #[default]
+    None,
+    /// All of these together; at least one.
+    Fixed(Vec<Limit>),
+    /// Chosen by the value of a field.
+    ByField {
+        /// The field.
+        field: String,
+        /// The limits for each value that has its own.
+        cases: BTreeMap<String, Vec<Limit>>,
+        /// For every other value, and for a request that lacks the field. Without it the rule does not match those.
+        default: Option<Vec<Limit>>,
+    },
+}
+
+/// What a rule asks of the caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Let it pass and look no further. Only for rules without limits.
+    Allow,
+    /// Refuse.
+    #[default]
+    Deny,
+    /// Any word the caller understands: `captcha`, `review`. The request is denied as with `deny`.
+    Other(Box<str>),
+}
+
+impl Action {
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Action::Allow => "allow",
+            Action::Deny => "deny",
+            Action::Other(word) => word,
+        }
+    }
+}
+
+impl From<&str> for Action {
+    fn from(word: &str) -> Action {
+        match word {
+            "allow" => Action::Allow,
+            "deny" => Action::Deny,
+            other => Action::Other(other.into()),
+        }
+    }
+}
+
+/// What a rule does while the store is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OnFailure {
+    /// Each node grants its share by itself.
+    Local,
+    /// Let everything pass.
+    Allow,
+    /// Refuse everything.
+    Deny,
+}
+
+/// `after` denials of a subject `within` the window start a ban; each next one takes the next length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BanDef {
+    /// So many denials.
+    pub after: u64,
+    /// In any span of this length.
+    pub within: Span,
+    /// The lengths of the first, second, .. ban; the last one repeats. At least one.
+    pub lengths: Vec<Span>,
+    /// So long after the end of a ban the next one is a first one again.
+    pub forget: Span,
+}

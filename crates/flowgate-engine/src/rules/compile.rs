@@ -1,0 +1,263 @@
+//! From a [`Policy`] to a [`RuleSet`]: the one place that decides whether rules can be as a whole.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use flowgate::{Ban, CounterId, Limit, Memory};
+use smallvec::SmallVec;
+
+use super::fields::{FieldId, FieldNames};
+use super::index::{Entry, Index};
+use super::matcher::{is_name, shown};
+use super::set::{Check, NamedLimit, Rule, RuleLimits, RuleSet, SubjectId};
+use super::test::Test;
+use super::{Action, Condition, Limits, Policy, RuleDef};
+use crate::key;
+
+/// Names become headers and metric labels.
+const MAX_NAME_BYTES: usize = 128;
+
+/// All limits of a rule are decided in one step.
+const MAX_LIMITS: usize = 32;
+
+const MAX_RULES: usize = 100_000;
+
+impl RuleSet {
+    /// Compiles a policy. Counters are named for `memory`, so the set can only be used with it.
+    ///
+    /// # Errors
+    /// When the rules do not fit together; the error names the rule and the part.
+    pub fn compile(policy: &Policy, memory: &Memory) -> Result<RuleSet, PolicyError> {
+        let mut compiler = Compiler { policy, memory, fields: FieldNames::default(), subjects: Vec::new() };
+        let mut names = HashSet::new();
+        let mut rules = Vec::with_capacity(policy.rules.len());
+        for (number, def) in policy.rules.iter().enumerate() {
+            let wrong = Wrong { number, def };
+            if number == MAX_RULES {
+                return Err(wrong.part("name", None, &def.name, "at most 100000 rules"));
+            }
+            if !names.insert(&def.name) {
+                return Err(wrong.part("name", None, &def.name, "a name that no other rule has"));
+            }
+            rules.push(Arc::new(compiler.rule(&wrong)?));
+        }
+        let Compiler { fields, subjects, .. } = compiler;
+        let entries: Vec<Entry<'_>> =
+            policy.rules.iter().zip(&rules).map(|(def, rule)| entry(def, rule, &subjects)).collect();
+        let index = Index::new(&entries, &fields);
+        Ok(RuleSet { fields, rules: rules.into(), index, subjects: subjects.into() })
+    }
+}
+
+fn entry<'a>(def: &'a RuleDef, rule: &Rule, subjects: &'a [Box<[FieldId]>]) -> Entry<'a> {
+    // `limits_by` without a default needs its field, but says so by its cases; asking costs no more than a lookup.
+    let fields = rule.checks.iter().map(|check| check.field);
+    Entry {
+        conditions: fields.zip(def.when.iter().map(|condition| &condition.matcher)).collect(),
+        by: &subjects[rule.subject.0 as usize],
+    }
+}
+
+struct Compiler<'a> {
+    policy: &'a Policy,
+    memory: &'a Memory,
+    fields: FieldNames,
+    subjects: Vec<Box<[FieldId]>>,
+}
+
+impl Compiler<'_> {
+    fn rule(&mut self, wrong: &Wrong<'_>) -> Result<Rule, PolicyError> {
+        let def = wrong.def;
+        if !is_name(&def.name) || def.name.len() > MAX_NAME_BYTES {
+            return Err(wrong.part("name", None, &def.name, "letters, digits, _ . - (at most 128)"));
+        }
+        check_action(wrong)?;
+        let checks = def.when.iter().map(|condition| self.check(wrong, condition)).collect::<Result<_, _>>()?;
+        let subject = self.subject(wrong)?;
+        let limits = self.limits(wrong)?;
+        let ban = self.ban(wrong)?;
+        let RuleDef { count_denied, shadow, .. } = *def;
+        Ok(Rule {
+            name: def.name.as_str().into(),
+            title: def.title.as_deref().map(Into::into),
+            action: def.action.clone(),
+            code: def.code,
+            message: def.message.as_deref().map(Into::into),
+            on_failure: def.on_failure,
+            behaviour: flowgate::Rule { id: wrong.number as u32, count_denied, shadow },
+            checks,
+            subject,
+            limits,
+            ban,
+        })
+    }
+
+    fn check(&mut self, wrong: &Wrong<'_>, condition: &Condition) -> Result<Check, PolicyError> {
+        let Condition { field, matcher } = condition;
+        let test = Test::compile(matcher, &self.policy.lists).map_err(|missing| {
+            let known: Vec<&str> = self.policy.lists.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none is".to_owned() } else { known.join(", ") };
+            wrong.part("when", Some(field), missing, format!("a list that is defined: {known}"))
+        })?;
+        Ok(Check { field: self.field(wrong, "when", field)?, test, written: matcher.to_string().into() })
+    }
+
+    fn field(&mut self, wrong: &Wrong<'_>, key: &'static str, name: &str) -> Result<FieldId, PolicyError> {
+        if name.is_empty() {
+            return Err(wrong.part(key, Some(name), name, "the name of a field"));
+        }
+        self.fields.number(name).ok_or_else(|| wrong.part(key, Some(name), name, "at most 65536 different fields"))
+    }
+
+    fn subject(&mut self, wrong: &Wrong<'_>) -> Result<SubjectId, PolicyError> {
+        let mut names: SmallVec<[&str; 4]> = wrong.def.by.iter().map(String::as_str).collect();
+        // The order in which the fields are written makes no difference to who is counted.
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(wrong.part("by", Some(pair[0]), pair[0], "each field once"));
+        }
+        let fields: Box<[FieldId]> =
+            names.iter().map(|name| self.field(wrong, "by", name)).collect::<Result<_, _>>()?;
+        let known = self.subjects.iter().position(|subject| *subject == fields);
+        let index = known.unwrap_or_else(|| {
+            self.subjects.push(fields);
+            self.subjects.len() - 1
+        });
+        Ok(SubjectId(index as u32))
+    }
+
+    fn limits(&mut self, wrong: &Wrong<'_>) -> Result<RuleLimits, PolicyError> {
+        match &wrong.def.limits {
+            Limits::None => Ok(RuleLimits::None),
+            Limits::Fixed(limits) => Ok(RuleLimits::Fixed(self.named(wrong, "limits", None, limits)?)),
+            Limits::ByField { field, cases, default } => {
+                if cases.is_empty() && default.is_none() {
+                    return Err(wrong.part("limits_by", None, field, "limits for at least one value of the field"));
+                }
+                let mut named = |case: &str, limits| self.named(wrong, "limits_by", Some(case), limits);
+                let default = default.as_ref().map(|limits| named("default", limits)).transpose()?;
+                let cases = cases.iter().map(|(value, limits)| Ok((value.as_str().into(), named(value, limits)?)));
+                let cases = cases.collect::<Result<_, PolicyError>>()?;
+                Ok(RuleLimits::ByField { field: self.field(wrong, "limits_by", field)?, cases, default })
+            }
+        }
+    }
+
+    /// Names the counters: limits of one algorithm and period are told apart by their order.
+    fn named(
+        &mut self,
+        wrong: &Wrong<'_>,
+        key: &'static str,
+        case: Option<&str>,
+        limits: &[Limit],
+    ) -> Result<Box<[NamedLimit]>, PolicyError> {
+        if limits.is_empty() || limits.len() > MAX_LIMITS {
+            return Err(wrong.part(key, case, &format!("{} limits", limits.len()), "1 to 32 limits"));
+        }
+        let named = limits.iter().enumerate().map(|(index, limit)| {
+            let alike = limits[..index].iter().filter(|before| key::identity(before) == key::identity(limit));
+            let name = key::limit_counter(&wrong.def.name, limit, alike.count());
+            NamedLimit { limit: limit.clone(), id: self.memory.counter(&name) }
+        });
+        Ok(named.collect())
+    }
+
+    fn ban(&self, wrong: &Wrong<'_>) -> Result<Option<(Ban, CounterId)>, PolicyError> {
+        let Some(ban) = &wrong.def.ban else { return Ok(None) };
+        let name = &wrong.def.name;
+        if wrong.def.by.is_empty() {
+            return Err(wrong.part("ban", None, name, "a rule with `by`: a ban must know whom"));
+        }
+        if matches!(wrong.def.limits, Limits::None) {
+            return Err(wrong.part("ban", None, name, "a rule with limits: a ban counts what they deny"));
+        }
+        let built = Ban::new(ban.after, ban.within, &ban.lengths, ban.forget);
+        let ban = built.map_err(|error| wrong.part("ban", Some(error.part()), error.found(), error.expected()))?;
+        Ok(Some((ban, self.memory.counter(&key::ban_counter(name)))))
+    }
+}
+
+fn check_action(wrong: &Wrong<'_>) -> Result<(), PolicyError> {
+    let RuleDef { action, limits, .. } = wrong.def;
+    let word = action.as_str();
+    match action {
+        Action::Allow if !matches!(limits, Limits::None) => {
+            Err(wrong.part("action", None, word, "`deny` or another word, where there are limits to exceed"))
+        }
+        _ if !is_name(word) || word.len() > MAX_NAME_BYTES => {
+            Err(wrong.part("action", None, word, "allow, deny or a word: letters, digits, _ . - (at most 128)"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The rule at hand, for errors about it.
+struct Wrong<'a> {
+    number: usize,
+    def: &'a RuleDef,
+}
+
+impl Wrong<'_> {
+    fn part(&self, key: &'static str, item: Option<&str>, found: &str, expected: impl Into<String>) -> PolicyError {
+        PolicyError {
+            rule: self.number,
+            name: shown(&self.def.name),
+            key,
+            item: item.map(str::to_owned),
+            found: shown(found),
+            expected: expected.into(),
+        }
+    }
+}
+
+/// A policy that cannot be: which rule and part are wrong, what stands there, and what was expected instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    rule: usize,
+    name: String,
+    key: &'static str,
+    item: Option<String>,
+    found: String,
+    expected: String,
+}
+
+impl PolicyError {
+    /// The position of the rule, from 0.
+    pub fn rule(&self) -> usize {
+        self.rule
+    }
+
+    /// The key of the rule that is wrong: `name`, `when`, `by`, `limits`, `limits_by`, `action` or `ban`.
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// What it is about within the key: a field of `when` or `by`, a value of `limits_by`, a key of `ban`.
+    pub fn item(&self) -> Option<&str> {
+        self.item.as_deref()
+    }
+
+    /// What was written there, shortened if it is long.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// What fits there.
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PolicyError { name, key, item, found, expected, .. } = self;
+        write!(f, "rule `{name}`: {key}")?;
+        if let Some(item) = item {
+            write!(f, ".{item}")?;
+        }
+        write!(f, " `{found}`: expected {expected}")
+    }
+}
+
+impl std::error::Error for PolicyError {}

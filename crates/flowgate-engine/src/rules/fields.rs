@@ -1,0 +1,92 @@
+//! Fields by number: the names that the rules use are numbered once, so that matching a request is indexing.
+
+use std::cell::Cell;
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::address::Address;
+use crate::request::Request;
+
+/// A field that some rule uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FieldId(u16);
+
+/// The names that the rules use.
+#[derive(Debug, Default)]
+pub(crate) struct FieldNames {
+    ids: HashMap<Box<str>, FieldId>,
+    names: Vec<Box<str>>,
+}
+
+impl FieldNames {
+    /// The number of a name, a new one if need be; `None` when there are too many.
+    pub(crate) fn number(&mut self, name: &str) -> Option<FieldId> {
+        if let Some(&id) = self.ids.get(name) {
+            return Some(id);
+        }
+        let id = FieldId(u16::try_from(self.names.len()).ok()?);
+        self.ids.insert(name.into(), id);
+        self.names.push(name.into());
+        Some(id)
+    }
+
+    pub(crate) fn name(&self, id: FieldId) -> &str {
+        &self.names[usize::from(id.0)]
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = FieldId> {
+        (0..self.names.len()).map(|index| FieldId(index as u16))
+    }
+
+    /// The values that a request gives to the fields that matter.
+    pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
+        let mut texts: SmallVec<[Option<&'q str>; 8]> = SmallVec::from_elem(None, self.names.len());
+        for (name, text) in request.fields() {
+            if let Some(id) = self.ids.get(name) {
+                texts[usize::from(id.0)].get_or_insert(text);
+            }
+        }
+        Values { texts, address: AddressCache::default() }
+    }
+}
+
+/// The values of one request, by field.
+#[derive(Debug)]
+pub(crate) struct Values<'q> {
+    texts: SmallVec<[Option<&'q str>; 8]>,
+    address: AddressCache,
+}
+
+/// The address that the value of a field spells, the last one that somebody has asked for.
+#[derive(Debug, Default)]
+struct AddressCache(Cell<Option<(FieldId, Option<Address>)>>);
+
+impl<'q> Values<'q> {
+    #[inline]
+    pub(crate) fn get(&self, id: FieldId) -> Option<Value<'_, 'q>> {
+        self.texts[usize::from(id.0)].map(|text| Value { text, id, cache: &self.address })
+    }
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value<'v, 'q> {
+    pub(crate) text: &'q str,
+    id: FieldId,
+    cache: &'v AddressCache,
+}
+
+impl Value<'_, '_> {
+    /// The address that the value spells. Read once, however many rules ask: mostly one field holds addresses.
+    pub(crate) fn address(&self) -> Option<Address> {
+        match self.cache.0.get() {
+            Some((id, address)) if id == self.id => address,
+            _ => {
+                let address = Address::parse(self.text);
+                self.cache.0.set(Some((self.id, address)));
+                address
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A compiled policy: immutable, shared by all threads, replaced whole.
+
+use std::sync::Arc;
+
+use flowgate::{Ban, CounterId, Limit, Memory, Subject};
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::fields::{FieldId, FieldNames, Values};
+use super::index::Index;
+use super::test::Test;
+use super::{Action, OnFailure};
+use crate::key;
+use crate::request::Request;
+
+/// The rules in force.
+#[derive(Debug, Default)]
+pub struct RuleSet {
+    pub(super) fields: FieldNames,
+    pub(super) rules: Box<[Arc<Rule>]>,
+    pub(super) index: Index,
+    /// The distinct `by` of all rules: fields in the order of their names.
+    pub(super) subjects: Box<[Box<[FieldId]>]>,
+}
+
+/// A compiled rule.
+#[derive(Debug)]
+pub struct Rule {
+    pub(super) name: Box<str>,
+    pub(super) title: Option<Box<str>>,
+    pub(super) action: Action,
+    pub(super) code: Option<i64>,
+    pub(super) message: Option<Arc<str>>,
+    pub(super) on_failure: Option<OnFailure>,
+    pub(super) behaviour: flowgate::Rule,
+    pub(super) checks: Box<[Check]>,
+    pub(super) subject: SubjectId,
+    pub(super) limits: RuleLimits,
+    pub(super) ban: Option<(Ban, CounterId)>,
+}
+
+/// One condition of a rule.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub(crate) field: FieldId,
+    pub(crate) test: Test,
+    /// As it was written, for those who ask why a rule does not match.
+    pub(crate) written: Box<str>,
+}
+
+/// Which of the set's `by` a rule counts by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SubjectId(pub(super) u32);
+
+/// A limit and the name of its counter.
+#[derive(Debug)]
+pub(crate) struct NamedLimit {
+    pub(crate) limit: Limit,
+    pub(crate) id: CounterId,
+}
+
+#[derive(Debug)]
+pub(crate) enum RuleLimits {
+    /// The rule decides at once.
+    None,
+    Fixed(Box<[NamedLimit]>),
+    ByField {
+        field: FieldId,
+        cases: HashMap<Box<str>, Box<[NamedLimit]>>,
+        default: Option<Box<[NamedLimit]>>,
+    },
+}
+
+/// Why a rule does not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// This condition, the first of the rule that does not hold.
+    Condition(usize),
+    /// The request lacks a field of `by`.
+    Lacks(FieldId),
+    /// `limits_by` knows nothing for the value of this field.
+    NoCase(FieldId),
+}
+
+impl RuleSet {
+    /// The rules, top to bottom.
+    pub fn rules(&self) -> &[Arc<Rule>] {
+        &self.rules
+    }
+
+    pub(crate) fn rule(&self, id: u32) -> &Arc<Rule> {
+        &self.rules[id as usize]
+    }
+
+    /// What the request says to the fields that some rule uses.
+    pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
+        self.fields.read(request)
+    }
+
+    /// The rules that match, top to bottom, each with the limits that apply.
+    pub(crate) fn matching<'s>(
+        &'s self,
+        values: &Values<'_>,
+    ) -> impl Iterator<Item = (&'s Arc<Rule>, &'s [NamedLimit])> {
+        let candidates = self.index.candidates(values).into_iter().map(|id| self.rule(id));
+        candidates.filter_map(|rule| Some((rule, self.check(rule, values).ok()?)))
+    }
+
+    /// The limits that a rule applies to a request; none where it decides at once.
+    pub(crate) fn check<'s>(&'s self, rule: &'s Rule, values: &Values<'_>) -> Result<&'s [NamedLimit], Mismatch> {
+        if let Some(failed) = rule.checks.iter().position(|check| !check.test.holds(values.get(check.field))) {
+            return Err(Mismatch::Condition(failed));
+        }
+        if let Some(lacking) = self.by(rule).iter().find(|field| values.get(**field).is_none()) {
+            return Err(Mismatch::Lacks(*lacking));
+        }
+        match &rule.limits {
+            RuleLimits::None => Ok(&[]),
+            RuleLimits::Fixed(limits) => Ok(limits),
+            RuleLimits::ByField { field, cases, default } => {
+                let case = values.get(*field).and_then(|value| cases.get(value.text));
+                case.or(default.as_ref()).map(|limits| &**limits).ok_or(Mismatch::NoCase(*field))
+            }
+        }
+    }
+
+    pub(crate) fn field_name(&self, id: FieldId) -> &str {
+        self.fields.name(id)
+    }
+
+    pub(crate) fn by(&self, rule: &Rule) -> &[FieldId] {
+        &self.subjects[rule.subject.0 as usize]
+    }
+
+    /// The subject of a rule that matches: names and values of its `by` fields. A rule that counts everything
+    /// together is a subject of its own, so that such rules spread over the store.
+    fn subject(&self, rule: &Rule, values: &Values<'_>, memory: &Memory) -> Subject {
+        if self.by(rule).is_empty() {
+            return memory.subject(&key::all(&rule.name));
+        }
+        let value = |field: FieldId| values.get(field).map_or("", |value| value.text);
+        let fields = self.by(rule).iter().map(|&field| (self.field_name(field), value(field)));
+        memory.subject(&key::subject(fields))
+    }
+}
+
+/// The subjects of a request, each worked out once however many rules count by it.
+pub(crate) struct Subjects<'a, 'q> {
+    rules: &'a RuleSet,
+    values: &'a Values<'q>,
+    memory: &'a Memory,
+    known: SmallVec<[(SubjectId, Subject); 4]>,
+}
+
+impl<'a, 'q> Subjects<'a, 'q> {
+    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>, memory: &'a Memory) -> Subjects<'a, 'q> {
+        Subjects { rules, values, memory, known: SmallVec::new() }
+    }
+
+    pub(crate) fn of(&mut self, rule: &Rule) -> Subject {
+        if self.rules.by(rule).is_empty() {
+            return self.rules.subject(rule, self.values, self.memory);
+        }
+        if let Some((_, subject)) = self.known.iter().find(|(id, _)| *id == rule.subject) {
+            return *subject;
+        }
+        let subject = self.rules.subject(rule, self.values, self.memory);
+        self.known.push((rule.subject, subject));
+        subject
+    }
+}
+
+impl Rule {
+    /// The name: letters, digits, `_`, `.` and `-`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Any text.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What is to happen when a limit is exceeded, or at once where there are no limits.
+    pub fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// A number for the caller.
+    pub fn code(&self) -> Option<i64> {
+        self.code
+    }
+
+    /// A text for the caller.
+    pub fn message(&self) -> Option<&Arc<str>> {
+        self.message.as_ref()
+    }
+
+    /// What it does while the store is away, where it differs from the store's.
+    pub fn on_failure(&self) -> Option<OnFailure> {
+        self.on_failure
+    }
+
+    /// Whether it is evaluated, counted and reported, but never denies.
+    pub fn is_shadow(&self) -> bool {
+        self.behaviour.shadow
+    }
+
+    pub(crate) fn behaviour(&self) -> flowgate::Rule {
+        self.behaviour
+    }
+
+    /// Its ban and where the record of it is kept. A shadow rule never denies, so it never bans.
+    pub(crate) fn ban(&self) -> Option<(&Ban, CounterId)> {
+        self.ban.as_ref().filter(|_| !self.is_shadow()).map(|(ban, id)| (ban, *id))
+    }
+
+    pub(crate) fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// Every counter that the rule may keep for a subject.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = CounterId> {
+        let limits: Vec<&NamedLimit> = match &self.limits {
+            RuleLimits::None => Vec::new(),
+            RuleLimits::Fixed(limits) => limits.iter().collect(),
+            RuleLimits::ByField { cases, default, .. } => {
+                cases.values().flatten().chain(default.iter().flatten()).collect()
+            }
+        };
+        limits.into_iter().map(|limit| limit.id).chain(self.ban.as_ref().map(|(_, id)| *id))
+    }
+}

@@ -1,0 +1,221 @@
+//! Compiled conditions: a [`Matcher`] whose lists are at hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::fields::Value;
+use super::glob::Glob;
+use super::matcher::{AddressMatcher, Matcher};
+use super::number::NumberRange;
+use crate::address::AddressRange;
+use crate::lists::List;
+
+/// What must hold of a value.
+#[derive(Debug)]
+pub(crate) enum Test {
+    Equal(Box<str>),
+    Present,
+    Absent,
+    Not(Box<Test>),
+    /// One of many texts (sorted), or what else there is.
+    OneOf {
+        texts: Box<[Box<str>]>,
+        others: Box<[Test]>,
+    },
+    Number(NumberRange),
+    Address(AddressRange),
+    Glob(Glob),
+    Regex(Arc<Regex>),
+    List(Arc<List>),
+}
+
+impl Test {
+    /// The test that a matcher asks for; the name of the list that is not there otherwise.
+    pub(crate) fn compile<'m>(matcher: &'m Matcher, lists: &BTreeMap<String, Arc<List>>) -> Result<Test, &'m str> {
+        Ok(match matcher {
+            Matcher::Equal(text) => Test::Equal(text.clone()),
+            Matcher::Present => Test::Present,
+            Matcher::Absent => Test::Absent,
+            Matcher::Not(inner) => Test::Not(Box::new(Test::compile(inner, lists)?)),
+            Matcher::OneOf(matchers) => {
+                let (mut texts, mut others) = (Vec::new(), Vec::new());
+                for matcher in matchers {
+                    match Test::compile(matcher, lists)? {
+                        Test::Equal(text) => texts.push(text),
+                        other => others.push(other),
+                    }
+                }
+                texts.sort_unstable();
+                Test::OneOf { texts: texts.into(), others: others.into() }
+            }
+            Matcher::Number(range) => Test::Number(range.clone()),
+            Matcher::Address(AddressMatcher(range)) => Test::Address(*range),
+            Matcher::Glob(glob) => Test::Glob(glob.clone()),
+            Matcher::Regex(regex) => Test::Regex(Arc::clone(regex)),
+            Matcher::List(name) => Test::List(Arc::clone(lists.get(&**name).ok_or(&**name)?)),
+        })
+    }
+
+    /// Whether it holds of a field: of its value, or of there being none.
+    pub(crate) fn holds(&self, value: Option<Value<'_, '_>>) -> bool {
+        match value {
+            Some(value) => self.holds_of(value),
+            None => self.holds_of_nothing(),
+        }
+    }
+
+    fn holds_of(&self, value: Value<'_, '_>) -> bool {
+        match self {
+            Test::Equal(text) => **text == *value.text,
+            Test::Present => !value.text.is_empty(),
+            Test::Absent => value.text.is_empty(),
+            Test::Not(inner) => !inner.holds_of(value),
+            Test::OneOf { texts, others } => {
+                texts.binary_search_by(|text| (**text).cmp(value.text)).is_ok()
+                    || others.iter().any(|other| other.holds_of(value))
+            }
+            Test::Number(range) => range.contains(value.text),
+            Test::Address(range) => value.address().is_some_and(|address| range.contains(address)),
+            Test::Glob(glob) => glob.matches(value.text),
+            Test::Regex(regex) => regex.is_match(value.text),
+            Test::List(list) => list.holds(value.text, || value.address()),
+        }
+    }
+
+    fn holds_of_nothing(&self) -> bool {
+        match self {
+            Test::Absent => true,
+            Test::OneOf { others, .. } => others.iter().any(Test::holds_of_nothing),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fields::FieldNames;
+    use super::*;
+    use crate::Request;
+
+    fn test(matcher: &Matcher) -> Test {
+        let vip = List::parse("7\n42\n10.0.0.0/8").unwrap();
+        Test::compile(matcher, &BTreeMap::from([("vip".to_owned(), Arc::new(vip))])).unwrap()
+    }
+
+    fn holds(matcher: &str, value: Option<&str>) -> bool {
+        with_value(value, |value| test(&Matcher::parse(matcher).unwrap()).holds(value))
+    }
+
+    /// Lends a value, as a request would.
+    fn with_value<R>(text: Option<&str>, look: impl FnOnce(Option<Value<'_, '_>>) -> R) -> R {
+        let mut names = FieldNames::default();
+        let id = names.number("x").unwrap();
+        let request: Request<'_> = text.map(|text| ("x", text)).into_iter().collect();
+        look(names.read(&request).get(id))
+    }
+
+    #[test]
+    fn every_form_matches_what_it_says() {
+        let table: &[(&str, &[&str], &[&str])] = &[
+            ("reply", &["reply"], &["Reply", "reply ", ""]),
+            ("*", &["x", "*"], &[""]),
+            ("!*", &[""], &["x"]),
+            ("!x", &["y", ""], &["x"]),
+            ("> 100", &["101", "100.5", "99999999999999999999999"], &["100", "5", "x", "", "1e9"]),
+            (">=100", &["100", "100.0"], &["99.999"]),
+            ("< 5", &["4.9", "-5"], &["5", "x"]),
+            ("<= 5", &["5.000"], &["5.001"]),
+            ("1..100", &["1", "100", "50.5", "+7"], &["0", "101", "x"]),
+            ("-5..-1", &["-3"], &["0", "-6"]),
+            ("!1..100", &["0", "x"], &["50"]),
+            ("10.0.0.0/8", &["10.1.2.3", "::ffff:10.1.2.3"], &["11.0.0.0", "10.0.0.0/8", "x"]),
+            ("!10.0.0.0/8", &["11.0.0.0", "x"], &["10.1.2.3"]),
+            ("10.0.0.1..10.0.0.9", &["10.0.0.1", "10.0.0.9"], &["10.0.0.10"]),
+            ("10.0.24.*", &["10.0.24.0", "10.0.24.255"], &["10.0.25.0"]),
+            ("10.0.0.1", &["10.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1"], &["10.0.0.2"]),
+            ("2001:db8::/32", &["2001:db8::1", "2001:0DB8:0:0:0:0:0:1"], &["2001:db9::"]),
+            ("::1", &["0:0:0:0:0:0:0:1"], &["::2"]),
+            ("/api/*", &["/api/x"], &["/api/x/y"]),
+            ("!/api/**", &["/"], &["/api/x/y"]),
+            ("1.2.*", &["1.2.9"], &["1.3.0"]),
+            ("~^/v[0-9]+/", &["/v1/x"], &["/vx/", "x/v1/"]),
+            ("!~bot", &["human"], &["a bot b"]),
+            ("@vip", &["7", "42", "10.9.9.9"], &["8", "11.0.0.1"]),
+            ("!@vip", &["8", ""], &["7"]),
+            ("a..b", &["a..b"], &["a", "b"]),
+        ];
+        for (matcher, yes, no) in table {
+            assert!(yes.iter().all(|value| holds(matcher, Some(value))), "{matcher} {yes:?}");
+            assert!(no.iter().all(|value| !holds(matcher, Some(value))), "{matcher} {no:?}");
+            assert_eq!(holds(matcher, None), *matcher == "!*", "{matcher} of an absent field");
+        }
+    }
+
+    #[test]
+    fn one_of_takes_any_form() {
+        let parts = ["b", "a", "10.0.0.0/8", "/x/*"].map(|part| Matcher::parse(part).unwrap());
+        let any = test(&Matcher::OneOf(parts.to_vec()));
+        for (value, expected) in [("a", true), ("b", true), ("10.2.3.4", true), ("/x/y", true), ("c", false)] {
+            assert_eq!(with_value(Some(value), |value| any.holds(value)), expected, "{value}");
+        }
+        assert!(!any.holds(None));
+        let or_absent = test(&Matcher::OneOf(vec![Matcher::equal("a"), Matcher::Absent]));
+        assert!(or_absent.holds(None) && with_value(Some("a"), |value| or_absent.holds(value)));
+    }
+
+    #[test]
+    fn a_literal_is_taken_as_it_is() {
+        for text in ["*literal", "!x", "10.0.0.0/8", "~x", "@vip", "> 5", ""] {
+            let literal = test(&Matcher::equal(text));
+            assert!(with_value(Some(text), |value| literal.holds(value)), "{text}");
+            assert!(!literal.holds(None), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_begins_like_a_form_but_is_wrong_is_an_error() {
+        let wrong = [
+            ("10.0.0.0/33", "address `10.0.0.0/33`: expected a prefix length from 0 to 32 after the slash"),
+            ("> x", "number `> x`: expected a number after the sign, such as > 100"),
+            ("9..1", "number `9..1`: expected two numbers, the lower one first, such as 1..100"),
+            ("1..x", "number `1..x`: expected two numbers, the lower one first, such as 1..100"),
+            ("@", "list ``: expected the name of a list after the `@`: letters, digits, _ . -"),
+            ("!!x", "negation `!!x`: expected one `!` only; { eq = \"..\" } takes a text literally"),
+            ("~(", "regex `(`: expected a regular expression (unclosed group)"),
+            (
+                "~(a{1000}){1000}",
+                "regex `(a{1000}){1000}`: expected a smaller regular expression: at most 1 MB compiled",
+            ),
+        ];
+        for (text, message) in wrong {
+            assert_eq!(Matcher::parse(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_shown_reads_back(
+            text in r"[!~@<>=*/.:\-a-f0-9(){} ]{0,12}|\PC{0,12}", value in r"[*/.:\-a-f0-9]{0,12}|\PC{0,8}"
+        ) {
+            if let Ok(matcher) = Matcher::parse(&text) {
+                if !matcher.lists().is_empty() {
+                    return Ok(());
+                }
+                let found = with_value(Some(&value), |value| test(&matcher).holds(value));
+                let again = Matcher::parse(&matcher.to_string()).unwrap();
+                prop_assert_eq!(with_value(Some(&value), |value| test(&again).holds(value)), found);
+            }
+        }
+
+        #[test]
+        fn no_list_panics(text in r"([0-9a-f./:*# ]{0,20}\r?\n){0,5}|\PC{0,40}", value in r"[0-9a-f.:]{0,12}") {
+            if let Ok(list) = List::parse(&text) {
+                list.contains(&value);
+            }
+        }
+    }
+}

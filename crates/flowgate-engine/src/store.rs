@@ -1,0 +1,27 @@
+//! Where counters live: the one step between a plan and its conclusion.
+//!
+//! Rule       A store decides all of a plan in one atomic step and fills in the outcomes. It adds no policy: what
+//!            must be atomic is in the plan.
+//!
+//! In memory that happens at once. A store across the network does the same between [`Engine::plan`] and
+//! [`Plan::conclude`], which are pure: it awaits its answer there, and nothing else differs.
+//!
+//! [`Engine::plan`]: crate::Engine::plan
+
+use flowgate::{Memory, Time};
+
+use crate::plan::Plan;
+
+/// A store that answers at once.
+pub trait Store {
+    /// Applies the plan's operation to all its counters and fills in the outcomes.
+    fn apply_plan(&self, plan: &mut Plan<'_>, now: Time);
+}
+
+impl Store for Memory {
+    #[inline]
+    fn apply_plan(&self, plan: &mut Plan<'_>, now: Time) {
+        let (op, cost) = (plan.op(), plan.cost());
+        self.apply_banning(op, cost, now, &mut plan.hits, &mut plan.bans);
+    }
+}

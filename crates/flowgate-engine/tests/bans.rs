@@ -1,0 +1,184 @@
+//! Bans: by a rule, longer each time, and by hand.
+
+mod script;
+
+use flowgate::Span;
+use flowgate_engine::{BanOrder, RuleDef};
+use script::{Written, at, check, engine, rule, run};
+
+/// One a second; three denials in 100 s ban for 10 s, then for 1000 s, which is forgotten 5000 s later.
+fn banning() -> RuleDef {
+    rule("reply").by("user").limits(&["1/1s"]).ban(3, 100, &[10, 1000], 5000)
+}
+
+#[test]
+fn the_nth_denial_within_the_window_starts_a_ban() {
+    check(
+        &[banning()],
+        "
+        at 0s    take user=1  -> allow by reply
+        at 0s    take user=1  -> deny by reply, retry in 1s, not banned
+        at 0s    take user=1  -> deny by reply, retry in 1s, not banned
+        at 0s    take user=2  -> allow by reply
+        at 0s    take user=1  -> deny by reply, retry in 10s, banned until 10s, exceeded [reply: sliding 1/1s]
+        at 1s    take user=1  -> deny by reply, retry in 9s, banned until 10s, exceeded [], 0 left, of 1
+        at 9s    peek user=1  -> deny by reply, retry in 1s, banned until 10s
+        at 10s   take user=1  -> allow by reply
+        # the first strike leaves the window before the third comes
+        at 200s  take user=3 x2  -> deny by reply, never
+        at 250s  take user=3 x2  -> deny by reply, never
+        at 300s  take user=3 x2  -> deny by reply, not banned
+        at 349s  take user=3 x2  -> deny by reply, never, banned until 359s
+        ",
+    );
+}
+
+#[test]
+fn bans_grow_to_the_last_length_and_are_forgotten_after_the_end() {
+    let strikes = |at: u64, until: u64| {
+        format!(
+            "
+            at {at}s  take user=1 x2  -> deny by reply, not banned
+            at {at}s  take user=1 x2  -> deny by reply, not banned
+            at {at}s  take user=1 x2  -> deny by reply, banned until {until}s
+            "
+        )
+    };
+    // 5009 s after the end of the last ban is too late, 4999 s is not.
+    let script = [
+        strikes(0, 10),
+        strikes(10, 1010),
+        strikes(1010, 2010),
+        strikes(2010 + 4999, 8009),
+        strikes(8009 + 5000, 13_019),
+    ];
+    check(&[banning()], &script.concat());
+}
+
+#[test]
+fn a_banned_request_consumes_nothing_and_is_no_strike() {
+    check(
+        &[
+            rule("tried").by("user").limits(&["100/60s"]).shadow(),
+            rule("total").limits(&["100/1h"]),
+            banning(),
+            rule("counting").by("user").limits(&["50/1h"]).count_denied(),
+        ],
+        "
+        at 0s   take user=1     -> allow by reply
+        at 0s   take user=1     -> deny by reply
+        at 0s   take user=1     -> deny by reply
+        at 0s   take user=1     -> deny by reply, banned until 10s
+        at 5s   take user=1     -> deny by reply
+        at 5s   take user=1     -> deny by reply
+        at 5s   take user=1     -> deny by reply
+        at 5s   peek user=9 x0  -> allow by reply
+        at 5s   peek x0         -> allow by total, 99 left
+        at 10s  take user=1     -> allow by reply
+        at 10s  take user=1     -> deny by reply, not banned
+        at 10s  take user=1     -> deny by reply, not banned
+        at 10s  take user=1     -> deny by reply, banned until 1010s
+        ",
+    );
+}
+
+#[test]
+fn another_rules_denial_is_no_strike() {
+    check(
+        &[rule("total").limits(&["1/1h"]), rule("reply").by("user").limits(&["5/60s"]).ban(1, 60, &[60], 60)],
+        "
+        at 0s  take user=1     -> allow by total
+        at 0s  take user=1     -> deny by total, not banned
+        at 0s  take user=1 x6  -> deny by total, never, banned until 60s
+        at 1s  take user=1     -> deny by reply, banned until 60s, retry in 3599s
+        ",
+    );
+}
+
+#[test]
+fn the_first_banned_rule_denies_unless_something_above_has_decided() {
+    check(
+        &[
+            rule("staff").when("role", "staff").action("allow"),
+            rule("a").when("act", "a").by("user").limits(&["1/60s"]).ban(1, 60, &[100], 0).action("captcha"),
+            rule("b").by("user").limits(&["2/60s"]).ban(1, 60, &[500], 0),
+        ],
+        "
+        at 0s   take user=1 act=a x3    -> captcha by a, never, banned until 500s
+        at 1s   take user=1 act=a       -> captcha by a, banned until 100s, retry in 499s
+        at 1s   take user=1             -> deny by b, banned until 500s, retry in 499s
+        at 1s   take user=1 role=staff  -> allow by staff
+        at 100s take user=1 act=a       -> deny by b, banned until 500s
+        at 500s take user=1 act=a       -> allow by a
+        ",
+    );
+}
+
+#[test]
+fn a_ban_waits_for_the_limits_too() {
+    check(
+        &[rule("hour").by("user").limits(&["1/1h"]).ban(1, 60, &[10], 0)],
+        "
+        at 0s     take user=1  -> allow by hour
+        at 0s     take user=1  -> deny by hour, banned until 10s, retry in 3600s
+        at 5s     take user=1  -> deny by hour, banned until 10s, retry in 3595s
+        at 3600s  take user=1  -> allow by hour
+        ",
+    );
+}
+
+#[test]
+fn a_peek_is_no_strike() {
+    check(
+        &[rule("once").by("user").limits(&["1/1s"]).ban(1, 60, &[10], 0)],
+        "
+        at 0s  take user=1  -> allow by once
+        at 0s  peek user=1  -> deny by once, retry in 1s, not banned
+        at 0s  peek user=1  -> deny by once, retry in 1s, not banned
+        ",
+    );
+}
+
+#[test]
+fn a_ban_by_hand_comes_before_everything() {
+    let engine = engine(&[rule("all").action("allow"), rule("user").by("user").limits(&["1/60s"])]);
+    let order = BanOrder { field: "ip", value: "1.2.3.0/24", length: Span::from_secs(60), reason: "abuse" };
+    let ban = engine.ban(order, at(0)).unwrap();
+    run(
+        &engine,
+        "
+        at 0s   take ip=1.2.3.4       -> deny, retry in 60s, banned until 60s, says abuse, matched
+        at 0s   record ip=1.2.3.4     -> allow
+        at 0s   take ip=1.2.4.4       -> allow by all
+        at 60s  take ip=1.2.3.4       -> allow by all
+        ",
+    );
+    assert_eq!(engine.bans(at(0)), std::slice::from_ref(&ban));
+    assert!(engine.unban(ban.id, at(0)) && !engine.unban(ban.id, at(0)));
+    run(&engine, "at 1s  take ip=1.2.3.4 -> allow by all");
+    engine.ban(order, at(1)).unwrap();
+    assert!(engine.unban_value("ip", "1.2.3.0/24", at(1)) && !engine.unban_value("ip", "1.2.3.0/24", at(1)));
+    assert!(engine.bans(at(1)).is_empty());
+}
+
+#[test]
+fn bans_by_rules_are_listed_by_name_and_can_be_lifted() {
+    let engine = engine(&[banning()]);
+    for user in ["1", "2", "3"] {
+        run(&engine, &format!("at 0s  take user={user} x2 -> deny by reply\n").repeat(3));
+    }
+    let bans = engine.rule_bans(at(1));
+    let whom: Vec<_> = bans.iter().map(|ban| (ban.rule.name(), ban.subject[0].1.as_str(), ban.until)).collect();
+    assert_eq!(whom, [("reply", "1", at(10)), ("reply", "2", at(10)), ("reply", "3", at(10))]);
+    assert!(engine.unban(bans[1].id, at(1)) && !engine.unban(bans[1].id, at(1)));
+    run(
+        &engine,
+        "
+        at 1s  take user=1   -> deny by reply, banned until 10s
+        at 1s  take user=2   -> allow by reply
+        at 1s  reset user=3  -> allow by reply
+        ",
+    );
+    assert_eq!(engine.rule_bans(at(1)).len(), 1, "one was lifted, one forgotten");
+    assert!(engine.rule_bans(at(10)).is_empty());
+}

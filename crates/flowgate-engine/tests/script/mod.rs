@@ -1,0 +1,158 @@
+//! Tests as scripts: rules, then one request a line with what must come of it, on virtual time.
+//!
+//! ```text
+//! at 100s  take act=reply user=42       -> allow by reply, 4 left
+//! at 100s  take act=reply user=42 x6    -> deny by reply, never
+//! ```
+//!
+//! What is expected is a list of phrases, each of which must be among those that describe the decision.
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part; a mistake in a script is to panic
+
+use flowgate::{Memory, Op, Retry, Span, Time, Verdict};
+use flowgate_engine::{Action, BanDef, Condition, Decision, Engine, Limits, Matcher, Policy, Request, RuleDef};
+
+/// Scripts count their seconds from here.
+pub(crate) const START: u64 = 1_700_000_000;
+
+pub(crate) fn at(seconds: u64) -> Time {
+    Time::from_secs(START + seconds)
+}
+
+/// Runs a script against fresh counters.
+#[track_caller]
+pub(crate) fn check(rules: &[RuleDef], script: &str) {
+    run(&engine(rules), script);
+}
+
+pub(crate) fn engine(rules: &[RuleDef]) -> Engine {
+    Engine::new(&policy(rules), Memory::default()).unwrap()
+}
+
+pub(crate) fn policy(rules: &[RuleDef]) -> Policy {
+    Policy { rules: rules.to_vec(), ..Policy::default() }
+}
+
+/// Runs a script; what an earlier one has left stays.
+#[track_caller]
+pub(crate) fn run(engine: &Engine, script: &str) {
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (step, expected) = line.split_once("->").unwrap_or_else(|| panic!("no `->` in: {line}"));
+        let mut words = step.split_whitespace();
+        assert_eq!(words.next(), Some("at"), "{line}");
+        let now = time(words.next().unwrap_or_default());
+        let op = words.next().unwrap_or_default();
+        let mut request = Request::new();
+        for word in words {
+            request = match (word.split_once('='), word.strip_prefix('x')) {
+                (Some((name, value)), _) => request.field(name, value),
+                (None, Some(cost)) => request.cost(cost.parse().unwrap()),
+                (None, None) => panic!("neither a field nor a cost: {word}"),
+            };
+        }
+        let decision = match op {
+            "take" => engine.decide(Op::Take, &request, now),
+            "peek" => engine.decide(Op::Peek, &request, now),
+            "record" => engine.decide(Op::Record, &request, now),
+            "refund" => engine.decide(Op::Refund, &request, now),
+            "reset" => engine.reset(&request, now),
+            other => panic!("unknown operation {other}"),
+        };
+        let found = phrases(&decision);
+        for phrase in expected.split(',').map(str::trim) {
+            assert!(found.iter().any(|found| found == phrase), "{line}\n  found: {}", found.join(", "));
+        }
+    }
+}
+
+/// `90s`, `1500ms`, `2m`, `1h` or `3d` after the start.
+fn time(text: &str) -> Time {
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let number: u64 = digits.parse().unwrap_or_else(|_| panic!("no time: {text}"));
+    let nanos = match &text[digits.len()..] {
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        unit => panic!("no unit: {unit}"),
+    };
+    at(0) + Span::from_nanos(number * nanos)
+}
+
+/// Everything there is to say about a decision.
+fn phrases(decision: &Decision) -> Vec<String> {
+    let mut phrases = vec![match &decision.rule {
+        Some(rule) => format!("{} by {}", decision.action(), rule.name()),
+        None => decision.action().to_owned(),
+    }];
+    let mut say = |phrase: String| phrases.push(phrase);
+    say(if decision.matched { "matched" } else { "unmatched" }.into());
+    say(decision.remaining.map_or("no limit".into(), |remaining| format!("{remaining} left")));
+    say(decision.limit.map_or("unlimited".into(), |limit| format!("of {limit}")));
+    match decision.verdict {
+        Verdict::Deny(Retry::Never) => say("never".into()),
+        Verdict::Deny(Retry::After(wait)) => say(format!("retry in {wait}")),
+        Verdict::Allow { delay } if delay.is_zero() => say("at once".into()),
+        Verdict::Allow { delay } => say(format!("after {delay}")),
+    }
+    say(format!("reset in {}", decision.reset_after));
+    say(decision.code.map_or("no code".into(), |code| format!("code {code}")));
+    say(decision.message.as_ref().map_or("no message".into(), |message| format!("says {message}")));
+    let exceeded = decision.exceeded.iter().map(|e| format!("{}: {}", e.rule.name(), e.limit));
+    say(format!("exceeded [{}]", exceeded.collect::<Vec<_>>().join("; ")));
+    let shadow = decision.shadow.iter().map(|rule| rule.name());
+    say(format!("shadow [{}]", shadow.collect::<Vec<_>>().join(" ")));
+    say(match decision.banned_until {
+        Some(until) => format!("banned until {}", until.since(at(0))),
+        None => "not banned".into(),
+    });
+    phrases
+}
+
+/// A rule, written in a line.
+pub(crate) trait Written: Sized {
+    fn when(self, field: &str, matcher: &str) -> Self;
+    fn by(self, fields: &str) -> Self;
+    fn limits(self, limits: &[&str]) -> Self;
+    fn action(self, word: &str) -> Self;
+    fn count_denied(self) -> Self;
+    fn shadow(self) -> Self;
+    fn ban(self, after: u64, within: u64, lengths: &[u64], forget: u64) -> Self;
+}
+
+pub(crate) fn rule(name: &str) -> RuleDef {
+    RuleDef::named(name)
+}
+
+impl Written for RuleDef {
+    fn when(mut self, field: &str, matcher: &str) -> RuleDef {
+        self.when.push(Condition::new(field, Matcher::parse(matcher).unwrap()));
+        self
+    }
+
+    fn by(self, fields: &str) -> RuleDef {
+        RuleDef { by: fields.split_whitespace().map(str::to_owned).collect(), ..self }
+    }
+
+    fn limits(self, limits: &[&str]) -> RuleDef {
+        RuleDef { limits: Limits::Fixed(limits.iter().map(|limit| limit.parse().unwrap()).collect()), ..self }
+    }
+
+    fn action(self, word: &str) -> RuleDef {
+        RuleDef { action: Action::from(word), ..self }
+    }
+
+    fn count_denied(self) -> RuleDef {
+        RuleDef { count_denied: true, ..self }
+    }
+
+    fn shadow(self) -> RuleDef {
+        RuleDef { shadow: true, ..self }
+    }
+
+    fn ban(self, after: u64, within: u64, lengths: &[u64], forget: u64) -> RuleDef {
+        let s = Span::from_secs;
+        let lengths = lengths.iter().copied().map(s).collect();
+        RuleDef { ban: Some(BanDef { after, within: s(within), lengths, forget: s(forget) }), ..self }
+    }
+}

@@ -1,0 +1,251 @@
+//! Ban: who is denied again and again stays out, longer each time.
+//!
+//! State      `until` and `level` (how many) of the last ban, remembered until `forget_at`, and beside it the
+//!            strikes: an exact log of the denials within the window.
+//! Rule       While `now < until` every request is denied and changes nothing. Otherwise a denial is a strike; the
+//!            N-th within the window clears the strikes and starts a ban of the next length, the last one repeating.
+//!            `forget` after the end of a ban the next one is a first one again.
+//! Invariant  `until <= forget_at`, so a ban in force is never forgotten.
+
+use std::fmt;
+
+use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
+use crate::memory::Key;
+use crate::time::{Span, Time};
+
+/// So many strikes keep their exact time.
+const MAX_STRIKES: u64 = 1000;
+
+/// The level is kept in a byte.
+const MAX_LENGTHS: usize = 100;
+
+const MAX_WITHIN: Span = Span::from_secs(366 * 86_400);
+const MAX_LENGTH: Span = Span::from_nanos(MAX_DEBT_NANOS);
+
+/// Who is banned, and for how long: `after` denials in any span of `within` start a ban.
+///
+/// ```
+/// use flowgate::{Ban, Span};
+///
+/// let minutes = |n: u64| Span::from_secs(60 * n);
+/// let ban = Ban::new(3, minutes(10), &[minutes(1), minutes(10), minutes(60)], minutes(24 * 60))?;
+/// assert!(Ban::new(0, minutes(10), &[minutes(1)], minutes(60)).is_err());
+/// # Ok::<(), flowgate::BanError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ban {
+    strikes: Sliding,
+    lengths: Box<[u64]>,
+    forget: u64,
+}
+
+impl Ban {
+    /// `after` denials `within` a span start a ban of the first of `lengths`, the next one `forget` after it at the
+    /// latest one of the second, and so on; the last length repeats.
+    ///
+    /// # Errors
+    /// When a number is out of range; the error names the part.
+    pub fn new(after: u64, within: Span, lengths: &[Span], forget: Span) -> Result<Ban, BanError> {
+        let error = |part, found: String, expected| Err(BanError { part, found, expected });
+        if after == 0 || after > MAX_STRIKES {
+            return error("after", after.to_string(), "a number of denials from 1 to 1000");
+        }
+        if within.is_zero() || within > MAX_WITHIN {
+            return error("within", within.to_string(), "a span from 1us to 366d");
+        }
+        if lengths.is_empty() || lengths.len() > MAX_LENGTHS {
+            return error("for", format!("{} lengths", lengths.len()), "1 to 100 lengths");
+        }
+        if let Some(length) = lengths.iter().find(|length| length.is_zero() || **length > MAX_LENGTH) {
+            return error("for", length.to_string(), "lengths from 1us to 36500d");
+        }
+        if forget > MAX_LENGTH {
+            return error("forget", forget.to_string(), "a span up to 36500d");
+        }
+        let lengths = lengths.iter().map(|length| length.as_nanos()).collect();
+        Ok(Ban { strikes: Sliding::new(after, within.as_nanos()), lengths, forget: forget.as_nanos() })
+    }
+
+    /// Counts a denial; the ban that it starts, if it does.
+    fn strike(&self, record: &mut Record, now: u64) -> Option<Banned> {
+        if self.strikes.numbers(record.strikes.as_ref(), now).remaining > 1 {
+            record.strikes = Some(self.strikes.charged(record.strikes.take(), now, 1, Charge::Counted));
+            return None;
+        }
+        let level = record.last.filter(|last| now < last.forget_at).map_or(0, |last| last.level);
+        let length = self.lengths[usize::from(level).min(self.lengths.len() - 1)];
+        let until = now + length;
+        let banned = Banned { until, forget_at: until + self.forget, level: level.saturating_add(1) };
+        *record = Record { last: Some(banned), strikes: None };
+        record.last
+    }
+}
+
+/// What is remembered about a subject that a rule may ban.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) last: Option<Banned>,
+    pub(crate) strikes: Option<Log>,
+}
+
+/// The last ban of a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Banned {
+    pub(crate) forget_at: u64,
+    pub(crate) until: u64,
+    pub(crate) level: u8,
+}
+
+/// Where a subject stands with a rule that bans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not banned.
+    Clear,
+    /// Banned before this request came.
+    Banned {
+        /// Until then.
+        until: Time,
+    },
+    /// Banned by this denial.
+    JustBanned {
+        /// Until then.
+        until: Time,
+    },
+}
+
+/// A rule that bans, beside the rule's hits in a plan.
+#[derive(Debug)]
+pub struct BanHit<'a> {
+    pub(crate) key: Key,
+    pub(crate) ban: &'a Ban,
+    /// The id of the rule whose denials count.
+    pub(crate) rule: u32,
+    /// Loaded by the store, changed by the decision.
+    pub(crate) record: Record,
+    pub(crate) standing: Standing,
+    /// The store is full and has no room for the record: strikes are lost.
+    pub(crate) homeless: bool,
+}
+
+impl<'a> BanHit<'a> {
+    /// The denials of the rule with this id are strikes against `key`.
+    pub fn new(key: Key, ban: &'a Ban, rule: u32) -> BanHit<'a> {
+        BanHit { key, ban, rule, record: Record::default(), standing: Standing::Clear, homeless: false }
+    }
+
+    /// The id of the rule.
+    pub fn rule(&self) -> u32 {
+        self.rule
+    }
+
+    /// Where the record of the subject is kept.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// What became of it, once it was applied.
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Sees whether a ban is in force.
+    pub(crate) fn look(&mut self, now: Time) {
+        let in_force = self.record.last.filter(|last| now.as_nanos() < last.until);
+        self.standing = match in_force {
+            Some(Banned { until, .. }) => Standing::Banned { until: Time::from_nanos(until) },
+            None => Standing::Clear,
+        };
+    }
+
+    /// The rule has denied.
+    pub(crate) fn strike(&mut self, now: Time) {
+        if let Some(Banned { until, .. }) = self.ban.strike(&mut self.record, now.as_nanos()) {
+            self.standing = Standing::JustBanned { until: Time::from_nanos(until) };
+        }
+    }
+}
+
+/// A ban that cannot be: which part is wrong, what stands there, and what was expected instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BanError {
+    part: &'static str,
+    found: String,
+    expected: &'static str,
+}
+
+impl BanError {
+    /// The part that is wrong: `after`, `within`, `for` or `forget`.
+    pub fn part(&self) -> &str {
+        self.part
+    }
+
+    /// What was given.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// What fits there.
+    pub fn expected(&self) -> &str {
+        self.expected
+    }
+}
+
+impl fmt::Display for BanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`: expected {}", self.part, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for BanError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ban() -> Ban {
+        let s = Span::from_secs;
+        Ban::new(3, s(100), &[s(10), s(1000)], s(5000)).unwrap()
+    }
+
+    /// Strikes at these seconds; the seconds at which the bans they start end.
+    fn bans(ban: &Ban, strikes: &[u64]) -> Vec<u64> {
+        let second = 1_000_000_000;
+        let mut record = Record::default();
+        let started = strikes.iter().filter_map(|at| ban.strike(&mut record, at * second));
+        started.map(|banned| banned.until / second).collect()
+    }
+
+    #[test]
+    fn the_nth_strike_within_the_window_starts_a_ban() {
+        assert!(bans(&ban(), &[0, 50]).is_empty());
+        assert_eq!(bans(&ban(), &[0, 50, 99]), [109]);
+        assert!(bans(&ban(), &[0, 50, 100]).is_empty(), "the first strike has left the window");
+        assert_eq!(bans(&ban(), &[0, 50, 100, 149]), [159]);
+    }
+
+    #[test]
+    fn strikes_begin_anew_after_a_ban_and_lengths_grow_to_the_last() {
+        assert_eq!(bans(&ban(), &[0, 1, 2, 20, 21]), [12]);
+        assert_eq!(bans(&ban(), &[0, 1, 2, 20, 21, 22]), [12, 1022]);
+        assert_eq!(bans(&ban(), &[0, 1, 2, 20, 21, 22, 2000, 2001, 2002]), [12, 1022, 3002]);
+    }
+
+    #[test]
+    fn a_ban_is_forgotten_so_long_after_its_end() {
+        assert_eq!(bans(&ban(), &[0, 1, 2, 5009, 5010, 5011]), [12, 6011], "within the memory of the first");
+        assert_eq!(bans(&ban(), &[0, 1, 2, 5010, 5011, 5012]), [12, 5022]);
+    }
+
+    #[test]
+    fn numbers_are_in_range() {
+        let (second, long) = (Span::from_secs(1), Span::MAX);
+        let part = |ban: Result<Ban, BanError>| ban.unwrap_err().part().to_owned();
+        assert_eq!(part(Ban::new(0, second, &[second], second)), "after");
+        assert_eq!(part(Ban::new(1001, second, &[second], second)), "after");
+        assert_eq!(part(Ban::new(1, Span::ZERO, &[second], second)), "within");
+        assert_eq!(part(Ban::new(1, second, &[], second)), "for");
+        assert_eq!(part(Ban::new(1, second, &[second, long], second)), "for");
+        assert_eq!(part(Ban::new(1, second, &[second], long)), "forget");
+        assert!(Ban::new(1, second, &[second; 100], Span::ZERO).is_ok());
+    }
+}
