@@ -1,0 +1,146 @@
+//! Secrets: given as a value or as a file that holds it, and never shown.
+
+use std::fmt;
+
+use super::fields::Fields;
+use super::files;
+use super::render::{HIDDEN, quoted};
+use super::report::Report;
+use super::source::Location;
+use super::tree::{Node, Table, Value};
+use super::value;
+
+/// A text that does not show itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The text itself, for the one who compares or sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+/// A secret that was given, and the place it was given at.
+pub(crate) struct Given {
+    pub(crate) text: String,
+    pub(crate) at: Location,
+}
+
+/// Reads `key`, or the file that `key_file` names. An empty value counts as not given, so that the documented
+/// default can stand beside the file.
+pub(crate) fn read(
+    report: &mut Report,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    key_file: &'static str,
+) -> Option<Given> {
+    let value = fields.entry(key);
+    let file = fields.entry(key_file);
+    let given = value.and_then(|entry| {
+        let text = match &entry.node.value {
+            Value::String(text) | Value::Untyped(text) => text.clone(),
+            other => {
+                // Without the usual hint, which would repeat the secret.
+                report.error(entry.node.at, format!("expected text, found {}", other.kind())).done();
+                return None;
+            }
+        };
+        (!text.is_empty()).then_some(Given { text, at: entry.node.at })
+    });
+    match (given, file) {
+        (Some(_), Some(file)) => {
+            let message = format!("{} and {} exclude each other", quoted(key), quoted(key_file));
+            let hint = "keep one of the two";
+            // Both entries exist in this arm.
+            let other = value.map_or(file.key_at, |entry| entry.key_at);
+            report.error(file.key_at, message).hint(hint).place("the value is given at", other).done();
+            None
+        }
+        (given, None) => given,
+        (None, Some(file)) => from_file(report, &file.node),
+    }
+}
+
+fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
+    let path = value::path(report, node)??;
+    match files::read(&path, LARGEST_SECRET) {
+        Ok(text) => {
+            let text = text.strip_suffix('\n').map_or(text.as_str(), |rest| rest.strip_suffix('\r').unwrap_or(rest));
+            if text.is_empty() {
+                let hint = "an empty secret would leave the door open; put the secret into the file";
+                report.error(node.at, format!("the file {} is empty", path.display())).hint(hint).done();
+                return None;
+            }
+            Some(Given { text: text.to_owned(), at: node.at })
+        }
+        Err(cause) => {
+            report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
+            None
+        }
+    }
+}
+
+const LARGEST_SECRET: u64 = 64 << 10;
+
+/// Reports a secret that is a hidden one copied from the output of `flowgate config`.
+pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bool {
+    let hidden = text == HIDDEN;
+    if hidden {
+        let hint = "`flowgate config` hides secrets; write the secret itself, or name its file";
+        report.error(at, "this secret is hidden").hint(hint).done();
+    }
+    hidden
+}
+
+/// Hides every secret of a file or of the environment from whatever is reported later.
+pub(crate) fn hide(report: &mut Report, root: &Table) {
+    for key in ["resp_password", "api_token", "admin_token"] {
+        if let Some(entry) = root.find(&["auth", key]) {
+            hide_node(report, &entry.node);
+        }
+    }
+    let redis = ["url", "cluster"].into_iter().filter_map(|key| root.find(&["store", key]));
+    for entry in redis {
+        match &entry.node.value {
+            Value::Array(items) => items.iter().for_each(|item| hide_password(report, item)),
+            _ => hide_password(report, &entry.node),
+        }
+    }
+}
+
+/// An address is worth showing unless it holds a password.
+fn hide_password(report: &mut Report, node: &Node) {
+    if report.sources().written(node.at).contains('@') {
+        hide_node(report, node);
+    }
+}
+
+/// Hides what stands between the quotes, or all of it.
+fn hide_node(report: &mut Report, node: &Node) {
+    let written = report.sources().written(node.at);
+    let is_quoted = written.len() >= 2 && matches!(node.value, Value::String(_));
+    let at = if is_quoted { node.at.part(1, written.len() - 2) } else { node.at };
+    report.sources_mut().hide(at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_show_itself() {
+        assert_eq!(format!("{:?}", Secret::new("s3cret")), "***");
+    }
+}
