@@ -42,6 +42,7 @@ mod warnings;
 mod when;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use auth::Auth;
@@ -97,7 +98,7 @@ pub struct Config {
 /// Where rules and lists stand, for warnings.
 pub(crate) struct ReadPlaces {
     pub(crate) rules: Vec<rule::Places>,
-    pub(crate) lists: Vec<(String, Location)>,
+    pub(crate) lists: BTreeMap<String, Location>,
 }
 
 impl Config {
@@ -149,7 +150,9 @@ impl Config {
         let store = section(report, "store");
         let gate = section(report, "gate");
         let koala = section(report, "koala");
-        let lists = fields.entry("lists").and_then(|entry| fields::table(report, &entry.node, "[lists]"));
+        let lists = fields
+            .entry("lists")
+            .and_then(|entry| fields::table(report, &entry.node, "[lists]", "start it with [lists]"));
         let rule_entry = fields.entry("rule");
         // The loader has joined the included files already.
         fields.entry("include");

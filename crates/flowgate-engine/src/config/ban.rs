@@ -14,24 +14,24 @@ use crate::rules::BanDef;
 
 /// Without `forget` a day without a ban clears the slate.
 const DEFAULT_FORGET: Span = Span::from_secs(86_400);
+const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
 const MOST_DENIALS: u64 = 1_000_000;
 const MOST_LENGTHS: usize = 100;
 
 pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
-    let table = fields::table(report, node, "\"ban\"")?;
+    let table = fields::table(report, node, "\"ban\"", FORM)?;
     let before = report.errors();
     let mut fields = Fields::new("a ban", table);
     let after = fields.read(report, "after", |report, node| value::integer(report, node, 1..=MOST_DENIALS));
     let within = fields.read(report, "within", span);
     let lengths = fields.read(report, "for", lengths);
     let forget = fields.read(report, "forget", span);
-    for key in ["after", "within", "for"] {
-        if table.get(key).is_none() {
-            let hint = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
-            report.error(node.at, format!("a ban needs \"{key}\"")).hint(hint).done();
-        }
-    }
     fields.finish(report);
+    let missing: Vec<_> = ["after", "within", "for"].into_iter().filter(|key| table.get(key).is_none()).collect();
+    if !missing.is_empty() {
+        let message = format!("a ban needs \"{}\"", missing.join("\" and \""));
+        report.error(node.at, message).hint(FORM).done();
+    }
     if report.errors() > before {
         return None;
     }

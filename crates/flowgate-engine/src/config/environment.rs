@@ -21,19 +21,19 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
     ours.sort();
     for (name, value) in ours {
         let source = report.sources_mut().add_variable(&name, &value);
-        let name_at = Location::new(source, 0..name.len());
-        let rest = &name[PREFIX.len()..];
-        let Some((section, key)) = rest.split_once("__") else {
-            report.error(name_at, format!("unknown environment variable {name}")).hint(better_name(rest)).done();
-            continue;
-        };
-        let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
-        if !SECTIONS.contains(&section.as_str()) {
-            report.error(name_at, format!("unknown environment variable {name}")).hint(better_name(rest)).done();
-            continue;
-        }
-        let key_at = Location::new(source, name.len() - key.len()..name.len());
         let value_at = Location::new(source, name.len() + 1..name.len() + 1 + value.len());
+        let rest = name[PREFIX.len()..].to_ascii_lowercase();
+        let (section, key) = match rest.split_once("__") {
+            Some((section, key)) if SECTIONS.contains(&section) => (section.to_owned(), key.to_owned()),
+            _ => {
+                // Nobody knows what it is, so it may be a secret.
+                report.sources_mut().hide(value_at);
+                let name_at = Location::new(source, 0..name.len());
+                report.error(name_at, format!("unknown environment variable {name}")).hint(better_name(&rest)).done();
+                continue;
+            }
+        };
+        let key_at = Location::new(source, name.len() - key.len()..name.len());
         let node = Node { at: value_at, value: Value::Untyped(value) };
         set(report, root, &section, Entry { key, key_at, node });
     }
@@ -74,11 +74,10 @@ fn is_from_kubernetes(rest: &str) -> bool {
 
 /// What the variable may have been meant to be.
 fn better_name(rest: &str) -> String {
-    let lower = rest.to_ascii_lowercase();
-    let (written, key) = match lower.split_once("__") {
+    let (written, key) = match rest.split_once("__") {
         Some(parts) => parts,
         // One underscore where two belong is the usual slip.
-        None => lower.split_once('_').unwrap_or((&lower, "")),
+        None => rest.split_once('_').unwrap_or((rest, "")),
     };
     if ["rule", "rules", "list", "lists", "include"].contains(&written) {
         return "rules, lists and includes are set in files only".to_owned();
@@ -121,10 +120,10 @@ mod tests {
     #[test]
     fn the_usual_slips_get_a_hint() {
         let check = |rest, hint: &str| assert_eq!(better_name(rest), hint);
-        check("STORE_URL", "did you mean FLOWGATE_STORE__URL?");
-        check("STOER__URL", "did you mean FLOWGATE_STORE__URL?");
-        check("STORE__TYPE", "did you mean FLOWGATE_STORE__TYPE?");
-        check("RULE__NAME", "rules, lists and includes are set in files only");
-        assert!(better_name("X").starts_with("a variable is"));
+        check("store_url", "did you mean FLOWGATE_STORE__URL?");
+        check("stoer__url", "did you mean FLOWGATE_STORE__URL?");
+        check("store__type", "did you mean FLOWGATE_STORE__TYPE?");
+        check("rule__name", "rules, lists and includes are set in files only");
+        assert!(better_name("x").starts_with("a variable is"));
     }
 }

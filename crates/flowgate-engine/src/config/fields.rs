@@ -27,7 +27,8 @@ impl<'t> Fields<'t> {
     /// The keys of a section of the root; none where the section is absent or, which is reported, no table.
     pub(crate) fn section(&mut self, report: &mut Report, name: &'static str) -> Fields<'t> {
         let place = format!("[{name}]");
-        let table = self.entry(name).and_then(|entry| table(report, &entry.node, &place));
+        let table =
+            self.entry(name).and_then(|entry| table(report, &entry.node, &place, &format!("start it with {place}")));
         Fields::new(place, table.unwrap_or(&EMPTY))
     }
 
@@ -73,9 +74,10 @@ impl<'t> Fields<'t> {
 
     /// Reports the keys that nobody asked for.
     pub(crate) fn finish(self, report: &mut Report) {
-        for entry in &self.table.entries {
-            if !self.known.contains(&entry.key.as_str()) {
-                self.unknown(report, entry);
+        for entry in self.table.entries.iter().filter(|entry| !self.known.contains(&entry.key.as_str())) {
+            match report.is_full() {
+                true => report.add_dropped(1),
+                false => self.unknown(report, entry),
             }
         }
     }
@@ -92,6 +94,8 @@ impl<'t> Fields<'t> {
                 Some(word) => format!("did you mean {prefix}{}?", word.to_uppercase()),
                 None => choices(),
             };
+            // Nobody knows what it is, so it may be a secret.
+            report.sources_mut().hide(entry.node.at);
             report.error(entry.key_at, format!("{} has no key \"{}\"", self.place, entry.key)).hint(hint).done();
             return;
         }
@@ -102,12 +106,12 @@ impl<'t> Fields<'t> {
 }
 
 /// The table in a node; reported if it is something else.
-pub(crate) fn table<'t>(report: &mut Report, node: &'t Node, place: &str) -> Option<&'t Table> {
+pub(crate) fn table<'t>(report: &mut Report, node: &'t Node, place: &str, hint: &str) -> Option<&'t Table> {
     match &node.value {
         Value::Table(table) => Some(table),
         other => {
             let message = format!("{place} must be a table, this is {}", other.kind());
-            report.error(node.at, message).done();
+            report.error(node.at, message).hint(hint).done();
             None
         }
     }

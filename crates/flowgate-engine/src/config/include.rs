@@ -3,14 +3,14 @@
 //! Patterns start from the including file. The files of a pattern come in the order of their names, each once;
 //! their rules follow those of the including file. Included files include nothing themselves.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::{self, LARGEST_CONFIG};
 use super::render::quoted;
 use super::report::Report;
-use super::secret;
+use super::source::Location;
 use super::tree::{self, Entry, Node, Table, Value};
 use super::value;
 
@@ -27,6 +27,11 @@ pub(crate) struct FilePath {
 }
 
 impl FilePath {
+    /// The tree of the file's text.
+    pub(crate) fn parse(&self, report: &mut Report, text: &str) -> Table {
+        tree::read_file(report, self.shown.display().to_string(), &files::directory(&self.real), text)
+    }
+
     fn beside(&self, relative: &Path) -> FilePath {
         FilePath {
             shown: files::directory(&self.shown).join(relative),
@@ -43,24 +48,24 @@ pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) -> Ve
     });
     let mut seen: HashSet<PathBuf> = HashSet::new();
     seen.extend(main.real.canonicalize());
-    let mut read = Vec::new();
+    let mut paths = Vec::new();
     for (pattern, node) in patterns.unwrap_or_default() {
         for file in matching(report, main, &pattern, &node) {
             let is_new = file.real.canonicalize().map_or(true, |real| seen.insert(real));
             if !is_new {
                 continue;
             }
-            if read.len() == MOST_FILES {
+            if paths.len() == MOST_FILES {
                 report.error(node.at, format!("more than {MOST_FILES} files")).done();
-                return read;
+                return paths;
             }
-            if let Some(table) = parse(report, &file, &node) {
+            if let Some(table) = read(report, &file, &node) {
                 merge(report, root, table);
             }
-            read.push(file.real);
+            paths.push(file.real);
         }
     }
-    read
+    paths
 }
 
 /// The files that a pattern names, in the order of their names.
@@ -118,15 +123,9 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-fn parse(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
+fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
     match files::read(&file.real, LARGEST_CONFIG) {
-        Ok(text) => {
-            let base = files::directory(&file.real);
-            let source = report.sources_mut().add_file(file.shown.display().to_string(), &base, text);
-            let table = tree::parse(report, source);
-            secret::hide(report, &table);
-            Some(table)
-        }
+        Ok(text) => Some(file.parse(report, &text)),
         Err(cause) => {
             report.error(node.at, format!("cannot read {}: {cause}", file.shown.display())).done();
             None
@@ -166,13 +165,16 @@ fn merge(report: &mut Report, root: &mut Table, included: Table) {
 }
 
 fn merge_lists(report: &mut Report, lists: &mut Table, more: Table) {
+    let known: HashMap<String, Location> =
+        lists.entries.iter().map(|entry| (entry.key.clone(), entry.key_at)).collect();
     for entry in more.entries {
-        match lists.get(&entry.key) {
-            Some(known) => {
+        match known.get(&entry.key) {
+            Some(&first) => {
                 let message = format!("the list {} is given twice", quoted(&entry.key));
-                report.error(entry.key_at, message).place("the first one is at", known.key_at).done();
+                report.error(entry.key_at, message).place("the first one is at", first).done();
             }
-            None => lists.set(entry),
+            // A file has each name once, so what is added here needs no second look.
+            None => lists.entries.push(entry),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::fields::{self, Fields};
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
+use super::suggest::{did_you_mean, nearest};
 use super::tree::{Entry, Node, Table, Value};
 use super::value;
 use super::when;
@@ -35,7 +36,7 @@ pub(crate) fn read(report: &mut Report, node: &Node) -> Option<ReadLimits> {
 /// Reads `limits_by`: a field, the limits for its values, and for all others.
 pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
     const FORM: &str = "such as { field = \"plan\", pro = [\"100/min\"], default = [\"5/min\"] }";
-    let table = fields::table(report, node, "\"limits_by\"")?;
+    let table = fields::table(report, node, "\"limits_by\"", FORM)?;
     let Some(field_entry) = table.get("field") else {
         report.error(node.at, "\"limits_by\" needs a \"field\"").hint(FORM).done();
         return None;
@@ -61,11 +62,18 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
     Some(ReadLimits { limits: Limits::ByField { field, cases, default }, sets })
 }
 
+/// The most limits that are applied together: each is a counter to touch for every request.
+const MOST_LIMITS: usize = 32;
+
 fn read_set(report: &mut Report, node: &Node) -> Option<LimitSet> {
+    if matches!(&node.value, Value::Array(items) if items.len() > MOST_LIMITS) {
+        report.error(node.at, format!("more than {MOST_LIMITS} limits")).hint("split them over several rules").done();
+        return None;
+    }
     let set = value::list(report, node, |report, item| limit(report, item).map(|limit| (limit, item.at)))?;
     if matches!(&node.value, Value::Array(items) if items.is_empty()) {
         let hint = "for no limit write [\"unlimited\"]; a rule that decides at once leaves the key out";
-        report.error(node.at, "there are no limits in this list").hint(hint).done();
+        report.error(node.at, "there are no limits here").hint(hint).done();
         return None;
     }
     Some(set)
@@ -75,13 +83,17 @@ fn limit(report: &mut Report, node: &Node) -> Option<Limit> {
     if let Value::Table(table) = &node.value {
         return from_table(report, node, table);
     }
-    let text = value::text(report, node)?;
+    let (Value::String(text) | Value::Untyped(text)) = &node.value else {
+        let message = format!("expected a limit, found {}", node.value.kind());
+        report.error(node.at, message).hint("such as \"5/60s\" or \"bucket 30/60s burst=15\"").done();
+        return None;
+    };
     match text.parse::<Limit>() {
         Ok(limit) => Some(limit),
         Err(error) => {
             let part = wrong_part(text, &error).unwrap_or(0..text.len());
             let at = value::place_within(report, node, text, part);
-            report.error(at, message(&error)).done();
+            report.error(at, message(&error)).maybe_hint(hint(text, &error)).done();
             None
         }
     }
@@ -90,10 +102,48 @@ fn limit(report: &mut Report, node: &Node) -> Option<Limit> {
 fn message(error: &LimitError) -> String {
     match error.part() {
         Part::Limit => format!("expected {}, found {}", error.expected(), quoted(error.found())),
-        Part::Option => format!("expected {}, found {}", error.expected(), quoted(error.found())),
         part => format!("wrong {part} {}: expected {}", quoted(error.found()), error.expected()),
     }
 }
+
+/// What was probably meant.
+fn hint(text: &str, error: &LimitError) -> Option<String> {
+    let found = error.found();
+    match error.part() {
+        Part::Algorithm => did_you_mean(found, ALGORITHMS),
+        Part::Option => match found.split('=').next().unwrap_or_default() {
+            "burst" | "capacity" => Some("buckets have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
+            "max_wait" => Some("paces have a longest wait, such as \"pace 10/s max_wait=2s\"".to_owned()),
+            name => did_you_mean(name, ["burst", "capacity", "max_wait", "tz", "after"]),
+        },
+        Part::Count if found.contains('.') => Some(format!("write \"bucket {text}\"")).filter(|fixed| fixed.len() < 60),
+        Part::Period => {
+            let mut words = text.split_ascii_whitespace();
+            if let (Some(count), Some("per" | "every" | "a" | "/"), Some(unit)) =
+                (words.next(), words.next(), words.next())
+            {
+                return Some(format!("write \"{count}/{}\"", unit.trim_end_matches('s')))
+                    .filter(|fixed| fixed.len() < 60);
+            }
+            match found {
+                "month" => Some("such as \"fixed 1000/month tz=UTC\"".to_owned()),
+                _ => better_unit(found),
+            }
+        }
+        Part::After => better_unit(found),
+        _ => None,
+    }
+}
+
+fn better_unit(period: &str) -> Option<String> {
+    let unit = period.trim_start_matches(|char: char| char.is_ascii_digit());
+    let number = &period[..period.len() - unit.len()];
+    nearest(unit, UNITS).map(|unit| format!("did you mean \"{number}{unit}\"?"))
+}
+
+const ALGORITHMS: [&str; 12] =
+    ["sliding", "fixed", "bucket", "pace", "approx", "unlimited", "token", "funnel", "gcra", "leaky", "count", "log"];
+const UNITS: [&str; 10] = ["ms", "sec", "second", "min", "minute", "hour", "day", "week", "month", "hr"];
 
 /// The bytes of a limit's text that an error is about.
 fn wrong_part(text: &str, error: &LimitError) -> Option<Range<usize>> {
@@ -162,23 +212,27 @@ fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> 
     match text.parse::<Limit>() {
         Ok(limit) => Some(limit),
         Err(error) => {
-            let at = wrong_key(table, &error).unwrap_or(node.at);
-            report.error(at, message(&error)).done();
+            let at = wrong_key(report, table, &error).unwrap_or(node.at);
+            report.error(at, message(&error)).maybe_hint(hint(&text, &error)).done();
             None
         }
     }
 }
 
 /// Where the key stands that an error is about.
-fn wrong_key(table: &Table, error: &LimitError) -> Option<Location> {
-    let value = |key: &str| table.get(key).map(|entry| entry.node.at);
+fn wrong_key(report: &Report, table: &Table, error: &LimitError) -> Option<Location> {
+    let at = |key: &str| table.get(key).map(|entry| entry.node.at);
     match error.part() {
-        Part::Algorithm => value("algorithm"),
-        Part::Count | Part::Period => value("rate"),
-        Part::Burst => value("burst"),
-        Part::MaxWait => value("max_wait"),
-        Part::Tz => value("tz"),
-        Part::After => value("after"),
+        Part::Algorithm => at("algorithm"),
+        Part::Count | Part::Period => {
+            let rate = &table.get("rate")?.node;
+            let Value::String(text) = &rate.value else { return Some(rate.at) };
+            Some(value::place_within(report, rate, text, wrong_part(text, error)?))
+        }
+        Part::Burst => at("burst"),
+        Part::MaxWait => at("max_wait"),
+        Part::Tz => at("tz"),
+        Part::After => at("after"),
         Part::Option => {
             let name = error.found().split('=').next().unwrap_or_default();
             table.get(name).map(|entry| entry.key_at)

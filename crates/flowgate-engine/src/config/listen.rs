@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::fields::Fields;
 use super::render::quoted;
 use super::report::Report;
-use super::tree::Node;
+use super::tree::{Node, Value};
 use super::value;
 use super::writer::Writer;
 
@@ -87,6 +87,11 @@ enum Unix {
 }
 
 fn door(report: &mut Report, node: &Node, unix: Unix) -> Option<Door> {
+    if let Value::Integer(port, _) = &node.value {
+        let hint = format!("write \"127.0.0.1:{port}\"");
+        report.error(node.at, "expected an address with a port, found a number").hint(hint).done();
+        return None;
+    }
     let text = value::text(report, node)?;
     if text == "off" {
         return Some(Door::Off);
@@ -112,12 +117,16 @@ fn door(report: &mut Report, node: &Node, unix: Unix) -> Option<Door> {
 
 /// What was probably meant.
 fn better_address(text: &str) -> String {
+    if text.parse::<std::net::IpAddr>().is_ok() {
+        let bracketed = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
+        return format!("add a port, such as \"{bracketed}:7070\"");
+    }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let port = port.parse::<u16>().ok();
     match (host, port) {
         ("" | "*", Some(port)) => format!("for all addresses write \"0.0.0.0:{port}\""),
         ("localhost", Some(port)) => format!("write \"127.0.0.1:{port}\""),
-        (host, _) if host.parse::<Ipv4Addr>().is_ok() => format!("a port is a number up to 65535: \"{host}:7070\""),
+        (host, _) if host.parse::<Ipv4Addr>().is_ok() => "a port is a number up to 65535".to_owned(),
         (_, None) if text.parse::<u16>().is_ok() => format!("write \"127.0.0.1:{text}\""),
         _ => "such as \"127.0.0.1:7070\" or \"[::1]:7070\"; names are not looked up".to_owned(),
     }

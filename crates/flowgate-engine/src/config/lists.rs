@@ -23,14 +23,14 @@ pub(crate) struct Lists {
     pub(crate) defs: Vec<ListDef>,
     pub(crate) loaded: BTreeMap<String, Arc<List>>,
     /// Every name with its place, also of lists that are wrong: a rule that refers to one is not wrong, too.
-    pub(crate) names: Vec<(String, Location)>,
+    pub(crate) names: BTreeMap<String, Location>,
 }
 
 impl Lists {
     pub(crate) fn read(report: &mut Report, table: Option<&Table>) -> Lists {
         let mut lists = Lists::default();
         for entry in table.into_iter().flat_map(|table| &table.entries) {
-            lists.names.push((entry.key.clone(), entry.key_at));
+            lists.names.insert(entry.key.clone(), entry.key_at);
             if !name::check(report, &entry.key, entry.key_at, "a list") {
                 continue;
             }
@@ -43,22 +43,22 @@ impl Lists {
     }
 
     pub(crate) fn is_known(&self, name: &str) -> bool {
-        self.names.iter().any(|(known, _)| known == name)
+        self.names.contains_key(name)
     }
 }
 
 fn read_one(report: &mut Report, entry: &Entry) -> Option<(ListSource, List)> {
     const FORMS: &str = "write { values = [\"7\", \"42\"] } or { file = \"list.txt\" }";
-    if !matches!(entry.node.value, super::tree::Value::Table(_)) {
-        let message = format!("the list {} must be a table", quoted(&entry.key));
-        report.error(entry.node.at, message).hint(FORMS).done();
-        return None;
-    }
-    let table = fields::table(report, &entry.node, "a list")?;
+    let table = fields::table(report, &entry.node, &format!("the list {}", quoted(&entry.key)), FORMS)?;
+    let before = report.errors();
     let mut fields = Fields::new("a list", table);
     let values = fields.entry("values");
     let file = fields.entry("file");
     fields.finish(report);
+    // An unknown key was probably meant to be one of the two.
+    if report.errors() > before {
+        return None;
+    }
     match (values, file) {
         (Some(values), None) => from_values(report, &values.node),
         (None, Some(file)) => from_file(report, &file.node),

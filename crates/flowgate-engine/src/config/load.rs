@@ -6,8 +6,7 @@ use super::environment;
 use super::files::{self, LARGEST_CONFIG};
 use super::include::{self, FilePath};
 use super::report::Report;
-use super::source::SourceId;
-use super::tree::{self, Table};
+use super::tree::Table;
 use super::{Config, checks, secret, warnings};
 
 /// Where a configuration comes from.
@@ -94,18 +93,10 @@ fn read(report: &mut Report, input: Input<'_>) -> (Table, Vec<PathBuf>) {
             }
         },
     };
-    let (mut root, _) = parse(report, &main, text);
+    let mut root = main.parse(report, &text);
     let mut files = vec![main.real.clone()];
     files.extend(include::join(report, &mut root, &main));
     (root, files)
-}
-
-fn parse(report: &mut Report, file: &FilePath, text: String) -> (Table, SourceId) {
-    let base = files::directory(&file.real);
-    let source = report.sources_mut().add_file(file.shown.display().to_string(), &base, text);
-    let table = tree::parse(report, source);
-    secret::hide(report, &table);
-    (table, source)
 }
 
 /// So that what is loaded does not depend on the current directory later on.

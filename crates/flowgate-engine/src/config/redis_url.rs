@@ -18,14 +18,15 @@ impl RedisUrl {
     /// # Errors
     /// What would fit, in words that repeat nothing of the text.
     pub fn parse(text: &str) -> Result<RedisUrl, &'static str> {
-        let full = if text.contains("://") { text.to_owned() } else { format!("redis://{text}") };
-        // The line above makes sure that there is one.
-        let (scheme, rest) = full.split_once("://").unwrap_or(("", &full));
+        const SCHEMES: &str = "an address that starts with redis://, rediss:// (TLS) or unix://";
+        let is_bare = !text.contains(['/', '@']);
+        let full = if is_bare { format!("redis://{text}") } else { text.to_owned() };
+        let (scheme, rest) = full.split_once("://").ok_or(SCHEMES)?;
         let offset = scheme.len() + "://".len();
         match scheme {
             "redis" | "rediss" => check_host(rest)?,
             "unix" | "redis+unix" => check_path(rest)?,
-            _ => return Err("an address that starts with redis://, rediss:// (TLS) or unix://"),
+            _ => return Err(SCHEMES),
         }
         let password = rest.rsplit_once('@').and_then(|(user, _)| {
             let colon = user.find(':')?;
@@ -129,6 +130,7 @@ mod tests {
             "redis://a b",
             "unix://run",
             "redis://h:1:2",
+            "redis//u:p@h",
         ] {
             assert!(RedisUrl::parse(text).is_err(), "{text}");
         }

@@ -108,8 +108,9 @@ fn mark(source: &Source, at: Location) -> Marked {
     let cells = cells(source, nearby.clone());
     let first = cells.iter().position(|cell| cell.bytes.end > at.start).unwrap_or(cells.len());
 
-    // Some of what precedes the mark is kept, for orientation.
-    let from = first - fitting(cells[..first].iter().rev(), WIDEST_LINE / 2);
+    // Of a line that is too long, some of what precedes the mark is kept, for orientation.
+    let is_short = nearby == line && fitting(cells.iter(), WIDEST_LINE) == cells.len();
+    let from = if is_short { 0 } else { first - fitting(cells[..first].iter().rev(), WIDEST_LINE / 2) };
     let to = from + fitting(cells[from..].iter(), WIDEST_LINE);
     let marked = cells[first..to].iter().take_while(|cell| cell.bytes.start < at.end);
     let before = if from > 0 || nearby.start > line.start { "..." } else { "" };
@@ -139,12 +140,13 @@ struct Cell {
 }
 
 fn cells(source: &Source, line: Range<usize>) -> Vec<Cell> {
-    let secret_at = |offset: usize| source.secrets().iter().find(|secret| secret.contains(&offset));
+    let near = |secret: &&Range<usize>| secret.start < line.end && line.start < secret.end;
+    let secrets: Vec<_> = source.secrets().iter().filter(near).collect();
     let mut cells: Vec<Cell> = Vec::new();
     for (index, char) in source.text()[line.clone()].char_indices() {
         let offset = line.start + index;
         let bytes = offset..offset + char.len_utf8();
-        if secret_at(offset).is_some() {
+        if secrets.iter().any(|secret| secret.contains(&offset)) {
             match cells.last_mut() {
                 Some(cell) if cell.shown == HIDDEN && cell.bytes.end == offset => cell.bytes.end = bytes.end,
                 _ => cells.push(Cell { bytes, shown: HIDDEN.to_owned(), width: HIDDEN.len() }),

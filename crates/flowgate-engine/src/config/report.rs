@@ -137,11 +137,21 @@ impl Report {
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {
-        if self.findings.len() < MOST_FINDINGS {
+        if !self.is_full() {
             self.findings.push(finding);
         } else if finding.severity == Severity::Error {
             self.dropped += 1;
         }
+    }
+
+    /// Whether further findings are only counted, so that working out their hints is in vain.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.len() >= MOST_FINDINGS
+    }
+
+    /// Counts mistakes that are not kept.
+    pub(crate) fn add_dropped(&mut self, mistakes: usize) {
+        self.dropped += mistakes;
     }
 
     /// Reports a mistake; hints can be added to what is returned.

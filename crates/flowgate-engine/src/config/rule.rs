@@ -16,6 +16,9 @@ use super::writer::Writer;
 use super::{ban, when};
 use crate::rules::{Action, Limits, RuleDef};
 
+/// The most fields of `by`: their values make up a key.
+const MOST_FIELDS: usize = 32;
+
 /// Where the parts of a rule stand.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -36,7 +39,7 @@ pub(crate) fn read_all(report: &mut Report, entry: Option<&Entry>, lists: &Lists
         Some((_, Value::Array(items))) => items,
         Some((entry, _)) => {
             let hint = "start each rule with [[rule]], in double brackets";
-            report.error(entry.key_at, "\"rule\" must be a list of tables").hint(hint).done();
+            report.error(entry.key_at, "\"rule\" must be an array of tables").hint(hint).done();
             return Vec::new();
         }
     };
@@ -50,7 +53,7 @@ fn read(
     lists: &Lists,
     names: &mut HashMap<String, Location>,
 ) -> Option<(RuleDef, Places)> {
-    let table = fields::table(report, node, "a rule")?;
+    let table = fields::table(report, node, "a rule", "start each rule with [[rule]], in double brackets")?;
     let before = report.errors();
     let mut fields = Fields::new("this rule", table);
     let (name, name_at) = match fields.entry("name") {
@@ -109,6 +112,10 @@ fn check_unique(report: &mut Report, names: &mut HashMap<String, Location>, name
 }
 
 fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> {
+    if matches!(&node.value, Value::Array(items) if items.len() > MOST_FIELDS) {
+        report.error(node.at, format!("more than {MOST_FIELDS} fields")).done();
+        return None;
+    }
     let mut seen: Vec<String> = Vec::new();
     value::list(report, node, |report, item| {
         let field = value::text(report, item)?;

@@ -6,7 +6,7 @@ use super::fields::Fields;
 use super::files;
 use super::render::{HIDDEN, quoted};
 use super::report::Report;
-use super::source::Location;
+use super::source::{Location, SourceId};
 use super::tree::{Node, Table, Value};
 use super::value;
 
@@ -52,8 +52,9 @@ pub(crate) fn read(
         let text = match &entry.node.value {
             Value::String(text) | Value::Untyped(text) => text.clone(),
             other => {
-                // Without the usual hint, which would repeat the secret.
-                report.error(entry.node.at, format!("expected text, found {}", other.kind())).done();
+                // The usual hint would repeat the secret.
+                let message = format!("expected text, found {}", other.kind());
+                report.error(entry.node.at, message).hint("put it in quotes").done();
                 return None;
             }
         };
@@ -92,6 +93,8 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
     }
 }
 
+/// The secrets of `[auth]`.
+const KEYS: [&str; 3] = ["resp_password", "api_token", "admin_token"];
 const LARGEST_SECRET: u64 = 64 << 10;
 
 /// Reports a secret that is a hidden one copied from the output of `flowgate config`.
@@ -106,7 +109,7 @@ pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bo
 
 /// Hides every secret of a file or of the environment from whatever is reported later.
 pub(crate) fn hide(report: &mut Report, root: &Table) {
-    for key in ["resp_password", "api_token", "admin_token"] {
+    for key in KEYS {
         if let Some(entry) = root.find(&["auth", key]) {
             hide_node(report, &entry.node);
         }
@@ -117,6 +120,23 @@ pub(crate) fn hide(report: &mut Report, root: &Table) {
             Value::Array(items) => items.iter().for_each(|item| hide_password(report, item)),
             _ => hide_password(report, &entry.node),
         }
+    }
+}
+
+/// Hides what follows a secret's name, line by line: where the syntax is wrong the tree may lack it.
+pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
+    let text = report.sources().get(source).text().to_owned();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_end();
+        if let Some((key, value)) = content.split_once('=') {
+            let is_secret = KEYS.iter().any(|secret| key.contains(secret)) && !key.contains("_file");
+            if is_secret || value.contains('@') {
+                let value_start = start + content.len() - value.trim_start().len();
+                report.sources_mut().hide(Location::new(source, value_start..start + content.len()));
+            }
+        }
+        start += line.len();
     }
 }
 

@@ -81,8 +81,8 @@ const LONGEST_PREFIX: usize = 100;
 impl Store {
     pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Store {
         let mut store = Store::default();
-        let mut store_type = StoreType::Memory;
-        fields.read_into(report, "type", &mut store_type, |report, node| value::word(report, node, &TYPES));
+        let has_type = fields.node("type").is_some();
+        let store_type = fields.read(report, "type", |report, node| value::word(report, node, &TYPES));
         fields.read_into(report, "max_memory", &mut store.max_memory, |report, node| {
             size::read(report, node, MEMORY_SIZES)
         });
@@ -90,10 +90,13 @@ impl Store {
             .read_into(report, "when_full", &mut store.when_full, |report, node| value::word(report, node, &WHEN_FULL));
         let own_keys = fields.known().len();
         let redis = Redis::read(report, &mut fields);
-        if store_type == StoreType::Redis {
-            store.redis = redis;
-        } else {
-            warn_unused(report, &mut fields, own_keys);
+        match store_type {
+            Some(StoreType::Redis) => store.redis = redis,
+            // Nobody knows which of the two a wrong type was meant to be.
+            None if has_type => {}
+            // Whoever writes the defaults out means nothing by them.
+            Some(StoreType::Memory) | None if redis == Redis::with_defaults() => {}
+            Some(StoreType::Memory) | None => warn_unused(report, &mut fields, own_keys),
         }
         fields.finish(report);
         store
@@ -128,22 +131,30 @@ impl Redis {
             }
             (Some(nodes), None) => Some(RedisServers::Cluster(nodes)),
             (None, Some((url, _))) => Some(RedisServers::One(url)),
-            (None, None) => RedisUrl::parse(DEFAULT_URL).ok().map(RedisServers::One),
+            (None, None) => Redis::with_defaults().map(|redis| redis.servers),
         };
-        let prefix = fields.read(report, "prefix", prefix);
-        let timeout = fields.read(report, "timeout", |report, node| value::span(report, node, TIMEOUTS));
-        let on_failure = fields.read(report, "on_failure", |report, node| value::word(report, node, &ON_FAILURE));
-        let local_share = fields.read(report, "local_share", |report, node| {
+        let mut redis = Redis::with_defaults()?;
+        fields.read_into(report, "prefix", &mut redis.prefix, prefix);
+        fields.read_into(report, "timeout", &mut redis.timeout, |report, node| value::span(report, node, TIMEOUTS));
+        fields.read_into(report, "on_failure", &mut redis.on_failure, |report, node| {
+            value::word(report, node, &ON_FAILURE)
+        });
+        fields.read_into(report, "local_share", &mut redis.local_share, |report, node| {
             value::parsed(report, node, "a share above 0 and up to 1 such as \"1/3\" or \"50%\"")
         });
-        let deny_cache = fields.read(report, "deny_cache", value::boolean);
+        fields.read_into(report, "deny_cache", &mut redis.deny_cache, value::boolean);
+        Some(Redis { servers: servers?, ..redis })
+    }
+
+    /// `None` never: the default address is one.
+    fn with_defaults() -> Option<Redis> {
         Some(Redis {
-            servers: servers?,
-            prefix: prefix.unwrap_or_else(|| "fg:".to_owned()),
-            timeout: timeout.unwrap_or(Duration::from_millis(50)),
-            on_failure: on_failure.unwrap_or(OnFailure::Local),
-            local_share: local_share.unwrap_or(Share::ALL),
-            deny_cache: deny_cache.unwrap_or(true),
+            servers: RedisServers::One(RedisUrl::parse(DEFAULT_URL).ok()?),
+            prefix: "fg:".to_owned(),
+            timeout: Duration::from_millis(50),
+            on_failure: OnFailure::Local,
+            local_share: Share::ALL,
+            deny_cache: true,
         })
     }
 

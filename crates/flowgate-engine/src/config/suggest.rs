@@ -7,13 +7,20 @@ pub(crate) fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'
 
 /// The known word that takes the fewest edits to reach; `None` when even that one is a different word.
 pub(crate) fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let written: Vec<char> = written.to_lowercase().replace('-', "_").chars().take(LONGEST + 1).collect();
+    let written: Vec<char> = comparable(written).take(LONGEST + 1).collect();
     if written.len() > LONGEST {
         return None;
     }
     let candidates = known.into_iter().map(|word| (edits(&written, word), word));
     let near = candidates.filter(|&(edits, word)| edits <= most_edits(word.len().min(written.len())));
-    near.min_by_key(|&(edits, _)| edits).map(|(_, word)| word)
+    // People rarely mistype the first letter.
+    let starts_differently = |word: &str| comparable(word).next() != written.first().copied();
+    near.min_by_key(|&(edits, word)| (edits, starts_differently(word))).map(|(_, word)| word)
+}
+
+/// Without the case, and without the difference between `-` and `_`.
+fn comparable(word: &str) -> impl Iterator<Item = char> {
+    word.chars().flat_map(char::to_lowercase).map(|char| if char == '-' { '_' } else { char })
 }
 
 /// No known word is longer, so nothing longer can be a slip of one.
@@ -21,12 +28,12 @@ const LONGEST: usize = 40;
 
 /// A third of a word may be wrong; beyond that a suggestion only misleads.
 fn most_edits(length: usize) -> usize {
-    (length / 3).clamp(1, 3)
+    (length / 3).min(3)
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 fn edits(written: &[char], word: &str) -> usize {
-    let word: Vec<char> = word.to_lowercase().chars().collect();
+    let word: Vec<char> = comparable(word).collect();
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=word.len()).collect();
     for (row, &char) in written.iter().enumerate() {
@@ -58,9 +65,11 @@ mod tests {
         check("max-wait", Some("max_wait"));
         check("maxwait", Some("max_wait"));
         check("algoritm", Some("algorithm"));
-        check("t", Some("tz"));
+        check("TZ", Some("tz"));
+        check("t", None);
         check("color", None);
         check("", None);
         check(&"burst".repeat(1000), None);
+        assert_eq!(nearest("xratelimit", ["ratelimit", "x-ratelimit"]), Some("x-ratelimit"));
     }
 }

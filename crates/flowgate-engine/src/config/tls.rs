@@ -31,11 +31,11 @@ impl Tls {
             (Some(cert), Some(key)) => return Some(Tls { cert, key, client_ca }),
             (Some(_), None) => {
                 let at = cert_at?;
-                report.error(at, "\"cert\" needs \"key\"").hint("key = \"the certificate's private key.pem\"").done();
+                report.error(at, "\"cert\" needs \"key\"").hint("such as key = \"server.key\"").done();
             }
             (None, Some(_)) => {
                 let at = key_at?;
-                report.error(at, "\"key\" needs \"cert\"").hint("cert = \"the key's certificate.pem\"").done();
+                report.error(at, "\"key\" needs \"cert\"").hint("such as cert = \"server.pem\"").done();
             }
             (None, None) if client_ca.is_some() => {
                 let at = client_ca_at?;

@@ -4,11 +4,14 @@
 //! reporting) is written once.
 
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::render::{HIDDEN, quoted};
 use super::report::Report;
+use super::secret;
 use super::source::{Location, SourceId};
 
 /// A value and its place.
@@ -54,7 +57,7 @@ impl Value {
             Value::Float(_) => "a decimal number",
             Value::Boolean(_) => "true or false",
             Value::Datetime => "a date",
-            Value::Array(_) => "a list",
+            Value::Array(_) => "an array",
             Value::Table(_) => "a table",
         }
     }
@@ -97,15 +100,25 @@ impl Table {
     }
 }
 
-/// Reads a TOML text that is already among the sources. Mistakes in the syntax are reported; what could be read
-/// in spite of them is returned all the same.
-pub(crate) fn parse(report: &mut Report, source: SourceId) -> Table {
-    let text = report.sources().get(source).text().to_owned();
-    let (table, errors) = DeTable::parse_recoverable(&text);
-    for error in errors {
-        report_syntax(report, source, &text, &error);
+/// Reads a file. Mistakes in the syntax are reported; what could be read in spite of them is returned all the same.
+pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &str) -> Table {
+    let source = report.sources_mut().add_file(name, base, text.to_owned());
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let table = convert_table(source, table.into_inner());
+    // Before anything is reported, so that no message repeats a secret.
+    secret::hide(report, &table);
+    if !errors.is_empty() {
+        secret::hide_lines(report, source);
     }
-    convert_table(source, table.into_inner())
+    let mut errors = errors.into_iter();
+    while let Some(error) = errors.next() {
+        if report.is_full() {
+            report.add_dropped(1 + errors.len());
+            break;
+        }
+        report_syntax(report, source, &error);
+    }
+    table
 }
 
 /// Reads a single TOML value, at `offset` in a source.
@@ -116,22 +129,29 @@ pub(crate) fn parse_value(text: &str, source: SourceId, offset: usize) -> Result
     Ok(node)
 }
 
-fn report_syntax(report: &mut Report, source: SourceId, text: &str, error: &toml::de::Error) {
-    let span = error.span().unwrap_or(text.len()..text.len());
-    let at = Location::new(source, span);
-    let written = report.sources().written(at).to_owned();
+fn report_syntax(report: &mut Report, source: SourceId, error: &toml::de::Error) {
+    let end = report.sources().get(source).text().len();
+    let at = Location::new(source, error.span().unwrap_or(end..end));
+    let written = report.sources().shown(at);
     let message = error.message();
+    let plain = written.trim_matches(['"', '\'']);
+    // The usual slips in words of our own; the parser's are for those who know its grammar.
     if message == "duplicate key" {
         let hint = "a key, or a [section], may be given once; [[rule]] with double brackets starts another rule";
-        report.error(at, format!("\"{}\" is given twice", shorten(&written))).hint(hint).done();
+        report.error(at, format!("{} is given twice", quoted(plain))).hint(hint).done();
+    } else if message.starts_with("string values must be quoted") && written.trim().is_empty() {
+        report.error(at, "a value is missing here").done();
+    } else if message.starts_with("string values must be quoted") {
+        let hint = if plain == HIDDEN { "put it in quotes".to_owned() } else { format!("write {}", quoted(plain)) };
+        report.error(at, "text stands in quotes").hint(hint).done();
+    } else if message.starts_with("invalid unquoted key") {
+        let message = "a name with other signs than letters, digits, _ and - stands in quotes";
+        report.error(at, message).hint(format!("write {}", quoted(plain))).done();
+    } else if message.starts_with("invalid basic string, expected `\"`") {
+        report.error(at, "the closing quote is missing").done();
     } else {
         report.error(at, format!("this is not TOML: {message}")).done();
     }
-}
-
-fn shorten(text: &str) -> &str {
-    let quoteless = text.trim_matches(['"', '\'']);
-    quoteless.char_indices().nth(40).map_or(quoteless, |(end, _)| &quoteless[..end])
 }
 
 fn convert_table(source: SourceId, table: DeTable<'_>) -> Table {

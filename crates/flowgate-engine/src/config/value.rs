@@ -158,7 +158,7 @@ pub(crate) fn list<T>(
                 Ok(inner) if !matches!(inner.value, Value::Untyped(_)) => list(report, &inner, reader),
                 Ok(_) => None,
                 Err(cause) => {
-                    report.error(node.at, format!("this list is not TOML: {cause}")).done();
+                    report.error(node.at, format!("this array is not TOML: {cause}")).done();
                     None
                 }
             }
@@ -170,7 +170,7 @@ pub(crate) fn list<T>(
                 _ => None,
             };
             let hint = hint.filter(|hint| hint.len() < 100);
-            report.error(node.at, format!("expected a list, found {}", other.kind())).maybe_hint(hint).done();
+            report.error(node.at, format!("expected an array, found {}", other.kind())).maybe_hint(hint).done();
             None
         }
     }

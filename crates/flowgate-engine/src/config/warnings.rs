@@ -5,6 +5,8 @@
 mod pointless;
 mod unreachable;
 
+use std::collections::HashSet;
+
 use super::files;
 use super::listen::Door;
 use super::report::Report;
@@ -51,9 +53,10 @@ fn unreadable_certificates(report: &mut Report, config: &Config, root: &Table) {
 }
 
 fn unused_lists(report: &mut Report, config: &Config, places: &ReadPlaces) {
-    let conditions = || config.policy.rules.iter().flat_map(|rule| &rule.when);
+    let conditions = config.policy.rules.iter().flat_map(|rule| &rule.when);
+    let used: HashSet<&str> = conditions.flat_map(|condition| condition.matcher.lists()).collect();
     for (name, at) in &places.lists {
-        if !conditions().any(|condition| condition.matcher.lists().contains(&name.as_str())) {
+        if !used.contains(name.as_str()) {
             let hint = format!("a rule uses it with when = {{ field = \"@{name}\" }}");
             report.warning(*at, format!("no rule uses the list \"{name}\"")).hint(hint).done();
         }

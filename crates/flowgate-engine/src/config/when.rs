@@ -16,7 +16,7 @@ const LONGEST_FIELD: usize = 200;
 
 /// Reads the conditions; the wrong ones are reported and left out.
 pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Vec<Condition>> {
-    let table = fields::table(report, node, "\"when\"")?;
+    let table = fields::table(report, node, "\"when\"", "such as { act = \"reply\", user = \"*\" }")?;
     let mut conditions = Vec::new();
     for entry in &table.entries {
         if !check_field(report, &entry.key, entry.key_at) {
@@ -42,7 +42,7 @@ pub(crate) fn check_field(report: &mut Report, name: &str, at: Location) -> bool
 fn matcher(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Option<Matcher> {
     match &node.value {
         Value::Array(items) if items.is_empty() => {
-            report.error(node.at, "an empty list matches nothing").hint("name the values that fit").done();
+            report.error(node.at, "an empty array matches nothing").hint("name the values that fit").done();
             None
         }
         Value::Array(items) => {
@@ -62,7 +62,7 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
         return literal(report, field, node, table);
     }
     if let Value::Array(_) = node.value {
-        report.error(node.at, "expected text, found a list within a list").done();
+        report.error(node.at, "expected text, found an array within an array").done();
         return None;
     }
     let text = value::text(report, node)?;
@@ -103,10 +103,10 @@ fn literal(report: &mut Report, field: &str, node: &Node, table: &Table) -> Opti
     match table.entries.first() {
         Some(entry) => {
             let hint = format!("put a name with dots in quotes: \"{field}.{}\" = ..", entry.key);
-            let message = "expected text, a list, or { eq = \"..\" }";
+            let message = "expected text, an array, or { eq = \"..\" }";
             report.error(entry.key_at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 100)).done();
         }
-        None => report.error(node.at, "expected text, a list, or { eq = \"..\" }, found an empty table").done(),
+        None => report.error(node.at, "expected text, an array, or { eq = \"..\" }, found an empty table").done(),
     }
     None
 }
@@ -114,8 +114,8 @@ fn literal(report: &mut Report, field: &str, node: &Node, table: &Table) -> Opti
 fn report_unknown_list(report: &mut Report, node: &Node, text: &str, name: &str, lists: &Lists) {
     let start = text.find('@').unwrap_or(0);
     let at = value::place_within(report, node, text, start..text.len());
-    let known = lists.names.iter().map(|(known, _)| known.as_str());
-    let hint = match nearest(name, known) {
+    let known = lists.names.keys().map(String::as_str);
+    let hint = match nearest(name, known.filter(|_| !report.is_full())) {
         Some(known) => format!("did you mean \"@{known}\"?"),
         None => format!("define it: [lists] {name} = {{ values = [..] }} or {{ file = \"{name}.txt\" }}"),
     };

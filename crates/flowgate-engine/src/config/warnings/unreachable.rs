@@ -49,6 +49,7 @@ fn implies(known: &Matcher, wanted: &Matcher) -> bool {
         (Matcher::Equal(text), _) => holds(wanted, text),
         (Matcher::Address(AddressMatcher(inner)), Matcher::Address(AddressMatcher(outer))) => within(*inner, *outer),
         (Matcher::Number(_) | Matcher::Address(_) | Matcher::List(_), Matcher::Present) => true,
+        (Matcher::List(known), Matcher::List(wanted)) => known == wanted,
         // Written alike, they mean alike. `Equal` is dealt with above, so a text is not taken for a form.
         (_, Matcher::Equal(_)) => false,
         _ => known.to_string() == wanted.to_string(),
