@@ -15,7 +15,8 @@ use crate::rules::BanDef;
 /// Without `forget` a day without a ban clears the slate.
 const DEFAULT_FORGET: Span = Span::from_secs(86_400);
 const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
-const MOST_DENIALS: u64 = 1_000_000;
+/// Each denial within the window keeps its time.
+const MOST_DENIALS: u64 = 1000;
 const MOST_LENGTHS: usize = 100;
 
 pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {

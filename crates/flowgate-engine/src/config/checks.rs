@@ -1,16 +1,32 @@
 //! What is only wrong together: sections that contradict each other.
 
+use flowgate::Memory;
+
 use super::listen::Door;
+use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
 use super::tree::Table;
-use super::{Auth, Config, Tls};
+use super::{Auth, Config, ReadPlaces, Tls};
+use crate::rules::RuleSet;
 
 /// Reports contradictions in a configuration whose sections are right by themselves.
-pub(crate) fn check(report: &mut Report, config: &Config, root: &Table) {
+pub(crate) fn check(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
     check_addresses(report, config, root);
     if !config.auth.insecure {
         check_public_doors(report, config, root);
+    }
+    check_policy(report, config, places);
+}
+
+/// What is accepted here must not be refused by the engine later, so the engine is asked. Rules are checked one by
+/// one before, with better words; this finds what is too much of them together.
+fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
+    let Err(error) = RuleSet::compile(&config.policy, &Memory::default()) else { return };
+    let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));
+    match places.rules.get(error.rule()) {
+        Some(rule) => report.error(rule.name, message).done(),
+        None => report.error_anywhere(message).done(),
     }
 }
 

@@ -62,7 +62,7 @@ pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, Str
     }
     let (config, places) = Config::read(&mut report, &root);
     if !report.has_errors() {
-        checks::check(&mut report, &config, &root);
+        checks::check(&mut report, &config, &places, &root);
     }
     if report.has_errors() {
         return Err(sorted(report));

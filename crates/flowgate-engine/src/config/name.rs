@@ -7,7 +7,7 @@ use super::tree::Node;
 use super::value;
 
 /// The longest name; a metric label should still be readable.
-const LONGEST: usize = 100;
+const LONGEST: usize = 128;
 
 /// Whether a text can be a name.
 pub(crate) fn fits(text: &str) -> bool {

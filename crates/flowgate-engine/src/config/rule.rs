@@ -184,9 +184,14 @@ fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_a
         }
         _ => {}
     }
-    if let (Some(ban), true) = (places.ban, rule.by.is_empty()) {
+    let Some(ban) = places.ban else { return };
+    if rule.by.is_empty() {
         let hint = "say who is to be banned, such as by = [\"user\"]; without it everybody would be";
         report.error(ban, "\"ban\" needs \"by\"").hint(hint).done();
+    }
+    if matches!(rule.limits, Limits::None) {
+        let hint = "a ban counts what limits deny; this rule decides by itself whenever it matches";
+        report.error(ban, "\"ban\" needs limits").hint(hint).done();
     }
 }
 

@@ -11,7 +11,6 @@ use super::files;
 use super::listen::Door;
 use super::report::Report;
 use super::rule::Places;
-use super::source::Location;
 use super::tree::Table;
 use super::{Config, ReadPlaces};
 use crate::rules::{Limits, RuleDef};
@@ -76,18 +75,10 @@ fn fields_not_required(report: &mut Report, rule: &RuleDef, places: &Places) {
     }
 }
 
-/// Keys that only act when a limit is exceeded, in a rule without limits.
+/// Only limits count.
 fn without_effect(report: &mut Report, rule: &RuleDef, places: &Places) {
-    if !matches!(rule.limits, Limits::None) {
-        return;
-    }
-    let mut warn = |at: Option<Location>, key: &str, reason: &str| {
-        if let Some(at) = at {
-            report.warning(at, format!("\"{key}\" has no effect in a rule without limits")).hint(reason).done();
-        }
-    };
-    warn(places.ban, "ban", "the rule decides by itself whenever it matches");
-    if rule.count_denied {
-        warn(places.count_denied, "count_denied", "there is nothing to count");
+    if let (Limits::None, true, Some(at)) = (&rule.limits, rule.count_denied, places.count_denied) {
+        let message = "\"count_denied\" has no effect in a rule without limits";
+        report.warning(at, message).hint("the rule counts nothing").done();
     }
 }
