@@ -237,6 +237,8 @@ mod secrets {
             toml.contains("admin_token = \"***\"") && toml.contains("url = \"redis://user:***@10.0.0.1\""),
             "{toml}"
         );
+        let wrong = from_text(&format!("{text}\ntimeout = 5"), &[]).unwrap_err();
+        assert!(!format!("{wrong:?}").contains("s3cret"), "{wrong:?}");
         // What is hidden cannot be taken for the secret itself.
         assert_eq!(mistake(&toml, &[]), "this secret is hidden");
     }
@@ -327,6 +329,21 @@ mod includes {
         let directory = directory(&[("flowgate.toml", "include = [\"rules.d\"]"), ("rules.d/a.toml", "")]);
         let report = load(Input::File(&directory.path().join("flowgate.toml")), []).unwrap_err();
         assert!(report.to_string().contains("it is not a regular file"), "{report}");
+    }
+
+    #[test]
+    fn may_have_a_byte_order_mark_and_any_line_end() {
+        let config = config("\u{feff}[log]\r\nlevel = \"debug\"\r\n", &[]);
+        assert_eq!(config.log.level, LogLevel::Debug);
+    }
+
+    #[test]
+    fn that_are_no_text_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("flowgate.toml");
+        fs::write(&path, b"[log]\nlevel = \"\xff\"\n").unwrap();
+        let report = load(Input::File(&path), []).unwrap_err();
+        assert!(report.to_string().contains("it is not UTF-8 at line 2, column 10"), "{report}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) enum Unreadable {
     Io(io::Error),
     NotAFile,
     TooLarge(u64),
-    NotUtf8 { offset: usize },
+    NotUtf8 { line: usize, column: usize },
 }
 
 impl fmt::Display for Unreadable {
@@ -27,7 +27,7 @@ impl fmt::Display for Unreadable {
             },
             Unreadable::NotAFile => f.write_str("it is not a regular file"),
             Unreadable::TooLarge(most) => write!(f, "it is larger than {most} bytes"),
-            Unreadable::NotUtf8 { offset } => write!(f, "it is not UTF-8 (at byte {offset})"),
+            Unreadable::NotUtf8 { line, column } => write!(f, "it is not UTF-8 at line {line}, column {column}"),
         }
     }
 }
@@ -41,7 +41,11 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<String, Unreadable> {
     if bytes.len() as u64 > most {
         return Err(Unreadable::TooLarge(most));
     }
-    String::from_utf8(bytes).map_err(|error| Unreadable::NotUtf8 { offset: error.utf8_error().valid_up_to() })
+    String::from_utf8(bytes).map_err(|error| {
+        let right = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let column = right.chars().rev().take_while(|&char| char != '\n').count() + 1;
+        Unreadable::NotUtf8 { line: right.matches('\n').count() + 1, column }
+    })
 }
 
 /// Whether there is a file to read.

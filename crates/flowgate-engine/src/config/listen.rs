@@ -66,7 +66,7 @@ impl Listen {
 impl Door {
     /// Whether other machines can reach it.
     pub fn is_public(&self) -> bool {
-        matches!(self, Door::Tcp(address) if !address.ip().is_loopback())
+        matches!(self, Door::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
 }
 

@@ -24,7 +24,7 @@ use super::source::{Location, Position, Sources};
 /// "#
 /// );
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Report {
     sources: Sources,
     findings: Vec<Finding>,
@@ -184,6 +184,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(Color::Never))
+    }
+}
+
+impl fmt::Debug for Report {
+    /// The same text: the sources hold secrets, and this one hides them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

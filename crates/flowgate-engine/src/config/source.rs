@@ -7,13 +7,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// All texts that were read, so that a [`Location`] stays small and can be resolved when something is reported.
-#[derive(Clone, Debug, Default)]
+///
+/// Not `Debug`: it holds secrets in clear.
+#[derive(Clone, Default)]
 pub(crate) struct Sources {
     all: Vec<Source>,
 }
 
 /// One text.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Source {
     name: String,
     text: String,
