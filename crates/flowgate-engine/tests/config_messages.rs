@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 
 use flowgate_engine::config::{Input, Report, load};
 
+/// What the cases use as secrets; no message may show it.
+const SECRETS: [&str; 2] = ["correct-horse", "battery"];
+
 #[test]
 fn mistakes_are_reported_as_recorded() {
     let cases = check_all("errors", |result, name| match result {
@@ -55,6 +58,9 @@ fn check_all(directory: &str, rendered: impl Fn(Result<Report, Report>, &str) ->
         let result = load(input, environment(&text)).map(|loaded| loaded.warnings);
         // Messages name files in full; where the repository lies differs from machine to machine.
         let found = rendered(result, name).replace(directory.to_str().unwrap(), "..");
+        for secret in SECRETS {
+            assert!(!found.contains(secret), "{name} shows a secret:\n{found}");
+        }
         let recorded = path.with_extension("txt");
         if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
             fs::write(&recorded, &found).unwrap();

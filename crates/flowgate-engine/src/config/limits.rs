@@ -112,8 +112,8 @@ fn hint(text: &str, error: &LimitError) -> Option<String> {
     match error.part() {
         Part::Algorithm => did_you_mean(found, ALGORITHMS),
         Part::Option => match found.split('=').next().unwrap_or_default() {
-            "burst" | "capacity" => Some("buckets have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
-            "max_wait" => Some("paces have a longest wait, such as \"pace 10/s max_wait=2s\"".to_owned()),
+            "burst" | "capacity" => Some("bucket and pace have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
+            "max_wait" => Some("only pace lets requests wait, such as \"pace 10/s max_wait=2s\"".to_owned()),
             name => did_you_mean(name, ["burst", "capacity", "max_wait", "tz", "after"]),
         },
         Part::Count if found.contains('.') => Some(format!("write \"bucket {text}\"")).filter(|fixed| fixed.len() < 60),
@@ -175,13 +175,17 @@ fn wrong_part(text: &str, error: &LimitError) -> Option<Range<usize>> {
 }
 
 fn words(text: &str) -> Vec<Range<usize>> {
-    // Words are slices of the text, so the difference of their addresses is where they start.
-    text.split_ascii_whitespace()
-        .map(|word| {
-            let start = word.as_ptr() as usize - text.as_ptr() as usize;
-            start..start + word.len()
-        })
-        .collect()
+    let is_space = |char: char| char.is_ascii_whitespace();
+    let mut start = 0;
+    let mut words = Vec::new();
+    for piece in text.split_inclusive(is_space) {
+        let word = piece.trim_end_matches(is_space);
+        if !word.is_empty() {
+            words.push(start..start + word.len());
+        }
+        start += piece.len();
+    }
+    words
 }
 
 /// A limit as a table: the same parts under names. It is put together as a text, so that there is one language.

@@ -45,7 +45,7 @@ pub(crate) fn finding(out: &mut String, sources: &Sources, finding: &Finding, co
         Severity::Warning => ("warning", YELLOW),
     };
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "{}: {}", color.paint(style, word), color.paint(BOLD, &finding.message));
+    let _ = writeln!(out, "{}: {}", color.paint(style, word), color.paint(BOLD, &harmless(&finding.message)));
     let mut margin = String::new();
     if let Some(at) = finding.at {
         let source = sources.get(at.source);
@@ -54,7 +54,7 @@ pub(crate) fn finding(out: &mut String, sources: &Sources, finding: &Finding, co
         let arrow = color.paint(BLUE, "-->");
         let bar = color.paint(BLUE, "|");
         let marked = mark(source, at);
-        let _ = writeln!(out, "{margin}{arrow} {}", place(sources, at));
+        let _ = writeln!(out, "{margin}{arrow} {}", harmless(&place(sources, at)));
         let _ = writeln!(out, "{margin} {bar}");
         let _ = writeln!(out, "{} {bar} {}", color.paint(BLUE, &format!("{number:>2}")), marked.line);
         let carets = color.paint(style, &"^".repeat(marked.width));
@@ -63,7 +63,7 @@ pub(crate) fn finding(out: &mut String, sources: &Sources, finding: &Finding, co
     for text in &finding.notes {
         let sign = color.paint(BLUE, "=");
         let gap = if margin.is_empty() { "  " } else { &margin };
-        let _ = writeln!(out, "{gap} {sign} {}", note(sources, text));
+        let _ = writeln!(out, "{gap} {sign} {}", harmless(&note(sources, text)));
     }
 }
 
@@ -180,10 +180,15 @@ fn is_wide(char: char) -> bool {
         | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1f64f | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd)
 }
 
+/// Paths and names come from files and the environment, too.
+fn harmless(text: &str) -> String {
+    text.chars().map(|char| if is_unprintable(char) { '\u{fffd}' } else { char }).collect()
+}
+
 /// Some of the input, in quotes, for a message: enough to find it, never a megabyte, no control characters.
 pub(crate) fn quoted(text: &str) -> String {
     const MOST: usize = 40;
-    let mut shown: String = text.chars().take(MOST).map(|c| if is_unprintable(c) { '\u{fffd}' } else { c }).collect();
+    let mut shown = harmless(&text.chars().take(MOST).collect::<String>());
     if text.chars().nth(MOST).is_some() {
         shown.push_str("...");
     }

@@ -178,6 +178,8 @@ impl Report {
     /// Into the order of the files, mistakes and warnings mixed: that is how they are corrected.
     pub(crate) fn sort(&mut self) {
         self.findings.sort_by_key(|finding| finding.at);
+        // The parser stumbles over some things twice.
+        self.findings.dedup();
     }
 }
 

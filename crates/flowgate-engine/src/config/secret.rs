@@ -93,8 +93,6 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
     }
 }
 
-/// The secrets of `[auth]`.
-const KEYS: [&str; 3] = ["resp_password", "api_token", "admin_token"];
 const LARGEST_SECRET: u64 = 64 << 10;
 
 /// Reports a secret that is a hidden one copied from the output of `flowgate config`.
@@ -107,18 +105,20 @@ pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bo
     hidden
 }
 
-/// Hides every secret of a file or of the environment from whatever is reported later.
+/// Hides everything in a file or in the environment that is a secret, or may be one under a mistyped name, from
+/// whatever is reported later. Rules and lists hold none.
 pub(crate) fn hide(report: &mut Report, root: &Table) {
-    for key in KEYS {
-        if let Some(entry) = root.find(&["auth", key]) {
-            hide_node(report, &entry.node);
-        }
-    }
-    let redis = ["url", "cluster"].into_iter().filter_map(|key| root.find(&["store", key]));
-    for entry in redis {
-        match &entry.node.value {
-            Value::Array(items) => items.iter().for_each(|item| hide_password(report, item)),
-            _ => hide_password(report, &entry.node),
+    for section in root.entries.iter().filter(|entry| !["rule", "lists", "include"].contains(&entry.key.as_str())) {
+        let Value::Table(table) = &section.node.value else { continue };
+        for entry in &table.entries {
+            let open = entry.key == "insecure" || entry.key.ends_with("_file");
+            if !open && (section.key == "auth" || is_secret_name(&entry.key)) {
+                hide_node(report, &entry.node);
+            }
+            match &entry.node.value {
+                Value::Array(items) => items.iter().for_each(|item| hide_password(report, item)),
+                _ => hide_password(report, &entry.node),
+            }
         }
     }
 }
@@ -129,15 +129,26 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let content = line.trim_end();
-        if let Some((key, value)) = content.split_once('=') {
-            let is_secret = KEYS.iter().any(|secret| key.contains(secret)) && !key.contains("_file");
-            if is_secret || value.contains('@') {
-                let value_start = start + content.len() - value.trim_start().len();
-                report.sources_mut().hide(Location::new(source, value_start..start + content.len()));
-            }
+        let equals = content.match_indices('=').map(|(at, _)| at);
+        let follows_name = |at: &usize| {
+            let name = content[..*at].trim_end();
+            is_secret_name(name) && !name.ends_with("_file") || content.contains('@')
+        };
+        if let Some(at) = equals.into_iter().find(follows_name) {
+            let value = content[at + 1..].trim_start();
+            report
+                .sources_mut()
+                .hide(Location::new(source, start + content.len() - value.len()..start + content.len()));
         }
         start += line.len();
     }
+}
+
+/// Whether a key, or what ends in one, sounds like a secret.
+fn is_secret_name(text: &str) -> bool {
+    let key = text.rsplit(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').next().unwrap_or(text);
+    let key = key.to_ascii_lowercase();
+    ["password", "passwd", "token", "secret"].iter().any(|word| key.contains(word))
 }
 
 /// An address is worth showing unless it holds a password.
