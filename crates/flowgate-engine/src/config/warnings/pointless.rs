@@ -38,8 +38,9 @@ fn is_pointless(limit: &Limit, stricter: &Limit, rule: &RuleDef) -> bool {
         return false;
     }
     let (Some(limit), Some(stricter)) = (Promise::of(limit), Promise::of(stricter)) else { return false };
-    // Denied attempts that count reach the longer of two periods, past what the shorter one admits.
-    if rule.count_denied && stricter.period < limit.period {
+    // Denied attempts that count go past what the stricter one admits. Then only two of a kind stay in step, and a
+    // sliding window only with one that is no shorter.
+    if rule.count_denied && (stricter.algorithm != limit.algorithm || stricter.period < limit.period) {
         return false;
     }
     match limit.algorithm {
@@ -171,6 +172,7 @@ mod tests {
         let check =
             |limit: &str, stricter: &str| is_pointless(&limit.parse().unwrap(), &stricter.parse().unwrap(), &rule);
         assert!(!check("300/60s", "2/s"));
+        assert!(!check("4/4s", "fixed 2/7s"));
         assert!(check("100/60s", "5/60s"));
     }
 }
