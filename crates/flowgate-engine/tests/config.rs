@@ -291,7 +291,9 @@ mod includes {
         let names: Vec<_> = loaded.config.policy.rules.iter().map(|rule| rule.name.as_str()).collect();
         assert_eq!(names, ["main", "named-first", "a", "b"], "each file once, the main file not again");
         assert_eq!(loaded.config.log.level, LogLevel::Debug);
-        assert_eq!(loaded.files.len(), 4);
+        let names = ["flowgate.toml", "last.toml", "rules.d", "rules.d/10-a.toml", "rules.d/20-b.toml", ""];
+        let expected: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
+        assert_eq!(loaded.files, expected, "what to watch: the files, and where the patterns look");
     }
 
     #[test]

@@ -40,7 +40,8 @@ impl FilePath {
     }
 }
 
-/// Reads what `include` names and joins it to the root. Returns the files.
+/// Reads what `include` names and joins it to the root. Returns the files, and the directories that patterns look
+/// into: a file that appears there is a change, too.
 pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) -> Vec<PathBuf> {
     let Some(include) = root.take("include") else { return Vec::new() };
     let patterns = value::list(report, &include.node, |report, node| {
@@ -50,6 +51,9 @@ pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) -> Ve
     seen.extend(main.real.canonicalize());
     let mut paths = Vec::new();
     for (pattern, node) in patterns.unwrap_or_default() {
+        if has_wildcard(&pattern) {
+            paths.push(files::directory(&main.beside(Path::new(&pattern)).real));
+        }
         for file in matching(report, main, &pattern, &node) {
             let is_new = file.real.canonicalize().map_or(true, |real| seen.insert(real));
             if !is_new {
@@ -68,12 +72,15 @@ pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) -> Ve
     paths
 }
 
+fn has_wildcard(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
 /// The files that a pattern names, in the order of their names.
 fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) -> Vec<FilePath> {
     let path = Path::new(pattern);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let directory = files::directory(path);
-    let has_wildcard = |text: &str| text.contains(['*', '?']);
     if has_wildcard(&directory.to_string_lossy()) {
         let hint = "name the directory, as in \"rules.d/*.toml\"";
         report.error(node.at, "* and ? stand in the last part of a pattern only").hint(hint).done();

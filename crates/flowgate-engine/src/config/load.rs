@@ -34,7 +34,8 @@ pub struct Loaded {
     pub config: Config,
     /// What looks wrong; no mistakes.
     pub warnings: Report,
-    /// The files it was made of, lists included: when one changes, so may the configuration.
+    /// What it was made of: files, lists included, and the directories in which `include` looks for some. When one
+    /// of them changes, so may the configuration.
     pub files: Vec<PathBuf>,
 }
 
