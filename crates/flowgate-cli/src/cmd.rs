@@ -1,3 +1,5 @@
 //! The commands, one module each.
 
+pub(crate) mod config;
 pub(crate) mod serve;
+pub(crate) mod validate;

@@ -1,6 +1,8 @@
 //! The `flowgate` binary: reads the command line and hands over to one module per command.
 
 mod cmd;
+mod configuration;
+mod terminal;
 
 use std::io;
 use std::process::ExitCode;
@@ -18,6 +20,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(cmd::serve::Args),
+    Validate(cmd::validate::Args),
+    Config(cmd::config::Args),
 }
 
 const EXIT_CODES: &str = "\
@@ -31,10 +35,12 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
 
     let done = match Cli::parse().command {
-        Command::Serve(args) => cmd::serve::run(args),
+        Command::Serve(args) => cmd::serve::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Validate(args) => cmd::validate::run(args),
+        Command::Config(args) => cmd::config::run(args),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -2,6 +2,7 @@
 
 mod address;
 mod bans;
+pub mod config;
 mod decision;
 mod engine;
 mod explain;

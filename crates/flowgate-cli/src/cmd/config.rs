@@ -1,0 +1,33 @@
+//! `flowgate config`: prints the effective configuration.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::{configuration, terminal};
+
+/// Print the effective configuration as TOML, secrets hidden
+///
+/// That is the file, what it includes, the environment (FLOWGATE_SECTION__KEY) over it, and the defaults for the
+/// rest. Without secrets the output can be used as a configuration itself.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The configuration file [default: $FLOWGATE_CONFIG, ./flowgate.toml, ~/.config/flowgate/flowgate.toml,
+    /// /etc/flowgate/flowgate.toml; the defaults if there is none]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let file = configuration::find(args.config);
+    match configuration::load(file.as_deref())? {
+        Ok(loaded) => {
+            let origin = file.map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
+            terminal::print(&format!("# {origin}, with the environment\n{}", loaded.config.to_toml()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(report) => {
+            eprint!("{}", report.render(terminal::color()));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Printing for people and for pipes.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+
+use flowgate_engine::config::Color;
+
+/// Colours on standard error: only on a terminal, and not where `NO_COLOR` asks for none.
+pub(crate) fn color() -> Color {
+    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
+    if io::stderr().is_terminal() && !unwanted && !dumb { Color::Always } else { Color::Never }
+}
+
+/// Prints a result. A reader that has seen enough, as `head` has, is no failure.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}

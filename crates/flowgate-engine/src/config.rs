@@ -1,0 +1,177 @@
+//! The configuration: every key, its default, and what is wrong with it.
+//!
+//! ```text
+//! files, variables -> tree (every value knows its place) -> sections, lists, rules -> checks -> warnings
+//! ```
+//!
+//! [`load`] does all of it and reports **all** mistakes at once, each with file, line, column, the line itself and
+//! a hint. Each section lives in a module of its own that has its type, its defaults, and how it is read and
+//! written; a new key is a change in one file. `testdata/config` shows every message.
+
+mod auth;
+mod ban;
+mod checks;
+mod duration;
+mod environment;
+mod fields;
+mod files;
+mod gate;
+mod include;
+mod koala;
+mod limits;
+mod listen;
+mod lists;
+mod load;
+mod log;
+mod name;
+mod redis_url;
+mod render;
+mod report;
+mod rule;
+mod secret;
+mod server;
+mod share;
+mod size;
+mod source;
+mod store;
+mod suggest;
+mod tls;
+mod tree;
+mod value;
+mod warnings;
+mod when;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use auth::Auth;
+pub use gate::{Gate, HeaderFamily, Network};
+pub use koala::Koala;
+pub use listen::{Door, Listen};
+pub use load::{Input, Loaded, load};
+pub use log::{Denials, Log, LogFormat, LogLevel};
+pub use redis_url::RedisUrl;
+pub use render::Color;
+pub use report::{Entry, Report, Severity};
+pub use secret::Secret;
+pub use server::Server;
+pub use share::Share;
+pub use size::ByteSize;
+pub use source::Position;
+pub use store::{Redis, RedisServers, Store};
+pub use tls::Tls;
+
+use crate::lists::{ListDef, ListSource};
+use crate::rules::Policy;
+use fields::Fields;
+use lists::Lists;
+use source::Location;
+use tree::Table;
+use writer::Writer;
+
+/// A configuration that is right as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Where the server listens.
+    pub listen: Listen,
+    /// Its bounds.
+    pub server: Server,
+    /// Who may ask.
+    pub auth: Auth,
+    /// Encryption; `None`: none.
+    pub tls: Option<Tls>,
+    /// What is written about.
+    pub log: Log,
+    /// Where counters live.
+    pub store: Store,
+    /// How gateways are answered.
+    pub gate: Gate,
+    /// Koala compatibility.
+    pub koala: Koala,
+    /// Where the entries of the lists stand.
+    pub lists: Vec<ListDef>,
+    /// The rules, with their lists loaded.
+    pub policy: Policy,
+}
+
+/// Where rules and lists stand, for warnings.
+pub(crate) struct ReadPlaces {
+    pub(crate) rules: Vec<rule::Places>,
+    pub(crate) lists: BTreeMap<String, Location>,
+}
+
+impl Config {
+    /// Reads a configuration from a text, without any environment; relative paths start from the current directory.
+    ///
+    /// # Errors
+    /// All mistakes that were found.
+    pub fn from_toml(text: &str) -> Result<Config, Report> {
+        let input = Input::Text { name: "flowgate.toml", base: Path::new(""), text };
+        load(input, []).map(|loaded| loaded.config)
+    }
+
+    /// The configuration as TOML with every key that has an effect, secrets hidden. Without secrets it is read back
+    /// as the same configuration.
+    pub fn to_toml(&self) -> String {
+        let mut out = Writer::default();
+        self.listen.write(&mut out);
+        self.server.write(&mut out);
+        self.auth.write(&mut out);
+        Tls::write(self.tls.as_ref(), &mut out);
+        self.log.write(&mut out);
+        self.store.write(&mut out);
+        self.gate.write(&mut out);
+        self.koala.write(&mut out);
+        lists::write(&self.lists, &mut out);
+        for rule in &self.policy.rules {
+            rule::write(rule, &mut out);
+        }
+        out.finish()
+    }
+
+    /// The files of the lists.
+    pub(crate) fn list_files(&self) -> impl Iterator<Item = &Path> {
+        self.lists.iter().filter_map(|def| match &def.source {
+            ListSource::File(path) => Some(path.as_path()),
+            ListSource::Values(_) => None,
+        })
+    }
+
+    /// Converts a tree. Mistakes are reported; what is wrong keeps its default, so that the rest is looked at, too.
+    pub(crate) fn read(report: &mut Report, root: &Table) -> (Config, ReadPlaces) {
+        let mut fields = Fields::new("the file", root);
+        let mut section = |report: &mut Report, name| fields.section(report, name);
+        let listen = section(report, "listen");
+        let server = section(report, "server");
+        let auth = section(report, "auth");
+        let tls = section(report, "tls");
+        let log = section(report, "log");
+        let store = section(report, "store");
+        let gate = section(report, "gate");
+        let koala = section(report, "koala");
+        let lists = fields
+            .entry("lists")
+            .and_then(|entry| fields::table(report, &entry.node, "[lists]", "start it with [lists]"));
+        let rule_entry = fields.entry("rule");
+        // The loader has joined the included files already.
+        fields.entry("include");
+        fields.finish(report);
+
+        let lists = Lists::read(report, lists);
+        let (rules, places) = rule::read_all(report, rule_entry, &lists).into_iter().unzip();
+        let config = Config {
+            listen: Listen::read(report, listen),
+            server: Server::read(report, server),
+            auth: Auth::read(report, auth),
+            tls: Tls::read(report, tls),
+            log: Log::read(report, log),
+            store: Store::read(report, store),
+            gate: Gate::read(report, gate),
+            koala: Koala::read(report, koala),
+            lists: lists.defs,
+            policy: Policy { rules, lists: lists.loaded },
+        };
+        (config, ReadPlaces { rules: places, lists: lists.names })
+    }
+}

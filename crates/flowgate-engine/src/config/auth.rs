@@ -1,0 +1,59 @@
+//! `[auth]`: who may ask.
+
+use super::fields::Fields;
+use super::report::Report;
+use super::secret::{self, Given, Secret};
+use super::value;
+use super::writer::Writer;
+
+/// The secrets that clients must know. `None`: none needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Auth {
+    /// For `AUTH`.
+    pub resp_password: Option<Secret>,
+    /// Bearer token for decisions; `None`: open.
+    pub api_token: Option<Secret>,
+    /// Bearer token for rules, bans, statistics and the console; `None`: loopback clients only.
+    pub admin_token: Option<Secret>,
+    /// Allows doors beyond loopback without secrets.
+    pub insecure: bool,
+}
+
+impl Auth {
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Auth {
+        let password = secret::read(report, &mut fields, "resp_password", "resp_password_file");
+        let api_token = secret::read(report, &mut fields, "api_token", "api_token_file");
+        let admin_token = secret::read(report, &mut fields, "admin_token", "admin_token_file");
+        let mut auth = Auth {
+            resp_password: password.and_then(|given| accept(report, given)),
+            api_token: api_token.and_then(|given| accept_token(report, given)),
+            admin_token: admin_token.and_then(|given| accept_token(report, given)),
+            insecure: false,
+        };
+        fields.read_into(report, "insecure", &mut auth.insecure, value::boolean);
+        fields.finish(report);
+        auth
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.section("auth");
+        out.secret("resp_password", self.resp_password.as_ref());
+        out.secret("api_token", self.api_token.as_ref());
+        out.secret("admin_token", self.admin_token.as_ref());
+        out.raw("insecure", self.insecure);
+    }
+}
+
+fn accept(report: &mut Report, given: Given) -> Option<Secret> {
+    (!secret::refuse_hidden(report, &given.text, given.at)).then(|| Secret::new(given.text))
+}
+
+/// A token travels in a header, where only visible ASCII arrives unharmed.
+fn accept_token(report: &mut Report, given: Given) -> Option<Secret> {
+    if !given.text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let hint = "use letters, digits and signs, without spaces and line breaks; `openssl rand -hex 32` makes one";
+        report.error(given.at, "this token cannot be sent in a header").hint(hint).done();
+        return None;
+    }
+    accept(report, given)
+}

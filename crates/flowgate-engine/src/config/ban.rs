@@ -1,0 +1,70 @@
+//! `ban = { after = 3, within = "10m", for = ["1m", "10m", "1h"], forget = "24h" }`.
+
+use std::time::Duration;
+
+use flowgate::Span;
+
+use super::duration::{self, LONGEST};
+use super::fields::{self, Fields};
+use super::report::Report;
+use super::tree::{Node, Value};
+use super::value;
+use super::writer;
+use crate::rules::BanDef;
+
+/// Without `forget` a day without a ban clears the slate.
+const DEFAULT_FORGET: Span = Span::from_secs(86_400);
+const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
+/// Each denial within the window keeps its time.
+const MOST_DENIALS: u64 = 1000;
+const MOST_LENGTHS: usize = 100;
+
+pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
+    let table = fields::table(report, node, "\"ban\"", FORM)?;
+    let before = report.errors();
+    let mut fields = Fields::new("a ban", table);
+    let after = fields.read(report, "after", |report, node| value::integer(report, node, 1..=MOST_DENIALS));
+    let within = fields.read(report, "within", span);
+    let lengths = fields.read(report, "for", lengths);
+    let forget = fields.read(report, "forget", span);
+    fields.finish(report);
+    let missing: Vec<_> = ["after", "within", "for"].into_iter().filter(|key| table.get(key).is_none()).collect();
+    if !missing.is_empty() {
+        let message = format!("a ban needs \"{}\"", missing.join("\" and \""));
+        report.error(node.at, message).hint(FORM).done();
+    }
+    if report.errors() > before {
+        return None;
+    }
+    Some(BanDef { after: after?, within: within?, lengths: lengths?, forget: forget.unwrap_or(DEFAULT_FORGET) })
+}
+
+fn span(report: &mut Report, node: &Node) -> Option<Span> {
+    value::span(report, node, Duration::from_millis(1)..=LONGEST).map(Span::from)
+}
+
+fn lengths(report: &mut Report, node: &Node) -> Option<Vec<Span>> {
+    let lengths = value::list(report, node, span)?;
+    match &node.value {
+        Value::Array(items) if items.is_empty() => {
+            report.error(node.at, "a ban needs a length").hint("such as for = [\"1m\", \"10m\", \"1h\"]").done();
+            None
+        }
+        Value::Array(items) if items.len() > MOST_LENGTHS => {
+            report.error(node.at, format!("more than {MOST_LENGTHS} lengths")).hint("the last one repeats").done();
+            None
+        }
+        _ => Some(lengths),
+    }
+}
+
+pub(crate) fn write(ban: &BanDef) -> String {
+    let span = |span: Span| duration::format(span.into());
+    format!(
+        "{{ after = {}, within = {}, for = {}, forget = {} }}",
+        ban.after,
+        writer::string(&span(ban.within)),
+        writer::list(ban.lengths.iter().map(|length| span(*length))),
+        writer::string(&span(ban.forget)),
+    )
+}

@@ -1,0 +1,94 @@
+//! What is only wrong together: sections that contradict each other.
+
+use flowgate::Memory;
+
+use super::listen::Door;
+use super::render::quoted;
+use super::report::Report;
+use super::source::Location;
+use super::tree::Table;
+use super::{Auth, Config, ReadPlaces, Tls};
+use crate::rules::RuleSet;
+
+/// Reports contradictions in a configuration whose sections are right by themselves.
+pub(crate) fn check(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
+    check_addresses(report, config, root);
+    if !config.auth.insecure {
+        check_public_doors(report, config, root);
+    }
+    check_policy(report, config, places);
+}
+
+/// What is accepted here must not be refused by the engine later, so the engine is asked. Rules are checked one by
+/// one before, with better words; this finds what is too much of them together.
+fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
+    let Err(error) = RuleSet::compile(&config.policy, &Memory::default()) else { return };
+    let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));
+    match places.rules.get(error.rule()) {
+        Some(rule) => report.error(rule.name, message).done(),
+        None => report.error_anywhere(message).done(),
+    }
+}
+
+/// Two doors cannot share an address. Port 0 is another port each time.
+fn check_addresses(report: &mut Report, config: &Config, root: &Table) {
+    let doors = config.listen.doors();
+    for (index, (key, door)) in doors.iter().enumerate() {
+        let Some((other, _)) = doors[..index].iter().find(|(_, earlier)| collide(earlier, door)) else { continue };
+        let message = format!("\"{key}\" and \"{other}\" listen on the same address");
+        let hint = "give each its own, or close one with \"off\"";
+        match place(root, key).or_else(|| place(root, other)) {
+            Some(at) => report.error(at, message).hint(hint).done(),
+            None => report.error_anywhere(message).hint(hint).done(),
+        }
+    }
+}
+
+fn collide(a: &Door, b: &Door) -> bool {
+    match (a, b) {
+        (Door::Tcp(a), Door::Tcp(b)) => {
+            let overlap = a.ip() == b.ip() || a.is_ipv4() == b.is_ipv4() && (unspecified(a) || unspecified(b));
+            a.port() != 0 && a.port() == b.port() && overlap
+        }
+        (Door::Unix(a), Door::Unix(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn unspecified(address: &std::net::SocketAddr) -> bool {
+    address.ip().is_unspecified()
+}
+
+/// A door that other machines reach must ask for a secret. Certificates of clients are as good as one.
+fn check_public_doors(report: &mut Report, config: &Config, root: &Table) {
+    let Config { listen, auth, tls, .. } = config;
+    for (key, door) in listen.doors() {
+        if !door.is_public() || knows_clients(key, auth, tls.as_ref()) {
+            continue;
+        }
+        let message = format!("{door} can be reached from other machines, and {key} asks for no secret");
+        let hint = match key {
+            "resp" => "set resp_password (or resp_password_file) in [auth], or insecure = true there to allow it",
+            "http" => "set api_token (or api_token_file) in [auth], or insecure = true there to allow it",
+            _ => "set client_ca in [tls], or insecure = true in [auth] to allow it",
+        };
+        match place(root, key) {
+            Some(at) => report.error(at, message).hint(hint).done(),
+            None => report.error_anywhere(message).hint(hint).done(),
+        }
+    }
+}
+
+fn knows_clients(key: &str, auth: &Auth, tls: Option<&Tls>) -> bool {
+    let secret = match key {
+        "resp" => auth.resp_password.is_some(),
+        "http" => auth.api_token.is_some(),
+        // Envoy's protocol has no password.
+        _ => false,
+    };
+    secret || tls.is_some_and(|tls| tls.client_ca.is_some())
+}
+
+fn place(root: &Table, key: &str) -> Option<Location> {
+    root.find(&["listen", key]).map(|entry| entry.node.at)
+}

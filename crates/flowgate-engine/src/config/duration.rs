@@ -1,0 +1,68 @@
+//! Durations as text: a whole number and a unit, the units of the limit language.
+
+use std::time::Duration;
+
+const UNITS: [(&str, u64); 7] = [
+    ("w", 604_800_000_000),
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
+
+/// The longest duration: as in limits, a leap year.
+pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+/// Reads `"5m"`; `None` when it is no duration or longer than 366 days.
+pub(crate) fn parse(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.find(|char: char| !char.is_ascii_digit())?);
+    let name = match unit {
+        "sec" | "second" => "s",
+        "min" | "minute" => "m",
+        "hr" | "hour" => "h",
+        "day" => "d",
+        "week" => "w",
+        other => other,
+    };
+    let (_, micros) = UNITS.into_iter().find(|(known, _)| *known == name)?;
+    let number: u64 = if number.is_empty() { 1 } else { number.parse().ok()? };
+    let length = Duration::from_micros(number.checked_mul(micros)?);
+    (length <= LONGEST).then_some(length)
+}
+
+/// Writes a duration in the largest unit that divides it. Below a microsecond it is cut.
+pub(crate) fn format(length: Duration) -> String {
+    let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+    if micros == 0 {
+        return "0s".to_owned();
+    }
+    // Weeks are read but not written: "14d" is understood faster than "2w".
+    let fits = |(_, unit): &(&str, u64)| micros.is_multiple_of(*unit);
+    let (name, unit) = UNITS.into_iter().skip(1).find(fits).unwrap_or(("us", 1));
+    format!("{}{name}", micros / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_back() {
+        let check = |text, micros| assert_eq!(parse(text), Some(Duration::from_micros(micros)), "{text}");
+        check("5m", 300_000_000);
+        check("50ms", 50_000);
+        check("0s", 0);
+        check("1us", 1);
+        check("day", 86_400_000_000);
+        check("2w", 1_209_600_000_000);
+        for text in ["", "5", "m5", "5 m", "5x", "-5s", "1.5s", "1h30m", "367d", "99999999999999999999s", "٣s"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        for text in ["5m", "50ms", "0s", "1us", "24d", "90s", "1h", "14d"] {
+            assert_eq!(parse(text).map(format).as_deref(), Some(text));
+        }
+        assert_eq!(format(Duration::from_secs(86_400)), "1d");
+    }
+}

@@ -1,0 +1,130 @@
+//! Environment variables over the files: `FLOWGATE_STORE__URL` is the key `url` of `[store]`.
+//!
+//! A variable becomes an entry of the tree with a place of its own, so it is read, checked and reported like a key
+//! of a file. Rules and lists are not set this way: they have no fixed place.
+
+use super::fields::SECTIONS;
+use super::report::Report;
+use super::source::{Location, SourceKind};
+use super::suggest::nearest;
+use super::tree::{Entry, Node, Table, Value};
+
+const PREFIX: &str = "FLOWGATE_";
+
+/// Variables with a meaning of their own: where the configuration file is, and what `cargo run` sets for a build
+/// that names its commit.
+const OTHERS: [&str; 2] = ["FLOWGATE_CONFIG", "FLOWGATE_VERSION"];
+
+/// Puts the variables into the tree, in the place of what files say. Other programs' variables are passed over.
+pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl IntoIterator<Item = (String, String)>) {
+    let mut ours: Vec<_> = variables.into_iter().filter(|(name, _)| is_ours(name)).collect();
+    // The order of an environment means nothing; reports should not change from run to run.
+    ours.sort();
+    for (name, value) in ours {
+        let source = report.sources_mut().add_variable(&name, &value);
+        let value_at = Location::new(source, name.len() + 1..name.len() + 1 + value.len());
+        let rest = name[PREFIX.len()..].to_ascii_lowercase();
+        let (section, key) = match rest.split_once("__") {
+            Some((section, key)) if SECTIONS.contains(&section) => (section.to_owned(), key.to_owned()),
+            _ => {
+                // Nobody knows what it is, so it may be a secret.
+                report.sources_mut().hide(value_at);
+                let name_at = Location::new(source, 0..name.len());
+                report.error(name_at, format!("unknown environment variable {name}")).hint(better_name(&rest)).done();
+                continue;
+            }
+        };
+        let key_at = Location::new(source, name.len() - key.len()..name.len());
+        let node = Node { at: value_at, value: Value::Untyped(value) };
+        set(report, root, &section, Entry { key, key_at, node });
+    }
+}
+
+fn set(report: &Report, root: &mut Table, section: &str, entry: Entry) {
+    let name_at = Location { start: 0, ..entry.key_at };
+    if root.get(section).is_none() {
+        let node = Node { at: name_at, value: Value::Table(Table::default()) };
+        root.set(Entry { key: section.to_owned(), key_at: name_at, node });
+    }
+    // A section that is no table is a mistake of the file and reported as such.
+    let Some(Value::Table(table)) = root.get_mut(section).map(|entry| &mut entry.node.value) else { return };
+    // A secret's value and its file exclude each other, but here one replaces the other.
+    let other = match entry.key.strip_suffix("_file") {
+        Some(value_key) => value_key.to_owned(),
+        None => format!("{}_file", entry.key),
+    };
+    let in_file = |other: &Entry| report.sources().get(other.key_at.source).kind() == SourceKind::File;
+    table.entries.retain(|known| known.key != other || !in_file(known));
+    table.set(entry);
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX) && !OTHERS.contains(&name) && !is_from_kubernetes(&name[PREFIX.len()..])
+}
+
+/// Kubernetes gives every container variables such as `FLOWGATE_PORT`, `FLOWGATE_SERVICE_HOST` or
+/// `FLOWGATE_PORT_7070_TCP_ADDR` when a service is called `flowgate`. No key of ours looks like that.
+fn is_from_kubernetes(rest: &str) -> bool {
+    let is_port = |(at, _): (usize, &str)| {
+        let starts_word = at == 0 || rest[..at].ends_with('_');
+        let after = &rest[at + "PORT".len()..];
+        starts_word && (after.is_empty() || after.starts_with('_'))
+    };
+    rest.ends_with("SERVICE_HOST") || rest.match_indices("PORT").any(is_port)
+}
+
+/// What the variable may have been meant to be.
+fn better_name(rest: &str) -> String {
+    let (written, key) = match rest.split_once("__") {
+        Some(parts) => parts,
+        // One underscore where two belong is the usual slip.
+        None => rest.split_once('_').unwrap_or((rest, "")),
+    };
+    if ["rule", "rules", "list", "lists", "include"].contains(&written) {
+        return "rules, lists and includes are set in files only".to_owned();
+    }
+    let section = nearest(written, SECTIONS);
+    match section {
+        Some(section) if !key.is_empty() => {
+            format!("did you mean {PREFIX}{}__{}?", section.to_uppercase(), key.to_uppercase())
+        }
+        _ => format!("a variable is {PREFIX}SECTION__KEY with two underscores, such as FLOWGATE_STORE__URL"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_programs_variables_are_passed_over() {
+        for name in [
+            "PATH",
+            "FLOWGATE",
+            "FLOWGATE_CONFIG",
+            "FLOWGATE_PORT",
+            "FLOWGATE_PORT_7070_TCP",
+            "FLOWGATE_PORT_7070_TCP_ADDR",
+            "FLOWGATE_SERVICE_HOST",
+            "FLOWGATE_SERVICE_PORT",
+            "FLOWGATE_SERVICE_PORT_HTTP",
+            "FLOWGATE_REDIS_SERVICE_HOST",
+            "FLOWGATE_REDIS_PORT_6379_TCP",
+        ] {
+            assert!(!is_ours(name), "{name}");
+        }
+        for name in ["FLOWGATE_STORE__URL", "FLOWGATE_STORE_URL", "FLOWGATE_X", "FLOWGATE_SUPPORT"] {
+            assert!(is_ours(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_usual_slips_get_a_hint() {
+        let check = |rest, hint: &str| assert_eq!(better_name(rest), hint);
+        check("store_url", "did you mean FLOWGATE_STORE__URL?");
+        check("stoer__url", "did you mean FLOWGATE_STORE__URL?");
+        check("store__type", "did you mean FLOWGATE_STORE__TYPE?");
+        check("rule__name", "rules, lists and includes are set in files only");
+        assert!(better_name("x").starts_with("a variable is"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Reads the keys of one table; what nobody asked for is an unknown key.
+
+use super::report::Report;
+use super::source::SourceKind;
+use super::suggest::{did_you_mean, nearest};
+use super::tree::{Entry, Node, Table, Value};
+
+/// The keys of a table, read one by one. The names that were asked for are the known ones, so there is no second
+/// list of them that could differ.
+pub(crate) struct Fields<'t> {
+    /// How a message names the table: `[server]`, `this rule`.
+    place: String,
+    table: &'t Table,
+    known: Vec<&'static str>,
+}
+
+/// The sections whose keys are single values, so that a variable can set them.
+pub(crate) const SECTIONS: [&str; 8] = ["listen", "server", "auth", "tls", "log", "store", "gate", "koala"];
+
+static EMPTY: Table = Table { entries: Vec::new() };
+
+impl<'t> Fields<'t> {
+    pub(crate) fn new(place: impl Into<String>, table: &'t Table) -> Fields<'t> {
+        Fields { place: place.into(), table, known: Vec::new() }
+    }
+
+    /// The keys of a section of the root; none where the section is absent or, which is reported, no table.
+    pub(crate) fn section(&mut self, report: &mut Report, name: &'static str) -> Fields<'t> {
+        let place = format!("[{name}]");
+        let table =
+            self.entry(name).and_then(|entry| table(report, &entry.node, &place, &format!("start it with {place}")));
+        Fields::new(place, table.unwrap_or(&EMPTY))
+    }
+
+    /// The entry of that key. Asking makes the key a known one.
+    pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'t Entry> {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+        self.table.get(key)
+    }
+
+    pub(crate) fn node(&mut self, key: &'static str) -> Option<&'t Node> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    /// The value of that key; `None` where it is absent or, which is reported, wrong.
+    pub(crate) fn read<T>(
+        &mut self,
+        report: &mut Report,
+        key: &'static str,
+        reader: impl FnOnce(&mut Report, &'t Node) -> Option<T>,
+    ) -> Option<T> {
+        self.node(key).and_then(|node| reader(report, node))
+    }
+
+    /// Stores the value of that key; leaves the default where it is absent or wrong.
+    pub(crate) fn read_into<T>(
+        &mut self,
+        report: &mut Report,
+        key: &'static str,
+        slot: &mut T,
+        reader: impl FnOnce(&mut Report, &'t Node) -> Option<T>,
+    ) {
+        if let Some(value) = self.read(report, key, reader) {
+            *slot = value;
+        }
+    }
+
+    /// The names asked for so far.
+    pub(crate) fn known(&self) -> &[&'static str] {
+        &self.known
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub(crate) fn finish(self, report: &mut Report) {
+        for entry in self.table.entries.iter().filter(|entry| !self.known.contains(&entry.key.as_str())) {
+            match report.is_full() {
+                true => report.add_dropped(1),
+                false => self.unknown(report, entry),
+            }
+        }
+    }
+
+    fn unknown(&self, report: &mut Report, entry: &Entry) {
+        let known = self.known.iter().copied();
+        let choices = || format!("the keys are: {}", self.known.join(", "));
+        let source = report.sources().get(entry.key_at.source);
+        if source.kind() == SourceKind::Variable {
+            // The place is the variable's name, and that is also what to correct.
+            let name = source.name().to_owned();
+            let prefix = name[..name.len() - entry.key.len()].to_owned();
+            let hint = match nearest(&entry.key, known) {
+                Some(word) => format!("did you mean {prefix}{}?", word.to_uppercase()),
+                None => choices(),
+            };
+            // Nobody knows what it is, so it may be a secret.
+            report.sources_mut().hide(entry.node.at);
+            report.error(entry.key_at, format!("{} has no key \"{}\"", self.place, entry.key)).hint(hint).done();
+            return;
+        }
+        let hint = did_you_mean(&entry.key, known).unwrap_or_else(choices);
+        let message = format!("unknown key {} in {}", super::render::quoted(&entry.key), self.place);
+        report.error(entry.key_at, message).hint(hint).done();
+    }
+}
+
+/// The table in a node; reported if it is something else.
+pub(crate) fn table<'t>(report: &mut Report, node: &'t Node, place: &str, hint: &str) -> Option<&'t Table> {
+    match &node.value {
+        Value::Table(table) => Some(table),
+        other => {
+            let message = format!("{place} must be a table, this is {}", other.kind());
+            report.error(node.at, message).hint(hint).done();
+            None
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reading files whose size and kind nobody vouches for.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest configuration file. Rules are written by people; this is far beyond what they write.
+pub(crate) const LARGEST_CONFIG: u64 = 16 << 20;
+
+/// Why a file could not be read, in words that fit behind a colon.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    Io(io::Error),
+    NotAFile,
+    TooLarge(u64),
+    NotUtf8 { line: usize, column: usize },
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Io(error) => match error.kind() {
+                io::ErrorKind::NotFound => f.write_str("there is no such file"),
+                io::ErrorKind::PermissionDenied => f.write_str("permission denied"),
+                _ => error.fmt(f),
+            },
+            Unreadable::NotAFile => f.write_str("it is not a regular file"),
+            Unreadable::TooLarge(most) => write!(f, "it is larger than {most} bytes"),
+            Unreadable::NotUtf8 { line, column } => write!(f, "it is not UTF-8 at line {line}, column {column}"),
+        }
+    }
+}
+
+/// Reads a text of at most `most` bytes. Pipes and devices are refused: they may never end.
+pub(crate) fn read(path: &Path, most: u64) -> Result<String, Unreadable> {
+    check(path)?;
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(Unreadable::Io)?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
+    if bytes.len() as u64 > most {
+        return Err(Unreadable::TooLarge(most));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let right = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let column = right.chars().rev().take_while(|&char| char != '\n').count() + 1;
+        Unreadable::NotUtf8 { line: right.matches('\n').count() + 1, column }
+    })
+}
+
+/// Whether there is a file to read.
+pub(crate) fn check(path: &Path) -> Result<(), Unreadable> {
+    let is_file = fs::metadata(path).map_err(Unreadable::Io)?.is_file();
+    if is_file { Ok(()) } else { Err(Unreadable::NotAFile) }
+}
+
+/// A path for a message.
+pub(crate) fn shown(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| path.display().to_string())
+}
+
+/// The directory of a file; that of a bare name is the current one, written as nothing.
+pub(crate) fn directory(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_path_buf).unwrap_or_default()
+}

@@ -1,0 +1,124 @@
+//! `[gate]`: how gateways are answered.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::fields::Fields;
+use super::render::quoted;
+use super::report::Report;
+use super::tree::Node;
+use super::value;
+use super::writer::Writer;
+use crate::address::{Address, AddressRange};
+
+/// The gateway check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// `X-Forwarded-*` count only from these.
+    pub trusted_proxies: Vec<Network>,
+    /// IPv6 clients are counted by this prefix.
+    pub ipv6_prefix: u8,
+    /// The families of headers that answers carry.
+    pub headers: Vec<HeaderFamily>,
+    /// The status of a denial.
+    pub deny_status: u16,
+}
+
+/// The addresses of a network, a range, or a single one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(AddressRange);
+
+/// A family of headers that tell how much is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderFamily {
+    /// `RateLimit-Policy` and `RateLimit`.
+    RateLimit,
+    /// `X-RateLimit-*`.
+    XRateLimit,
+}
+
+const HEADERS: [(&str, HeaderFamily); 2] =
+    [("ratelimit", HeaderFamily::RateLimit), ("x-ratelimit", HeaderFamily::XRateLimit)];
+
+impl Default for Gate {
+    fn default() -> Gate {
+        let loopback = ["127.0.0.0/8", "::1/128"];
+        Gate {
+            trusted_proxies: loopback.into_iter().filter_map(Network::parse).collect(),
+            ipv6_prefix: 64,
+            headers: vec![HeaderFamily::RateLimit, HeaderFamily::XRateLimit],
+            deny_status: 429,
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Gate {
+        let mut gate = Gate::default();
+        fields.read_into(report, "trusted_proxies", &mut gate.trusted_proxies, |report, node| {
+            value::list(report, node, network)
+        });
+        fields.read_into(report, "ipv6_prefix", &mut gate.ipv6_prefix, |report, node| {
+            value::integer(report, node, 1..=128).and_then(|bits| bits.try_into().ok())
+        });
+        fields.read_into(report, "headers", &mut gate.headers, |report, node| {
+            value::list(report, node, |report, item| value::word(report, item, &HEADERS))
+        });
+        fields.read_into(report, "deny_status", &mut gate.deny_status, |report, node| {
+            value::integer(report, node, 400..=599).and_then(|status| status.try_into().ok())
+        });
+        fields.finish(report);
+        gate
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.section("gate");
+        out.texts("trusted_proxies", self.trusted_proxies.iter().map(Network::to_string));
+        out.raw("ipv6_prefix", self.ipv6_prefix);
+        out.texts("headers", self.headers.iter().map(|family| value::word_of(&HEADERS, *family)));
+        out.raw("deny_status", self.deny_status);
+    }
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Network> {
+        AddressRange::parse(text).ok().flatten().map(Network)
+    }
+
+    /// Whether an address belongs to it. An IPv4 address mapped into IPv6 is the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.contains(match address.to_canonical() {
+            IpAddr::V4(v4) => Address::V4(v4.to_bits()),
+            IpAddr::V6(v6) => Address::V6(v6.to_bits()),
+        })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn network(report: &mut Report, node: &Node) -> Option<Network> {
+    let text = value::text(report, node)?;
+    let found = AddressRange::parse(text);
+    if let Ok(Some(range)) = found {
+        return Some(Network(range));
+    }
+    let hint = found.err().map_or("such as \"10.0.0.0/8\", \"192.168.1.7\" or \"fd00::/8\"", |error| error.expected);
+    report.error(node.at, format!("expected an address or a network, found {}", quoted(text))).hint(hint).done();
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_mapped_addresses() {
+        let local = Network::parse("127.0.0.0/8").unwrap();
+        assert!(local.contains("127.9.9.9".parse().unwrap()) && local.contains("::ffff:127.0.0.1".parse().unwrap()));
+        assert!(!local.contains("128.0.0.1".parse().unwrap()) && !local.contains("::1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,203 @@
+//! `include = ["rules.d/*.toml"]`: the files that a configuration names, and how they are joined.
+//!
+//! Patterns start from the including file. The files of a pattern come in the order of their names, each once;
+//! their rules follow those of the including file. Included files include nothing themselves.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::files::{self, LARGEST_CONFIG};
+use super::render::quoted;
+use super::report::Report;
+use super::source::Location;
+use super::tree::{self, Entry, Node, Table, Value};
+use super::value;
+
+/// The most files of one configuration.
+const MOST_FILES: usize = 1000;
+
+/// A configuration file that is being read.
+#[derive(Clone, Debug)]
+pub(crate) struct FilePath {
+    /// As reports name it.
+    pub(crate) shown: PathBuf,
+    /// Where it is, whatever the current directory.
+    pub(crate) real: PathBuf,
+}
+
+impl FilePath {
+    /// The tree of the file's text.
+    pub(crate) fn parse(&self, report: &mut Report, text: &str) -> Table {
+        tree::read_file(report, self.shown.display().to_string(), &files::directory(&self.real), text)
+    }
+
+    fn beside(&self, relative: &Path) -> FilePath {
+        FilePath {
+            shown: files::directory(&self.shown).join(relative),
+            real: files::directory(&self.real).join(relative),
+        }
+    }
+}
+
+/// Reads what `include` names and joins it to the root. Returns the files, and the directories that patterns look
+/// into: a file that appears there is a change, too.
+pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) -> Vec<PathBuf> {
+    let Some(include) = root.take("include") else { return Vec::new() };
+    let patterns = value::list(report, &include.node, |report, node| {
+        value::full_text(report, node).map(|text| (text.to_owned(), node.clone()))
+    });
+    let mut seen: HashSet<PathBuf> = HashSet::new();
+    seen.extend(main.real.canonicalize());
+    let mut paths = Vec::new();
+    for (pattern, node) in patterns.unwrap_or_default() {
+        if has_wildcard(&pattern) {
+            paths.push(files::directory(&main.beside(Path::new(&pattern)).real));
+        }
+        for file in matching(report, main, &pattern, &node) {
+            let is_new = file.real.canonicalize().map_or(true, |real| seen.insert(real));
+            if !is_new {
+                continue;
+            }
+            if paths.len() == MOST_FILES {
+                report.error(node.at, format!("more than {MOST_FILES} files")).done();
+                return paths;
+            }
+            if let Some(table) = read(report, &file, &node) {
+                merge(report, root, table);
+            }
+            paths.push(file.real);
+        }
+    }
+    paths
+}
+
+fn has_wildcard(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// The files that a pattern names, in the order of their names.
+fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) -> Vec<FilePath> {
+    let path = Path::new(pattern);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let directory = files::directory(path);
+    if has_wildcard(&directory.to_string_lossy()) {
+        let hint = "name the directory, as in \"rules.d/*.toml\"";
+        report.error(node.at, "* and ? stand in the last part of a pattern only").hint(hint).done();
+        return Vec::new();
+    }
+    if !has_wildcard(name) {
+        return vec![main.beside(path)];
+    }
+    let mut names = match fs::read_dir(main.beside(&directory).real.join("")) {
+        Ok(entries) => entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect(),
+        Err(_) => Vec::new(),
+    };
+    names.retain(|candidate: &String| {
+        // As in a shell, a wildcard finds no hidden files: editors keep half-written copies there.
+        let hidden = candidate.starts_with('.') && !name.starts_with('.');
+        !hidden && fits(name.as_bytes(), candidate.as_bytes())
+    });
+    names.sort_unstable();
+    if names.is_empty() {
+        let shown = main.beside(path).shown;
+        report.warning(node.at, format!("no file is called {}", shown.display())).done();
+    }
+    names.into_iter().map(|name| main.beside(&directory.join(name))).collect()
+}
+
+/// Whether a name fits a pattern with `*` and `?`. Only the last star is ever tried again, so the time is bounded
+/// by pattern times name.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut retry = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                p += 1;
+                retry = Some((p, n));
+            }
+            Some(&byte) if byte == b'?' || byte == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match retry {
+                Some((after_star, start)) => {
+                    (p, n) = (after_star, start + 1);
+                    retry = Some((after_star, start + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
+    match files::read(&file.real, LARGEST_CONFIG) {
+        Ok(text) => Some(file.parse(report, &text)),
+        Err(cause) => {
+            report.error(node.at, format!("cannot read {}: {cause}", file.shown.display())).done();
+            None
+        }
+    }
+}
+
+/// Adds what an included file says: rules behind the rules, lists beside the lists, sections that are not there yet.
+fn merge(report: &mut Report, root: &mut Table, included: Table) {
+    for entry in included.entries {
+        if entry.key == "include" {
+            let hint = "name the file in the main file's include";
+            report.error(entry.key_at, "an included file cannot include others").hint(hint).done();
+            continue;
+        }
+        let Some(known) = root.get_mut(&entry.key) else {
+            root.set(entry);
+            continue;
+        };
+        match (&mut known.node.value, entry) {
+            (Value::Array(rules), Entry { key, node: Node { value: Value::Array(more), .. }, .. }) if key == "rule" => {
+                rules.extend(more);
+            }
+            (Value::Table(lists), Entry { key, node: Node { value: Value::Table(more), .. }, .. })
+                if key == "lists" =>
+            {
+                merge_lists(report, lists, more);
+            }
+            (_, entry) => {
+                let message = format!("{} is given twice", quoted(&entry.key));
+                let hint = "a section stands in one file, whole";
+                let first = known.key_at;
+                report.error(entry.key_at, message).hint(hint).place("the first one is at", first).done();
+            }
+        }
+    }
+}
+
+fn merge_lists(report: &mut Report, lists: &mut Table, more: Table) {
+    let known: HashMap<String, Location> =
+        lists.entries.iter().map(|entry| (entry.key.clone(), entry.key_at)).collect();
+    for entry in more.entries {
+        match known.get(&entry.key) {
+            Some(&first) => {
+                let message = format!("the list {} is given twice", quoted(&entry.key));
+                report.error(entry.key_at, message).place("the first one is at", first).done();
+            }
+            // A file has each name once, so what is added here needs no second look.
+            None => lists.entries.push(entry),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name) in [("*.toml", "a.toml"), ("a*b*c", "aXbXbc"), ("?.t", "a.t"), ("*", ""), ("**", "x")] {
+            assert!(fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        for (pattern, name) in [("*.toml", "a.tom"), ("?", ""), ("a", "ab"), ("a*b", "ac"), ("", "x")] {
+            assert!(!fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        assert!(!fits("*a".repeat(50).as_bytes(), "a".repeat(5000).replace('a', "aab").as_bytes()));
+    }
+}

@@ -1,0 +1,64 @@
+//! `[koala]`: a Koala rule file to serve.
+
+use std::path::PathBuf;
+
+use flowgate::{Limit, Period, Rate};
+
+use super::fields::Fields;
+use super::files;
+use super::render::quoted;
+use super::report::Report;
+use super::tree::Node;
+use super::value;
+use super::writer::Writer;
+
+/// Koala compatibility.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Koala {
+    /// The rule file; `None`: no Koala endpoints.
+    pub rules: Option<PathBuf>,
+    /// The zone whose midnight ends Koala's days.
+    pub tz: String,
+}
+
+impl Default for Koala {
+    fn default() -> Koala {
+        Koala { rules: None, tz: "Asia/Shanghai".to_owned() }
+    }
+}
+
+impl Koala {
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Koala {
+        let mut koala = Koala::default();
+        fields.read_into(report, "rules", &mut koala.rules, rule_file);
+        fields.read_into(report, "tz", &mut koala.tz, zone);
+        fields.finish(report);
+        koala
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.section("koala");
+        out.path("rules", self.rules.as_deref());
+        out.text("tz", &self.tz);
+    }
+}
+
+fn rule_file(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
+    let path = value::path(report, node)?;
+    if let Some(Err(cause)) = path.as_ref().map(|path| files::check(path)) {
+        report.error(node.at, format!("cannot read {}: {cause}", files::shown(path.as_deref()))).done();
+        return None;
+    }
+    Some(path)
+}
+
+/// The library knows the zones; asking it for a day in this one tells whether it exists.
+fn zone(report: &mut Report, node: &Node) -> Option<String> {
+    let name = value::text(report, node)?;
+    let day = Rate::new(1, Period::DAY).and_then(|rate| Limit::fixed(rate).tz(name).build());
+    if day.is_err() {
+        let message = format!("expected the name of a time zone, found {}", quoted(name));
+        report.error(node.at, message).hint("such as \"Asia/Shanghai\" or \"UTC\"").done();
+    }
+    day.ok().map(|_| name.to_owned())
+}

@@ -1,0 +1,133 @@
+//! `[listen]`: the doors, one per protocol.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::fields::Fields;
+use super::render::quoted;
+use super::report::Report;
+use super::tree::{Node, Value};
+use super::value;
+use super::writer::Writer;
+
+/// Where the server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The API, the gateway check, the console, metrics.
+    pub http: Door,
+    /// The Redis protocol.
+    pub resp: Door,
+    /// Envoy's rate limit service.
+    pub grpc: Door,
+}
+
+/// One way in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Nobody listens.
+    Off,
+    /// An address and a port; port 0 lets the system choose.
+    Tcp(SocketAddr),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        let local = |port| Door::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        Listen { http: local(7070), resp: local(7071), grpc: Door::Off }
+    }
+}
+
+impl Listen {
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Listen {
+        let mut listen = Listen::default();
+        fields.read_into(report, "http", &mut listen.http, |report, node| door(report, node, Unix::Allowed));
+        fields.read_into(report, "resp", &mut listen.resp, |report, node| door(report, node, Unix::Allowed));
+        fields.read_into(report, "grpc", &mut listen.grpc, |report, node| door(report, node, Unix::Refused));
+        fields.finish(report);
+        listen
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.section("listen");
+        out.text("http", &self.http.to_string());
+        out.text("resp", &self.resp.to_string());
+        out.text("grpc", &self.grpc.to_string());
+    }
+
+    /// The doors with their keys.
+    pub(crate) fn doors(&self) -> [(&'static str, &Door); 3] {
+        [("http", &self.http), ("resp", &self.resp), ("grpc", &self.grpc)]
+    }
+}
+
+impl Door {
+    /// Whether other machines can reach it.
+    pub fn is_public(&self) -> bool {
+        matches!(self, Door::Tcp(address) if !address.ip().to_canonical().is_loopback())
+    }
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Door::Off => f.write_str("off"),
+            Door::Tcp(address) => address.fmt(f),
+            Door::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unix {
+    Allowed,
+    Refused,
+}
+
+fn door(report: &mut Report, node: &Node, unix: Unix) -> Option<Door> {
+    if let Value::Integer(port, _) = &node.value {
+        let hint = format!("write \"127.0.0.1:{port}\"");
+        report.error(node.at, "expected an address with a port, found a number").hint(hint).done();
+        return None;
+    }
+    let text = value::text(report, node)?;
+    if text == "off" {
+        return Some(Door::Off);
+    }
+    if let Some(path) = text.strip_prefix("unix:") {
+        if unix == Unix::Refused {
+            report.error(node.at, "this door opens on an address only, not on a unix socket").done();
+            return None;
+        }
+        if path.is_empty() {
+            report.error(node.at, "expected a path after \"unix:\"").hint("such as \"unix:/run/flowgate.sock\"").done();
+            return None;
+        }
+        return Some(Door::Unix(report.sources().resolve(node.at.source, path)));
+    }
+    if let Ok(address) = text.parse() {
+        return Some(Door::Tcp(address));
+    }
+    let message = format!("expected an address with a port, or \"off\", found {}", quoted(text));
+    report.error(node.at, message).hint(better_address(text)).done();
+    None
+}
+
+/// What was probably meant.
+fn better_address(text: &str) -> String {
+    if text.parse::<std::net::IpAddr>().is_ok() {
+        let bracketed = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
+        return format!("add a port, such as \"{bracketed}:7070\"");
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let port = port.parse::<u16>().ok();
+    match (host, port) {
+        ("" | "*", Some(port)) => format!("for all addresses write \"0.0.0.0:{port}\""),
+        ("localhost", Some(port)) => format!("write \"127.0.0.1:{port}\""),
+        (host, _) if host.parse::<Ipv4Addr>().is_ok() => "a port is a number up to 65535".to_owned(),
+        (_, None) if text.parse::<u16>().is_ok() => format!("write \"127.0.0.1:{text}\""),
+        _ => "such as \"127.0.0.1:7070\" or \"[::1]:7070\"; names are not looked up".to_owned(),
+    }
+}

@@ -1,0 +1,108 @@
+//! From files and variables to a configuration: read, join, overlay, convert, check.
+
+use std::path::{Path, PathBuf};
+
+use super::environment;
+use super::files::{self, LARGEST_CONFIG};
+use super::include::{self, FilePath};
+use super::report::Report;
+use super::tree::Table;
+use super::{Config, checks, secret, warnings};
+
+/// Where a configuration comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// A file.
+    File(&'a Path),
+    /// A text that would be a file called `name` in the directory `base`.
+    Text {
+        /// How reports name it.
+        name: &'a str,
+        /// Where relative paths start.
+        base: &'a Path,
+        /// The TOML.
+        text: &'a str,
+    },
+    /// Nowhere: the defaults, and what the environment says.
+    Defaults,
+}
+
+/// A configuration that can be used.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What looks wrong; no mistakes.
+    pub warnings: Report,
+    /// What it was made of: files, lists included, and the directories in which `include` looks for some. When one
+    /// of them changes, so may the configuration.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads a configuration, with the variables of `environment` over it.
+///
+/// ```
+/// use flowgate_engine::config::{Input, load};
+///
+/// let environment = [("FLOWGATE_SERVER__THREADS".to_owned(), "2".to_owned())];
+/// let loaded = load(Input::Defaults, environment)?;
+/// assert_eq!(loaded.config.server.threads, 2);
+/// # Ok::<(), flowgate_engine::config::Report>(())
+/// ```
+///
+/// # Errors
+/// All mistakes that were found, each with its place.
+pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Loaded, Report> {
+    let mut report = Report::default();
+    let (mut root, mut files) = read(&mut report, input);
+    environment::overlay(&mut report, &mut root, environment);
+    secret::hide(&mut report, &root);
+    // Behind a mistake in the syntax much is missing, and reporting that would only hide the mistake.
+    if report.has_errors() {
+        return Err(sorted(report));
+    }
+    let (config, places) = Config::read(&mut report, &root);
+    if !report.has_errors() {
+        checks::check(&mut report, &config, &places, &root);
+    }
+    if report.has_errors() {
+        return Err(sorted(report));
+    }
+    warnings::find(&mut report, &config, &places, &root);
+    files.extend(config.list_files().map(Path::to_path_buf));
+    Ok(Loaded { config, warnings: sorted(report), files })
+}
+
+fn sorted(mut report: Report) -> Report {
+    report.sort();
+    report
+}
+
+/// The tree of the main file with those it includes, and the files.
+fn read(report: &mut Report, input: Input<'_>) -> (Table, Vec<PathBuf>) {
+    let (main, text) = match input {
+        Input::Defaults => return (Table::default(), Vec::new()),
+        Input::Text { name, base, text } => {
+            let real = absolute(base).join(name);
+            (FilePath { shown: name.into(), real }, text.to_owned())
+        }
+        Input::File(path) => match files::read(path, LARGEST_CONFIG) {
+            Ok(text) => (FilePath { shown: path.to_path_buf(), real: absolute(path) }, text),
+            Err(cause) => {
+                report.error_anywhere(format!("cannot read {}: {cause}", path.display())).done();
+                return (Table::default(), Vec::new());
+            }
+        },
+    };
+    let mut root = main.parse(report, &text);
+    let mut files = vec![main.real.clone()];
+    files.extend(include::join(report, &mut root, &main));
+    (root, files)
+}
+
+/// So that what is loaded does not depend on the current directory later on.
+fn absolute(path: &Path) -> PathBuf {
+    // An empty path, which has no absolute form, stands for the current directory.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}

@@ -1,0 +1,101 @@
+//! `[log]`: what is written about.
+
+use super::fields::Fields;
+use super::render::quoted;
+use super::report::Report;
+use super::share::Share;
+use super::tree::Node;
+use super::value;
+use super::writer::Writer;
+
+/// The log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// How a line looks.
+    pub format: LogFormat,
+    /// The least important lines that are written.
+    pub level: LogLevel,
+    /// Which denials get a line each.
+    pub denials: Denials,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How important a line is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it all
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Which denials are written about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Denials {
+    /// None.
+    #[default]
+    Off,
+    /// This part of them; all is a part, too.
+    Share(Share),
+}
+
+const FORMATS: [(&str, LogFormat); 2] = [("human", LogFormat::Human), ("json", LogFormat::Json)];
+const LEVELS: [(&str, LogLevel); 6] = [
+    ("off", LogLevel::Off),
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+    ("trace", LogLevel::Trace),
+];
+
+impl Log {
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Log {
+        let mut log = Log::default();
+        fields.read_into(report, "format", &mut log.format, |report, node| value::word(report, node, &FORMATS));
+        fields.read_into(report, "level", &mut log.level, |report, node| value::word(report, node, &LEVELS));
+        fields.read_into(report, "denials", &mut log.denials, denials);
+        fields.finish(report);
+        log
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.section("log");
+        out.text("format", value::word_of(&FORMATS, self.format));
+        out.text("level", value::word_of(&LEVELS, self.level));
+        let denials = match self.denials {
+            Denials::Off => "off".to_owned(),
+            Denials::Share(Share::ALL) => "all".to_owned(),
+            Denials::Share(share) => share.as_percentage(),
+        };
+        out.text("denials", &denials);
+    }
+}
+
+fn denials(report: &mut Report, node: &Node) -> Option<Denials> {
+    match value::text(report, node)? {
+        "off" => Some(Denials::Off),
+        "all" => Some(Denials::Share(Share::ALL)),
+        text => {
+            let share = text.parse().ok();
+            if share.is_none() {
+                let message = format!("expected \"off\", \"all\" or a share such as \"1%\", found {}", quoted(text));
+                report.error(node.at, message).done();
+            }
+            share.map(Denials::Share)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Names of rules, lists and actions: they become headers, metric labels and parts of keys.
+
+use super::render::quoted;
+use super::report::Report;
+use super::source::Location;
+use super::tree::Node;
+use super::value;
+
+/// The longest name; a metric label should still be readable.
+const LONGEST: usize = 128;
+
+/// Whether a text can be a name.
+pub(crate) fn fits(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    !text.is_empty() && text.len() <= LONGEST && text.bytes().all(allowed)
+}
+
+/// Reads the name of a `what`.
+pub(crate) fn read<'n>(report: &mut Report, node: &'n Node, what: &str) -> Option<&'n str> {
+    let text = value::text(report, node)?;
+    check(report, text, node.at, what).then_some(text)
+}
+
+/// Reports a text that cannot be the name of a `what`.
+pub(crate) fn check(report: &mut Report, text: &str, at: Location, what: &str) -> bool {
+    let fits = fits(text);
+    if !fits {
+        let message = format!("{} cannot be the name of {what}", quoted(text));
+        let hint = match text.len() {
+            0..=LONGEST => "a name has letters, digits, _ . and - only".to_owned(),
+            _ => format!("a name has at most {LONGEST} characters"),
+        };
+        report.error(at, message).hint(hint).done();
+    }
+    fits
+}

@@ -1,0 +1,233 @@
+//! What is wrong with a configuration, and what looks wrong: everything at once, each with its place.
+
+use std::fmt;
+
+use super::render::{self, Color};
+use super::source::{Location, Position, Sources};
+
+/// Mistakes and warnings, in the order in which they stand in the files.
+///
+/// Its `Display` is what `flowgate validate` prints:
+///
+/// ```
+/// use flowgate_engine::config::Config;
+///
+/// let report = Config::from_toml("[server]\nidle_timout = \"5m\"\n").unwrap_err();
+/// assert_eq!(
+///     report.to_string(),
+///     r#"error: unknown key "idle_timout" in [server]
+///   --> flowgate.toml:2:1
+///    |
+///  2 | idle_timout = "5m"
+///    | ^^^^^^^^^^^
+///    = did you mean "idle_timeout"?
+/// "#
+/// );
+/// ```
+#[derive(Clone, Default)]
+pub struct Report {
+    sources: Sources,
+    findings: Vec<Finding>,
+    /// How many more there were than are kept.
+    dropped: usize,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// The configuration works, but hardly as meant.
+    Warning,
+}
+
+/// One mistake or warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) severity: Severity,
+    pub(crate) message: String,
+    pub(crate) at: Option<Location>,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// What follows the marked line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// What to write instead, or why.
+    Text(String),
+    /// The other place that matters, after a text such as "the first one is at".
+    Place(String, Location),
+}
+
+/// A finding as others may want to show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<'r> {
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: &'r str,
+    /// The file or environment variable; `None` when it is about the whole.
+    pub source: Option<&'r str>,
+    /// Where it stands in the file.
+    pub position: Option<Position>,
+    /// What to write instead, or why, one a line; empty when the message says it all.
+    pub hint: String,
+}
+
+/// A file of garbage has a mistake on each line; nobody reads more than this, and memory stays bounded.
+const MOST_FINDINGS: usize = 100;
+
+impl Report {
+    /// Whether there is a mistake: such a configuration cannot be used.
+    pub fn has_errors(&self) -> bool {
+        self.errors() > 0
+    }
+
+    /// The number of mistakes.
+    pub fn errors(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == Severity::Error).count() + self.dropped
+    }
+
+    /// The number of warnings.
+    pub fn warnings(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == Severity::Warning).count()
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// The findings one by one.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.findings.iter().map(|finding| {
+            let source = finding.at.map(|at| (self.sources.get(at.source), at));
+            let notes: Vec<_> = finding.notes.iter().map(|note| render::note(&self.sources, note)).collect();
+            Entry {
+                severity: finding.severity,
+                message: &finding.message,
+                source: source.map(|(source, _)| source.name()),
+                position: source.map(|(source, at)| source.position(at.start)),
+                hint: notes.join("\n"),
+            }
+        })
+    }
+
+    /// The text for a person; with colours for a terminal that wants them.
+    pub fn render(&self, color: Color) -> String {
+        let mut text = String::new();
+        for finding in &self.findings {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            render::finding(&mut text, &self.sources, finding, color);
+        }
+        if self.dropped > 0 {
+            text.push_str(&format!("\nand {} more\n", self.dropped));
+        }
+        text
+    }
+
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    pub(crate) fn sources_mut(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+
+    pub(crate) fn add(&mut self, finding: Finding) {
+        if !self.is_full() {
+            self.findings.push(finding);
+        } else if finding.severity == Severity::Error {
+            self.dropped += 1;
+        }
+    }
+
+    /// Whether further findings are only counted, so that working out their hints is in vain.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.len() >= MOST_FINDINGS
+    }
+
+    /// Counts mistakes that are not kept.
+    pub(crate) fn add_dropped(&mut self, mistakes: usize) {
+        self.dropped += mistakes;
+    }
+
+    /// Reports a mistake; hints can be added to what is returned.
+    pub(crate) fn error(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
+        self.finding(Severity::Error, Some(at), message.into())
+    }
+
+    /// Reports a mistake that stands nowhere in particular.
+    pub(crate) fn error_anywhere(&mut self, message: impl Into<String>) -> Notes<'_> {
+        self.finding(Severity::Error, None, message.into())
+    }
+
+    /// Reports what looks wrong.
+    pub(crate) fn warning(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
+        self.finding(Severity::Warning, Some(at), message.into())
+    }
+
+    fn finding(&mut self, severity: Severity, at: Option<Location>, message: String) -> Notes<'_> {
+        let kept = self.findings.len();
+        self.add(Finding { severity, message, at, notes: Vec::new() });
+        Notes { finding: self.findings.get_mut(kept) }
+    }
+
+    /// Into the order of the files, mistakes and warnings mixed: that is how they are corrected.
+    pub(crate) fn sort(&mut self) {
+        self.findings.sort_by_key(|finding| finding.at);
+        // The parser stumbles over some things twice.
+        self.findings.dedup();
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(Color::Never))
+    }
+}
+
+impl fmt::Debug for Report {
+    /// The same text: the sources hold secrets, and this one hides them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Report {}
+
+/// Adds notes to the finding just reported.
+#[must_use = "a mistake without a hint ends with `.done()`"]
+pub(crate) struct Notes<'r> {
+    /// Absent when the report is full.
+    finding: Option<&'r mut Finding>,
+}
+
+impl Notes<'_> {
+    pub(crate) fn hint(self, text: impl Into<String>) -> Self {
+        self.note(Note::Text(text.into()))
+    }
+
+    /// A hint if there is one.
+    pub(crate) fn maybe_hint(self, text: Option<String>) -> Self {
+        match text {
+            Some(text) => self.hint(text),
+            None => self,
+        }
+    }
+
+    pub(crate) fn place(self, text: impl Into<String>, at: Location) -> Self {
+        self.note(Note::Place(text.into(), at))
+    }
+
+    fn note(mut self, note: Note) -> Self {
+        if let Some(finding) = &mut self.finding {
+            finding.notes.push(note);
+        }
+        self
+    }
+
+    pub(crate) fn done(self) {}
+}

@@ -1,0 +1,226 @@
+//! `[[rule]]`: one rule, from its keys to a [`RuleDef`].
+
+use std::collections::HashMap;
+
+use super::fields::{self, Fields};
+use super::limits::{self, LimitSet, ReadLimits};
+use super::lists::Lists;
+use super::name;
+use super::render::quoted;
+use super::report::Report;
+use super::source::Location;
+use super::store::ON_FAILURE;
+use super::tree::{Entry, Node, Value};
+use super::value;
+use super::writer::Writer;
+use super::{ban, when};
+use crate::rules::{Action, Limits, RuleDef};
+
+/// The most fields of `by`: their values make up a key.
+const MOST_FIELDS: usize = 32;
+
+/// Where the parts of a rule stand.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// The rule's name.
+    pub(crate) name: Location,
+    /// The fields of `by`, in their order.
+    pub(crate) by: Vec<Location>,
+    /// The limits, each set that is applied together.
+    pub(crate) sets: Vec<LimitSet>,
+    pub(crate) ban: Option<Location>,
+    pub(crate) count_denied: Option<Location>,
+}
+
+/// Reads the rules top to bottom; the wrong ones are reported and left out.
+pub(crate) fn read_all(report: &mut Report, entry: Option<&Entry>, lists: &Lists) -> Vec<(RuleDef, Places)> {
+    let items = match entry.map(|entry| (entry, &entry.node.value)) {
+        None => return Vec::new(),
+        Some((_, Value::Array(items))) => items,
+        Some((entry, _)) => {
+            let hint = "start each rule with [[rule]], in double brackets";
+            report.error(entry.key_at, "\"rule\" must be an array of tables").hint(hint).done();
+            return Vec::new();
+        }
+    };
+    let mut names: HashMap<String, Location> = HashMap::new();
+    items.iter().filter_map(|item| read(report, item, lists, &mut names)).collect()
+}
+
+fn read(
+    report: &mut Report,
+    node: &Node,
+    lists: &Lists,
+    names: &mut HashMap<String, Location>,
+) -> Option<(RuleDef, Places)> {
+    let table = fields::table(report, node, "a rule", "start each rule with [[rule]], in double brackets")?;
+    let before = report.errors();
+    let mut fields = Fields::new("this rule", table);
+    let (name, name_at) = match fields.entry("name") {
+        None => {
+            let hint = "name = \"..\" with letters, digits, _ . -; it becomes a header and a metric label";
+            report.error(node.at, "this rule has no name").hint(hint).done();
+            (String::new(), node.at)
+        }
+        Some(entry) => {
+            let name = name::read(report, &entry.node, "a rule").unwrap_or_default();
+            check_unique(report, names, name, entry.node.at);
+            (name.to_owned(), entry.node.at)
+        }
+    };
+    let mut rule = RuleDef::named(name);
+    let mut places = Places { name: name_at, by: Vec::new(), sets: Vec::new(), ban: None, count_denied: None };
+
+    rule.title = fields.read(report, "title", value::text).map(str::to_owned);
+    fields.read_into(report, "when", &mut rule.when, |report, node| when::read(report, node, lists));
+    if let Some(by) = fields.read(report, "by", read_by) {
+        (rule.by, places.by) = by.into_iter().unzip();
+    }
+    let limits = read_limits(report, &mut fields);
+    (rule.limits, places.sets) = (limits.limits, limits.sets);
+    fields.read_into(report, "action", &mut rule.action, read_action);
+    rule.code = fields.read(report, "code", read_code);
+    rule.message = fields.read(report, "message", value::text).map(str::to_owned);
+    places.count_denied = fields.node("count_denied").map(|node| node.at);
+    fields.read_into(report, "count_denied", &mut rule.count_denied, value::boolean);
+    fields.read_into(report, "shadow", &mut rule.shadow, value::boolean);
+    rule.on_failure = fields.read(report, "on_failure", |report, node| value::word(report, node, &ON_FAILURE));
+    places.ban = fields.entry("ban").map(|entry| entry.key_at);
+    rule.ban = fields.read(report, "ban", ban::read);
+    let action_at = fields.node("action").map_or(node.at, |node| node.at);
+    fields.finish(report);
+
+    // What does not fit together is only worth saying of parts that are right by themselves.
+    if report.errors() == before {
+        check_together(report, &rule, &places, action_at);
+    }
+    (report.errors() == before).then_some((rule, places))
+}
+
+fn check_unique(report: &mut Report, names: &mut HashMap<String, Location>, name: &str, at: Location) {
+    if name.is_empty() {
+        return;
+    }
+    match names.get(name) {
+        Some(&first) => {
+            let hint = "counters are kept by the rule's name, so each needs its own";
+            let message = format!("there is another rule {}", quoted(name));
+            report.error(at, message).hint(hint).place("it is at", first).done();
+        }
+        None => drop(names.insert(name.to_owned(), at)),
+    }
+}
+
+fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> {
+    if matches!(&node.value, Value::Array(items) if items.len() > MOST_FIELDS) {
+        report.error(node.at, format!("more than {MOST_FIELDS} fields")).done();
+        return None;
+    }
+    let mut seen: Vec<String> = Vec::new();
+    value::list(report, node, |report, item| {
+        let field = value::text(report, item)?;
+        if !when::check_field(report, field, item.at) {
+            return None;
+        }
+        if seen.iter().any(|known| known == field) {
+            report.error(item.at, format!("{} is given twice", quoted(field))).done();
+            return None;
+        }
+        seen.push(field.to_owned());
+        Some((field.to_owned(), item.at))
+    })
+}
+
+fn read_limits(report: &mut Report, fields: &mut Fields<'_>) -> ReadLimits {
+    let limits = fields.entry("limits");
+    let limits_by = fields.entry("limits_by");
+    match (limits, limits_by) {
+        (Some(limits), Some(limits_by)) => {
+            let hint = "limits_by chooses the limits by a field's value; its default holds for all others";
+            let notes = report.error(limits_by.key_at, "\"limits\" and \"limits_by\" exclude each other").hint(hint);
+            notes.place("\"limits\" is at", limits.key_at).done();
+            ReadLimits::default()
+        }
+        (Some(limits), None) => limits::read(report, &limits.node).unwrap_or_default(),
+        (None, Some(limits_by)) => limits::read_by(report, &limits_by.node).unwrap_or_default(),
+        (None, None) => ReadLimits::default(),
+    }
+}
+
+fn read_action(report: &mut Report, node: &Node) -> Option<Action> {
+    let word = value::text(report, node)?;
+    if !name::fits(word) {
+        let message = format!("{} cannot be an action", quoted(word));
+        let hint =
+            "\"deny\", \"allow\" or a word that the caller understands such as \"captcha\": letters, digits, _ . -";
+        report.error(node.at, message).hint(hint).done();
+        return None;
+    }
+    Some(Action::from(word))
+}
+
+fn read_code(report: &mut Report, node: &Node) -> Option<i64> {
+    let code = match &node.value {
+        Value::Integer(digits, radix) => i64::from_str_radix(digits, *radix).ok(),
+        _ => None,
+    };
+    if code.is_none() {
+        let message = format!("expected a whole number, found {}", value::found(node));
+        report.error(node.at, message).hint("a number handed to the caller, such as code = 201").done();
+    }
+    code
+}
+
+fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_at: Location) {
+    match (&rule.limits, &rule.action) {
+        (Limits::None, Action::Other(word)) => {
+            let message = format!("a rule without limits is \"allow\" or \"deny\", not {}", quoted(word));
+            let hint = "add limits, after which the action is asked for, or choose one of the two";
+            report.error(action_at, message).hint(hint).done();
+        }
+        (Limits::Fixed(_) | Limits::ByField { .. }, Action::Allow) => {
+            let hint = "leave the limits out to let requests pass at once, or the action to deny what exceeds them";
+            report.error(action_at, "a rule with limits cannot have the action \"allow\"").hint(hint).done();
+        }
+        _ => {}
+    }
+    let Some(ban) = places.ban else { return };
+    if rule.by.is_empty() {
+        let hint = "say who is to be banned, such as by = [\"user\"]; without it everybody would be";
+        report.error(ban, "\"ban\" needs \"by\"").hint(hint).done();
+    }
+    if matches!(rule.limits, Limits::None) {
+        let hint = "a ban counts what limits deny; this rule decides by itself whenever it matches";
+        report.error(ban, "\"ban\" needs limits").hint(hint).done();
+    }
+}
+
+pub(crate) fn write(rule: &RuleDef, out: &mut Writer) {
+    out.item("rule");
+    out.text("name", &rule.name);
+    if let Some(title) = &rule.title {
+        out.text("title", title);
+    }
+    if !rule.when.is_empty() {
+        out.raw("when", when::write(&rule.when));
+    }
+    if !rule.by.is_empty() {
+        out.texts("by", &rule.by);
+    }
+    limits::write(&rule.limits, out);
+    out.text("action", rule.action.as_str());
+    if let Some(code) = rule.code {
+        out.raw("code", code);
+    }
+    if let Some(message) = &rule.message {
+        out.text("message", message);
+    }
+    out.raw("count_denied", rule.count_denied);
+    out.raw("shadow", rule.shadow);
+    if let Some(on_failure) = rule.on_failure {
+        out.text("on_failure", value::word_of(&ON_FAILURE, on_failure));
+    }
+    if let Some(definition) = &rule.ban {
+        out.raw("ban", ban::write(definition));
+    }
+}

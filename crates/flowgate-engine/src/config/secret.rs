@@ -1,0 +1,177 @@
+//! Secrets: given as a value or as a file that holds it, and never shown.
+
+use std::fmt;
+
+use super::fields::Fields;
+use super::files;
+use super::render::{HIDDEN, quoted};
+use super::report::Report;
+use super::source::{Location, SourceId};
+use super::tree::{Node, Table, Value};
+use super::value;
+
+/// A text that does not show itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The text itself, for the one who compares or sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+/// A secret that was given, and the place it was given at.
+pub(crate) struct Given {
+    pub(crate) text: String,
+    pub(crate) at: Location,
+}
+
+/// Reads `key`, or the file that `key_file` names. An empty value counts as not given, so that the documented
+/// default can stand beside the file.
+pub(crate) fn read(
+    report: &mut Report,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    key_file: &'static str,
+) -> Option<Given> {
+    let value = fields.entry(key);
+    let file = fields.entry(key_file);
+    let given = value.and_then(|entry| {
+        let text = match &entry.node.value {
+            Value::String(text) | Value::Untyped(text) => text.clone(),
+            other => {
+                // The usual hint would repeat the secret.
+                let message = format!("expected text, found {}", other.kind());
+                report.error(entry.node.at, message).hint("put it in quotes").done();
+                return None;
+            }
+        };
+        (!text.is_empty()).then_some(Given { text, at: entry.node.at })
+    });
+    match (given, file) {
+        (Some(_), Some(file)) => {
+            let message = format!("{} and {} exclude each other", quoted(key), quoted(key_file));
+            let hint = "keep one of the two";
+            // Both entries exist in this arm.
+            let other = value.map_or(file.key_at, |entry| entry.key_at);
+            report.error(file.key_at, message).hint(hint).place("the value is given at", other).done();
+            None
+        }
+        (given, None) => given,
+        (None, Some(file)) => from_file(report, &file.node),
+    }
+}
+
+fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
+    let path = value::path(report, node)??;
+    match files::read(&path, LARGEST_SECRET) {
+        Ok(text) => {
+            let text = text.strip_suffix('\n').map_or(text.as_str(), |rest| rest.strip_suffix('\r').unwrap_or(rest));
+            if text.is_empty() {
+                let hint = "an empty secret would leave the door open; put the secret into the file";
+                report.error(node.at, format!("the file {} is empty", path.display())).hint(hint).done();
+                return None;
+            }
+            Some(Given { text: text.to_owned(), at: node.at })
+        }
+        Err(cause) => {
+            report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
+            None
+        }
+    }
+}
+
+const LARGEST_SECRET: u64 = 64 << 10;
+
+/// Reports a secret that is a hidden one copied from the output of `flowgate config`.
+pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bool {
+    let hidden = text == HIDDEN;
+    if hidden {
+        let hint = "`flowgate config` hides secrets; write the secret itself, or name its file";
+        report.error(at, "this secret is hidden").hint(hint).done();
+    }
+    hidden
+}
+
+/// Hides everything in a file or in the environment that is a secret, or may be one under a mistyped name, from
+/// whatever is reported later. Rules and lists hold none.
+pub(crate) fn hide(report: &mut Report, root: &Table) {
+    for section in root.entries.iter().filter(|entry| !["rule", "lists", "include"].contains(&entry.key.as_str())) {
+        let Value::Table(table) = &section.node.value else { continue };
+        for entry in &table.entries {
+            let open = entry.key == "insecure" || entry.key.ends_with("_file");
+            if !open && (section.key == "auth" || is_secret_name(&entry.key)) {
+                hide_node(report, &entry.node);
+            }
+            match &entry.node.value {
+                Value::Array(items) => items.iter().for_each(|item| hide_password(report, item)),
+                _ => hide_password(report, &entry.node),
+            }
+        }
+    }
+}
+
+/// Hides what follows a secret's name, line by line: where the syntax is wrong the tree may lack it.
+pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
+    let text = report.sources().get(source).text().to_owned();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_end();
+        let equals = content.match_indices('=').map(|(at, _)| at);
+        let follows_name = |at: &usize| {
+            let name = content[..*at].trim_end();
+            is_secret_name(name) && !name.ends_with("_file") || content.contains('@')
+        };
+        if let Some(at) = equals.into_iter().find(follows_name) {
+            let value = content[at + 1..].trim_start();
+            report
+                .sources_mut()
+                .hide(Location::new(source, start + content.len() - value.len()..start + content.len()));
+        }
+        start += line.len();
+    }
+}
+
+/// Whether a key, or what ends in one, sounds like a secret.
+fn is_secret_name(text: &str) -> bool {
+    let key = text.rsplit(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').next().unwrap_or(text);
+    let key = key.to_ascii_lowercase();
+    ["password", "passwd", "token", "secret"].iter().any(|word| key.contains(word))
+}
+
+/// An address is worth showing unless it holds a password.
+fn hide_password(report: &mut Report, node: &Node) {
+    if report.sources().written(node.at).contains('@') {
+        hide_node(report, node);
+    }
+}
+
+/// Hides what stands between the quotes, or all of it.
+fn hide_node(report: &mut Report, node: &Node) {
+    let written = report.sources().written(node.at);
+    let is_quoted = written.len() >= 2 && matches!(node.value, Value::String(_));
+    let at = if is_quoted { node.at.part(1, written.len() - 2) } else { node.at };
+    report.sources_mut().hide(at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_show_itself() {
+        assert_eq!(format!("{:?}", Secret::new("s3cret")), "***");
+    }
+}

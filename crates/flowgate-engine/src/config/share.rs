@@ -1,0 +1,124 @@
+//! A part of a whole, kept as an exact fraction: `"1/3"`, `"1%"`, `"0.1%"`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A fraction above 0 and up to 1, in lowest terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Share {
+    part: u64,
+    whole: u64,
+}
+
+impl Share {
+    /// All of it.
+    pub const ALL: Share = Share { part: 1, whole: 1 };
+
+    /// `part` of `whole`; `None` unless `0 < part <= whole`.
+    pub const fn new(part: u64, whole: u64) -> Option<Share> {
+        if part == 0 || part > whole {
+            return None;
+        }
+        let divisor = greatest_common_divisor(part, whole);
+        Some(Share { part: part / divisor, whole: whole / divisor })
+    }
+
+    /// The number above the line.
+    pub const fn part(self) -> u64 {
+        self.part
+    }
+
+    /// The number below the line.
+    pub const fn whole(self) -> u64 {
+        self.whole
+    }
+
+    /// As a percentage where that is exact, else as a fraction.
+    pub(crate) fn as_percentage(self) -> String {
+        match PERCENT.is_multiple_of(self.whole) {
+            true => {
+                let scaled = self.part * (PERCENT / self.whole);
+                let (whole, rest) = (scaled / 10_000, scaled % 10_000);
+                let decimals = format!(".{rest:04}");
+                format!("{whole}{}%", decimals.trim_end_matches('0').trim_end_matches('.'))
+            }
+            false => self.to_string(),
+        }
+    }
+}
+
+/// A hundred percent with four decimals.
+const PERCENT: u64 = 100 * 10_000;
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl FromStr for Share {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Share, ()> {
+        let share = match text.strip_suffix('%') {
+            Some(percentage) => {
+                let (whole, decimals) = percentage.split_once('.').unwrap_or((percentage, "0"));
+                if decimals.len() > 4 {
+                    return Err(());
+                }
+                let scaled = digits(whole)?.checked_mul(10_000).ok_or(())? + digits(&format!("{decimals:0<4}"))?;
+                Share::new(scaled, PERCENT)
+            }
+            None => {
+                let (part, whole) = text.split_once('/').ok_or(())?;
+                Share::new(digits(part)?, digits(whole)?)
+            }
+        };
+        share.ok_or(())
+    }
+}
+
+/// Up to nine digits, so that nothing computed from them overflows.
+fn digits(text: &str) -> Result<u64, ()> {
+    let fits = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { text.parse().map_err(|_| ()) } else { Err(()) }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_and_percentages() {
+        let check = |text: &str, part, whole| assert_eq!(text.parse(), Share::new(part, whole).ok_or(()), "{text}");
+        check("1/1", 1, 1);
+        check("2/6", 1, 3);
+        check("1%", 1, 100);
+        check("0.1%", 1, 1000);
+        check("100%", 1, 1);
+        check("12.5%", 1, 8);
+        for text in ["", "0/1", "0%", "2/1", "101%", "1", "1/0", "-1/2", "1.0/2", "0.00001%", "%", "1/", ".5%"] {
+            assert_eq!(text.parse::<Share>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentages_only_where_exact() {
+        let check = |text: &str, shown: &str| {
+            let share: Share = text.parse().unwrap();
+            assert_eq!(share.as_percentage(), shown);
+            assert_eq!(share.as_percentage().parse(), Ok(share));
+        };
+        check("1%", "1%");
+        check("0.05%", "0.05%");
+        check("1/1", "100%");
+        check("1/3", "1/3");
+    }
+}

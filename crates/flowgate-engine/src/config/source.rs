@@ -1,0 +1,186 @@
+//! The texts that a configuration is made of, and places in them.
+//!
+//! A text is a file or an environment variable. A variable is kept as `NAME=value`, so that a mistake in it can be
+//! pointed at just as one in a file.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// All texts that were read, so that a [`Location`] stays small and can be resolved when something is reported.
+///
+/// Not `Debug`: it holds secrets in clear.
+#[derive(Clone, Default)]
+pub(crate) struct Sources {
+    all: Vec<Source>,
+}
+
+/// One text.
+#[derive(Clone)]
+pub(crate) struct Source {
+    name: String,
+    text: String,
+    kind: SourceKind,
+    /// Where relative paths in it start.
+    base: PathBuf,
+    /// What must not be shown; places may overlap.
+    secrets: Vec<Range<usize>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceKind {
+    File,
+    Variable,
+}
+
+/// Which text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SourceId(usize);
+
+/// A place: bytes `start..end` of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Location {
+    pub(crate) source: SourceId,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Location {
+    pub(crate) fn new(source: SourceId, span: Range<usize>) -> Location {
+        Location { source, start: span.start, end: span.end }
+    }
+
+    /// The part of this place that starts `offset` bytes in and is `length` bytes long.
+    pub(crate) fn part(self, offset: usize, length: usize) -> Location {
+        let start = (self.start + offset).min(self.end);
+        Location { start, end: (start + length).min(self.end), ..self }
+    }
+}
+
+/// Where something stands, counted from 1; columns are characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The character within the line.
+    pub column: usize,
+}
+
+impl Sources {
+    /// Adds a file. Relative paths in it start from `base`.
+    pub(crate) fn add_file(&mut self, name: impl Into<String>, base: &Path, text: String) -> SourceId {
+        self.add(Source {
+            name: name.into(),
+            text,
+            kind: SourceKind::File,
+            base: base.to_path_buf(),
+            secrets: Vec::new(),
+        })
+    }
+
+    /// Adds an environment variable. Relative paths in it start from the current directory.
+    pub(crate) fn add_variable(&mut self, name: &str, value: &str) -> SourceId {
+        self.add(Source {
+            name: name.to_owned(),
+            text: format!("{name}={value}"),
+            kind: SourceKind::Variable,
+            base: PathBuf::new(),
+            secrets: Vec::new(),
+        })
+    }
+
+    fn add(&mut self, source: Source) -> SourceId {
+        self.all.push(source);
+        SourceId(self.all.len() - 1)
+    }
+
+    /// The path that a text in a source names.
+    pub(crate) fn resolve(&self, source: SourceId, path: &str) -> PathBuf {
+        self.get(source).base.join(path)
+    }
+
+    pub(crate) fn get(&self, id: SourceId) -> &Source {
+        // Ids are handed out by `add` alone and nothing is ever removed.
+        &self.all[id.0]
+    }
+
+    /// Never show what stands there.
+    pub(crate) fn hide(&mut self, at: Location) {
+        self.all[at.source.0].secrets.push(at.start..at.end);
+    }
+
+    /// What stands there, for a message: nothing that is hidden.
+    pub(crate) fn shown(&self, at: Location) -> String {
+        let hidden = self.get(at.source).secrets.iter().any(|secret| secret.start < at.end && at.start < secret.end);
+        if hidden { super::render::HIDDEN.to_owned() } else { self.written(at).to_owned() }
+    }
+
+    /// What stands there, as it was written.
+    pub(crate) fn written(&self, at: Location) -> &str {
+        self.get(at.source).text.get(at.start..at.end).unwrap_or_default()
+    }
+}
+
+impl Source {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn kind(&self) -> SourceKind {
+        self.kind
+    }
+
+    pub(crate) fn secrets(&self) -> &[Range<usize>] {
+        &self.secrets
+    }
+
+    /// Where the byte `offset` stands.
+    pub(crate) fn position(&self, offset: usize) -> Position {
+        let before = &self.text[..self.floor(offset)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        Position { line, column: before[line_start..].chars().count() + 1 }
+    }
+
+    /// The line that holds the byte `offset`, without its end.
+    pub(crate) fn line_at(&self, offset: usize) -> Range<usize> {
+        let offset = self.floor(offset);
+        let start = self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = self.text[offset..].find('\n').map_or(self.text.len(), |newline| offset + newline);
+        start..end - usize::from(self.text[start..end].ends_with('\r'))
+    }
+
+    /// The nearest start of a character at or before `offset`.
+    fn floor(&self, offset: usize) -> usize {
+        self.text.floor_char_boundary(offset.min(self.text.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        let mut sources = Sources::default();
+        let id = sources.add_file("a.toml", Path::new(""), text.to_owned());
+        sources.get(id).clone()
+    }
+
+    #[test]
+    fn positions_count_lines_and_characters() {
+        let text = source("a = 1\r\nnäme = 2\n");
+        let check = |offset, line, column| assert_eq!(text.position(offset), Position { line, column });
+        check(0, 1, 1);
+        check(4, 1, 5);
+        check(7, 2, 1);
+        check(13, 2, 6);
+        check(9, 2, 2); // inside a character: where that character stands
+        check(1000, 3, 1);
+        assert_eq!(&text.text()[text.line_at(3)], "a = 1");
+        assert_eq!(&text.text()[text.line_at(9)], "näme = 2");
+        assert_eq!(&text.text()[text.line_at(99)], "");
+    }
+}

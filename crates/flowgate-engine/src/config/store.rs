@@ -1,0 +1,220 @@
+//! `[store]`: where counters live.
+
+use std::time::Duration;
+
+use flowgate::WhenFull;
+
+use super::duration;
+use super::fields::Fields;
+use super::redis_url::RedisUrl;
+use super::report::Report;
+use super::secret;
+use super::share::Share;
+use super::size::{self, ByteSize};
+use super::source::{Location, SourceKind};
+use super::tree::Node;
+use super::value;
+use super::writer::Writer;
+use crate::rules::OnFailure;
+
+/// The store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// All counters in memory together; with Redis those that a node keeps while Redis is away.
+    pub max_memory: ByteSize,
+    /// What to do when that is spent.
+    pub when_full: WhenFull,
+    /// `None`: counters live in memory alone.
+    pub redis: Option<Redis>,
+}
+
+/// Counters shared by several nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redis {
+    /// Where it lives.
+    pub servers: RedisServers,
+    /// Before every key.
+    pub prefix: String,
+    /// The longest to wait for an answer.
+    pub timeout: Duration,
+    /// What to do while there is none.
+    pub on_failure: OnFailure,
+    /// The part of each limit that a node grants by itself while Redis is away.
+    pub local_share: Share,
+    /// Remember denials locally until they end.
+    pub deny_cache: bool,
+}
+
+/// One server or a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedisServers {
+    /// A single one.
+    One(RedisUrl),
+    /// Some of the nodes of a cluster; at least one.
+    Cluster(Vec<RedisUrl>),
+}
+
+impl Default for Store {
+    fn default() -> Store {
+        Store { max_memory: ByteSize::new(1_000_000_000), when_full: WhenFull::Evict, redis: None }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StoreType {
+    Memory,
+    Redis,
+}
+
+const TYPES: [(&str, StoreType); 2] = [("memory", StoreType::Memory), ("redis", StoreType::Redis)];
+const WHEN_FULL: [(&str, WhenFull); 2] = [("evict", WhenFull::Evict), ("deny", WhenFull::Deny)];
+pub(crate) const ON_FAILURE: [(&str, OnFailure); 3] =
+    [("local", OnFailure::Local), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379/0";
+/// Less holds no useful number of counters, more is no machine's.
+const MEMORY_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1_000_000)..=ByteSize::new(1 << 44);
+/// A decision waits this long at most; an answer after a minute helps nobody.
+const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+const LONGEST_PREFIX: usize = 100;
+
+impl Store {
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Store {
+        let mut store = Store::default();
+        let has_type = fields.node("type").is_some();
+        let store_type = fields.read(report, "type", |report, node| value::word(report, node, &TYPES));
+        fields.read_into(report, "max_memory", &mut store.max_memory, |report, node| {
+            size::read(report, node, MEMORY_SIZES)
+        });
+        fields
+            .read_into(report, "when_full", &mut store.when_full, |report, node| value::word(report, node, &WHEN_FULL));
+        let own_keys = fields.known().len();
+        let redis = Redis::read(report, &mut fields);
+        match store_type {
+            Some(StoreType::Redis) => store.redis = redis,
+            // Nobody knows which of the two a wrong type was meant to be.
+            None if has_type => {}
+            // Whoever writes the defaults out means nothing by them.
+            Some(StoreType::Memory) | None if redis == Redis::with_defaults() => {}
+            Some(StoreType::Memory) | None => warn_unused(report, &mut fields, own_keys),
+        }
+        fields.finish(report);
+        store
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.section("store");
+        let store_type = if self.redis.is_some() { StoreType::Redis } else { StoreType::Memory };
+        out.text("type", value::word_of(&TYPES, store_type));
+        out.text("max_memory", &self.max_memory.to_string());
+        out.text("when_full", value::word_of(&WHEN_FULL, self.when_full));
+        // Keys that have no effect are left out: what is printed is what counts.
+        if let Some(redis) = &self.redis {
+            redis.write(out);
+        }
+    }
+}
+
+impl Redis {
+    fn read(report: &mut Report, fields: &mut Fields<'_>) -> Option<Redis> {
+        let cluster_at = fields.entry("cluster").map(|entry| entry.key_at);
+        let cluster = fields.read(report, "cluster", |report, node| value::list(report, node, server));
+        let url = secret::read(report, fields, "url", "url_file");
+        let url = url.and_then(|given| accept(report, &given.text, given.at).map(|url| (url, given.at)));
+        let servers = match (cluster.filter(|nodes| !nodes.is_empty()), url) {
+            (Some(_), Some((_, at))) => {
+                let message = "\"url\" and \"cluster\" exclude each other";
+                let hint = "keep \"url\" for a single server, \"cluster\" for Redis Cluster";
+                let notes = report.error(cluster_at.unwrap_or(at), message).hint(hint);
+                notes.place("the url is given at", at).done();
+                None
+            }
+            (Some(nodes), None) => Some(RedisServers::Cluster(nodes)),
+            (None, Some((url, _))) => Some(RedisServers::One(url)),
+            (None, None) => Redis::with_defaults().map(|redis| redis.servers),
+        };
+        let mut redis = Redis::with_defaults()?;
+        fields.read_into(report, "prefix", &mut redis.prefix, prefix);
+        fields.read_into(report, "timeout", &mut redis.timeout, |report, node| value::span(report, node, TIMEOUTS));
+        fields.read_into(report, "on_failure", &mut redis.on_failure, |report, node| {
+            value::word(report, node, &ON_FAILURE)
+        });
+        fields.read_into(report, "local_share", &mut redis.local_share, |report, node| {
+            value::parsed(report, node, "a share above 0 and up to 1 such as \"1/3\" or \"50%\"")
+        });
+        fields.read_into(report, "deny_cache", &mut redis.deny_cache, value::boolean);
+        Some(Redis { servers: servers?, ..redis })
+    }
+
+    /// `None` never: the default address is one.
+    fn with_defaults() -> Option<Redis> {
+        Some(Redis {
+            servers: RedisServers::One(RedisUrl::parse(DEFAULT_URL).ok()?),
+            prefix: "fg:".to_owned(),
+            timeout: Duration::from_millis(50),
+            on_failure: OnFailure::Local,
+            local_share: Share::ALL,
+            deny_cache: true,
+        })
+    }
+
+    fn write(&self, out: &mut Writer) {
+        match &self.servers {
+            RedisServers::One(url) => out.text("url", &url.to_string()),
+            RedisServers::Cluster(nodes) => out.texts("cluster", nodes.iter().map(RedisUrl::to_string)),
+        }
+        out.text("prefix", &self.prefix);
+        out.text("timeout", &duration::format(self.timeout));
+        out.text("on_failure", value::word_of(&ON_FAILURE, self.on_failure));
+        out.text("local_share", &self.local_share.to_string());
+        out.raw("deny_cache", self.deny_cache);
+    }
+}
+
+/// Keys that only Redis reads, beside `type = "memory"`. Whoever set the type in the environment did that on
+/// purpose and need not be told.
+fn warn_unused(report: &mut Report, fields: &mut Fields<'_>, own_keys: usize) {
+    let set_by_variable =
+        |report: &Report, at: Location| report.sources().get(at.source).kind() == SourceKind::Variable;
+    if fields.entry("type").is_some_and(|entry| set_by_variable(report, entry.node.at)) {
+        return;
+    }
+    let redis_keys: Vec<_> = fields.known()[own_keys..].to_vec();
+    for key in redis_keys {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("\"{key}\" has no effect: counters live in memory");
+            report.warning(entry.key_at, message).hint("to use Redis write type = \"redis\"").done();
+        }
+    }
+}
+
+fn server(report: &mut Report, node: &Node) -> Option<RedisUrl> {
+    let text = value::text(report, node)?;
+    accept(report, text, node.at)
+}
+
+fn accept(report: &mut Report, text: &str, at: Location) -> Option<RedisUrl> {
+    match RedisUrl::parse(text) {
+        Ok(url) if url.is_hidden() => {
+            secret::refuse_hidden(report, super::render::HIDDEN, at);
+            None
+        }
+        Ok(url) => Some(url),
+        Err(expected) => {
+            report.error(at, format!("expected {expected}")).hint("such as \"redis://127.0.0.1:6379/0\"").done();
+            None
+        }
+    }
+}
+
+fn prefix(report: &mut Report, node: &Node) -> Option<String> {
+    let text = value::text(report, node)?;
+    // Braces would make every key of every node share one slot of a cluster.
+    if text.len() > LONGEST_PREFIX || text.contains(['{', '}']) || text.chars().any(char::is_control) {
+        let message =
+            format!("expected a prefix of at most {LONGEST_PREFIX} bytes without braces and control characters");
+        report.error(node.at, message).hint("such as \"fg:\"").done();
+        return None;
+    }
+    Some(text.to_owned())
+}

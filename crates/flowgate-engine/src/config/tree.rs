@@ -1,0 +1,202 @@
+//! A configuration text as a tree in which every key and value knows its place.
+//!
+//! Files and environment variables become the same tree, so that everything behind it (reading, checking,
+//! reporting) is written once.
+
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::render::{HIDDEN, quoted};
+use super::report::Report;
+use super::secret;
+use super::source::{Location, SourceId};
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) at: Location,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    String(String),
+    /// The digits, without underscores, in their radix.
+    Integer(String, u32),
+    Float(String),
+    Boolean(bool),
+    Datetime,
+    Array(Vec<Node>),
+    Table(Table),
+    /// From the environment, where a text is all there is: what it means depends on the key.
+    Untyped(String),
+}
+
+/// Keys with their values, in the order of the text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_at: Location,
+    pub(crate) node: Node,
+}
+
+impl Value {
+    /// The kind of value, as a message names it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Value::String(_) | Value::Untyped(_) => "text",
+            Value::Integer(..) => "a whole number",
+            Value::Float(_) => "a decimal number",
+            Value::Boolean(_) => "true or false",
+            Value::Datetime => "a date",
+            Value::Array(_) => "an array",
+            Value::Table(_) => "a table",
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// The entry at a path of keys, such as `["listen", "http"]`.
+    pub(crate) fn find(&self, path: &[&str]) -> Option<&Entry> {
+        let (last, tables) = path.split_last()?;
+        let mut table = self;
+        for key in tables {
+            table = match &table.get(key)?.node.value {
+                Value::Table(inner) => inner,
+                _ => return None,
+            };
+        }
+        table.get(last)
+    }
+
+    /// Replaces the entry of that key, or adds it.
+    pub(crate) fn set(&mut self, entry: Entry) {
+        match self.entries.iter_mut().find(|known| known.key == entry.key) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// Takes the entry of that key out.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Entry> {
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(index))
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.key == key)
+    }
+}
+
+/// Reads a file. Mistakes in the syntax are reported; what could be read in spite of them is returned all the same.
+pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &str) -> Table {
+    let source = report.sources_mut().add_file(name, base, text.to_owned());
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let table = convert_table(source, table.into_inner());
+    // Before anything is reported, so that no message repeats a secret.
+    secret::hide(report, &table);
+    if !errors.is_empty() {
+        secret::hide_lines(report, source);
+    }
+    let mut errors = errors.into_iter();
+    while let Some(error) = errors.next() {
+        if report.is_full() {
+            report.add_dropped(1 + errors.len());
+            break;
+        }
+        report_syntax(report, source, &error);
+    }
+    table
+}
+
+/// Reads a single TOML value, at `offset` in a source.
+pub(crate) fn parse_value(text: &str, source: SourceId, offset: usize) -> Result<Node, String> {
+    let value = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
+    let mut node = convert(source, value);
+    shift(&mut node, offset);
+    Ok(node)
+}
+
+fn report_syntax(report: &mut Report, source: SourceId, error: &toml::de::Error) {
+    let end = report.sources().get(source).text().len();
+    let at = Location::new(source, error.span().unwrap_or(end..end));
+    let written = report.sources().shown(at);
+    let message = error.message();
+    let plain = written.trim_matches(['"', '\'']);
+    // The usual slips in words of our own; the parser's are for those who know its grammar.
+    if message == "duplicate key" {
+        let hint = "a key, or a [section], may be given once; [[rule]] with double brackets starts another rule";
+        report.error(at, format!("{} is given twice", quoted(plain))).hint(hint).done();
+    } else if message.starts_with("string values must be quoted") && written.trim().is_empty() {
+        report.error(at, "a value is missing here").done();
+    } else if message.starts_with("string values must be quoted") {
+        let hint = if plain == HIDDEN { "put it in quotes".to_owned() } else { format!("write {}", quoted(plain)) };
+        report.error(at, "text stands in quotes").hint(hint).done();
+    } else if message.starts_with("invalid unquoted key") {
+        let message = "a name with other signs than letters, digits, _ and - stands in quotes";
+        report.error(at, message).hint(format!("write {}", quoted(plain))).done();
+    } else if message.starts_with("invalid basic string, expected `\"`") {
+        report.error(at, "the closing quote is missing").done();
+    } else {
+        report.error(at, format!("this is not TOML: {message}")).done();
+    }
+}
+
+fn convert_table(source: SourceId, table: DeTable<'_>) -> Table {
+    let mut entries: Vec<Entry> = table
+        .into_iter()
+        .map(|(key, value)| Entry {
+            key_at: Location::new(source, key.span()),
+            key: key.into_inner().into_owned(),
+            node: convert(source, value),
+        })
+        .collect();
+    // The parser sorts by name; people think in the order they wrote.
+    entries.sort_by_key(|entry| entry.key_at.start);
+    Table { entries }
+}
+
+/// The depth of the tree is bounded by the parser, which refuses to nest further.
+fn convert(source: SourceId, value: Spanned<DeValue<'_>>) -> Node {
+    let span: Range<usize> = value.span();
+    let value = match value.into_inner() {
+        DeValue::String(text) => Value::String(text.into_owned()),
+        DeValue::Integer(number) => Value::Integer(number.as_str().to_owned(), number.radix()),
+        DeValue::Float(number) => Value::Float(number.as_str().to_owned()),
+        DeValue::Boolean(answer) => Value::Boolean(answer),
+        DeValue::Datetime(_) => Value::Datetime,
+        DeValue::Array(items) => Value::Array(items.into_iter().map(|item| convert(source, item)).collect()),
+        DeValue::Table(table) => Value::Table(convert_table(source, table)),
+    };
+    Node { at: Location::new(source, span), value }
+}
+
+fn shift(node: &mut Node, offset: usize) {
+    let move_by = |at: &mut Location| {
+        at.start += offset;
+        at.end += offset;
+    };
+    move_by(&mut node.at);
+    match &mut node.value {
+        Value::Array(items) => items.iter_mut().for_each(|item| shift(item, offset)),
+        Value::Table(table) => {
+            for entry in &mut table.entries {
+                move_by(&mut entry.key_at);
+                shift(&mut entry.node, offset);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,84 @@
+//! What works, but hardly as meant: for `flowgate validate`.
+//!
+//! A warning is given only when it is certain; one that is wrong teaches people to ignore the rest.
+
+mod pointless;
+mod unreachable;
+
+use std::collections::HashSet;
+
+use super::files;
+use super::listen::Door;
+use super::report::Report;
+use super::rule::Places;
+use super::tree::Table;
+use super::{Config, ReadPlaces};
+use crate::rules::{Limits, RuleDef};
+
+/// Looks for everything that can be warned about.
+pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
+    closed_doors(report, config, root);
+    unreadable_certificates(report, config, root);
+    unused_lists(report, config, places);
+    let rules = &config.policy.rules;
+    unreachable::find(report, rules, &places.rules);
+    for (rule, places) in rules.iter().zip(&places.rules) {
+        fields_not_required(report, rule, places);
+        without_effect(report, rule, places);
+        for set in &places.sets {
+            pointless::find(report, rule, set);
+        }
+    }
+}
+
+fn closed_doors(report: &mut Report, config: &Config, root: &Table) {
+    let all_closed = config.listen.doors().iter().all(|(_, door)| **door == Door::Off);
+    if let (true, Some(entry)) = (all_closed, root.get("listen")) {
+        let hint = "open one, such as http = \"127.0.0.1:7070\"";
+        report.warning(entry.key_at, "all doors are closed: a server would answer nobody").hint(hint).done();
+    }
+}
+
+/// A warning, since the certificates may be on another machine than the one that validates.
+fn unreadable_certificates(report: &mut Report, config: &Config, root: &Table) {
+    let Some(tls) = &config.tls else { return };
+    let files = [("cert", Some(&tls.cert)), ("key", Some(&tls.key)), ("client_ca", tls.client_ca.as_ref())];
+    for (key, path) in files {
+        let (Some(path), Some(entry)) = (path, root.find(&["tls", key])) else { continue };
+        if let Err(cause) = files::check(path) {
+            report.warning(entry.node.at, format!("cannot read {}: {cause}", path.display())).done();
+        }
+    }
+}
+
+fn unused_lists(report: &mut Report, config: &Config, places: &ReadPlaces) {
+    let conditions = config.policy.rules.iter().flat_map(|rule| &rule.when);
+    let used: HashSet<&str> = conditions.flat_map(|condition| condition.matcher.lists()).collect();
+    for (name, at) in &places.lists {
+        if !used.contains(name.as_str()) {
+            let hint = format!("a rule uses it with when = {{ field = \"@{name}\" }}");
+            report.warning(*at, format!("no rule uses the list \"{name}\"")).hint(hint).done();
+        }
+    }
+}
+
+/// A field of `by` that `when` does not ask for: requests without it silently escape the rule.
+fn fields_not_required(report: &mut Report, rule: &RuleDef, places: &Places) {
+    for (field, &at) in rule.by.iter().zip(&places.by) {
+        let required =
+            rule.when.iter().any(|condition| condition.field == *field && condition.matcher.requires_presence());
+        if !required {
+            let message = format!("requests without \"{field}\" pass by this rule");
+            let hint = format!("if that is meant, say so: {} = \"*\" in when", super::writer::name(field));
+            report.warning(at, message).hint(hint).done();
+        }
+    }
+}
+
+/// Only limits count.
+fn without_effect(report: &mut Report, rule: &RuleDef, places: &Places) {
+    if let (Limits::None, true, Some(at)) = (&rule.limits, rule.count_denied, places.count_denied) {
+        let message = "\"count_denied\" has no effect in a rule without limits";
+        report.warning(at, message).hint("the rule counts nothing").done();
+    }
+}

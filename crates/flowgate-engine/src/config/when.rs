@@ -1,0 +1,146 @@
+//! `when = { act = "reply", user = "*" }`: the conditions of a rule.
+
+use super::fields;
+use super::lists::Lists;
+use super::render::quoted;
+use super::report::Report;
+use super::source::Location;
+use super::suggest::nearest;
+use super::tree::{Node, Table, Value};
+use super::value;
+use super::writer;
+use crate::rules::{Condition, Matcher};
+
+/// The longest name of a field.
+const LONGEST_FIELD: usize = 200;
+
+/// Reads the conditions; the wrong ones are reported and left out.
+pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Vec<Condition>> {
+    let table = fields::table(report, node, "\"when\"", "such as { act = \"reply\", user = \"*\" }")?;
+    let mut conditions = Vec::new();
+    for entry in &table.entries {
+        if !check_field(report, &entry.key, entry.key_at) {
+            continue;
+        }
+        if let Some(matcher) = matcher(report, &entry.key, &entry.node, lists) {
+            conditions.push(Condition::new(entry.key.clone(), matcher));
+        }
+    }
+    Some(conditions)
+}
+
+/// Reports a text that cannot be the name of a field.
+pub(crate) fn check_field(report: &mut Report, name: &str, at: Location) -> bool {
+    let fits = !name.is_empty() && name.len() <= LONGEST_FIELD && !name.chars().any(|c| c.is_control() || c == ' ');
+    if !fits {
+        let hint = "a field is called such as \"user\", \"ip\" or \"header.X-Plan\"";
+        report.error(at, format!("{} cannot be the name of a field", quoted(name))).hint(hint).done();
+    }
+    fits
+}
+
+fn matcher(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Option<Matcher> {
+    match &node.value {
+        Value::Array(items) if items.is_empty() => {
+            report.error(node.at, "an empty array matches nothing").hint("name the values that fit").done();
+            None
+        }
+        Value::Array(items) => {
+            let matchers: Vec<_> = items.iter().filter_map(|item| single(report, field, item, lists)).collect();
+            // One item is that item; with some left out the mistake is reported already.
+            match <[Matcher; 1]>::try_from(matchers) {
+                Ok([only]) => Some(only),
+                Err(several) => Some(Matcher::OneOf(several)),
+            }
+        }
+        _ => single(report, field, node, lists),
+    }
+}
+
+fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Option<Matcher> {
+    if let Value::Table(table) = &node.value {
+        return literal(report, field, node, table);
+    }
+    if let Value::Array(_) = node.value {
+        report.error(node.at, "expected text, found an array within an array").done();
+        return None;
+    }
+    let text = value::text(report, node)?;
+    if text.is_empty() {
+        let hint = "for a field that is absent or empty write \"!*\"";
+        report.error(node.at, "an empty text matches nothing").hint(hint).done();
+        return None;
+    }
+    let matcher = match Matcher::parse(text) {
+        Ok(matcher) => matcher,
+        Err(error) => {
+            let found = error.found().trim_end_matches("...");
+            // `find` gives a byte at which `found` stands in the text, so the sum stays within it.
+            let part = text.find(found).map_or(0..text.len(), |start| start..start + found.len());
+            let at = value::place_within(report, node, text, part);
+            let message = format!("expected {}, found {}", error.expected(), quoted(error.found()));
+            let hint = format!("to match the text itself write {{ eq = {} }}", writer::string(text));
+            report.error(at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 100)).done();
+            return None;
+        }
+    };
+    for name in matcher.lists() {
+        if !lists.is_known(name) {
+            report_unknown_list(report, node, text, name, lists);
+            return None;
+        }
+    }
+    Some(matcher)
+}
+
+/// `{ eq = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML takes apart.
+fn literal(report: &mut Report, field: &str, node: &Node, table: &Table) -> Option<Matcher> {
+    if let [entry] = table.entries.as_slice()
+        && entry.key == "eq"
+    {
+        return value::text(report, &entry.node).map(Matcher::equal);
+    }
+    match table.entries.first() {
+        Some(entry) => {
+            let hint = format!("put a name with dots in quotes: \"{field}.{}\" = ..", entry.key);
+            let message = "expected text, an array, or { eq = \"..\" }";
+            report.error(entry.key_at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 100)).done();
+        }
+        None => report.error(node.at, "expected text, an array, or { eq = \"..\" }, found an empty table").done(),
+    }
+    None
+}
+
+fn report_unknown_list(report: &mut Report, node: &Node, text: &str, name: &str, lists: &Lists) {
+    let start = text.find('@').unwrap_or(0);
+    let at = value::place_within(report, node, text, start..text.len());
+    let known = lists.names.keys().map(String::as_str);
+    let hint = match nearest(name, known.filter(|_| !report.is_full())) {
+        Some(known) => format!("did you mean \"@{known}\"?"),
+        None => format!("define it: [lists] {name} = {{ values = [..] }} or {{ file = \"{name}.txt\" }}"),
+    };
+    report.error(at, format!("there is no list {}", quoted(name))).hint(hint).done();
+}
+
+/// The conditions as an inline table.
+pub(crate) fn write(conditions: &[Condition]) -> String {
+    let items: Vec<_> = conditions
+        .iter()
+        .map(|condition| format!("{} = {}", writer::name(&condition.field), written(&condition.matcher)))
+        .collect();
+    format!("{{ {} }}", items.join(", "))
+}
+
+fn written(matcher: &Matcher) -> String {
+    match matcher {
+        Matcher::Equal(text) if !matches!(Matcher::parse(text), Ok(Matcher::Equal(_))) || text.is_empty() => {
+            format!("{{ eq = {} }}", writer::string(text))
+        }
+        Matcher::OneOf(matchers) => {
+            let items: Vec<_> = matchers.iter().map(written).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Matcher::Equal(text) => writer::string(text),
+        other => writer::string(&other.to_string()),
+    }
+}

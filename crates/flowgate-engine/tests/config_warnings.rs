@@ -1,0 +1,143 @@
+//! A warning is a claim about what the engine will do. Here the engine is asked.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+use std::path::Path;
+
+use flowgate::{Memory, Op, Span, Time};
+use flowgate_engine::config::{Input, Loaded, load};
+use flowgate_engine::{Engine, Request};
+use proptest::prelude::*;
+
+fn loaded(text: &str) -> Loaded {
+    let input = Input::Text { name: "flowgate.toml", base: Path::new(""), text };
+    load(input, []).unwrap_or_else(|report| panic!("{report}\nin\n{text}"))
+}
+
+/// The lines that a warning of this beginning points at.
+fn warned_lines(loaded: &Loaded, beginning: &str) -> Vec<usize> {
+    let entries = loaded.warnings.entries().filter(|entry| entry.message.starts_with(beginning));
+    entries.map(|entry| entry.position.unwrap().line).collect()
+}
+
+fn limit() -> impl Strategy<Value = String> {
+    let sliding = (1..12_u32, 1..9_u32).prop_map(|(count, period)| format!("{count}/{period}s"));
+    let grid = (1020..3000_u32, 1..4_u32).prop_map(|(count, period)| format!("{count}/{period}s"));
+    let fixed = (1..12_u32, 1..9_u32).prop_map(|(count, period)| format!("fixed {count}/{period}s"));
+    let bucket = (1..12_u32, 1..9_u32, 1..12_u32)
+        .prop_map(|(count, period, burst)| format!("bucket {count}/{period}s burst={burst}"));
+    prop_oneof![3 => sliding, 1 => grid, 2 => fixed, 2 => bucket]
+}
+
+/// Forms that meet each other often, over few values.
+fn matcher() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        r#""a""#,
+        r#""b""#,
+        r#"["a", "b"]"#,
+        r#"["b", "5"]"#,
+        r#""*""#,
+        r#""!*""#,
+        r#""!a""#,
+        r#""!b""#,
+        r#"["!*", "a"]"#,
+        r#""@vip""#,
+        r#""!@vip""#,
+        r#""> 3""#,
+        r#""1..9""#,
+        r#""10.0.0.0/8""#,
+        r#""10.0.0.1""#,
+        r#""/a/*""#,
+        r#""/a/**""#,
+        r#""~^/a""#,
+        r#""~^$""#,
+        r#""**""#,
+        r#"{ eq = "*" }"#,
+        r#"{ eq = "" }"#,
+        r#"{ eq = "10.0.0.1" }"#,
+    ])
+}
+
+const VALUES: [Option<&str>; 10] = [
+    None,
+    Some(""),
+    Some("a"),
+    Some("b"),
+    Some("5"),
+    Some("*"),
+    Some("10.0.0.1"),
+    Some("::ffff:10.0.0.1"),
+    Some("/a/"),
+    Some("/a/b"),
+];
+
+fn rule(name: &str, action: &str, when: &[(&str, &str)], by: &[&str]) -> String {
+    let conditions: Vec<_> = when.iter().map(|(field, matcher)| format!("{field} = {matcher}")).collect();
+    format!("[[rule]]\nname = \"{name}\"\nwhen = {{ {} }}\nby = {by:?}\naction = \"{action}\"\n", conditions.join(", "))
+}
+
+fn conditions() -> impl Strategy<Value = (Vec<(&'static str, &'static str)>, Vec<&'static str>)> {
+    let when = (prop::option::of(matcher()), prop::option::of(matcher())).prop_map(|(x, y)| {
+        [("x", x), ("y", y)].into_iter().filter_map(|(field, matcher)| Some((field, matcher?))).collect()
+    });
+    let by = prop::sample::subsequence(vec!["x", "y"], 0..=2);
+    (when, by)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_rule_that_is_never_reached_never_decides(above in conditions(), below in conditions()) {
+        let above = rule("above", "deny", &above.0, &above.1);
+        let below = rule("below", "allow", &below.0, &below.1);
+        let text = format!("{above}{below}\n[lists]\nvip = {{ values = [\"5\", \"10.0.0.0/8\"] }}\n");
+        let loaded = loaded(&text);
+        if warned_lines(&loaded, "this rule is never reached").is_empty() {
+            return Ok(());
+        }
+        let engine = Engine::new(&loaded.config.policy, Memory::default()).unwrap();
+        for x in VALUES {
+            for y in VALUES {
+                let mut request = Request::new();
+                for (field, value) in [("x", x), ("y", y)] {
+                    if let Some(value) = value {
+                        request = request.field(field, value);
+                    }
+                }
+                let decision = engine.decide(Op::Take, &request, Time::from_secs(1_700_000_000));
+                let rule = decision.rule.as_ref().map(|rule| rule.name().to_owned());
+                prop_assert_ne!(rule.as_deref(), Some("below"), "x = {:?}, y = {:?} in\n{}", x, y, text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_never_reached_is_only_exceeded_with_another(
+        limits in prop::collection::vec(limit(), 2..4),
+        count_denied in any::<bool>(),
+        steps in prop::collection::vec((0..4_000_u64, prop_oneof![4 => 1..4_u64, 1 => 200..1500_u64]), 1..60),
+    ) {
+        // Each limit on a line of its own, the first on the fourth.
+        let lines: Vec<_> = limits.iter().map(|limit| format!("\"{limit}\",\n")).collect();
+        let text = format!("[[rule]]\nname = \"r\"\nlimits = [\n{}]\ncount_denied = {count_denied}\n", lines.concat());
+        let loaded = loaded(&text);
+        let claimed: Vec<_> = warned_lines(&loaded, "this limit is never reached").iter().map(|line| line - 4).collect();
+        let engine = Engine::new(&loaded.config.policy, Memory::default()).unwrap();
+        let mut now = Time::from_secs(1_700_000_000);
+        for (millis, cost) in steps {
+            now = now + Span::from_millis(millis);
+            let decision = engine.decide(Op::Take, &Request::new().cost(cost), now);
+            let parsed = |index: usize| limits[index].parse::<flowgate::Limit>().unwrap();
+            let pointless: Vec<_> = claimed.iter().map(|&index| parsed(index)).collect();
+            let only_pointless = decision.exceeded.iter().all(|exceeded| {
+                let others = (0..limits.len()).filter(|index| !claimed.contains(index));
+                pointless.contains(&exceeded.limit) && !others.into_iter().any(|index| parsed(index) == exceeded.limit)
+            });
+            prop_assert!(
+                decision.exceeded.is_empty() || !only_pointless,
+                "only {:?} are exceeded in\n{}", decision.exceeded, text
+            );
+        }
+    }
+}
