@@ -86,6 +86,9 @@
 //! clock that is put back holds callers up by no more than that step. What may exceed a bound is what you ask for: a
 //! refund, an eviction when memory is full.
 
+// Rates are exact rationals: nothing that decides may round.
+#![deny(clippy::float_arithmetic)]
+
 mod algorithm;
 mod ban;
 mod calendar;
@@ -112,3 +115,8 @@ pub use plan::{Hit, Op, Rule};
 pub use single::Single;
 pub use time::{Span, Time};
 pub use wait::WaitError;
+
+/// The README's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
