@@ -26,7 +26,7 @@ use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
 use crate::time::{Span, Time};
 use budget::Budget;
-use shard::{RESERVED_BYTES, Room, Shard};
+use shard::{Ask, RESERVED_BYTES, Room, Shard};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
@@ -149,6 +149,10 @@ impl Memory {
         let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
+            let short = op == Op::Take && bans.is_empty() && hits.iter().all(Hit::is_plain);
+            if short && shard.take_words(cost, now, hits, &self.budget) {
+                return;
+            }
             apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits, bans);
         } else {
             self.apply_across(op, cost, now, hits, bans);
@@ -161,7 +165,7 @@ impl Memory {
     pub fn apply_one(&self, op: Op, cost: u64, now: Time, key: Key, limit: &Limit) -> Decision {
         if limit.is_words() {
             let mut shard = self.lock(key.shard(self.shards.len()));
-            return shard.apply_words(op, cost, now, key.tag(), limit, &self.budget);
+            return shard.apply_words(Ask { op, cost, now }, key.tag(), limit, &self.budget);
         }
         let mut hit = [Hit::new(key, limit, Rule::default())];
         self.apply(op, cost, now, &mut hit);

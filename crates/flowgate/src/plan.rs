@@ -108,6 +108,12 @@ impl<'a> Hit<'a> {
         self.limit
     }
 
+    /// Whether its counter is two words and its rule does nothing but allow and deny.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.limit.is_words() && !self.rule.count_denied && !self.rule.shadow
+    }
+
     #[inline]
     fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
         let verdict = self.limit.check(op, &self.counter, now, cost);

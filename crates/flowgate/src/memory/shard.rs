@@ -60,20 +60,60 @@ pub(super) struct Shard {
     pub(super) floor: u64,
 }
 
+/// An operation, its cost and its time.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    pub(super) op: Op,
+    pub(super) cost: u64,
+    pub(super) now: Time,
+}
+
 impl Shard {
-    /// Decides a hit whose counter is two words: the short way for the many requests that meet one limit.
+    /// Decides about one counter that is two words: the short way for the many requests that meet one limit.
     #[inline(always)]
-    pub(super) fn apply_words(
-        &mut self,
-        op: Op,
-        cost: u64,
-        now: Time,
-        tag: Tag,
-        limit: &Limit,
-        budget: &Budget,
-    ) -> Decision {
+    pub(super) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
+        let Ask { op, cost, now } = ask;
+        let at = self.begin(now, budget);
+        let mut decision = self.decide_words(Ask { op, cost, now: at }, tag, limit, budget);
+        decision.count_from(now, at);
+        decision
+    }
+
+    /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
+    /// when nothing was done: where there is no room for the new counters, the long way knows what to do.
+    #[inline(always)]
+    pub(super) fn take_words(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
+        let at = self.begin(now, budget);
+        let (mut passes, mut missing) = (true, 0);
+        for hit in hits.iter_mut() {
+            let (found, kind) = (self.find(hit.key.tag()), Kind::of_words(hit.limit.algorithm()));
+            let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
+            hit.outcome = hit.limit.apply_words(Op::Peek, &mut words, at, cost);
+            passes &= hit.outcome.allowed();
+            missing += usize::from(found.is_err());
+        }
+        if passes {
+            if missing > 0 && !self.has_room(Room { missing, inserts: missing }) {
+                return false;
+            }
+            for hit in hits.iter_mut() {
+                hit.outcome = self.decide_words(Ask { op: Op::Take, cost, now: at }, hit.key.tag(), hit.limit, budget);
+            }
+        }
+        hits.iter_mut().for_each(|hit| hit.outcome.count_from(now, at));
+        true
+    }
+
+    /// A step of the sweep, and the instant to decide for.
+    #[inline(always)]
+    fn begin(&mut self, now: Time, budget: &Budget) -> Time {
         self.tick(now.as_nanos(), budget);
-        let at = now.max(Time::from_nanos(self.floor));
+        now.max(Time::from_nanos(self.floor))
+    }
+
+    #[inline(always)]
+    fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
+        let Ask { op, cost, now: at } = ask;
         let kind = Kind::of_words(limit.algorithm());
         let found = self.find(tag);
         let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
@@ -98,7 +138,6 @@ impl Shard {
             }
             (Err(_), None) => {}
         }
-        decision.count_from(now, at);
         decision
     }
 
