@@ -261,14 +261,18 @@ fn apply_to(locked: &mut impl Locked, budget: &Budget, op: Op, cost: u64, now: T
 /// Makes room for the counters that the loaded hits may add, and marks those that find none.
 #[inline]
 fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>]) {
-    let missing = hits.iter().map(Shard::missing).sum();
+    let missing = hits.iter().map(|hit| hit.missing).sum();
     if missing == 0 {
         return;
     }
     // Each shard makes room for all: a few slots too many where a plan spans shards.
     let room = Room { missing, inserts: hits.iter().map(Shard::slots_of).sum() };
-    for hit in hits.iter_mut().filter(|hit| Shard::missing(hit) > 0) {
-        hit.homeless = !locked.shard(hit.key).make_room(room, at.as_nanos(), budget);
+    for hit in hits.iter_mut().filter(|hit| hit.missing > 0) {
+        if locked.shard(hit.key).make_room(room, at.as_nanos(), budget) {
+            hit.missing = 0;
+        } else {
+            hit.homeless = true;
+        }
     }
     if hits.iter().any(|hit| hit.homeless) {
         budget.refused.fetch_add(1, Relaxed);

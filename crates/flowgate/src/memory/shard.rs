@@ -15,7 +15,7 @@ use super::budget::{Budget, WhenFull};
 use super::expiry::SAMPLE;
 use super::key::Tag;
 use super::slot::{Kind, Logs, Slot};
-use crate::algorithm::{Counter, Log, State};
+use crate::algorithm::{Counter, Kept, Log, State};
 use crate::decision::Decision;
 use crate::limit::{Law, Limit};
 use crate::plan::{self, Hit, Op};
@@ -113,26 +113,27 @@ impl Shard {
     pub(super) fn load(&mut self, hit: &mut Hit<'_>) {
         let tag = hit.key.tag();
         hit.homeless = false;
-        hit.counter.state = self.take(tag);
+        hit.missing = 0;
+        hit.counter = Counter::default();
+        if Shard::slots_of(hit) == 0 {
+            return;
+        }
+        match self.find(tag) {
+            Ok(index) => hit.counter.state = self.take_at(index),
+            Err(_) => hit.missing += 1,
+        }
         if hit.limit.after_window().is_some() {
-            hit.counter.seen = match self.take(tag.seen()) {
-                State::Fixed(counted) => Some(counted),
-                _ => None,
-            };
+            match self.find(tag.seen()) {
+                Ok(index) => hit.counter.seen = Kept::take(self.take_at(index)),
+                Err(_) => hit.missing += 1,
+            }
         }
     }
 
-    /// How many slots the counter of a hit may need (none where nothing is counted)...
+    /// How many slots the counter of a hit needs, if it needs any: none where nothing is counted.
     #[inline]
     pub(super) fn slots_of(hit: &Hit<'_>) -> usize {
         if matches!(hit.limit.law(), Law::Unlimited) { 0 } else { 1 + usize::from(hit.limit.after_window().is_some()) }
-    }
-
-    /// ...and how many it does not have, once it is loaded.
-    #[inline]
-    pub(super) fn missing(hit: &Hit<'_>) -> usize {
-        let Counter { state, seen } = &hit.counter;
-        Shard::slots_of(hit).saturating_sub(usize::from(*state != State::Unused) + usize::from(seen.is_some()))
     }
 
     /// Makes room for a plan of so many counters; false when there is none and nothing may be forgotten for it.
@@ -144,11 +145,24 @@ impl Shard {
     /// Keeps the counter of a hit.
     #[inline]
     pub(super) fn keep(&mut self, hit: &mut Hit<'_>, now: u64, budget: &Budget) {
+        if Shard::slots_of(hit) == 0 {
+            return;
+        }
         let tag = hit.key.tag();
-        let Counter { state, seen } = std::mem::take(&mut hit.counter);
-        self.put(tag, state, now, budget);
+        let Counter { mut state, seen } = std::mem::take(&mut hit.counter);
+        if let State::Sliding(log) = &mut state {
+            self.fit(log, now, budget);
+        }
+        let mut main = Slot::new(tag, state, &mut self.logs);
+        let mut second = seen.and_then(|seen| Slot::new(tag.seen(), seen.into_state(), &mut self.logs));
+        if hit.limit.after_window().is_some() && hit.missing == 0 {
+            // Both or none: who has the one will need the other, and must not be refused for want of it.
+            main = main.or(second.map(|second| Slot::unused(tag, second.forget_at())));
+            second = second.or(main.map(|main| Slot::unused(tag.seen(), main.forget_at())));
+        }
+        self.put(tag, main);
         if hit.limit.after_window().is_some() {
-            self.put(tag.seen(), seen.map_or(State::Unused, State::Fixed), now, budget);
+            self.put(tag.seen(), second);
         }
         self.settle(budget);
     }
@@ -269,12 +283,8 @@ impl Shard {
     }
 
     #[inline]
-    fn put(&mut self, tag: Tag, mut state: State, now: u64, budget: &Budget) {
-        if let State::Sliding(log) = &mut state {
-            self.fit(log, now, budget);
-        }
-        let found = self.find(tag);
-        match (found, Slot::new(tag, state, &mut self.logs)) {
+    fn put(&mut self, tag: Tag, slot: Option<Slot>) {
+        match (self.find(tag), slot) {
             (Ok(index), Some(slot)) => self.slots[index] = slot,
             (Err(index), Some(slot)) => self.insert(index, slot),
             (Ok(index), None) => self.close_gap(index),
@@ -417,7 +427,7 @@ impl Shard {
     }
 
     /// Whether the slot at `index` is a limit's own counter and the next one its `after=` counter.
-    fn is_pair(&self, index: usize) -> bool {
+    pub(super) fn is_pair(&self, index: usize) -> bool {
         let [main, seen] = [self.slots.get(index), self.slots.get(index + 1)];
         main.zip(seen).is_some_and(|(main, seen)| !seen.is_empty() && seen.tag().is_seen_of(main.tag()))
     }
