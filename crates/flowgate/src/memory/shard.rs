@@ -59,6 +59,9 @@ pub(super) struct Shard {
     pub(super) swept_at: u64,
     /// No time is decided for before this: what was dropped as expired no longer mattered then.
     pub(super) floor: u64,
+    /// How many slots were looked at in order to drop them.
+    #[cfg(test)]
+    touched: usize,
 }
 
 impl Shard {
@@ -396,6 +399,10 @@ impl Shard {
         let mut free = index;
         let mut dropped = 0;
         while index < self.slots.len() {
+            #[cfg(test)]
+            {
+                self.touched += 1;
+            }
             if self.slots[index].is_empty() {
                 if index >= to {
                     break;
