@@ -130,7 +130,8 @@ impl Memory {
         self.seed.counter(bytes)
     }
 
-    /// Applies `op` to all hits in one atomic step and fills in their outcomes.
+    /// Applies `op` to all hits in one atomic step and fills in their outcomes. A counter that two of them name is
+    /// charged once.
     ///
     /// When the store is full and [`WhenFull::Deny`], a hit that would need a new counter is denied, with a wait of
     /// a second: nobody knows when there will be room. As any denial, that of a shadow rule holds nobody back, and a
@@ -149,7 +150,7 @@ impl Memory {
         let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            let short = op == Op::Take && bans.is_empty() && hits.iter().all(Hit::is_plain);
+            let short = op == Op::Take && bans.is_empty() && hits.iter().all(Hit::is_plain) && are_distinct(hits);
             if short && shard.take_words(cost, now, hits, &self.budget) {
                 return;
             }
@@ -250,6 +251,12 @@ impl Memory {
     }
 }
 
+/// Whether no counter is named twice. A long plan is not worth the look.
+#[inline]
+fn are_distinct(hits: &[Hit<'_>]) -> bool {
+    hits.len() <= 8 && (1..hits.len()).all(|index| hits[..index].iter().all(|hit| hit.key != hits[index].key))
+}
+
 /// The shards of a plan, locked.
 trait Locked {
     fn shard(&mut self, key: Key) -> &mut Shard;
@@ -328,15 +335,19 @@ fn apply_to(
 /// Makes room for the counters that the loaded hits and bans may add, and marks those that find none.
 #[inline]
 fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    let missing = hits.iter().map(Shard::missing).chain(bans.iter().map(Shard::missing_ban)).sum();
+    let missing = hits.iter().map(|hit| hit.missing).chain(bans.iter().map(Shard::missing_ban)).sum();
     if missing == 0 {
         return;
     }
     // Each shard makes room for all: a few slots too many where a plan spans shards.
     let inserts = hits.iter().map(Shard::slots_of).chain(bans.iter().map(|_| Shard::SLOTS_OF_BAN)).sum();
     let room = Room { missing, inserts };
-    for hit in hits.iter_mut().filter(|hit| Shard::missing(hit) > 0) {
-        hit.homeless = !locked.shard(hit.key).make_room(room, at.as_nanos(), budget);
+    for hit in hits.iter_mut().filter(|hit| hit.missing > 0) {
+        if locked.shard(hit.key).make_room(room, at.as_nanos(), budget) {
+            hit.missing = 0;
+        } else {
+            hit.homeless = true;
+        }
     }
     for ban in bans.iter_mut().filter(|ban| Shard::missing_ban(ban) > 0) {
         ban.homeless = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);

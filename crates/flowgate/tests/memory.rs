@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Time, WhenFull};
+use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Span, Time, WhenFull};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -309,4 +309,68 @@ fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
         assert!(!hits[1].outcome().allowed(), "there is no room for {address}");
     }
     assert_eq!(taken, 10, "the user's own limit is enforced all the while");
+}
+
+/// A subject that is known is not refused because its limit begins to be enforced.
+#[test]
+fn a_full_store_keeps_both_counters_of_who_is_in() {
+    let memory = store(64 << 10, WhenFull::Deny);
+    let limit = limit("fixed 2/60s after=3/60s");
+    let take = |key: u32| apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, START);
+    let kept: Vec<u32> = (0..10_000).filter(|&key| take(key).allowed()).collect();
+    assert!(kept.len() > 500);
+    for &key in &kept {
+        // Three are free, and the last of them is the first that counts.
+        let passed = (0..10).filter(|_| take(key).allowed()).count();
+        assert_eq!(passed, 3, "of key {key}");
+        assert_eq!(take(key).retry_after(), Some(Span::from_secs(60)));
+    }
+}
+
+#[test]
+fn a_full_store_that_denies_keeps_what_it_has() {
+    let memory = store(64 << 10, WhenFull::Deny);
+    let limit = limit("fixed 10/60s");
+    let take = |key: u32, now| apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, now);
+    let kept: Vec<u32> = (0..10_000).filter(|&key| take(key, START).allowed()).collect();
+    let stats = memory.stats();
+    assert!(kept.len() > 1_000, "{} keys fit", kept.len());
+    assert_eq!(stats.counters, kept.len());
+    assert_eq!((stats.evicted, stats.refused), (0, 10_000 - kept.len() as u64));
+    // Who is in stays in, to the last unit.
+    for &key in &kept {
+        for taken in 2..=10 {
+            assert_eq!(take(key, START).remaining, Some(10 - taken));
+        }
+        assert_eq!(take(key, START).retry_after(), Some(Span::from_secs(60)));
+    }
+    // Who is not gets a wait, and may look.
+    let newcomer = (0..10_000).find(|key| !kept.contains(key)).unwrap();
+    assert_eq!(take(newcomer, START).retry_after(), Some(Span::from_secs(1)));
+    let looked = apply(&memory, &limit, &newcomer.to_le_bytes(), Op::Peek, 1, START);
+    assert!(looked.allowed());
+    assert_eq!(looked.remaining, Some(10));
+    // When the old ones have expired there is room again.
+    let found = take(newcomer, START + 62 * SECOND);
+    assert!(found.allowed(), "{found:?} {:?}", memory.stats());
+}
+
+/// A plan that names one counter several times is a mistake; it must neither free anybody nor cost memory.
+#[test]
+fn a_counter_named_twice_is_charged_once() {
+    let memory = Memory::default();
+    let empty = memory.stats().bytes;
+    for (text, passes) in [("sliding 50/60s", 50), ("bucket 50/60s", 50), ("sliding 50/60s after=5/60s", 54)] {
+        let limit = limit(text);
+        let key = memory.subject(b"key").counter(memory.counter(b"counter"));
+        let take = |step: u64| {
+            let mut hits = [(); 3].map(|()| Hit::new(key, &limit, Rule::default()));
+            memory.apply(Op::Take, 1, Time::from_nanos(START + step), &mut hits);
+            Decision::of(&hits).allowed()
+        };
+        assert_eq!((0..100).filter(|&step| take(step)).count(), passes, "{limit}");
+        memory.sweep(Time::from_nanos(START + 1_000 * SECOND));
+        let stats = memory.stats();
+        assert_eq!((stats.counters, stats.bytes), (0, empty), "{limit}");
+    }
 }

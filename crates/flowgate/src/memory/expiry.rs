@@ -54,6 +54,16 @@ impl Shard {
         self.settle(budget);
     }
 
+    /// Drops all that has expired: what a full shard does before it evicts anybody or denies a new subject. Once per
+    /// [`GRACE`] will do: in between, hardly anything expires, and who is denied is told to come back after a second.
+    pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
+        if now.abs_diff(self.swept_at) >= GRACE {
+            self.swept_at = now;
+            self.drop_expired(0, self.slots.len(), now);
+            self.settle(budget);
+        }
+    }
+
     /// Drops what has expired among the slots `from..to`.
     pub(super) fn drop_expired(&mut self, from: usize, to: usize, now: u64) {
         let before = now.saturating_sub(GRACE);
@@ -101,7 +111,10 @@ impl Shard {
             let from = if self.hand < len { self.hand } else { 0 };
             let to = (from + SAMPLE).min(len);
             self.hand = to;
-            let taken = (from..to).filter(|&index| !self.slots[index].is_empty() && may_go(&self.slots[index]));
+            // The second part of a counter with `after=` goes with the first.
+            let second = |index: usize| index > 0 && self.is_pair(index - 1);
+            let taken = (from..to).filter(|&index| !self.slots[index].is_empty() && !second(index));
+            let taken = taken.filter(|&index| may_go(&self.slots[index]));
             if let Some(found) = taken.map(|index| (index, self.forget_at(index))).min_by_key(|&(_, at)| at) {
                 return Some(found);
             }

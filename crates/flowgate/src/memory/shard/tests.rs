@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::slot::Kind;
-use super::super::{Memory, MemoryConfig, Seed};
+use super::super::{Key, Memory, MemoryConfig, Seed};
 use super::*;
 use crate::{Decision, Limit, Op, Rule, Time};
 
@@ -178,11 +178,7 @@ fn call(keys: u32) -> impl Strategy<Value = Call> {
     let op = prop_oneof![8 => Just(Op::Take), 2 => Just(Op::Record), 1 => Just(Op::Refund), 2 => Just(Op::Peek)];
     let hits = prop::collection::vec((0..keys, 0..MIXED.len()), 1..4);
     let later = prop_oneof![6 => 0..SECOND / 50, 1 => 0..10 * SECOND];
-    (op, 1..4u64, hits, later).prop_map(|(op, cost, mut hits, later)| {
-        hits.sort_unstable();
-        hits.dedup();
-        Call { op, cost, hits, later }
-    })
+    (op, 1..4u64, hits, later).prop_map(|(op, cost, hits, later)| Call { op, cost, hits, later })
 }
 
 fn apply(memory: &Memory, limits: &[Limit], call: &Call, now: u64) -> Vec<Decision> {
@@ -221,4 +217,248 @@ proptest! {
         memory.check_invariants();
         prop_assert_eq!(memory.stats().counters, 0);
     }
+}
+
+/// The smallest store: seven slots a shard.
+fn smallest(when_full: WhenFull) -> Memory {
+    Memory::new(MemoryConfig { max_bytes: 0, when_full, seed: Seed([1, 2]) })
+}
+
+/// Keys that live in the first shard.
+fn neighbours(memory: &Memory) -> impl Iterator<Item = Key> {
+    let key = |number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+    (0..).map(key).filter(|key| key.shard(memory.shards.len()) == 0)
+}
+
+fn take(memory: &Memory, key: Key, limit: &str, now: u64) -> Decision {
+    let limit = limit.parse().unwrap();
+    let mut hits = [Hit::new(key, &limit, Rule::default())];
+    memory.apply(Op::Take, 1, Time::from_nanos(now), &mut hits);
+    memory.check_invariants();
+    *hits[0].outcome()
+}
+
+fn holds(memory: &Memory, key: Key) -> bool {
+    memory.lock(0).find(key.tag()).is_ok()
+}
+
+#[test]
+fn what_is_closest_to_never_used_goes_first() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(14).collect();
+    let lives = [40, 10, 70, 60, 20, 50, 30];
+    for (key, secs) in keys.iter().zip(lives) {
+        take(&memory, *key, &format!("fixed 5/{secs}s"), START);
+    }
+    assert!(keys[..7].iter().all(|&key| holds(&memory, key)));
+    // Who comes next lives long, so of the old ones the shortest lived goes.
+    let mut order: Vec<usize> = (0..7).collect();
+    order.sort_by_key(|&index| lives[index]);
+    for (count, (&newcomer, &goes)) in keys[7..].iter().zip(&order).enumerate() {
+        take(&memory, newcomer, "fixed 5/day", START);
+        assert!(holds(&memory, newcomer) && !holds(&memory, keys[goes]), "the {count}th");
+        assert_eq!(memory.stats().counters, 7);
+        assert_eq!(memory.stats().evicted, count as u64 + 1);
+    }
+}
+
+#[test]
+fn what_has_expired_goes_before_anybody_is_evicted() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(10).collect();
+    for (index, &key) in keys[..7].iter().enumerate() {
+        take(&memory, key, if index < 3 { "fixed 5/10s" } else { "fixed 5/60s" }, START);
+    }
+    // Expired, though too lately to be swept.
+    let now = START + 10 * SECOND + 1;
+    for &newcomer in &keys[7..] {
+        assert!(take(&memory, newcomer, "fixed 5/5s", now).allowed());
+    }
+    assert!(keys[3..].iter().all(|&key| holds(&memory, key)));
+    assert_eq!(memory.stats().evicted, 0);
+    // A time from before what was forgotten is decided at that instant: stricter, and the waits say so.
+    let late = take(&memory, keys[9], "fixed 1/5s", START);
+    assert_eq!(late.retry_after().map(|wait| wait.as_nanos()), Some(15 * SECOND + 1));
+}
+
+/// The two counters of a limit with `after=` are one: it is as close to never used as the one that is less so.
+#[test]
+fn the_two_parts_of_a_counter_live_and_die_together() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(10).collect();
+    let both = |key: Key| {
+        let shard = memory.lock(0);
+        [key.tag(), key.tag().seen()].map(|tag| shard.find(tag).is_ok())
+    };
+    // What was seen is soon forgotten, what the limit counted is not.
+    for &key in &keys[..2] {
+        take(&memory, key, "fixed 5/1h after=1/1s", START);
+    }
+    for &key in &keys[2..5] {
+        take(&memory, key, "fixed 5/60s", START);
+    }
+    assert_eq!(memory.stats().counters, 7);
+    // While others are closer to never used, they go.
+    for &key in &keys[5..8] {
+        take(&memory, key, "fixed 5/day", START + 2 * SECOND);
+    }
+    assert!(keys[..2].iter().all(|&key| both(key) == [true; 2]));
+    assert!(keys[2..5].iter().all(|&key| both(key) == [false; 2]));
+    assert_eq!(memory.stats().evicted, 3);
+    // Then one goes, and it goes whole.
+    take(&memory, keys[8], "fixed 5/day", START + 2 * SECOND);
+    let left: Vec<[bool; 2]> = keys[..2].iter().map(|&key| both(key)).collect();
+    assert!(left.contains(&[true; 2]) && left.contains(&[false; 2]), "{left:?}");
+    assert_eq!(memory.stats().evicted, 4);
+}
+
+/// Neither a look nor a refund nor what is denied needs room, also where a limit is put under `after=` later on.
+#[test]
+fn what_takes_nothing_inserts_nothing() {
+    for when_full in [WhenFull::Deny, WhenFull::Evict] {
+        let memory = smallest(when_full);
+        let keys: Vec<Key> = neighbours(&memory).take(7).collect();
+        for &key in &keys {
+            assert!(take(&memory, key, "fixed 5/60s", START).allowed());
+        }
+        let (before, later) = (memory.stats(), "fixed 5/60s after=2/60s".parse().unwrap());
+        for (op, cost) in [(Op::Peek, 1), (Op::Take, 0), (Op::Refund, 0), (Op::Peek, 9)] {
+            for &key in &keys {
+                let mut hits = [Hit::new(key, &later, Rule::default())];
+                memory.apply(op, cost, Time::from_nanos(START), &mut hits);
+                memory.check_invariants();
+            }
+        }
+        assert_eq!(memory.stats(), before);
+    }
+}
+
+/// Also where the next few slots are all in use and what has expired lies elsewhere.
+#[test]
+fn a_few_that_have_expired_are_found_before_anybody_is_evicted() {
+    let config = |when_full| MemoryConfig { max_bytes: 64 << 10, when_full, seed: Seed([1, 2]) };
+    let name = |memory: &Memory, number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+    let life = |number: u32| if number.is_multiple_of(50) { "fixed 5/10s" } else { "fixed 5/1h" };
+    // Who fits into a store that denies fills one that evicts.
+    let full = Memory::new(config(WhenFull::Deny));
+    let fits: Vec<u32> =
+        (0..3_000).filter(|&number| take(&full, name(&full, number), life(number), START).allowed()).collect();
+    let memory = Memory::new(config(WhenFull::Evict));
+    for &number in &fits {
+        take(&memory, name(&memory, number), life(number), START);
+    }
+    assert_eq!((memory.stats().counters, memory.stats().evicted), (fits.len(), 0));
+    let in_shard = |&number: &u32| name(&memory, number).shard(memory.shards.len()) == 0;
+    let expired = fits.iter().filter(|number| number.is_multiple_of(50)).filter(|number| in_shard(number)).count();
+    assert!(expired > 0);
+    let now = START + 12 * SECOND;
+    for number in (10_000..).filter(in_shard).take(expired) {
+        take(&memory, name(&memory, number), "fixed 5/1h", now);
+    }
+    assert_eq!(memory.stats().evicted, 0);
+}
+
+const KINDS: [&str; 7] = [
+    "sliding 3/2s",
+    "sliding 2000/3s",
+    "bucket 2/s burst=3",
+    "pace 2/s max_wait=10s",
+    "fixed 3/2s",
+    "approx 3/2s",
+    "fixed 1/3s after=2/2s",
+];
+
+/// A call on one of a few counters, at a time that lies back behind the latest.
+fn late_call() -> impl Strategy<Value = (Op, u32, u64, u64)> {
+    let op = prop_oneof![6 => Just(Op::Take), 1 => Just(Op::Record), 1 => Just(Op::Refund), 2 => Just(Op::Peek)];
+    let later = prop_oneof![3 => 0..SECOND / 4, 1 => 0..5 * SECOND];
+    let back = prop_oneof![4 => Just(0), 4 => 0..=super::super::expiry::GRACE, 2 => 0..60 * SECOND];
+    (op, 0..40u32, later, back)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+
+    /// Forgetting is not noticed: the answers are those of counters that are never forgotten. Only a time further
+    /// back than the grace may be decided at a later instant, that up to which the shard has forgotten.
+    #[test]
+    fn what_is_forgotten_is_not_missed(calls in prop::collection::vec(late_call(), 1..600)) {
+        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed([3, 4]), ..MemoryConfig::default() });
+        let limits = KINDS.map(|limit| limit.parse::<Limit>().unwrap());
+        let mut counters: HashMap<u32, Counter> = HashMap::new();
+        let mut latest = START;
+        for (op, number, later, back) in calls {
+            latest += later;
+            let now = latest - back;
+            let limit = &limits[number as usize % limits.len()];
+            let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+            let floor = || memory.lock(key.shard(memory.shards.len())).floor;
+            let before = floor();
+            let found = memory.apply_one(op, 1, Time::from_nanos(now), key, limit);
+            prop_assert!(floor() <= latest - super::super::expiry::GRACE);
+            // A step of the sweep comes first, so the floor may have been raised before the decision or after it.
+            let counter = counters.entry(number).or_default();
+            let decided = [before, floor()].map(|floor| {
+                let (at, mut counter) = (now.max(floor), counter.clone());
+                let mut decision = limit.apply(op, &mut counter, Time::from_nanos(at), 1);
+                decision.count_from(Time::from_nanos(now), Time::from_nanos(at));
+                (decision, counter)
+            });
+            let matching = decided.iter().find(|(decision, _)| *decision == found);
+            prop_assert!(matching.is_some(), "{} {op:?}: {found:?} is neither of {decided:?}", limit);
+            *counter = matching.unwrap().1.clone();
+        }
+        memory.check_invariants();
+    }
+}
+
+/// Whoever is decided for at a later instant is held from its own time until its turn.
+#[test]
+fn a_delay_counts_from_the_time_of_the_call() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(2).collect();
+    let limit = "pace 1/s max_wait=60s";
+    take(&memory, keys[0], "fixed 5/1s", START);
+    // What expired at START + 1 s is forgotten, so no time before that is decided for.
+    memory.sweep(Time::from_nanos(START + 10 * SECOND));
+    let forgotten = START + SECOND + 1;
+    let leaves = |now: u64| now + take(&memory, keys[1], limit, now).delay().as_nanos();
+    assert_eq!(leaves(forgotten), forgotten);
+    assert_eq!(leaves(START), forgotten + SECOND);
+    assert_eq!(leaves(forgotten), forgotten + 2 * SECOND);
+}
+
+/// However many keys expire at once, a call looks at a few slots, but for the one that lays the table out anew.
+#[test]
+fn a_call_forgets_a_few_at_a_time() {
+    let memory = Memory::new(MemoryConfig { max_bytes: 4 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let limit: Limit = "bucket 1/s".parse().unwrap();
+    let apply = |op, number: u32, now| {
+        let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+        memory.apply_one(op, 1, Time::from_nanos(now), key, &limit);
+    };
+    for number in 0..60_000 {
+        apply(Op::Take, number, START);
+    }
+    let look = || {
+        let shard = memory.lock(0);
+        (shard.touched, shard.slots.len())
+    };
+    let (mut most, mut laid_out) = (0, 0);
+    for number in 0..200_000 {
+        let (before, slots) = look();
+        apply(Op::Peek, number, START + 10 * SECOND);
+        let (after, slots_after) = look();
+        let touched = after - before;
+        if slots_after == slots {
+            most = most.max(touched);
+        } else {
+            laid_out += 1;
+            assert!(touched <= 2 * slots, "a table of {slots} is gone through once");
+        }
+    }
+    // Those of its step of the sweep, and those behind it that move up to close the gaps.
+    assert!(most < 500, "{most} slots");
+    assert!((1..30).contains(&laid_out), "laid out anew {laid_out} times");
+    assert_eq!(memory.stats().counters, 0);
 }
