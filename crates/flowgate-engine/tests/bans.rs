@@ -2,9 +2,9 @@
 
 mod script;
 
-use flowgate::Span;
-use flowgate_engine::{BanOrder, RuleDef};
-use script::{Written, at, check, engine, rule, run};
+use flowgate::{Memory, MemoryConfig, Op, Span, WhenFull};
+use flowgate_engine::{BanOrder, Engine, Request, RuleDef};
+use script::{Written, at, check, engine, policy, rule, run};
 
 /// One a second; three denials in 100 s ban for 10 s, then for 1000 s, which is forgotten 5000 s later.
 fn banning() -> RuleDef {
@@ -181,4 +181,22 @@ fn bans_by_rules_are_listed_by_name_and_can_be_lifted() {
     );
     assert_eq!(engine.rule_bans(at(1)).len(), 1, "one was lifted, one forgotten");
     assert!(engine.rule_bans(at(10)).is_empty());
+}
+
+#[test]
+fn a_full_store_stays_within_its_bounds_whoever_is_struck_and_banned() {
+    for when_full in [WhenFull::Evict, WhenFull::Deny] {
+        let config = MemoryConfig { max_bytes: 64 << 10, when_full, ..MemoryConfig::default() };
+        let rules = [banning(), rule("other").by("ip").limits(&["fixed 1/10s after=1/20s"]).ban(1, 9, &[5], 50)];
+        let engine = Engine::new(&policy(&rules), Memory::new(config)).unwrap();
+        for step in 0..20_000u64 {
+            let (user, ip) = ((step * step % 3001).to_string(), (step % 701).to_string());
+            let request = Request::new().field("user", &user).field("ip", &ip).cost(step % 3);
+            let op = [Op::Take, Op::Take, Op::Take, Op::Record, Op::Refund, Op::Peek][step as usize % 6];
+            engine.decide(op, &request, at(step / 100));
+        }
+        let stats = engine.memory().stats();
+        assert!(stats.bytes <= stats.max_bytes, "{stats:?}");
+        assert!(if when_full == WhenFull::Evict { stats.evicted > 0 } else { stats.refused > 0 }, "{stats:?}");
+    }
 }

@@ -172,17 +172,9 @@ fn read_code(report: &mut Report, node: &Node) -> Option<i64> {
 }
 
 fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_at: Location) {
-    match (&rule.limits, &rule.action) {
-        (Limits::None, Action::Other(word)) => {
-            let message = format!("a rule without limits is \"allow\" or \"deny\", not {}", quoted(word));
-            let hint = "add limits, after which the action is asked for, or choose one of the two";
-            report.error(action_at, message).hint(hint).done();
-        }
-        (Limits::Fixed(_) | Limits::ByField { .. }, Action::Allow) => {
-            let hint = "leave the limits out to let requests pass at once, or the action to deny what exceeds them";
-            report.error(action_at, "a rule with limits cannot have the action \"allow\"").hint(hint).done();
-        }
-        _ => {}
+    if rule.action == Action::Allow && !matches!(rule.limits, Limits::None) {
+        let hint = "leave the limits out to let requests pass at once, or the action to deny what exceeds them";
+        report.error(action_at, "a rule with limits cannot have the action \"allow\"").hint(hint).done();
     }
     let Some(ban) = places.ban else { return };
     if rule.by.is_empty() {

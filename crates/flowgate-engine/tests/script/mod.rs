@@ -3,7 +3,10 @@
 //! ```text
 //! at 100s  take act=reply user=42       -> allow by reply, 4 left
 //! at 100s  take act=reply user=42 x6    -> deny by reply, never
+//! at 200s  take act=reply user=42 *4    -> allow by reply
 //! ```
+//!
+//! `x6` is a cost of six, `*4` the same request four times.
 //!
 //! What is expected is a list of phrases, each of which must be among those that describe the decision.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part; a mistake in a script is to panic
@@ -41,26 +44,34 @@ pub(crate) fn run(engine: &Engine, script: &str) {
         assert_eq!(words.next(), Some("at"), "{line}");
         let now = time(words.next().unwrap_or_default());
         let op = words.next().unwrap_or_default();
-        let mut request = Request::new();
+        let (mut request, mut times) = (Request::new(), 1);
         for word in words {
-            request = match (word.split_once('='), word.strip_prefix('x')) {
-                (Some((name, value)), _) => request.field(name, value),
-                (None, Some(cost)) => request.cost(cost.parse().unwrap()),
-                (None, None) => panic!("neither a field nor a cost: {word}"),
-            };
+            match word.split_once('=') {
+                Some((name, value)) => request.push(name, value),
+                None => match word.split_at(1) {
+                    ("x", cost) => request = request.cost(cost.parse().unwrap()),
+                    ("*", count) => times = count.parse().unwrap(),
+                    _ => panic!("neither a field nor a cost nor a count: {word}"),
+                },
+            }
         }
-        let decision = match op {
-            "take" => engine.decide(Op::Take, &request, now),
-            "peek" => engine.decide(Op::Peek, &request, now),
-            "record" => engine.decide(Op::Record, &request, now),
-            "refund" => engine.decide(Op::Refund, &request, now),
-            "reset" => engine.reset(&request, now),
-            other => panic!("unknown operation {other}"),
-        };
-        let found = phrases(&decision);
-        for phrase in expected.split(',').map(str::trim) {
-            assert!(found.iter().any(|found| found == phrase), "{line}\n  found: {}", found.join(", "));
+        for _ in 0..times {
+            let found = phrases(&decide(engine, op, &request, now));
+            for phrase in expected.split(',').map(str::trim) {
+                assert!(found.iter().any(|found| found == phrase), "{line}\n  found: {}", found.join(", "));
+            }
         }
+    }
+}
+
+fn decide(engine: &Engine, op: &str, request: &Request<'_>, now: Time) -> Decision {
+    match op {
+        "take" => engine.decide(Op::Take, request, now),
+        "peek" => engine.decide(Op::Peek, request, now),
+        "record" => engine.decide(Op::Record, request, now),
+        "refund" => engine.decide(Op::Refund, request, now),
+        "reset" => engine.reset(request, now),
+        other => panic!("unknown operation {other}"),
     }
 }
 
