@@ -3,7 +3,7 @@
 mod script;
 
 use flowgate::{Memory, MemoryConfig, Op, Span, WhenFull};
-use flowgate_engine::{BanOrder, Engine, Request, RuleDef};
+use flowgate_engine::{BanOrder, DecidedBy, Engine, Request, RuleDef};
 use script::{Written, at, check, engine, policy, rule, run};
 
 /// One a second; three denials in 100 s ban for 10 s, then for 1000 s, which is forgotten 5000 s later.
@@ -193,7 +193,11 @@ fn a_full_store_stays_within_its_bounds_whoever_is_struck_and_banned() {
             let (user, ip) = ((step * step % 3001).to_string(), (step % 701).to_string());
             let request = Request::new().field("user", &user).field("ip", &ip).cost(step % 3);
             let op = [Op::Take, Op::Take, Op::Take, Op::Record, Op::Refund, Op::Peek][step as usize % 6];
-            engine.decide(op, &request, at(step / 100));
+            let decision = engine.decide(op, &request, at(step / 100));
+            if decision.banned_until.is_some() {
+                let again = engine.decide(Op::Peek, &request, at(step / 100));
+                assert_eq!(again.decided_by, DecidedBy::Ban, "a ban that is announced is remembered");
+            }
         }
         let stats = engine.memory().stats();
         assert!(stats.bytes <= stats.max_bytes, "{stats:?}");

@@ -159,6 +159,10 @@ impl<'a> BanHit<'a> {
 
     /// The rule has denied.
     pub(crate) fn strike(&mut self, now: Time) {
+        // A ban that nobody remembers must not be announced.
+        if self.homeless {
+            return;
+        }
         if let Some(Banned { until, .. }) = self.ban.strike(&mut self.record, now.as_nanos()) {
             self.standing = Standing::JustBanned { until: Time::from_nanos(until) };
         }

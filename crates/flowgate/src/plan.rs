@@ -167,8 +167,9 @@ pub(crate) fn decide_banning(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>],
         return;
     }
     for ban in bans {
-        let denies = |hit: &Hit<'_>| hit.rule.id == ban.rule && !hit.rule.shadow && !hit.outcome.allowed();
-        if hits.iter().any(denies) {
+        let mut of_rule = hits.iter().filter(|hit| hit.rule.id == ban.rule && !hit.rule.shadow);
+        // That the store is full is nobody's fault.
+        if of_rule.any(|hit| !hit.outcome.allowed() && !hit.homeless) {
             ban.strike(now);
         }
     }
