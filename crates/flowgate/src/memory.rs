@@ -328,15 +328,19 @@ fn apply_to(
 /// Makes room for the counters that the loaded hits and bans may add, and marks those that find none.
 #[inline]
 fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    let missing = hits.iter().map(Shard::missing).chain(bans.iter().map(Shard::missing_ban)).sum();
+    let missing = hits.iter().map(|hit| hit.missing).chain(bans.iter().map(Shard::missing_ban)).sum();
     if missing == 0 {
         return;
     }
     // Each shard makes room for all: a few slots too many where a plan spans shards.
     let inserts = hits.iter().map(Shard::slots_of).chain(bans.iter().map(|_| Shard::SLOTS_OF_BAN)).sum();
     let room = Room { missing, inserts };
-    for hit in hits.iter_mut().filter(|hit| Shard::missing(hit) > 0) {
-        hit.homeless = !locked.shard(hit.key).make_room(room, at.as_nanos(), budget);
+    for hit in hits.iter_mut().filter(|hit| hit.missing > 0) {
+        if locked.shard(hit.key).make_room(room, at.as_nanos(), budget) {
+            hit.missing = 0;
+        } else {
+            hit.homeless = true;
+        }
     }
     for ban in bans.iter_mut().filter(|ban| Shard::missing_ban(ban) > 0) {
         ban.homeless = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);

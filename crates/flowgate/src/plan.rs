@@ -80,7 +80,9 @@ pub struct Hit<'a> {
     pub(crate) rule: Rule,
     /// Loaded by the store, changed by [`decide`].
     pub(crate) counter: Counter,
-    /// The store has no room for its counter, so nothing can be charged to it.
+    /// How many slots of its counter the store neither has nor has made room for.
+    pub(crate) missing: usize,
+    /// The store has no room for them, so nothing can be charged to it.
     pub(crate) homeless: bool,
     pub(crate) outcome: Decision,
 }
@@ -90,7 +92,7 @@ impl<'a> Hit<'a> {
     #[inline]
     pub fn new(key: Key, limit: &'a Limit, rule: Rule) -> Hit<'a> {
         let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        Hit { key, limit, rule, counter: Counter::default(), homeless: false, outcome }
+        Hit { key, limit, rule, counter: Counter::default(), missing: 0, homeless: false, outcome }
     }
 
     /// What became of it, once it was applied.

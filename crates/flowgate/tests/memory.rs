@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Time, WhenFull};
+use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Span, Time, WhenFull};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -309,4 +309,20 @@ fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
         assert!(!hits[1].outcome().allowed(), "there is no room for {address}");
     }
     assert_eq!(taken, 10, "the user's own limit is enforced all the while");
+}
+
+/// A subject that is known is not refused because its limit begins to be enforced.
+#[test]
+fn a_full_store_keeps_both_counters_of_who_is_in() {
+    let memory = store(64 << 10, WhenFull::Deny);
+    let limit = limit("fixed 2/60s after=3/60s");
+    let take = |key: u32| apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, START);
+    let kept: Vec<u32> = (0..10_000).filter(|&key| take(key).allowed()).collect();
+    assert!(kept.len() > 500);
+    for &key in &kept {
+        // Three are free, and the last of them is the first that counts.
+        let passed = (0..10).filter(|_| take(key).allowed()).count();
+        assert_eq!(passed, 3, "of key {key}");
+        assert_eq!(take(key).retry_after(), Some(Span::from_secs(60)));
+    }
 }

@@ -101,7 +101,10 @@ impl Shard {
             let from = if self.hand < len { self.hand } else { 0 };
             let to = (from + SAMPLE).min(len);
             self.hand = to;
-            let taken = (from..to).filter(|&index| !self.slots[index].is_empty() && may_go(&self.slots[index]));
+            // The second part of a counter with `after=` goes with the first.
+            let second = |index: usize| index > 0 && self.is_pair(index - 1);
+            let taken = (from..to).filter(|&index| !self.slots[index].is_empty() && !second(index));
+            let taken = taken.filter(|&index| may_go(&self.slots[index]));
             if let Some(found) = taken.map(|index| (index, self.forget_at(index))).min_by_key(|&(_, at)| at) {
                 return Some(found);
             }

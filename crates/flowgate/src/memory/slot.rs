@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Banned,
     /// A log that was taken out and is about to come back.
     Lent,
+    /// The place of one part of a counter with `after=` while only the other has a state.
+    Unused,
 }
 
 impl Kind {
@@ -79,12 +81,17 @@ impl Slot {
         Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark })
     }
 
+    /// The place of a part that has no state, until the other part has none either.
+    pub(super) fn unused(tag: Tag, mark: u8, until: u64) -> Slot {
+        Slot::of_words(tag, Kind::Unused, mark, [until, 0])
+    }
+
     /// The state. A log moves out of `logs`, and the slot waits for its return.
     #[inline]
     pub(super) fn take(&mut self, logs: &mut Logs) -> State {
         let Slot { forget_at, word, kind, mark, .. } = *self;
         match kind {
-            Kind::Empty | Kind::Lent => State::Unused,
+            Kind::Empty | Kind::Lent | Kind::Unused => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
             Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),

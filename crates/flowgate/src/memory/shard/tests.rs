@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::slot::Kind;
-use super::super::{Memory, MemoryConfig, Seed};
+use super::super::{Key, Memory, MemoryConfig, Seed};
 use super::*;
 use crate::{Decision, Limit, Op, Rule, Time};
 
@@ -220,5 +220,119 @@ proptest! {
         memory.sweep(Time::from_nanos(now + 1_000 * SECOND));
         memory.check_invariants();
         prop_assert_eq!(memory.stats().counters, 0);
+    }
+}
+
+/// The smallest store: seven slots a shard.
+fn smallest(when_full: WhenFull) -> Memory {
+    Memory::new(MemoryConfig { max_bytes: 0, when_full, seed: Seed([1, 2]) })
+}
+
+/// Keys that live in the first shard.
+fn neighbours(memory: &Memory) -> impl Iterator<Item = Key> {
+    let key = |number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+    (0..).map(key).filter(|key| key.shard(memory.shards.len()) == 0)
+}
+
+fn take(memory: &Memory, key: Key, limit: &str, now: u64) -> Decision {
+    let limit = limit.parse().unwrap();
+    let mut hits = [Hit::new(key, &limit, Rule::default())];
+    memory.apply(Op::Take, 1, Time::from_nanos(now), &mut hits);
+    memory.check_invariants();
+    *hits[0].outcome()
+}
+
+fn holds(memory: &Memory, key: Key) -> bool {
+    memory.lock(0).find(key.tag()).is_ok()
+}
+
+#[test]
+fn what_is_closest_to_never_used_goes_first() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(14).collect();
+    let lives = [40, 10, 70, 60, 20, 50, 30];
+    for (key, secs) in keys.iter().zip(lives) {
+        take(&memory, *key, &format!("fixed 5/{secs}s"), START);
+    }
+    assert!(keys[..7].iter().all(|&key| holds(&memory, key)));
+    // Who comes next lives long, so of the old ones the shortest lived goes.
+    let mut order: Vec<usize> = (0..7).collect();
+    order.sort_by_key(|&index| lives[index]);
+    for (count, (&newcomer, &goes)) in keys[7..].iter().zip(&order).enumerate() {
+        take(&memory, newcomer, "fixed 5/day", START);
+        assert!(holds(&memory, newcomer) && !holds(&memory, keys[goes]), "the {count}th");
+        assert_eq!(memory.stats().counters, 7);
+        assert_eq!(memory.stats().evicted, count as u64 + 1);
+    }
+}
+
+#[test]
+fn what_has_expired_goes_before_anybody_is_evicted() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(10).collect();
+    for (index, &key) in keys[..7].iter().enumerate() {
+        take(&memory, key, if index < 3 { "fixed 5/10s" } else { "fixed 5/60s" }, START);
+    }
+    // Expired, though too lately to be swept.
+    let now = START + 10 * SECOND + 1;
+    for &newcomer in &keys[7..] {
+        assert!(take(&memory, newcomer, "fixed 5/5s", now).allowed());
+    }
+    assert!(keys[3..].iter().all(|&key| holds(&memory, key)));
+    assert_eq!(memory.stats().evicted, 0);
+    // A time from before what was forgotten is decided at that instant: stricter, and the waits say so.
+    let late = take(&memory, keys[9], "fixed 1/5s", START);
+    assert_eq!(late.retry_after().map(|wait| wait.as_nanos()), Some(15 * SECOND + 1));
+}
+
+/// The two counters of a limit with `after=` are one: it is as close to never used as the one that is less so.
+#[test]
+fn the_two_parts_of_a_counter_live_and_die_together() {
+    let memory = smallest(WhenFull::Evict);
+    let keys: Vec<Key> = neighbours(&memory).take(10).collect();
+    let both = |key: Key| {
+        let shard = memory.lock(0);
+        [key.tag(), key.tag().seen()].map(|tag| shard.find(tag).is_ok())
+    };
+    // What was seen is soon forgotten, what the limit counted is not.
+    for &key in &keys[..2] {
+        take(&memory, key, "fixed 5/1h after=1/1s", START);
+    }
+    for &key in &keys[2..5] {
+        take(&memory, key, "fixed 5/60s", START);
+    }
+    assert_eq!(memory.stats().counters, 7);
+    // While others are closer to never used, they go.
+    for &key in &keys[5..8] {
+        take(&memory, key, "fixed 5/day", START + 2 * SECOND);
+    }
+    assert!(keys[..2].iter().all(|&key| both(key) == [true; 2]));
+    assert!(keys[2..5].iter().all(|&key| both(key) == [false; 2]));
+    assert_eq!(memory.stats().evicted, 3);
+    // Then one goes, and it goes whole.
+    take(&memory, keys[8], "fixed 5/day", START + 2 * SECOND);
+    let left: Vec<[bool; 2]> = keys[..2].iter().map(|&key| both(key)).collect();
+    assert!(left.contains(&[true; 2]) && left.contains(&[false; 2]), "{left:?}");
+    assert_eq!(memory.stats().evicted, 4);
+}
+
+/// Neither a look nor a refund nor what is denied needs room, also where a limit is put under `after=` later on.
+#[test]
+fn what_takes_nothing_inserts_nothing() {
+    for when_full in [WhenFull::Deny, WhenFull::Evict] {
+        let memory = smallest(when_full);
+        let keys: Vec<Key> = neighbours(&memory).take(7).collect();
+        for &key in &keys {
+            assert!(take(&memory, key, "fixed 5/60s", START).allowed());
+        }
+        let (before, later) = (memory.stats(), "fixed 5/60s after=2/60s".parse().unwrap());
+        for (op, cost) in [(Op::Peek, 1), (Op::Take, 0), (Op::Refund, 0), (Op::Peek, 9)] {
+            for &key in &keys {
+                let mut hits = [Hit::new(key, &later, Rule::default())];
+                memory.apply(op, cost, Time::from_nanos(START), &mut hits);
+                memory.check_invariants();
+            }
+        }
+        assert_eq!(memory.stats(), before);
     }
 }
