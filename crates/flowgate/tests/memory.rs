@@ -326,3 +326,31 @@ fn a_full_store_keeps_both_counters_of_who_is_in() {
         assert_eq!(take(key).retry_after(), Some(Span::from_secs(60)));
     }
 }
+
+#[test]
+fn a_full_store_that_denies_keeps_what_it_has() {
+    let memory = store(64 << 10, WhenFull::Deny);
+    let limit = limit("fixed 10/60s");
+    let take = |key: u32, now| apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, now);
+    let kept: Vec<u32> = (0..10_000).filter(|&key| take(key, START).allowed()).collect();
+    let stats = memory.stats();
+    assert!(kept.len() > 1_000, "{} keys fit", kept.len());
+    assert_eq!(stats.counters, kept.len());
+    assert_eq!((stats.evicted, stats.refused), (0, 10_000 - kept.len() as u64));
+    // Who is in stays in, to the last unit.
+    for &key in &kept {
+        for taken in 2..=10 {
+            assert_eq!(take(key, START).remaining, Some(10 - taken));
+        }
+        assert_eq!(take(key, START).retry_after(), Some(Span::from_secs(60)));
+    }
+    // Who is not gets a wait, and may look.
+    let newcomer = (0..10_000).find(|key| !kept.contains(key)).unwrap();
+    assert_eq!(take(newcomer, START).retry_after(), Some(Span::from_secs(1)));
+    let looked = apply(&memory, &limit, &newcomer.to_le_bytes(), Op::Peek, 1, START);
+    assert!(looked.allowed());
+    assert_eq!(looked.remaining, Some(10));
+    // When the old ones have expired there is room again.
+    let found = take(newcomer, START + 62 * SECOND);
+    assert!(found.allowed(), "{found:?} {:?}", memory.stats());
+}

@@ -54,6 +54,16 @@ impl Shard {
         self.settle(budget);
     }
 
+    /// Drops all that has expired: what a full shard does before it denies a new subject. Once per [`GRACE`] will do,
+    /// as who is denied is told to come back after a second.
+    pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
+        if now.abs_diff(self.swept_at) >= GRACE {
+            self.swept_at = now;
+            self.drop_expired(0, self.slots.len(), now);
+            self.settle(budget);
+        }
+    }
+
     /// Drops what has expired among the slots `from..to`.
     pub(super) fn drop_expired(&mut self, from: usize, to: usize, now: u64) {
         let before = now.saturating_sub(GRACE);

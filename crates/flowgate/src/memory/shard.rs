@@ -56,6 +56,8 @@ pub(super) struct Shard {
     /// Where the next sweep starts, and how many calls from now.
     pub(super) hand: usize,
     pub(super) calls_to_sweep: u32,
+    /// When it was last swept whole because it was full.
+    pub(super) swept_at: u64,
     /// No time is decided for before this: what was dropped as expired no longer mattered then.
     pub(super) floor: u64,
 }
@@ -289,8 +291,12 @@ impl Shard {
         if self.resize(room, now, budget) {
             return true;
         }
+        if budget.when_full == WhenFull::Deny {
+            self.drop_all_expired(now, budget);
+            return self.has_room(room);
+        }
         // Nothing goes where all of it would not make enough room.
-        if budget.when_full == WhenFull::Deny || !self.could_hold(room) {
+        if !self.could_hold(room) {
             return false;
         }
         while !self.has_room(room) && self.live > 0 {
