@@ -54,8 +54,8 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// Drops all that has expired: what a full shard does before it denies a new subject. Once per [`GRACE`] will do,
-    /// as who is denied is told to come back after a second.
+    /// Drops all that has expired: what a full shard does before it evicts anybody or denies a new subject. Once per
+    /// [`GRACE`] will do: in between, hardly anything expires, and who is denied is told to come back after a second.
     pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
         if now.abs_diff(self.swept_at) >= GRACE {
             self.swept_at = now;

@@ -291,15 +291,10 @@ impl Shard {
         if self.resize(room, now, budget) {
             return true;
         }
-        if budget.when_full == WhenFull::Deny {
-            self.drop_all_expired(now, budget);
-            return self.has_room(room);
-        }
-        // Nothing goes where all of it would not make enough room.
-        if !self.could_hold(room) {
-            return false;
-        }
-        while !self.has_room(room) && self.live > 0 {
+        self.drop_all_expired(now, budget);
+        // Nobody goes where all of them would not make enough room.
+        let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
+        while evicts && !self.has_room(room) && self.live > 0 {
             if !self.is_full(room.missing) {
                 // What lacks are slots behind the end, and only who goes there makes any.
                 self.hand = self.slots.len().saturating_sub(SAMPLE);

@@ -336,3 +336,28 @@ fn what_takes_nothing_inserts_nothing() {
         assert_eq!(memory.stats(), before);
     }
 }
+
+/// Also where the next few slots are all in use and what has expired lies elsewhere.
+#[test]
+fn a_few_that_have_expired_are_found_before_anybody_is_evicted() {
+    let config = |when_full| MemoryConfig { max_bytes: 64 << 10, when_full, seed: Seed([1, 2]) };
+    let name = |memory: &Memory, number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+    let life = |number: u32| if number.is_multiple_of(50) { "fixed 5/10s" } else { "fixed 5/1h" };
+    // Who fits into a store that denies fills one that evicts.
+    let full = Memory::new(config(WhenFull::Deny));
+    let fits: Vec<u32> =
+        (0..3_000).filter(|&number| take(&full, name(&full, number), life(number), START).allowed()).collect();
+    let memory = Memory::new(config(WhenFull::Evict));
+    for &number in &fits {
+        take(&memory, name(&memory, number), life(number), START);
+    }
+    assert_eq!((memory.stats().counters, memory.stats().evicted), (fits.len(), 0));
+    let in_shard = |&number: &u32| name(&memory, number).shard(memory.shards.len()) == 0;
+    let expired = fits.iter().filter(|number| number.is_multiple_of(50)).filter(|number| in_shard(number)).count();
+    assert!(expired > 0);
+    let now = START + 12 * SECOND;
+    for number in (10_000..).filter(in_shard).take(expired) {
+        take(&memory, name(&memory, number), "fixed 5/1h", now);
+    }
+    assert_eq!(memory.stats().evicted, 0);
+}
