@@ -232,15 +232,17 @@ impl Decision {
         outcomes.fold(first, Decision::and)
     }
 
-    /// Makes the waits, which count from `at`, count from `now`.
+    /// Makes the waits and the delay, which count from `at`, count from `now`.
     #[inline]
     pub(crate) fn count_from(&mut self, now: Time, at: Time) {
         if at == now {
             return;
         }
         let later = |span: Span| Span::from_nanos(span.as_nanos() + at.since(now).as_nanos());
-        if let Verdict::Deny(Retry::After(wait)) = &mut self.verdict {
-            *wait = later(*wait);
+        match &mut self.verdict {
+            Verdict::Deny(Retry::After(wait)) => *wait = later(*wait),
+            Verdict::Allow { delay } if !delay.is_zero() => *delay = later(*delay),
+            _ => {}
         }
         if !self.reset_after.is_zero() {
             self.reset_after = later(self.reset_after);
