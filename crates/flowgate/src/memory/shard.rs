@@ -378,10 +378,19 @@ impl Shard {
     #[inline]
     fn put(&mut self, tag: Tag, slot: Option<Slot>) {
         match (self.find(tag), slot) {
+            // A log that is there has already come back: the plan names its counter twice, and the first time counts.
+            (Ok(index), slot) if self.slots[index].holds_log() => self.discard(slot),
             (Ok(index), Some(slot)) => self.slots[index] = slot,
             (Err(index), Some(slot)) => self.insert(index, slot),
             (Ok(index), None) => self.close_gap(index),
             (Err(_), None) => {}
+        }
+    }
+
+    #[cold]
+    fn discard(&mut self, slot: Option<Slot>) {
+        if let Some(State::Sliding(log)) = slot.map(|mut slot| slot.take(&mut self.logs)) {
+            self.log_bytes -= log.heap_bytes();
         }
     }
 
