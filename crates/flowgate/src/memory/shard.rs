@@ -60,6 +60,9 @@ pub(super) struct Shard {
     pub(super) swept_at: u64,
     /// No time is decided for before this: what was dropped as expired no longer mattered then.
     pub(super) floor: u64,
+    /// How many slots were looked at in order to drop them.
+    #[cfg(test)]
+    touched: usize,
 }
 
 /// An operation, its cost and its time.
@@ -488,6 +491,10 @@ impl Shard {
         let mut free = index;
         let mut dropped = 0;
         while index < self.slots.len() {
+            #[cfg(test)]
+            {
+                self.touched += 1;
+            }
             if self.slots[index].is_empty() {
                 if index >= to {
                     break;
