@@ -273,9 +273,11 @@ impl Shard {
         self.live
     }
 
+    /// Whether all inserts find a slot wherever they go, be it that they all belong to the last position, and leave
+    /// the last slot empty.
     #[inline]
     fn has_room(&self, room: Room) -> bool {
-        !self.is_full(room.missing) && self.end + room.inserts < self.slots.len()
+        !self.is_full(room.missing) && self.end.max(self.positions) + room.inserts < self.slots.len()
     }
 
     /// Whether it would be too full with so many more.
@@ -286,7 +288,7 @@ impl Shard {
 
     /// Whether it would have the room if it were empty.
     fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.positions * FULL.0 && room.inserts < self.slots.len()
+        room.missing * FULL.1 <= self.positions * FULL.0 && self.positions + room.inserts < self.slots.len()
     }
 
     #[cold]
@@ -328,7 +330,7 @@ impl Shard {
         let positions = roomy(self.live + room.missing);
         let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
         let end = homes.fold(0, |end, home| position(home, positions).max(end) + 1);
-        let len = (positions + OVERHANG).max(end + room.inserts + 1);
+        let len = (positions + OVERHANG).max(end.max(positions) + room.inserts + 1);
         let fits = self.reserve_slots(len, budget);
         if fits {
             let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
