@@ -130,8 +130,7 @@ impl Memory {
         self.seed.counter(bytes)
     }
 
-    /// Applies `op` to all hits in one atomic step and fills in their outcomes. A counter that two of them name is
-    /// charged once.
+    /// Applies `op` to all hits in one atomic step and fills in their outcomes. Each names another counter.
     ///
     /// When the store is full and [`WhenFull::Deny`], a hit that would need a new counter is denied, with a wait of
     /// a second: nobody knows when there will be room. As any denial, that of a shadow rule holds nobody back, and a

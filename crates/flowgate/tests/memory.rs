@@ -357,10 +357,10 @@ fn a_full_store_that_denies_keeps_what_it_has() {
 
 /// A plan that names one counter several times is a mistake; it must neither free anybody nor cost memory.
 #[test]
-fn a_counter_named_twice_is_charged_once() {
+fn a_counter_named_twice_frees_nobody() {
     let memory = Memory::default();
     let empty = memory.stats().bytes;
-    for (text, passes) in [("sliding 50/60s", 50), ("bucket 50/60s", 50), ("sliding 50/60s after=5/60s", 54)] {
+    for (text, most) in [("sliding 50/60s", 50), ("bucket 50/60s", 50), ("sliding 50/60s after=5/60s", 54)] {
         let limit = limit(text);
         let key = memory.subject(b"key").counter(memory.counter(b"counter"));
         let take = |step: u64| {
@@ -368,7 +368,8 @@ fn a_counter_named_twice_is_charged_once() {
             memory.apply(Op::Take, 1, Time::from_nanos(START + step), &mut hits);
             Decision::of(&hits).allowed()
         };
-        assert_eq!((0..100).filter(|&step| take(step)).count(), passes, "{limit}");
+        let passed = (0..100).filter(|&step| take(step)).count();
+        assert!((1..=most).contains(&passed), "{passed} under {limit}");
         memory.sweep(Time::from_nanos(START + 1_000 * SECOND));
         let stats = memory.stats();
         assert_eq!((stats.counters, stats.bytes), (0, empty), "{limit}");

@@ -197,12 +197,9 @@ impl Shard {
         }
         let tag = hit.key.tag();
         let mark = hit.limit.law().algorithm() as u8;
-        let Counter { mut state, seen } = std::mem::take(&mut hit.counter);
-        if let State::Sliding(log) = &mut state {
-            self.fit(log, now, budget);
-        }
-        let mut main = Slot::new(tag, state, mark, &mut self.logs);
-        let mut second = seen.and_then(|seen| Slot::new(tag.seen(), seen.into_state(), mark, &mut self.logs));
+        let Counter { state, seen } = std::mem::take(&mut hit.counter);
+        let mut main = self.slot(tag, state, mark, now, budget);
+        let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), mark, now, budget));
         if hit.limit.after_window().is_some() && hit.missing == 0 {
             // Both or none: who has the one will need the other, and must not be refused for want of it.
             main = main.or(second.map(|second| Slot::unused(tag, mark, second.forget_at())));
@@ -241,17 +238,12 @@ impl Shard {
         let tag = hit.key.tag();
         let Record { last, strikes } = std::mem::take(&mut hit.record);
         // Without room, only what has a slot already is kept.
-        let room = |shard: &Shard, tag| !hit.homeless || shard.find(tag).is_ok();
-        if room(self, tag) {
-            let level = last.map_or(0, |last| last.level);
-            let slot = last.and_then(|last| Slot::new(tag, State::Banned(last), level, &mut self.logs));
+        if !hit.homeless || self.find(tag).is_ok() {
+            let slot = last.and_then(|last| self.slot(tag, State::Banned(last), last.level, now, budget));
             self.put(tag, slot);
         }
-        if room(self, tag.seen()) {
-            let slot = strikes.and_then(|mut log| {
-                self.fit(&mut log, now, budget);
-                Slot::new(tag.seen(), State::Sliding(log), 0, &mut self.logs)
-            });
+        if !hit.homeless || self.find(tag.seen()).is_ok() {
+            let slot = strikes.and_then(|strikes| self.slot(tag.seen(), State::Sliding(strikes), 0, now, budget));
             self.put(tag.seen(), slot);
         }
         self.settle(budget);
@@ -281,9 +273,11 @@ impl Shard {
         self.live
     }
 
+    /// Whether all inserts find a slot wherever they go, be it that they all belong to the last position, and leave
+    /// the last slot empty.
     #[inline]
     fn has_room(&self, room: Room) -> bool {
-        !self.is_full(room.missing) && self.end + room.inserts < self.slots.len()
+        !self.is_full(room.missing) && self.end.max(self.positions) + room.inserts < self.slots.len()
     }
 
     /// Whether it would be too full with so many more.
@@ -294,7 +288,7 @@ impl Shard {
 
     /// Whether it would have the room if it were empty.
     fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.positions * FULL.0 && room.inserts < self.slots.len()
+        room.missing * FULL.1 <= self.positions * FULL.0 && self.positions + room.inserts < self.slots.len()
     }
 
     #[cold]
@@ -336,7 +330,7 @@ impl Shard {
         let positions = roomy(self.live + room.missing);
         let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
         let end = homes.fold(0, |end, home| position(home, positions).max(end) + 1);
-        let len = (positions + OVERHANG).max(end + room.inserts + 1);
+        let len = (positions + OVERHANG).max(end.max(positions) + room.inserts + 1);
         let fits = self.reserve_slots(len, budget);
         if fits {
             let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
@@ -375,6 +369,15 @@ impl Shard {
             self.log_bytes -= log.heap_bytes();
         }
         state
+    }
+
+    /// A slot for `state`, if there is anything to keep.
+    #[inline]
+    fn slot(&mut self, tag: Tag, mut state: State, mark: u8, now: u64, budget: &Budget) -> Option<Slot> {
+        if let State::Sliding(log) = &mut state {
+            self.fit(log, now, budget);
+        }
+        Slot::new(tag, state, mark, &mut self.logs)
     }
 
     #[inline]

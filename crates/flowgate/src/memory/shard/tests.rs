@@ -7,10 +7,16 @@ use proptest::prelude::*;
 use super::super::slot::Kind;
 use super::super::{Key, Memory, MemoryConfig, Seed};
 use super::*;
-use crate::{Decision, Limit, Op, Rule, Time};
+use crate::{Ban, BanHit, Decision, Limit, Op, Rule, Span, Time};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
+
+/// So many cases, times `FLOWGATE_CASES`.
+fn cases(cases: u32) -> ProptestConfig {
+    let times = std::env::var("FLOWGATE_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases * times) }
+}
 
 impl Shard {
     /// What holds between any two calls.
@@ -146,7 +152,7 @@ impl Modelled {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn the_table_is_a_map_through_growth_and_shrinking(seed in any::<[u64; 2]>(), changes in change()) {
@@ -168,35 +174,50 @@ struct Call {
     cost: u64,
     /// Subjects, each with the limit it meets.
     hits: Vec<(u32, usize)>,
+    /// Whether the first subject may be banned.
+    bans: bool,
+    /// Whether it goes the short way for one limit.
+    short: bool,
     later: u64,
 }
 
-const MIXED: [&str; 6] =
-    ["sliding 50/60s", "sliding 5000/20s", "bucket 5/s", "fixed 10/5s", "approx 10/30s", "sliding 20/10s after=5/40s"];
+const MIXED: [&str; 7] = [
+    "sliding 50/60s",
+    "sliding 5000/20s",
+    "bucket 5/s",
+    "fixed 10/5s",
+    "approx 10/30s",
+    "sliding 20/10s after=5/40s",
+    "pace 5/s after=3/5s",
+];
 
 fn call(keys: u32) -> impl Strategy<Value = Call> {
     let op = prop_oneof![8 => Just(Op::Take), 2 => Just(Op::Record), 1 => Just(Op::Refund), 2 => Just(Op::Peek)];
-    let hits = prop::collection::vec((0..keys, 0..MIXED.len()), 1..4);
+    let several = prop::collection::vec((0..keys, 0..MIXED.len()), 1..4);
+    let of_one = (0..keys, prop::sample::subsequence((0..MIXED.len()).collect::<Vec<_>>(), 1..=MIXED.len()));
+    let of_one = of_one.prop_map(|(subject, limits)| limits.into_iter().map(|limit| (subject, limit)).collect());
     let later = prop_oneof![6 => 0..SECOND / 50, 1 => 0..10 * SECOND];
-    (op, 1..4u64, hits, later).prop_map(|(op, cost, hits, later)| Call { op, cost, hits, later })
+    (op, 1..4u64, prop_oneof![several, of_one], any::<bool>(), any::<bool>(), later)
+        .prop_map(|(op, cost, hits, bans, short, later)| Call { op, cost, hits, bans, short, later })
 }
 
-fn apply(memory: &Memory, limits: &[Limit], call: &Call, now: u64) -> Vec<Decision> {
-    let key = |&(subject, limit): &(u32, usize)| {
-        memory.subject(&subject.to_le_bytes()).counter(memory.counter(&limit.to_le_bytes()))
-    };
-    let rule = Rule::default();
-    let mut hits: Vec<Hit<'_>> = call.hits.iter().map(|hit| Hit::new(key(hit), &limits[hit.1], rule)).collect();
-    memory.apply(call.op, call.cost, Time::from_nanos(now), &mut hits);
-    hits.iter().map(|hit| *hit.outcome()).collect()
-}
-
-fn mixed() -> Vec<Limit> {
-    MIXED.iter().map(|limit| limit.parse().unwrap()).collect()
+fn apply(memory: &Memory, limits: &[Limit], ban: &Ban, call: &Call, now: u64) {
+    let &Call { op, cost, ref hits, bans, short, .. } = call;
+    let key = |subject: u32, name: &[u8]| memory.subject(&subject.to_le_bytes()).counter(memory.counter(name));
+    let counter = |&(subject, limit): &(u32, usize)| key(subject, &limit.to_le_bytes());
+    let now = Time::from_nanos(now);
+    if short {
+        memory.apply_one(op, cost, now, counter(&hits[0]), &limits[hits[0].1]);
+        return;
+    }
+    let mut bans = if bans { vec![BanHit::new(key(hits[0].0, b"ban"), ban, 0)] } else { Vec::new() };
+    let hit = |hit: &(u32, usize)| Hit::new(counter(hit), &limits[hit.1], Rule::default());
+    let mut hits: Vec<Hit<'_>> = hits.iter().map(hit).collect();
+    memory.apply_banning(op, cost, now, &mut hits, &mut bans);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn no_more_is_held_than_may_be(
@@ -206,11 +227,13 @@ proptest! {
         calls in prop::collection::vec(call(400), 1..1500),
     ) {
         let memory = Memory::new(MemoryConfig { max_bytes: max_kib << 10, when_full, seed: Seed(seed) });
-        let limits = mixed();
+        let limits = MIXED.map(|limit| limit.parse().unwrap());
+        let [within, length, forget] = [20, 5, 60].map(Span::from_secs);
+        let ban = Ban::new(4, within, &[length], forget).unwrap();
         let mut now = START;
         for call in &calls {
             now += call.later;
-            apply(&memory, &limits, call, now);
+            apply(&memory, &limits, &ban, call, now);
             memory.check_invariants();
         }
         memory.sweep(Time::from_nanos(now + 1_000 * SECOND));
@@ -377,7 +400,7 @@ fn late_call() -> impl Strategy<Value = (Op, u32, u64, u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(cases(150))]
 
     /// Forgetting is not noticed: the answers are those of counters that are never forgotten. Only a time further
     /// back than the grace may be decided at a later instant, that up to which the shard has forgotten.
@@ -461,4 +484,26 @@ fn a_call_forgets_a_few_at_a_time() {
     assert!(most < 500, "{most} slots");
     assert!((1..30).contains(&laid_out), "laid out anew {laid_out} times");
     assert_eq!(memory.stats().counters, 0);
+}
+
+/// The counters of one subject lie side by side, also where its home is the last position of the table.
+#[test]
+fn a_large_plan_fits_at_the_end_of_a_table() {
+    for plain in [0, 5, 100] {
+        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let limit: Limit = "sliding 5/60s after=2/60s".parse().unwrap();
+        for key in neighbours(&memory).take(plain) {
+            take(&memory, key, "5/60s", START);
+        }
+        let subjects = (0..5_000u32).map(|number| memory.subject(&number.to_le_bytes()));
+        let in_shard = subjects.filter(|subject| subject.counter(memory.counter(b"")).shard(memory.shards.len()) == 0);
+        let last = in_shard.max_by_key(|subject| subject.counter(memory.counter(b"")).tag()).unwrap();
+        let key = |number: u32| last.counter(memory.counter(&number.to_le_bytes()));
+        let mut hits: Vec<Hit<'_>> = (0..20).map(|number| Hit::new(key(number), &limit, Rule::default())).collect();
+        for _ in 0..2 {
+            memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
+            memory.check_invariants();
+        }
+        assert_eq!(memory.stats().counters, plain + 40);
+    }
 }
