@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use flowgate::Single;
+use flowgate::{Single, Verdict};
 
 const WORKERS: usize = 10;
 const SECONDS: usize = 3;
@@ -20,7 +20,11 @@ fn main() -> Result<(), flowgate::LimitError> {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 loop {
-                    let turn = start.elapsed() + Duration::from(backend.take().delay());
+                    let asked = start.elapsed();
+                    // With ten workers nobody waits longer than 20 ms. Were it more than `max_wait`, a second unless
+                    // said otherwise, the call would be denied, and must not be made.
+                    let Verdict::Allow { delay } = backend.take().verdict else { continue };
+                    let turn = asked + Duration::from(delay);
                     std::thread::sleep(turn.saturating_sub(start.elapsed()));
                     match calls.get(turn.as_secs() as usize) {
                         Some(second) => second.fetch_add(1, Relaxed),

@@ -9,7 +9,7 @@ fn main() -> Result<(), flowgate::LimitError> {
     for limit in ["fixed 3/5s", "sliding 3/5s"] {
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
         let limiter = Limiter::builder(limit).clock(clock.clone()).build()?;
-        print!("{limit:<12}");
+        print!("{limit:<14}");
         // One attempt opens the window; from four seconds on there are two a second.
         for half_second in 0..=16 {
             let busy = half_second == 0 || half_second >= 8;

@@ -64,6 +64,28 @@ pub enum MaxWait {
 
 /// How often something may happen.
 ///
+/// # The limit language
+///
+/// ```text
+/// limit     = "unlimited" | [algorithm] rate {option}    "100/60s"  "fixed 100/day tz=Asia/Shanghai"  "bucket 0.5/s burst=15"
+/// algorithm = sliding (default) | fixed | bucket | pace | approx
+/// rate      = count "/" period                           without spaces
+/// period    = [number] unit | number                     a bare number is seconds; from 1us to 366d
+/// unit      = us | ms | s sec second | m min minute | h hr hour | d day | w week | month
+/// option    = burst=N | max_wait=PERIOD | tz=ZONE | after=M/PERIOD
+/// ```
+///
+/// | part | meaning | when absent |
+/// |---|---|---|
+/// | count | 1 to 10^12 (`approx`: 4\*10^9); `bucket` and `pace` also take decimals, such as `0.5` | |
+/// | `burst=` or `capacity=` (`bucket`, `pace`) | the most that can be taken at once | `bucket`: the count, rounded up; `pace`: 1 |
+/// | `max_wait=` (`pace`) | the longest delay to hand out; `0s`: none, `none`: any | `1s`: a turn further away is denied |
+/// | `tz=` (`fixed`, and any with `after=`) | periods of one unit (`day`, not `24h`) follow that zone's calendar | a window opens with the first request |
+/// | `after=` (any) | so many per period are free, only then the limit is enforced | enforced from the first |
+///
+/// Other names for the same: `token`, `funnel`, `gcra` are `bucket`; `leaky` is `pace`; `count` is `fixed`; `log` is
+/// `sliding`.
+///
 /// ```
 /// use flowgate::{Limit, Period, Rate};
 ///

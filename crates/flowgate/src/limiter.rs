@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
+use crate::algorithm::Counter;
 use crate::clock::Clock;
-use crate::decision::Decision;
-use crate::limit::{Limit, LimitError};
+use crate::decision::{Decision, Retry, Verdict};
+use crate::limit::{Limit, LimitError, Part};
 use crate::memory::{CounterId, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
 use crate::plan::{Hit, Op, Rule};
 use crate::queue::Queues;
@@ -31,6 +32,8 @@ const FEW: usize = 4;
 /// assert!(limiter.take("user:43").allowed());
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
+///
+/// Any bytes are a key: a text, `&id.to_le_bytes()` of a number, `&address.octets()` of an address.
 ///
 /// Several limits are applied all or nothing: what one of them denies, none of them counts.
 ///
@@ -191,7 +194,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once when no wait helps, or when the turn would come later than `at_most` from now.
+    /// At once when no wait helps, or, at the head of the queue, when the turn would come later than `at_most` from
+    /// now; behind others, when `at_most` is over.
     pub fn wait(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -216,7 +220,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once when no wait helps, or when the turn would come later than `at_most` from now.
+    /// At once when no wait helps, or, at the head of the queue, when the turn would come later than `at_most` from
+    /// now; behind others, when `at_most` is over.
     #[cfg(feature = "tokio")]
     pub async fn wait_async(
         &self,
@@ -282,6 +287,12 @@ impl Limiter {
         Decision::of(&hits)
     }
 
+    /// Whether not even a fresh key would let `cost` go at once, so that there is no use in queueing for it.
+    pub(crate) fn can_never(&self, cost: u64) -> bool {
+        let never = |named: &Named| named.limit.check(Op::TakeNow, &Counter::default(), Time::EPOCH, cost);
+        self.inner.limits.load().iter().any(|named| never(named) == Verdict::Deny(Retry::Never))
+    }
+
     pub(crate) fn queues(&self) -> &Queues {
         &self.inner.queues
     }
@@ -328,7 +339,7 @@ impl LimiterBuilder {
         self
     }
 
-    /// The most bytes that all counters together may take. Default: 64 MiB.
+    /// The most bytes that all counters together may take, but enough for a few. Default: 64 MiB.
     pub fn max_bytes(mut self, max_bytes: usize) -> LimiterBuilder {
         self.memory.max_bytes = max_bytes;
         self
@@ -441,10 +452,14 @@ where
     }
 }
 
+/// At least one: no limits at all, mostly from a configuration that went missing, must not mean no limit.
 fn collect<T: IntoLimits>(items: impl IntoIterator<Item = T>) -> Result<Vec<Limit>, LimitError> {
     let mut limits = Vec::new();
     for item in items {
         limits.extend(item.into_limits()?);
+    }
+    if limits.is_empty() {
+        return Err(LimitError::new(Part::Limit, "[]", "at least one limit (`unlimited` where there is to be none)"));
     }
     Ok(limits)
 }

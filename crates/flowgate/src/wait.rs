@@ -26,6 +26,9 @@ pub enum WaitError {
     /// The turn is further away than the caller would wait.
     #[error("the turn would come in {0}, later than the caller would wait")]
     TooLong(Span),
+    /// Others were still ahead in the queue when the caller's patience ended.
+    #[error("others were still ahead when the caller would wait no longer")]
+    Queued,
 }
 
 /// A caller on its way through a queue.
@@ -52,10 +55,13 @@ impl<'a> Waiting<'a> {
 
     pub(crate) fn step(&mut self, waker: &Waker) -> Step {
         let clock = self.limiter.clock();
+        if self.limiter.can_never(self.cost) {
+            return Step::Done(Err(WaitError::Never));
+        }
         if !self.place.is_head(waker) {
             let now = clock.now();
             return if now > self.deadline {
-                Step::Done(Err(WaitError::TooLong(Span::ZERO)))
+                Step::Done(Err(WaitError::Queued))
             } else {
                 Step::Sleep(clock.sleep_until(self.deadline + Span::from_nanos(1), self.place.id(), waker))
             };

@@ -88,7 +88,9 @@ fn one_who_gives_up_costs_nothing() {
         let second = scope.spawn(|| limiter.wait("report", 1, Span::from_secs(30)));
         until(|| clock.sleepers() == 2);
         clock.advance(Span::from_secs(31));
-        assert!(matches!(second.join().unwrap(), Err(WaitError::TooLong(_))));
+        assert_eq!(second.join().unwrap(), Err(WaitError::Queued));
+        // What can never go does not queue.
+        assert_eq!(limiter.wait("report", 2, Span::MAX), Err(WaitError::Never));
         clock.advance(Span::from_secs(29));
         assert!(head.join().unwrap().unwrap().allowed());
     });

@@ -55,7 +55,8 @@ impl ManualClock {
     }
 
     /// Moves on by `span`.
-    pub fn advance(&self, span: Span) {
+    pub fn advance(&self, span: impl Into<Span>) {
+        let span = span.into();
         let moved = |nanos| Some((Time::from_nanos(nanos) + span).as_nanos());
         // The closure never declines.
         let _ = self.inner.nanos.fetch_update(SeqCst, SeqCst, moved);
