@@ -24,8 +24,10 @@ mod door;
 mod http;
 mod resp;
 mod server;
+mod service;
 mod shutdown;
 
 pub use config::Config;
 pub use server::{BindError, Server, run};
+pub use service::{Operation, Service};
 pub use shutdown::{Shutdown, Trigger};
