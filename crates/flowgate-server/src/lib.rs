@@ -22,12 +22,14 @@
 mod config;
 mod door;
 mod http;
+mod reload;
 mod resp;
 mod server;
 mod service;
 mod shutdown;
 
 pub use config::Config;
+pub use reload::{POLL, Reload, ReloadStatus, Reloader};
 pub use server::{BindError, Server, run};
 pub use service::{Operation, Service};
 pub use shutdown::{Shutdown, Trigger};
