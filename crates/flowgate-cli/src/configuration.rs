@@ -1,5 +1,6 @@
 //! Which configuration the command line means, and reading it with the process's environment.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -27,20 +28,37 @@ pub(crate) fn find(named: Option<PathBuf>) -> Option<PathBuf> {
 /// Reads the file, or the defaults, with the environment over it.
 ///
 /// # Errors
-/// The outer one when the environment itself cannot be read; the inner one has the mistakes in the configuration.
-pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Result<Loaded, Report>> {
-    Ok(config::load(file.map_or(Input::Defaults, Input::File), environment()?))
+/// The mistakes in the configuration.
+pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Report> {
+    let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
+    config::load(file.map_or(Input::Defaults, Input::File), variables)
 }
 
-/// The variables that may be ours. Names and values that are no text belong to others, unless the name is ours.
-fn environment() -> anyhow::Result<Vec<(String, String)>> {
-    let mut variables = Vec::new();
-    for (name, value) in env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with("FLOWGATE_")) else { continue };
-        match value.into_string() {
-            Ok(value) => variables.push((name.to_owned(), value)),
-            Err(_) => bail!("the environment variable {name} is not UTF-8"),
+/// The variables that may be ours. Not `Debug`: some are secrets.
+#[derive(Clone)]
+pub(crate) struct Environment {
+    variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Those of the process.
+    ///
+    /// # Errors
+    /// When a value is no text. Names that are none belong to others.
+    pub(crate) fn of_process() -> anyhow::Result<Environment> {
+        let mut variables = BTreeMap::new();
+        for (name, value) in env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("FLOWGATE_")) else { continue };
+            let Ok(value) = value.into_string() else {
+                bail!("the environment variable {name} is not UTF-8");
+            };
+            variables.insert(name.to_owned(), value);
         }
+        Ok(Environment { variables })
     }
-    Ok(variables)
+
+    /// Sets a variable, for us alone.
+    pub(crate) fn set(&mut self, name: &str, value: String) {
+        self.variables.insert(name.to_owned(), value);
+    }
 }

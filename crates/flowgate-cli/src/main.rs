@@ -2,9 +2,10 @@
 
 mod cmd;
 mod configuration;
+mod logging;
+mod signals;
 mod terminal;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -31,11 +32,8 @@ Exit codes:
   2  the command line is wrong";
 
 fn main() -> ExitCode {
-    // What the libraries report goes to standard error; standard output is for results.
-    tracing_subscriber::fmt().with_writer(io::stderr).init();
-
     let done = match Cli::parse().command {
-        Command::Serve(args) => cmd::serve::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Serve(args) => cmd::serve::run(args),
         Command::Validate(args) => cmd::validate::run(args),
         Command::Config(args) => cmd::config::run(args),
     };

@@ -7,9 +7,14 @@ use flowgate_engine::config::Color;
 
 /// Colours on standard error: only on a terminal, and not where `NO_COLOR` asks for none.
 pub(crate) fn color() -> Color {
+    if wants_color() { Color::Always } else { Color::Never }
+}
+
+/// Whether whoever reads standard error wants colours.
+pub(crate) fn wants_color() -> bool {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
-    if io::stderr().is_terminal() && !unwanted && !dumb { Color::Always } else { Color::Never }
+    io::stderr().is_terminal() && !unwanted && !dumb
 }
 
 /// Prints a result. A reader that has seen enough, as `head` has, is no failure.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -26,8 +27,9 @@ struct Serving {
 }
 
 impl Serving {
-    fn start() -> Self {
-        let mut child = flowgate(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).spawn().unwrap();
+    fn start(more: &[&str]) -> Self {
+        let mut command = flowgate(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
+        let mut child = command.args(more).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut serving = Self { child, stderr, http: String::new(), resp: String::new() };
         serving.http = serving.announced("http://");
@@ -43,6 +45,13 @@ impl Serving {
             }
         }
         panic!("the server ended without announcing {scheme}");
+    }
+
+    /// Reads standard error up to the line that has a text in it.
+    #[cfg(unix)]
+    fn said(&mut self, text: &str) -> String {
+        let found = self.stderr.by_ref().lines().map(Result::unwrap).find(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("the server ended without saying {text:?}"))
     }
 
     /// Sends `request` and expects the answer to begin with `reply`.
@@ -74,7 +83,7 @@ impl Drop for Serving {
 #[test]
 fn serves_until_it_is_told_to_stop() {
     for signal in ["TERM", "INT"] {
-        let mut serving = Serving::start();
+        let mut serving = Serving::start(&[]);
         Serving::exchange(&serving.resp, "PING\r\n", "+PONG\r\n");
         Serving::exchange(&serving.http, "GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n", "HTTP/1.1 200 OK\r\n");
 
@@ -85,6 +94,75 @@ fn serves_until_it_is_told_to_stop() {
         let try_it = format!("try: curl http://{}/healthz\n", serving.http);
         assert_eq!(rest, try_it + "stopping\n");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("flowgate.toml");
+    let rules = |names: &[&str]| -> String {
+        names.iter().map(|name| format!("[[rule]]\nname = \"{name}\"\nlimits = [\"5/60s\"]\n")).collect()
+    };
+    let write = |text: &str| {
+        fs::write(file.with_extension("new"), text).unwrap();
+        fs::rename(file.with_extension("new"), &file).unwrap();
+    };
+    write(&rules(&["a"]));
+    let mut serving = Serving::start(&["--config", file.to_str().unwrap()]);
+    write(&rules(&["a", "b"]));
+    serving.signal("HUP");
+    assert!(serving.said("new rules are in force").contains("rules=2"));
+    write(&rules(&["a", "a"]));
+    serving.signal("HUP");
+    serving.said("the rules stay as they are");
+    serving.said("flowgate.toml:5:8");
+    write(&format!("{}[server]\nthreads = 3\n", rules(&[])));
+    serving.signal("HUP");
+    assert!(serving.said("new rules are in force").contains("rules=0"));
+    assert!(serving.said("restart to change").contains("server.threads"));
+    Serving::exchange(&serving.resp, "PING\r\n", "+PONG\r\n");
+    // And without being asked.
+    write(&rules(&["a", "b", "c"]));
+    assert!(serving.said("new rules are in force").contains("rules=3"));
+}
+
+#[test]
+fn what_is_in_force_is_said_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("flowgate.toml");
+    let text = "[store]\nmax_memory = \"64MB\"\n[lists]\nvip = { values = [\"7\"] }\n\
+                [[rule]]\nname = \"a\"\nwhen = { user = \"@vip\" }\naction = \"allow\"\n";
+    fs::write(&file, text).unwrap();
+    let mut child = flowgate(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"])
+        .env("FLOWGATE_CONFIG", &file)
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let lines: Vec<_> = stderr.lines().map(Result::unwrap).take(5).collect();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(lines[1], format!("  config  {}", file.display()));
+    assert_eq!(lines[2..4], ["  rules   1, lists 1", "  store   memory, at most 64MB"]);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_served_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("flowgate.toml");
+    for (text, expected) in [
+        ("[store]\ntype = \"redis\"\n", "error: store.type = \"redis\" is not there yet"),
+        ("[stor]\n", "error: unknown key \"stor\""),
+    ] {
+        fs::write(&file, text).unwrap();
+        let Output { status, stderr, .. } = flowgate(&["serve", "--config", file.to_str().unwrap()]).output().unwrap();
+        assert_eq!(status.code(), Some(1));
+        assert!(self::text(&stderr).contains(expected), "{}", self::text(&stderr));
+    }
+    // No flag opens a door that a file could not.
+    let Output { status, stderr, .. } = flowgate(&["serve", "--http", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(text(&stderr).contains("http asks for no secret"), "{}", text(&stderr));
 }
 
 #[test]

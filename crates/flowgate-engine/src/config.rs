@@ -24,6 +24,7 @@ mod lists;
 mod load;
 mod log;
 mod name;
+mod origin;
 mod redis_url;
 mod render;
 mod report;
@@ -51,6 +52,7 @@ pub use koala::Koala;
 pub use listen::{Door, Listen};
 pub use load::{Input, Loaded, load};
 pub use log::{Denials, Log, LogFormat, LogLevel};
+pub use origin::Origin;
 pub use redis_url::RedisUrl;
 pub use render::Color;
 pub use report::{Entry, Report, Severity};
@@ -62,7 +64,7 @@ pub use source::Position;
 pub use store::{Redis, RedisServers, Store};
 pub use tls::Tls;
 
-use crate::lists::{ListDef, ListSource};
+use crate::lists::ListDef;
 use crate::rules::Policy;
 use fields::Fields;
 use lists::Lists;
@@ -128,14 +130,6 @@ impl Config {
             rule::write(rule, &mut out);
         }
         out.finish()
-    }
-
-    /// The files of the lists.
-    pub(crate) fn list_files(&self) -> impl Iterator<Item = &Path> {
-        self.lists.iter().filter_map(|def| match &def.source {
-            ListSource::File(path) => Some(path.as_path()),
-            ListSource::Values(_) => None,
-        })
     }
 
     /// Converts a tree. Mistakes are reported; what is wrong keeps its default, so that the rest is looked at, too.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flowgate::WhenFull;
 use flowgate_engine::config::{
-    ByteSize, Config, Denials, Door, HeaderFamily, Input, Loaded, LogFormat, LogLevel, RedisServers, Report, Share,
-    load,
+    ByteSize, Config, Denials, Door, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Origin, RedisServers, Report,
+    Share, load,
 };
 use flowgate_engine::{Action, Limits, Matcher, OnFailure};
 
@@ -74,7 +74,7 @@ mod defaults {
     fn no_file_is_an_empty_file() {
         let loaded = load(Input::Defaults, []).unwrap();
         assert_eq!(loaded.config.to_toml(), config("", &[]).to_toml());
-        assert!(loaded.files.is_empty() && loaded.warnings.is_empty());
+        assert!(loaded.origins.is_empty() && loaded.warnings.is_empty());
     }
 
     #[test]
@@ -293,7 +293,21 @@ mod includes {
         assert_eq!(loaded.config.log.level, LogLevel::Debug);
         let names = ["flowgate.toml", "last.toml", "rules.d", "rules.d/10-a.toml", "rules.d/20-b.toml", ""];
         let expected: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
-        assert_eq!(loaded.files, expected, "what to watch: the files, and where the patterns look");
+        let origins: Vec<_> = loaded.origins.iter().map(|origin| origin.path()).collect();
+        assert_eq!(origins, expected, "what to watch: the files, and where the patterns look");
+    }
+
+    #[test]
+    fn are_known_to_whoever_waits_for_a_mistake_to_be_mended() {
+        let main = "include = [\"rules.toml\", \"gone.toml\"]";
+        let directory = directory(&[("flowgate.toml", main), ("rules.toml", "not toml at all")]);
+        let path = directory.path().join("flowgate.toml");
+        let report = load(Input::File(&path), []).unwrap_err();
+        let names: Vec<_> = report.origins().iter().map(|origin| origin.path().file_name().unwrap()).collect();
+        assert_eq!(names, ["flowgate.toml", "rules.toml", "gone.toml"]);
+        assert!(!report.origins().iter().any(Origin::has_changed));
+        fs::write(directory.path().join("gone.toml"), rule("new")).unwrap();
+        assert!(report.origins()[2].has_changed());
     }
 
     #[test]
@@ -309,7 +323,7 @@ mod includes {
         let loaded = load(Input::File(&path), []).unwrap();
         assert!(loaded.config.policy.lists["blocked"].contains("192.0.2.7"));
         assert_eq!(loaded.config.policy.lists.len(), 2);
-        assert_eq!(loaded.files.last().unwrap(), &directory.path().join("rules.d/blocked.txt"));
+        assert_eq!(loaded.origins.last().unwrap().path(), directory.path().join("rules.d/blocked.txt"));
     }
 
     #[test]

@@ -7,25 +7,28 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use flowgate_server::{Config, Server, Shutdown};
 //!
-//! let config = Config { http: ([127, 0, 0, 1], 0).into(), resp: ([127, 0, 0, 1], 0).into(), ..Config::default() };
-//! let server = Server::bind(config).await?;
-//! println!("RESP on {}", server.resp_address());
+//! let config = Config::from_toml("listen = { http = 'off', resp = '127.0.0.1:0' }").unwrap();
+//! let server = Server::bind(&config).await?;
+//! println!("RESP on {:?}", server.resp_address());
 //!
 //! let (trigger, shutdown) = Shutdown::new();
 //! let running = tokio::spawn(server.run(shutdown));
 //! trigger.stop();
 //! running.await.unwrap();
-//! # Ok::<(), flowgate_server::BindError>(())
+//! # Ok::<(), flowgate_server::StartError>(())
 //! # }).unwrap();
 //! ```
 
-mod config;
 mod door;
 mod http;
+mod reload;
 mod resp;
 mod server;
+mod service;
 mod shutdown;
 
-pub use config::Config;
-pub use server::{BindError, Server, run};
+pub use flowgate_engine::config::Config;
+pub use reload::{POLL, Reload, ReloadStatus, Reloader};
+pub use server::{BindError, Server, StartError, run};
+pub use service::{Operation, Service};
 pub use shutdown::{Shutdown, Trigger};

@@ -3,16 +3,22 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::config::Config;
+use flowgate_engine::PolicyError;
+use flowgate_engine::config::{self, Config};
+
 use crate::door::Door;
 use crate::http::Http;
 use crate::resp::Resp;
+use crate::service::Service;
 use crate::shutdown::Shutdown;
 
 /// Opens the doors that `config` names and serves until `shutdown`.
 ///
 /// To learn the addresses that the system chose, use [`Server::bind`] and [`Server::run`].
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), BindError> {
+///
+/// # Errors
+/// As [`Server::bind`].
+pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), StartError> {
     Server::bind(config).await?.run(shutdown).await;
     Ok(())
 }
@@ -20,9 +26,32 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), BindError> {
 /// A server whose doors are open: clients can connect, and are answered once it runs.
 #[derive(Debug)]
 pub struct Server {
-    config: Config,
-    http: Door,
-    resp: Door,
+    service: Service,
+    bounds: config::Server,
+    http: Option<Door>,
+    resp: Option<Door>,
+}
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration asks for something that has not been built.
+    #[error("{what} is not there yet: {instead}")]
+    NotYet {
+        /// The key or its value.
+        what: &'static str,
+        /// What to write.
+        instead: &'static str,
+    },
+    /// Nobody could ever reach it.
+    #[error("every door is off: set http or resp in [listen]")]
+    NoDoor,
+    /// The rules do not fit together.
+    #[error("the rules do not fit together")]
+    Policy(#[from] PolicyError),
+    /// An address cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
 }
 
 /// An address on which the server cannot listen.
@@ -35,36 +64,103 @@ pub struct BindError {
 }
 
 impl Server {
-    /// Opens all doors, or none.
-    pub async fn bind(config: Config) -> Result<Self, BindError> {
-        let open = async |protocol, address| {
-            Door::bind(address, config.max_connections, config.drain).await.map_err(|source| BindError {
-                protocol,
-                address,
-                source,
-            })
-        };
-        let http = open("http", config.http).await?;
-        let resp = open("resp", config.resp).await?;
-        Ok(Self { config, http, resp })
+    /// Puts the rules in force and opens all doors, or none.
+    ///
+    /// # Errors
+    /// When the configuration asks for what is not there, or an address cannot be had.
+    pub async fn bind(config: &Config) -> Result<Self, StartError> {
+        refuse_what_is_not_there(config)?;
+        let http = tcp("http", &config.listen.http)?;
+        let resp = tcp("resp", &config.listen.resp)?;
+        if http.is_none() && resp.is_none() {
+            return Err(StartError::NoDoor);
+        }
+        let service = Service::start(config)?;
+        let http = open("http", http, &config.server).await?;
+        let resp = open("resp", resp, &config.server).await?;
+        Ok(Self { service, bounds: config.server.clone(), http, resp })
     }
 
-    /// Where HTTP is spoken.
-    pub fn http_address(&self) -> SocketAddr {
-        self.http.address()
+    /// What decides, for whoever shares it or replaces its rules.
+    pub fn service(&self) -> &Service {
+        &self.service
     }
 
-    /// Where the Redis protocol is spoken.
-    pub fn resp_address(&self) -> SocketAddr {
-        self.resp.address()
+    /// Where HTTP is spoken; `None`: nowhere.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Door::address)
+    }
+
+    /// Where the Redis protocol is spoken; `None`: nowhere.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp.as_ref().map(Door::address)
     }
 
     /// Serves until `shutdown`, then closes the doors and waits at most the configured time for open connections.
     pub async fn run(self, shutdown: Shutdown) {
-        let Self { config, http, resp } = self;
-        tokio::join!(
-            http.serve(Http::new(config.idle_timeout), shutdown.clone()),
-            resp.serve(Resp { idle_timeout: config.idle_timeout }, shutdown),
-        );
+        let Self { service: _, bounds, http, resp } = self;
+        let http = async {
+            if let Some(door) = http {
+                door.serve(Http::new(bounds.idle_timeout), shutdown.clone()).await;
+            }
+        };
+        let resp = async {
+            if let Some(door) = resp {
+                door.serve(Resp { idle_timeout: bounds.idle_timeout }, shutdown.clone()).await;
+            }
+        };
+        tokio::join!(http, resp);
+    }
+}
+
+/// A key that does nothing would let its author believe that it does.
+fn refuse_what_is_not_there(config: &Config) -> Result<(), StartError> {
+    let refuse = |asked, what, instead| if asked { Err(StartError::NotYet { what, instead }) } else { Ok(()) };
+    refuse(config.store.redis.is_some(), "store.type = \"redis\"", "write \"memory\"")?;
+    refuse(config.listen.grpc != config::Door::Off, "listen.grpc", "write \"off\"")?;
+    refuse(config.tls.is_some(), "[tls]", "leave it out, and let a proxy do it")?;
+    refuse(config.koala.rules.is_some(), "koala.rules", "leave it out")
+}
+
+fn tcp(protocol: &'static str, door: &config::Door) -> Result<Option<SocketAddr>, StartError> {
+    match door {
+        config::Door::Off => Ok(None),
+        config::Door::Tcp(address) => Ok(Some(*address)),
+        config::Door::Unix(_) => {
+            let what = if protocol == "http" { "listen.http = \"unix:..\"" } else { "listen.resp = \"unix:..\"" };
+            Err(StartError::NotYet { what, instead: "write an address and a port" })
+        }
+    }
+}
+
+async fn open(
+    protocol: &'static str,
+    address: Option<SocketAddr>,
+    bounds: &config::Server,
+) -> Result<Option<Door>, BindError> {
+    let Some(address) = address else { return Ok(None) };
+    let door = Door::bind(address, bounds.max_connections, bounds.drain).await;
+    door.map(Some).map_err(|source| BindError { protocol, address, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_not_there_is_refused_by_name() {
+        for (toml, expected) in [
+            ("[store]\ntype = \"redis\"", "store.type = \"redis\" is not there yet: write \"memory\""),
+            ("[listen]\ngrpc = \"127.0.0.1:0\"", "listen.grpc is not there yet: write \"off\""),
+            ("[tls]\ncert = \"c\"\nkey = \"k\"", "[tls] is not there yet: leave it out, and let a proxy do it"),
+            (
+                "[listen]\nresp = \"unix:/run/x\"",
+                "listen.resp = \"unix:..\" is not there yet: write an address and a port",
+            ),
+            ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every door is off: set http or resp in [listen]"),
+        ] {
+            let config = Config::from_toml(toml).unwrap();
+            assert_eq!(Server::bind(&config).await.unwrap_err().to_string(), expected);
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use flowgate_engine::config::Door;
 use flowgate_server::{Config, Server, Shutdown, Trigger};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,11 +24,11 @@ struct Running {
 
 impl Running {
     async fn start(config: Config) -> Self {
-        let server = Server::bind(config).await.unwrap();
+        let server = Server::bind(&config).await.unwrap();
         let (trigger, shutdown) = Shutdown::new();
         Self {
-            http: server.http_address(),
-            resp: server.resp_address(),
+            http: server.http_address().unwrap(),
+            resp: server.resp_address().unwrap(),
             trigger,
             task: tokio::spawn(server.run(shutdown)),
         }
@@ -41,8 +42,13 @@ impl Running {
 }
 
 fn config() -> Config {
-    let any_port = ([127, 0, 0, 1], 0).into();
-    Config { http: any_port, resp: any_port, ..Config::default() }
+    Config::from_toml("listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }").unwrap()
+}
+
+fn one_connection() -> Config {
+    let mut config = config();
+    config.server.max_connections = 1;
+    config
 }
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
@@ -152,7 +158,7 @@ async fn http_refuses_a_head_that_is_too_large() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_so_on_its_own_door_only() {
-    let server = Running::start(Config { max_connections: 1, ..config() }).await;
+    let server = Running::start(one_connection()).await;
     let mut first = connect(server.resp).await;
     exchange(&mut first, "PING\r\n", "+PONG\r\n").await;
     let mut second = connect(server.resp).await;
@@ -169,7 +175,7 @@ async fn one_connection_too_many_is_told_so_on_its_own_door_only() {
 
 #[tokio::test]
 async fn a_place_is_free_again_when_its_connection_ends() {
-    let server = Running::start(Config { max_connections: 1, ..config() }).await;
+    let server = Running::start(one_connection()).await;
     for _ in 0..20 {
         // Refused until the server has noticed that the one before has left.
         while !pong(&mut connect(server.resp).await).await {}
@@ -222,7 +228,9 @@ async fn dropping_the_trigger_stops_the_server() {
 async fn a_taken_address_is_named() {
     let server = Running::start(config()).await;
     let taken = server.resp;
-    let error = Server::bind(Config { resp: taken, ..config() }).await.unwrap_err();
+    let mut second = config();
+    second.listen.resp = Door::Tcp(taken);
+    let error = Server::bind(&second).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {taken} for resp"));
     server.stop().await;
 }

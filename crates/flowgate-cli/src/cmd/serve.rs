@@ -1,91 +1,131 @@
 //! `flowgate serve`: runs the server until it is asked to stop.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
+use std::process::ExitCode;
 
 use anyhow::Context;
-use flowgate_server::{Config, Server, Shutdown};
+use flowgate_engine::config::{self, Loaded, LogFormat};
+use flowgate_server::{POLL, Reload, Reloader, Server, Shutdown};
+
+use crate::configuration::{self, Environment};
+use crate::signals::{Signal, Signals};
+use crate::{logging, terminal};
 
 /// Serve the Redis protocol and HTTP
 ///
-/// Needs no configuration and no other service. Stops on Ctrl-C or SIGTERM: it takes no new connections
-/// and lets the open ones finish; a second signal ends it at once.
+/// Needs no configuration and no other service. Rules and lists are put in force anew when their files change, and
+/// at once on SIGHUP. Stops on Ctrl-C or SIGTERM: it takes no new connections and lets the open ones finish; a
+/// second signal ends it at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to speak HTTP; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value_t = Config::default().http)]
-    http: SocketAddr,
-    /// Where to speak the Redis protocol; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value_t = Config::default().resp)]
-    resp: SocketAddr,
+    /// The configuration file [default: $FLOWGATE_CONFIG, ./flowgate.toml, ~/.config/flowgate/flowgate.toml,
+    /// /etc/flowgate/flowgate.toml; the defaults if there is none]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where to speak HTTP, whatever the configuration says; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
+    /// Where to speak the Redis protocol, whatever the configuration says; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    resp: Option<SocketAddr>,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let config = Config { http: args.http, resp: args.resp, ..Config::default() };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-    runtime.block_on(serve(config))
+/// Where the configuration comes from, now and when it is loaded again.
+struct Source {
+    /// Found once: when it disappears, another file that happens to lie about must not take its place.
+    file: Option<PathBuf>,
+    environment: Environment,
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut environment = Environment::of_process()?;
+    // As variables they are checked like any other setting: no flag opens a door that a file could not.
+    for (name, address) in [("FLOWGATE_LISTEN__HTTP", args.http), ("FLOWGATE_LISTEN__RESP", args.resp)] {
+        if let Some(address) = address {
+            environment.set(name, address.to_string());
+        }
+    }
+    let source = Source { file: configuration::find(args.config), environment };
+    let loaded = match configuration::load(source.file.as_deref(), &source.environment) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            eprint!("{}", report.render(terminal::color()));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    logging::start(&loaded.config.log);
+    if !loaded.warnings.is_empty() {
+        tracing::warn!("the configuration has warnings\n{}", loaded.warnings);
+    }
+
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if loaded.config.server.threads > 0 {
+        runtime.worker_threads(loaded.config.server.threads);
+    }
+    let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
+    runtime.block_on(serve(source, loaded))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     // Signals are caught before the addresses are announced: whoever reads those may send one at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let server = Server::bind(config).await?;
-    announce(&server);
+    let server = Server::bind(&loaded.config).await?;
+    announce(&server, &source, &loaded.config);
+    let reloader = watch(&server, source, loaded).context("cannot watch the configuration")?;
 
     let (trigger, shutdown) = Shutdown::new();
     let mut running = pin!(server.run(shutdown));
-    tokio::select! {
-        () = running.as_mut() => return Ok(()),
-        () = signals.next() => eprintln!("stopping"),
-    }
-    trigger.stop();
-    tokio::select! {
-        () = running => Ok(()),
-        () = signals.next() => anyhow::bail!("stopped before all connections were finished"),
-    }
-}
-
-fn announce(server: &Server) {
-    let (http, resp) = (server.http_address(), server.resp_address());
-    eprintln!("flowgate {}", env!("FLOWGATE_VERSION"));
-    eprintln!("  http  http://{http}");
-    eprintln!("  resp  redis://{resp}");
-    eprintln!("try: curl http://{http}/healthz");
-}
-
-/// The signals that ask for an end: Ctrl-C everywhere, SIGTERM where there is one.
-struct Signals {
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(windows)]
-    interrupt: tokio::signal::windows::CtrlC,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    #[cfg(windows)]
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: tokio::signal::windows::ctrl_c()? })
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) {
+    loop {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            () = running.as_mut() => return Ok(()),
+            signal = signals.next() => match signal {
+                Signal::Reload => reloader.reload(),
+                Signal::Stop => break,
+            },
         }
     }
+    eprintln!("stopping");
+    trigger.stop();
+    loop {
+        tokio::select! {
+            () = running.as_mut() => return Ok(()),
+            signal = signals.next() => if signal == Signal::Stop {
+                anyhow::bail!("stopped before all connections were finished");
+            }
+        }
+    }
+}
 
-    #[cfg(windows)]
-    async fn next(&mut self) {
-        self.interrupt.recv().await;
+fn watch(server: &Server, source: Source, loaded: Loaded) -> std::io::Result<Reloader> {
+    let service = server.service().clone();
+    let load = Box::new(move || configuration::load(source.file.as_deref(), &source.environment));
+    Reload { service, loaded, load, poll: POLL }.start()
+}
+
+/// Says what is in force: to people line by line, to a machine as one event.
+fn announce(server: &Server, source: &Source, config: &config::Config) {
+    let version = env!("FLOWGATE_VERSION");
+    let origin = source.file.as_ref().map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
+    let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
+    let store = format!("memory, at most {}", config.store.max_memory);
+    let http = server.http_address().map_or_else(|| "off".to_owned(), |address| format!("http://{address}"));
+    let resp = server.resp_address().map_or_else(|| "off".to_owned(), |address| format!("redis://{address}"));
+    if config.log.format == LogFormat::Json {
+        tracing::info!(version, config = origin, rules, lists, store, http, resp, "serving");
+        return;
+    }
+    eprintln!("flowgate {version}");
+    eprintln!("  config  {origin}");
+    eprintln!("  rules   {rules}, lists {lists}");
+    eprintln!("  store   {store}");
+    eprintln!("  http    {http}");
+    eprintln!("  resp    {resp}");
+    match (server.http_address(), server.resp_address()) {
+        (Some(address), _) => eprintln!("try: curl http://{address}/healthz"),
+        (None, Some(address)) => eprintln!("try: redis-cli -h {} -p {} PING", address.ip(), address.port()),
+        (None, None) => {}
     }
 }

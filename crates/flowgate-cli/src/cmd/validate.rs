@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use flowgate_engine::config::{Loaded, Report};
 
-use crate::{configuration, terminal};
+use crate::configuration::{self, Environment};
+use crate::terminal;
 
 /// Check a configuration file
 ///
@@ -20,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match configuration::load(Some(&args.file))? {
+    match configuration::load(Some(&args.file), &Environment::of_process()?) {
         Ok(Loaded { config, warnings, .. }) => {
             eprint!("{}", findings(&warnings));
             let (rules, lists) = (config.policy.rules.len(), config.lists.len());

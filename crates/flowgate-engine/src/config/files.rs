@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::origin::Origin;
+use super::report::Report;
+
 /// The largest configuration file. Rules are written by people; this is far beyond what they write.
 pub(crate) const LARGEST_CONFIG: u64 = 16 << 20;
 
@@ -32,12 +35,12 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// Reads a text of at most `most` bytes. Pipes and devices are refused: they may never end.
-pub(crate) fn read(path: &Path, most: u64) -> Result<String, Unreadable> {
-    check(path)?;
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(Unreadable::Io)?;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
+/// Reads a text of at most `most` bytes and notes it, or that it is not there, among what was read. Pipes and
+/// devices are refused: they may never end.
+pub(crate) fn read(report: &mut Report, path: &Path, most: u64) -> Result<String, Unreadable> {
+    let bytes = read_bytes(path, most);
+    report.add_origin(Origin::file(path, most, bytes.as_deref().ok()));
+    let bytes = bytes?;
     if bytes.len() as u64 > most {
         return Err(Unreadable::TooLarge(most));
     }
@@ -46,6 +49,14 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<String, Unreadable> {
         let column = right.chars().rev().take_while(|&char| char != '\n').count() + 1;
         Unreadable::NotUtf8 { line: right.matches('\n').count() + 1, column }
     })
+}
+
+fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
+    check(path)?;
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(Unreadable::Io)?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
+    Ok(bytes)
 }
 
 /// Whether there is a file to read.

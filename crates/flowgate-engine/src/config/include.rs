@@ -4,10 +4,10 @@
 //! their rules follow those of the including file. Included files include nothing themselves.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::{self, LARGEST_CONFIG};
+use super::origin::{self, Origin};
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
@@ -40,36 +40,31 @@ impl FilePath {
     }
 }
 
-/// Reads what `include` names and joins it to the root. Returns the files, and the directories that patterns look
-/// into: a file that appears there is a change, too.
-pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) -> Vec<PathBuf> {
-    let Some(include) = root.take("include") else { return Vec::new() };
+/// Reads what `include` names and joins it to the root.
+pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) {
+    let Some(include) = root.take("include") else { return };
     let patterns = value::list(report, &include.node, |report, node| {
         value::full_text(report, node).map(|text| (text.to_owned(), node.clone()))
     });
     let mut seen: HashSet<PathBuf> = HashSet::new();
     seen.extend(main.real.canonicalize());
-    let mut paths = Vec::new();
+    let mut files = 0;
     for (pattern, node) in patterns.unwrap_or_default() {
-        if has_wildcard(&pattern) {
-            paths.push(files::directory(&main.beside(Path::new(&pattern)).real));
-        }
         for file in matching(report, main, &pattern, &node) {
             let is_new = file.real.canonicalize().map_or(true, |real| seen.insert(real));
             if !is_new {
                 continue;
             }
-            if paths.len() == MOST_FILES {
+            if files == MOST_FILES {
                 report.error(node.at, format!("more than {MOST_FILES} files")).done();
-                return paths;
+                return;
             }
             if let Some(table) = read(report, &file, &node) {
                 merge(report, root, table);
             }
-            paths.push(file.real);
+            files += 1;
         }
     }
-    paths
 }
 
 fn has_wildcard(text: &str) -> bool {
@@ -89,16 +84,16 @@ fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) ->
     if !has_wildcard(name) {
         return vec![main.beside(path)];
     }
-    let mut names = match fs::read_dir(main.beside(&directory).real.join("")) {
-        Ok(entries) => entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect(),
-        Err(_) => Vec::new(),
-    };
+    let looked_into = main.beside(&directory).real;
+    let entries = origin::entry_names(&looked_into).ok();
+    // A file that appears there is a change of the configuration, too.
+    report.add_origin(Origin::directory(&looked_into, entries.as_deref()));
+    let mut names: Vec<_> = entries.into_iter().flatten().filter_map(|name| String::from_utf8(name).ok()).collect();
     names.retain(|candidate: &String| {
         // As in a shell, a wildcard finds no hidden files: editors keep half-written copies there.
         let hidden = candidate.starts_with('.') && !name.starts_with('.');
         !hidden && fits(name.as_bytes(), candidate.as_bytes())
     });
-    names.sort_unstable();
     if names.is_empty() {
         let shown = main.beside(path).shown;
         report.warning(node.at, format!("no file is called {}", shown.display())).done();
@@ -131,7 +126,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
-    match files::read(&file.real, LARGEST_CONFIG) {
+    match files::read(report, &file.real, LARGEST_CONFIG) {
         Ok(text) => Some(file.parse(report, &text)),
         Err(cause) => {
             report.error(node.at, format!("cannot read {}: {cause}", file.shown.display())).done();

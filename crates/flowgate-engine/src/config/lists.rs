@@ -95,7 +95,7 @@ fn from_values(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
 fn from_file(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
     value::full_text(report, node)?;
     let path = value::path(report, node)??;
-    let text = match files::read(&path, LARGEST_FILE) {
+    let text = match files::read(report, &path, LARGEST_FILE) {
         Ok(text) => text,
         Err(cause) => {
             let hint = "the path starts from the file that names it";

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::environment;
 use super::files::{self, LARGEST_CONFIG};
 use super::include::{self, FilePath};
+use super::origin::Origin;
 use super::report::Report;
 use super::tree::Table;
 use super::{Config, checks, secret, warnings};
@@ -34,9 +35,9 @@ pub struct Loaded {
     pub config: Config,
     /// What looks wrong; no mistakes.
     pub warnings: Report,
-    /// What it was made of: files, lists included, and the directories in which `include` looks for some. When one
-    /// of them changes, so may the configuration.
-    pub files: Vec<PathBuf>,
+    /// What it was made of: files, those of lists and secrets included, and the directories in which `include` looks
+    /// for some. When one of them changes, so may the configuration.
+    pub origins: Vec<Origin>,
 }
 
 /// Reads a configuration, with the variables of `environment` over it.
@@ -51,10 +52,10 @@ pub struct Loaded {
 /// ```
 ///
 /// # Errors
-/// All mistakes that were found, each with its place.
+/// All mistakes that were found, each with its place, and [what they were found in](Report::origins).
 pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Loaded, Report> {
     let mut report = Report::default();
-    let (mut root, mut files) = read(&mut report, input);
+    let mut root = read(&mut report, input);
     environment::overlay(&mut report, &mut root, environment);
     secret::hide(&mut report, &root);
     // Behind a mistake in the syntax much is missing, and reporting that would only hide the mistake.
@@ -69,8 +70,8 @@ pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, Str
         return Err(sorted(report));
     }
     warnings::find(&mut report, &config, &places, &root);
-    files.extend(config.list_files().map(Path::to_path_buf));
-    Ok(Loaded { config, warnings: sorted(report), files })
+    let origins = report.origins().to_vec();
+    Ok(Loaded { config, warnings: sorted(report), origins })
 }
 
 fn sorted(mut report: Report) -> Report {
@@ -78,26 +79,27 @@ fn sorted(mut report: Report) -> Report {
     report
 }
 
-/// The tree of the main file with those it includes, and the files.
-fn read(report: &mut Report, input: Input<'_>) -> (Table, Vec<PathBuf>) {
+/// The tree of the main file with those it includes.
+fn read(report: &mut Report, input: Input<'_>) -> Table {
     let (main, text) = match input {
-        Input::Defaults => return (Table::default(), Vec::new()),
+        Input::Defaults => return Table::default(),
         Input::Text { name, base, text } => {
-            let real = absolute(base).join(name);
-            (FilePath { shown: name.into(), real }, text.to_owned())
+            (FilePath { shown: name.into(), real: absolute(base).join(name) }, text.to_owned())
         }
-        Input::File(path) => match files::read(path, LARGEST_CONFIG) {
-            Ok(text) => (FilePath { shown: path.to_path_buf(), real: absolute(path) }, text),
-            Err(cause) => {
-                report.error_anywhere(format!("cannot read {}: {cause}", path.display())).done();
-                return (Table::default(), Vec::new());
+        Input::File(path) => {
+            let main = FilePath { shown: path.to_path_buf(), real: absolute(path) };
+            match files::read(report, &main.real, LARGEST_CONFIG) {
+                Ok(text) => (main, text),
+                Err(cause) => {
+                    report.error_anywhere(format!("cannot read {}: {cause}", path.display())).done();
+                    return Table::default();
+                }
             }
-        },
+        }
     };
     let mut root = main.parse(report, &text);
-    let mut files = vec![main.real.clone()];
-    files.extend(include::join(report, &mut root, &main));
-    (root, files)
+    include::join(report, &mut root, &main);
+    root
 }
 
 /// So that what is loaded does not depend on the current directory later on.

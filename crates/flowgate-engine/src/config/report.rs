@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::origin::Origin;
 use super::render::{self, Color};
 use super::source::{Location, Position, Sources};
 
@@ -30,6 +31,7 @@ pub struct Report {
     findings: Vec<Finding>,
     /// How many more there were than are kept.
     dropped: usize,
+    origins: Vec<Origin>,
 }
 
 /// How bad a finding is.
@@ -126,6 +128,15 @@ impl Report {
             text.push_str(&format!("\nand {} more\n", self.dropped));
         }
         text
+    }
+
+    /// The files and directories that were looked at. While none of them changes, nor do the findings.
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
+
+    pub(crate) fn add_origin(&mut self, origin: Origin) {
+        self.origins.push(origin);
     }
 
     pub(crate) fn sources(&self) -> &Sources {

@@ -76,7 +76,7 @@ pub(crate) fn read(
 
 fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
     let path = value::path(report, node)??;
-    match files::read(&path, LARGEST_SECRET) {
+    match files::read(report, &path, LARGEST_SECRET) {
         Ok(text) => {
             let text = text.strip_suffix('\n').map_or(text.as_str(), |rest| rest.strip_suffix('\r').unwrap_or(rest));
             if text.is_empty() {

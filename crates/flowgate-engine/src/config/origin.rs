@@ -1,0 +1,156 @@
+//! What a configuration was made of: files and directories, each with a fingerprint of what was read.
+//!
+//! Rule       The result of a load depends on its origins and the environment alone. As long as no origin has changed,
+//!            loading again gives the same; this holds of a load that failed, too.
+//! Invariant  The fingerprint is of the bytes that were used, not of a second look: a file that changes while it is
+//!            being loaded differs from its fingerprint afterwards.
+
+use std::fs::{self, File};
+use std::hash::Hasher;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+/// How much of a file is looked at in one go.
+const CHUNK: usize = 64 << 10;
+
+/// A file that was read, or a directory in which `include` looked for some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    path: PathBuf,
+    kind: Kind,
+    content: Fingerprint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Of which at most so many bytes matter: of a file that is too large it is enough to know that it is.
+    File {
+        most: u64,
+    },
+    Directory,
+}
+
+/// `None`: there was nothing that could be read.
+type Fingerprint = Option<u128>;
+
+impl Origin {
+    pub(crate) fn file(path: &Path, most: u64, bytes: Option<&[u8]>) -> Origin {
+        let content = bytes.map(|bytes| {
+            let mut hasher = SipHasher13::new();
+            hasher.write(bytes);
+            hasher.finish128().as_u128()
+        });
+        Origin { path: path.to_path_buf(), kind: Kind::File { most }, content }
+    }
+
+    pub(crate) fn directory(path: &Path, names: Option<&[Vec<u8>]>) -> Origin {
+        Origin { path: path.to_path_buf(), kind: Kind::Directory, content: names.map(names_fingerprint) }
+    }
+
+    /// Where it is, whatever the current directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether reading it now gives something else. Reads it whole: look at its size and time first.
+    pub fn has_changed(&self) -> bool {
+        let now = match self.kind {
+            Kind::File { most } => file_fingerprint(&self.path, most).ok(),
+            Kind::Directory => entry_names(&self.path).ok().map(|names| names_fingerprint(&names)),
+        };
+        now != self.content
+    }
+}
+
+/// The names in a directory, in order.
+pub(crate) fn entry_names(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
+    // An empty path has no entries of its own; with an empty last part it is the current directory.
+    let entries = fs::read_dir(directory.join(""))?;
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name().into_encoded_bytes()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn names_fingerprint(names: &[Vec<u8>]) -> u128 {
+    let mut hasher = SipHasher13::new();
+    for name in names {
+        hasher.write(name);
+        // No name holds this byte, so different names cannot run together to the same bytes.
+        hasher.write(b"/");
+    }
+    hasher.finish128().as_u128()
+}
+
+/// The fingerprint of the first `most` bytes and one: the same that reading the file gives.
+fn file_fingerprint(path: &Path, most: u64) -> io::Result<u128> {
+    // A pipe would be waited for.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let (mut hasher, mut chunk) = (SipHasher13::new(), vec![0; CHUNK]);
+    let mut file = File::open(path)?.take(most + 1);
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(hasher.finish128().as_u128()),
+            Ok(read) => hasher.write(&chunk[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_changed_when_its_content_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let absent = Origin::file(&path, 1 << 20, None);
+        assert!(!absent.has_changed());
+        let long = vec![b'x'; CHUNK * 2 + 7];
+        fs::write(&path, &long).unwrap();
+        assert!(absent.has_changed());
+        let origin = Origin::file(&path, 1 << 20, Some(&long));
+        assert!(!origin.has_changed(), "read in parts or whole");
+        fs::write(&path, &long).unwrap();
+        assert!(!origin.has_changed(), "written again");
+        fs::write(&path, &long[1..]).unwrap();
+        assert!(origin.has_changed());
+        fs::remove_file(&path).unwrap();
+        assert!(origin.has_changed());
+        fs::create_dir(&path).unwrap();
+        assert!(origin.has_changed() && !absent.has_changed(), "a directory is no file");
+    }
+
+    #[test]
+    fn of_a_file_that_is_too_large_only_that_matters() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "too large").unwrap();
+        let origin = Origin::file(&path, 3, Some(b"too "));
+        assert!(!origin.has_changed());
+        fs::write(&path, "too large still").unwrap();
+        assert!(!origin.has_changed());
+        fs::write(&path, "too").unwrap();
+        assert!(origin.has_changed());
+    }
+
+    #[test]
+    fn a_directory_has_changed_when_the_names_in_it_have() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rules.d");
+        let absent = Origin::directory(&path, None);
+        fs::create_dir(&path).unwrap();
+        assert!(absent.has_changed());
+        fs::write(path.join("a"), "").unwrap();
+        let origin = Origin::directory(&path, Some(&entry_names(&path).unwrap()));
+        fs::write(path.join("a"), "other").unwrap();
+        assert!(!origin.has_changed());
+        fs::rename(path.join("a"), path.join("b")).unwrap();
+        assert!(origin.has_changed());
+    }
+}

@@ -1,0 +1,183 @@
+//! Reload: other rules and lists while requests go on.
+//!
+//! State      The configuration in force, what the last attempt to load one was made of, and how attempts went.
+//! Rule       When an origin of the last attempt has changed, or somebody asks, the configuration is loaded again.
+//!            A right one puts its rules and lists in force, whole; requests under way finish with the old ones.
+//!            A wrong one changes nothing, is logged, and stays in the [status](ReloadStatus) until a right one comes.
+//! Rule       Settings that cannot change while the server runs (addresses, threads, ..) are named in a warning.
+//! Invariant  One change, one attempt: what failed is not tried again before something changes or somebody asks.
+//!
+//! **Why polling.** Notifications of the file system (inotify and its kin) do not arrive on network and overlay file
+//! systems, are lost when a directory is replaced whole or a queue overflows, and watch inodes where people mean
+//! names: a rename over the file, a link that now points elsewhere (as Kubernetes swaps a ConfigMap), a file deleted
+//! and written again each need care of their own. Asking once a second for the metadata of each name sees all of
+//! these the same way, and costs microseconds.
+//!
+//! It runs on a thread of its own: a file system that hangs holds up nothing but the next reload.
+
+mod settings;
+mod watch;
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
+
+use flowgate_engine::config::{Config, Loaded, Report};
+
+use crate::service::Service;
+use watch::Watch;
+
+/// How often to look for a change.
+pub const POLL: Duration = Duration::from_secs(1);
+
+/// Between two looks at a file that is changing: far longer than an editor takes from emptying a file to filling it,
+/// and than the ticks of a file system's clock.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// A file that still changes after so many looks changes all the time, and is loaded as it is.
+const MOST_LOOKS: usize = 10;
+
+/// What is needed to load a configuration again.
+pub struct Reload {
+    /// Whose rules are replaced.
+    pub service: Service,
+    /// What is in force, as it was loaded.
+    pub loaded: Loaded,
+    /// Loads it again, from the same place.
+    pub load: Box<dyn FnMut() -> Result<Loaded, Report> + Send>,
+    /// How often to look for a change: [`POLL`], unless a test is in a hurry.
+    pub poll: Duration,
+}
+
+/// Watches a configuration until it is dropped.
+#[derive(Debug)]
+pub struct Reloader {
+    status: Arc<Mutex<ReloadStatus>>,
+    /// Holds one wish: two before the next attempt are as good as one.
+    wish: SyncSender<()>,
+}
+
+/// How attempts to load a configuration again went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadStatus {
+    /// How many put their rules in force.
+    pub succeeded: u64,
+    /// How many changed nothing.
+    pub failed: u64,
+    /// What was wrong with the last one, for people; `None`: nothing.
+    pub last_error: Option<String>,
+}
+
+impl Reload {
+    /// Starts to watch.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(self) -> io::Result<Reloader> {
+        let status = Arc::default();
+        let (wish, wishes) = mpsc::sync_channel(1);
+        let Reload { service, loaded, load, poll } = self;
+        let watch = Watch::new(loaded.origins);
+        let work = Work { service, in_force: loaded.config, load, watch, status: Arc::clone(&status) };
+        thread::Builder::new().name("reload".to_owned()).spawn(move || work.run(poll, &wishes))?;
+        Ok(Reloader { status, wish })
+    }
+}
+
+impl Reloader {
+    /// Asks for an attempt at once, whether or not anything has changed. Returns before it is made.
+    pub fn reload(&self) {
+        match self.wish.try_send(()) {
+            // The thread ends only with us, or by a panic, which is reported as such.
+            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+        }
+    }
+
+    /// How it went so far.
+    pub fn status(&self) -> ReloadStatus {
+        lock(&self.status).clone()
+    }
+}
+
+/// What the thread has.
+struct Work {
+    service: Service,
+    /// The settings the server was started with, and the rules that are in force.
+    in_force: Config,
+    load: Box<dyn FnMut() -> Result<Loaded, Report> + Send>,
+    watch: Watch,
+    status: Arc<Mutex<ReloadStatus>>,
+}
+
+impl Work {
+    fn run(mut self, poll: Duration, wishes: &Receiver<()>) {
+        loop {
+            match wishes.recv_timeout(poll) {
+                Ok(()) => self.attempt(),
+                Err(RecvTimeoutError::Timeout) if self.watch.has_changed() => {
+                    self.settle();
+                    self.attempt();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Waits until whoever writes is done, as far as one can see: half of a file may well be right by itself, and
+    /// would put half of the rules in force.
+    fn settle(&mut self) {
+        for _ in 0..MOST_LOOKS {
+            thread::sleep(SETTLING);
+            if self.watch.is_steady() {
+                return;
+            }
+        }
+    }
+
+    fn attempt(&mut self) {
+        match (self.load)() {
+            Ok(loaded) => {
+                self.watch = Watch::new(loaded.origins);
+                match self.service.replace(&loaded.config.policy) {
+                    Ok(()) => self.succeed(loaded.config, &loaded.warnings),
+                    Err(error) => self.fail(error.to_string()),
+                }
+            }
+            Err(report) => {
+                self.watch = Watch::new(report.origins().to_vec());
+                self.fail(report.to_string());
+            }
+        }
+    }
+
+    fn succeed(&mut self, config: Config, warnings: &Report) {
+        let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
+        tracing::info!(rules, lists, "new rules are in force");
+        if !warnings.is_empty() {
+            tracing::warn!("the configuration has warnings\n{warnings}");
+        }
+        let waiting = settings::changed(&self.in_force, &config);
+        if !waiting.is_empty() {
+            tracing::warn!("restart to change {}: the rules are new, these settings are not", waiting.join(", "));
+        }
+        // Compared with what the server was started with, not with what it was told since.
+        (self.in_force.lists, self.in_force.policy) = (config.lists, config.policy);
+        let mut status = lock(&self.status);
+        status.succeeded += 1;
+        status.last_error = None;
+    }
+
+    fn fail(&mut self, error: String) {
+        tracing::error!("the configuration is wrong and the rules stay as they are\n{error}");
+        let mut status = lock(&self.status);
+        status.failed += 1;
+        status.last_error = Some(error);
+    }
+}
+
+fn lock(status: &Mutex<ReloadStatus>) -> MutexGuard<'_, ReloadStatus> {
+    // Nothing can panic between two changes of it.
+    status.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,290 @@
+//! What every protocol calls: the engine, and the clock that is read once per call.
+//!
+//! Rule       A protocol translates bytes into one of these calls and the answer back; it neither reads the clock nor
+//!            keeps state of its own about decisions. So all protocols give the same answers.
+//! Rule       A call reads the clock once. Whoever has several requests at hand (a pipeline, a batch) reads it
+//!            once for all, by [`Service::now`], and uses the calls that end in `_at`.
+//!
+//! Counters live in memory, so a call answers at once and never waits: it may be made from an event loop.
+
+use std::sync::Arc;
+
+use flowgate::{Clock, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Time};
+use flowgate_engine::config::Config;
+use flowgate_engine::{
+    AdHoc, BanOrder, BanOrderError, Decision, Engine, Explanation, ManualBan, Policy, PolicyError, Request, RuleBan,
+    RuleSet,
+};
+
+/// The rules in force, their counters and bans, and the clock. Clones are the same service.
+///
+/// ```
+/// use flowgate_engine::{Request, config::Config};
+/// use flowgate_server::{Operation, Service};
+///
+/// let config = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["5/60s"] }]"#).unwrap();
+/// let service = Service::start(&config)?;
+/// let decision = service.decide(Operation::Take, &Request::new().field("user", "42"));
+/// assert_eq!(decision.remaining, Some(4));
+/// # Ok::<(), flowgate_engine::PolicyError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Service {
+    engine: Arc<Engine>,
+    clock: Clock,
+}
+
+/// What a caller asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Check and count, in one step.
+    Take,
+    /// Would it pass? Changes nothing.
+    Peek,
+    /// Count, whatever the limits say.
+    Record,
+    /// Give back; never beyond a fresh state.
+    Refund,
+    /// Forget what was counted for the subject. Answers how things stand then.
+    Reset,
+}
+
+impl Service {
+    /// A service with these rules, empty counters of the size that the configuration allows, and the real clock.
+    ///
+    /// # Errors
+    /// When the rules do not fit together, which those of a configuration that was loaded do.
+    pub fn start(config: &Config) -> Result<Service, PolicyError> {
+        let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
+        let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
+        let engine = Engine::new(&config.policy, Memory::new(memory))?;
+        Ok(Service::new(Arc::new(engine), Clock::System))
+    }
+
+    /// A service of an engine and a clock: tests bring one that they move by hand.
+    pub fn new(engine: Arc<Engine>, clock: Clock) -> Service {
+        Service { engine, clock }
+    }
+
+    /// The time now, for a batch.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Decides a request by the rules.
+    #[inline]
+    pub fn decide(&self, operation: Operation, request: &Request<'_>) -> Decision {
+        self.decide_at(operation, request, self.now())
+    }
+
+    /// As [`Service::decide`], at a time that was read for a batch.
+    #[inline]
+    pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Decision {
+        match operation.op() {
+            Some(op) => self.engine.decide(op, request, now),
+            None => self.engine.reset(request, now),
+        }
+    }
+
+    /// Applies a limit that the caller brings to a key of the caller's.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
+    #[inline]
+    pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Result<flowgate::Decision, OtherAlgorithm> {
+        self.limit_at(operation, call, self.now())
+    }
+
+    /// As [`Service::limit`], at a time that was read for a batch.
+    ///
+    /// # Errors
+    /// As [`Service::limit`].
+    #[inline]
+    pub fn limit_at(
+        &self,
+        operation: Operation,
+        call: AdHoc<'_>,
+        now: Time,
+    ) -> Result<flowgate::Decision, OtherAlgorithm> {
+        match operation.op() {
+            Some(op) => self.engine.limit(op, call, now),
+            None => {
+                self.engine.limit_reset(call.key);
+                self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now)
+            }
+        }
+    }
+
+    /// How long an ad hoc key lives on; `None` when it is as if never used.
+    pub fn key_lifetime(&self, key: &[u8]) -> Option<Span> {
+        self.key_lifetime_at(key, self.now())
+    }
+
+    /// As [`Service::key_lifetime`], at a time that was read for a batch.
+    pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Option<Span> {
+        self.engine.limit_lifetime(key, now)
+    }
+
+    /// Forgets an ad hoc key; true when it differed from one that was never used.
+    pub fn key_reset(&self, key: &[u8]) -> bool {
+        self.key_reset_at(key, self.now())
+    }
+
+    /// As [`Service::key_reset`], at a time that was read for a batch.
+    pub fn key_reset_at(&self, key: &[u8], now: Time) -> bool {
+        // A counter that has run out may still lie in the table; to callers it is gone.
+        let lived = self.engine.limit_lifetime(key, now).is_some();
+        self.engine.limit_reset(key) && lived
+    }
+
+    /// Why a request would be decided as it would be: every rule, and how its limits stand.
+    pub fn explain(&self, request: &Request<'_>) -> Explanation {
+        self.engine.explain(request, self.now())
+    }
+
+    /// Bans a value of a field, in place of an earlier ban of the same.
+    ///
+    /// # Errors
+    /// When the value is neither a text nor addresses, or there are too many bans.
+    pub fn ban(&self, order: BanOrder<'_>) -> Result<Arc<ManualBan>, BanOrderError> {
+        self.engine.ban(order, self.now())
+    }
+
+    /// Lifts a ban by its id, whoever imposed it; false when there is none.
+    pub fn unban(&self, id: u64) -> bool {
+        self.engine.unban(id, self.now())
+    }
+
+    /// Lifts the ban by hand of a field's value as it was given; false when there is none.
+    pub fn unban_value(&self, field: &str, value: &str) -> bool {
+        self.engine.unban_value(field, value, self.now())
+    }
+
+    /// The bans by hand that are in force, oldest first.
+    pub fn bans(&self) -> Vec<Arc<ManualBan>> {
+        self.engine.bans(self.now())
+    }
+
+    /// The bans by rules that are in force, oldest first.
+    pub fn rule_bans(&self) -> Vec<RuleBan> {
+        self.engine.rule_bans(self.now())
+    }
+
+    /// Puts other rules and lists in force, whole: requests under way finish with the old ones. Counters live on
+    /// where their rule's name and `by` and their limit's algorithm and period stay.
+    ///
+    /// # Errors
+    /// When the rules do not fit together; then nothing has changed.
+    pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
+        self.engine.replace(policy)
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.engine.rules()
+    }
+
+    /// What the store holds and had to give up. Visits all of it: for a report, not for every request.
+    pub fn stats(&self) -> MemoryStats {
+        self.engine.memory().stats()
+    }
+}
+
+impl Operation {
+    /// What it asks of counters; `None`: to forget them.
+    fn op(self) -> Option<Op> {
+        match self {
+            Operation::Take => Some(Op::Take),
+            Operation::Peek => Some(Op::Peek),
+            Operation::Record => Some(Op::Record),
+            Operation::Refund => Some(Op::Refund),
+            Operation::Reset => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate::{Limit, ManualClock};
+
+    use super::*;
+
+    const START: Time = Time::from_secs(1_700_000_000);
+
+    fn service(toml: &str) -> (Service, ManualClock) {
+        let config = Config::from_toml(toml).unwrap();
+        let clock = ManualClock::new(START);
+        let engine = Engine::new(&config.policy, Memory::default()).unwrap();
+        (Service::new(Arc::new(engine), clock.clone().into()), clock)
+    }
+
+    #[test]
+    fn every_operation_on_the_fields_of_a_request() {
+        let (service, clock) = service(r#"rule = [{ name = "reply", by = ["user"], limits = ["2/60s"] }]"#);
+        let request = Request::new().field("user", "42");
+        let left = |operation| service.decide(operation, &request).remaining;
+        assert_eq!(left(Operation::Take), Some(1));
+        assert_eq!(left(Operation::Peek), Some(1), "a peek changes nothing");
+        assert_eq!(left(Operation::Record), Some(0));
+        assert!(!service.decide(Operation::Take, &request).allowed());
+        assert_eq!(left(Operation::Refund), Some(1));
+        assert_eq!(left(Operation::Reset), Some(2));
+        service.decide(Operation::Record, &request.clone().cost(2));
+        let (now, later) = (service.now(), service.now() + Span::from_secs(60));
+        assert!(!service.decide_at(Operation::Take, &request, now).allowed());
+        assert!(service.decide_at(Operation::Peek, &request, later).allowed(), "a batch brings its own time");
+        clock.advance(Span::from_secs(60));
+        assert!(service.decide(Operation::Take, &request).allowed());
+    }
+
+    #[test]
+    fn a_key_with_a_limit_of_the_callers() {
+        let (service, clock) = service("");
+        let (sliding, bucket): (Limit, Limit) = ("2/60s".parse().unwrap(), "bucket 2/60s".parse().unwrap());
+        let call = |limit| AdHoc { key: b"k", limit, cost: 1 };
+        assert_eq!(service.key_lifetime(b"k"), None);
+        assert_eq!(service.limit(Operation::Take, call(&sliding)).unwrap().remaining, Some(1));
+        assert_eq!(service.limit(Operation::Take, call(&bucket)), Err(OtherAlgorithm));
+        assert_eq!(service.key_lifetime(b"k"), Some(Span::from_secs(60)));
+        assert_eq!(service.limit(Operation::Reset, call(&bucket)).unwrap().remaining, Some(2), "a reset frees the key");
+        assert_eq!(service.limit(Operation::Take, call(&bucket)).unwrap().remaining, Some(1));
+        assert!(service.key_reset(b"k"));
+        assert!(!service.key_reset(b"k"));
+        service.limit(Operation::Take, call(&sliding)).unwrap();
+        clock.advance(Span::from_secs(60));
+        assert!(!service.key_reset(b"k"), "it has run out by itself");
+    }
+
+    #[test]
+    fn bans_come_and_go() {
+        let (service, clock) = service("");
+        let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam" };
+        let banned = |field| !service.decide(Operation::Peek, &Request::new().field(field, "7")).allowed();
+        let ban = service.ban(order("user")).unwrap();
+        service.ban(order("name")).unwrap();
+        assert!(banned("user") && banned("name"));
+        assert_eq!(service.bans().len(), 2);
+        assert!(service.unban(ban.id) && !service.unban(ban.id));
+        assert!(service.unban_value("name", "7") && !service.unban_value("name", "7"));
+        assert!(!banned("user") && !banned("name"));
+        service.ban(order("user")).unwrap();
+        clock.advance(Span::from_secs(60));
+        assert!(!banned("user") && service.bans().is_empty() && service.rule_bans().is_empty());
+    }
+
+    #[test]
+    fn other_rules_go_in_force_whole_and_keep_what_was_counted() {
+        let (service, _) = service(r#"rule = [{ name = "reply", by = ["user"], limits = ["2/60s"] }]"#);
+        let request = Request::new().field("user", "42");
+        service.decide(Operation::Take, &request);
+        let more = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["5/60s"] }]"#).unwrap();
+        service.replace(&more.policy).unwrap();
+        assert_eq!(service.decide(Operation::Peek, &request).remaining, Some(4));
+        let twice = Policy { rules: [more.policy.rules.clone(), more.policy.rules].concat(), ..Policy::default() };
+        assert!(service.replace(&twice).is_err());
+        assert_eq!(service.rules().rules().len(), 1);
+        assert!(service.explain(&request).decision.allowed());
+        assert_eq!(service.stats().counters, 1);
+    }
+}
