@@ -312,8 +312,8 @@ mod includes {
 
     #[test]
     fn read_their_lists_beside_themselves() {
-        let part =
-            "[lists]\nblocked = { file = \"blocked.txt\" }\n[[rule]]\nname = \"b\"\nwhen = { ip = \"@blocked\" }";
+        let part = "[lists]\nblocked = { file = \"blocked.txt\" }\n[[rule]]\nname = \"b\"\nwhen = { ip = \"@blocked\" }\n\
+            action = \"deny\"";
         let directory = directory(&[
             ("flowgate.toml", "include = [\"rules.d/b.toml\"]\n[lists]\nvip = { values = [\"7\"] }"),
             ("rules.d/b.toml", part),

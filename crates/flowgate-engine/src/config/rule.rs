@@ -87,7 +87,7 @@ fn read(
     rule.on_failure = fields.read(report, "on_failure", |report, node| value::word(report, node, &ON_FAILURE));
     places.ban = fields.entry("ban").map(|entry| entry.key_at);
     rule.ban = fields.read(report, "ban", ban::read);
-    let action_at = fields.node("action").map_or(node.at, |node| node.at);
+    let action_at = fields.node("action").map(|node| node.at);
     fields.finish(report);
 
     // What does not fit together is only worth saying of parts that are right by themselves.
@@ -171,10 +171,19 @@ fn read_code(report: &mut Report, node: &Node) -> Option<i64> {
     code
 }
 
-fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_at: Location) {
-    if rule.action == Action::Allow && !matches!(rule.limits, Limits::None) {
-        let hint = "leave the limits out to let requests pass at once, or the action to deny what exceeds them";
-        report.error(action_at, "a rule with limits cannot have the action \"allow\"").hint(hint).done();
+fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_at: Option<Location>) {
+    match (&rule.limits, action_at) {
+        // Forgotten limits must not turn a rule into one that denies everybody.
+        (Limits::None, None) => {
+            let hint = "add limits = [\"5/60s\"], or action = \"deny\" if it is to deny whatever it matches";
+            report.error(places.name, "a rule needs limits or an action").hint(hint).done();
+        }
+        (Limits::None, Some(_)) => {}
+        (_, Some(at)) if rule.action == Action::Allow => {
+            let hint = "leave the limits out to let requests pass at once, or the action to deny what exceeds them";
+            report.error(at, "a rule with limits cannot have the action \"allow\"").hint(hint).done();
+        }
+        _ => {}
     }
     let Some(ban) = places.ban else { return };
     if rule.by.is_empty() {
