@@ -194,8 +194,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once when no wait helps, or, at the head of the queue, when the turn would come later than `at_most` from
-    /// now; behind others, when `at_most` is over.
+    /// At once when no wait helps, or when the turn would come later than `at_most` from now whatever the others do;
+    /// behind others who take longer, when `at_most` is over.
     pub fn wait(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -220,8 +220,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once when no wait helps, or, at the head of the queue, when the turn would come later than `at_most` from
-    /// now; behind others, when `at_most` is over.
+    /// At once when no wait helps, or when the turn would come later than `at_most` from now whatever the others do;
+    /// behind others who take longer, when `at_most` is over.
     #[cfg(feature = "tokio")]
     pub async fn wait_async(
         &self,
@@ -273,8 +273,33 @@ impl Limiter {
     }
 
     #[inline(always)]
-    pub(crate) fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
-        let Inner { limits, rule, memory, .. } = &*self.inner;
+    fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
+        self.apply_as(self.inner.rule, op, subject, cost, now)
+    }
+
+    /// Takes what may go at once. The attempts of one who waits do not count, whatever the limiter does about others.
+    pub(crate) fn try_turn(&self, subject: Subject, cost: u64, now: Time) -> Decision {
+        self.apply_as(Rule::default(), Op::TakeNow, subject, cost, now)
+    }
+
+    /// How far away the turn is at least, of one before whom others wait.
+    pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, now: Time) -> Retry {
+        // Whether it passes some day does not depend on what was counted.
+        let never = |named: &Named| {
+            named.limit.check(Op::TakeNow, &Counter::default(), now, cost) == Verdict::Deny(Retry::Never)
+        };
+        if self.inner.limits.load().iter().any(never) {
+            return Retry::Never;
+        }
+        match self.apply(Op::Peek, subject, cost, now).verdict {
+            Verdict::Allow { delay } => Retry::After(delay),
+            Verdict::Deny(retry) => retry,
+        }
+    }
+
+    #[inline(always)]
+    fn apply_as(&self, rule: Rule, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
+        let Inner { limits, memory, .. } = &*self.inner;
         let limits = limits.load();
         if let [Named { id, limit }] = limits.as_slice()
             && !rule.count_denied
@@ -282,15 +307,9 @@ impl Limiter {
             return memory.apply_one(op, cost, now, subject.counter(*id), limit);
         }
         let mut hits: SmallVec<[Hit<'_>; FEW]> =
-            limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit, *rule)).collect();
+            limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit, rule)).collect();
         memory.apply(op, cost, now, &mut hits);
         Decision::of(&hits)
-    }
-
-    /// Whether not even a fresh key would let `cost` go at once, so that there is no use in queueing for it.
-    pub(crate) fn can_never(&self, cost: u64) -> bool {
-        let never = |named: &Named| named.limit.check(Op::TakeNow, &Counter::default(), Time::EPOCH, cost);
-        self.inner.limits.load().iter().any(|named| never(named) == Verdict::Deny(Retry::Never))
     }
 
     pub(crate) fn queues(&self) -> &Queues {

@@ -1,7 +1,8 @@
 //! Waiting for one's turn, blocking or async.
 //!
 //! Callers of a key queue up; only the head tries. It sleeps for as long as the limit tells it and charges when it
-//! leaves, so a caller who gives up costs nothing, and with `pace` turns stay an interval apart.
+//! leaves, so a caller who gives up costs nothing, and with `pace` turns stay an interval apart. The others only look
+//! whether it is worth the while.
 //!
 //! Both kinds of caller run the same steps ([`Waiting::step`]) and stand in the same queues; they differ only in how
 //! they sleep.
@@ -13,7 +14,6 @@ use std::thread::Thread;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limiter::Limiter;
 use crate::memory::Subject;
-use crate::plan::Op;
 use crate::queue::Place;
 use crate::time::{Span, Time};
 
@@ -23,12 +23,9 @@ pub enum WaitError {
     /// No wait helps: the cost is more than the limit ever grants.
     #[error("the cost is more than the limit ever grants")]
     Never,
-    /// The turn is further away than the caller would wait.
-    #[error("the turn would come in {0}, later than the caller would wait")]
+    /// The turn is further away than the caller would wait: so far at least, and more if others wait before it.
+    #[error("the turn would come in {0} at the earliest, later than the caller would wait")]
     TooLong(Span),
-    /// Others were still ahead in the queue when the caller's patience ended.
-    #[error("others were still ahead when the caller would wait no longer")]
-    Queued,
 }
 
 /// A caller on its way through a queue.
@@ -36,6 +33,7 @@ pub(crate) struct Waiting<'a> {
     limiter: &'a Limiter,
     subject: Subject,
     cost: u64,
+    at_most: Span,
     /// The last moment to leave.
     deadline: Time,
     place: Place<'a>,
@@ -50,32 +48,30 @@ pub(crate) enum Step {
 impl<'a> Waiting<'a> {
     pub(crate) fn new(limiter: &'a Limiter, subject: Subject, cost: u64, at_most: Span) -> Waiting<'a> {
         let deadline = limiter.clock().now() + at_most;
-        Waiting { limiter, subject, cost, deadline, place: limiter.queues().join(subject) }
+        Waiting { limiter, subject, cost, at_most, deadline, place: limiter.queues().join(subject) }
     }
 
     pub(crate) fn step(&mut self, waker: &Waker) -> Step {
         let clock = self.limiter.clock();
-        if self.limiter.can_never(self.cost) {
-            return Step::Done(Err(WaitError::Never));
-        }
-        if !self.place.is_head(waker) {
-            let now = clock.now();
-            return if now > self.deadline {
-                Step::Done(Err(WaitError::Queued))
-            } else {
-                Step::Sleep(clock.sleep_until(self.deadline + Span::from_nanos(1), self.place.id(), waker))
-            };
-        }
+        let is_head = self.place.is_head(waker);
         let now = clock.now();
-        let decision = self.limiter.apply(Op::TakeNow, self.subject, self.cost, now);
-        match decision.verdict {
-            Verdict::Allow { .. } => Step::Done(Ok(decision)),
-            Verdict::Deny(Retry::Never) => Step::Done(Err(WaitError::Never)),
-            Verdict::Deny(Retry::After(wait)) if now + wait > self.deadline => {
-                Step::Done(Err(WaitError::TooLong(wait)))
+        let retry = if is_head {
+            let decision = self.limiter.try_turn(self.subject, self.cost, now);
+            match decision.verdict {
+                Verdict::Allow { .. } => return Step::Done(Ok(decision)),
+                Verdict::Deny(retry) => retry,
             }
-            Verdict::Deny(Retry::After(wait)) => Step::Sleep(clock.sleep_until(now + wait, self.place.id(), waker)),
+        } else {
+            self.limiter.look_ahead(self.subject, self.cost, now)
+        };
+        let Retry::After(wait) = retry else { return Step::Done(Err(WaitError::Never)) };
+        let too_long = now + wait > self.deadline || !is_head && (now > self.deadline || self.at_most.is_zero());
+        if too_long {
+            return Step::Done(Err(WaitError::TooLong(wait)));
         }
+        // Those before it may leave at the very last moment.
+        let until = if is_head { now + wait } else { self.deadline + Span::from_nanos(1) };
+        Step::Sleep(clock.sleep_until(until, self.place.id(), waker))
     }
 
     /// Goes through the queue on the caller's thread.

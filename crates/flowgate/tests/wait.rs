@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use flowgate::{Limiter, ManualClock, Span, Time, WaitError};
+use flowgate::{Limiter, ManualClock, Op, Span, Time, WaitError};
 
 const START: Time = Time::from_secs(1_700_000_000);
 
@@ -74,27 +74,79 @@ fn every_algorithm_can_be_waited_for_and_admits_exactly() {
 
 #[test]
 fn one_who_gives_up_costs_nothing() {
-    let (clock, limiter) = limiter("1/60s");
+    let (_, limiter) = limiter("1/60s");
     limiter.wait("report", 1, Span::ZERO).unwrap();
     let before = limiter.peek("report", 0);
     assert_eq!(limiter.wait("report", 1, Span::from_secs(59)), Err(WaitError::TooLong(Span::from_secs(60))));
     assert_eq!(limiter.wait("report", 2, Span::MAX), Err(WaitError::Never));
     assert_eq!(limiter.peek("report", 0), before);
 
-    // Behind a head that waits, patience runs out as well.
+    // Behind a head that waits for more, patience runs out as well.
+    let (clock, limiter) = self::limiter("3/60s");
+    limiter.take_n("report", 2);
     thread::scope(|scope| {
-        let head = scope.spawn(|| limiter.wait("report", 1, Span::MAX));
+        let head = scope.spawn(|| limiter.wait("report", 3, Span::MAX));
         until(|| clock.sleepers() == 1);
         let second = scope.spawn(|| limiter.wait("report", 1, Span::from_secs(30)));
         until(|| clock.sleepers() == 2);
         clock.advance(Span::from_secs(31));
-        assert_eq!(second.join().unwrap(), Err(WaitError::Queued));
-        // What can never go does not queue.
-        assert_eq!(limiter.wait("report", 2, Span::MAX), Err(WaitError::Never));
+        assert!(matches!(second.join().unwrap(), Err(WaitError::TooLong(_))));
         clock.advance(Span::from_secs(29));
         assert!(head.join().unwrap().unwrap().allowed());
     });
     assert_eq!(limiter.peek("report", 0).remaining, Some(0));
+}
+
+/// The attempts of one who waits are no hammering.
+#[test]
+fn waiting_costs_nothing_where_denied_requests_count() {
+    let clock = ManualClock::new(START);
+    let limits = ["1/60s", "fixed 5/60s", "bucket 5/60s after=3/60s"];
+    let limiter = Limiter::builder(limits).clock(clock.clone()).count_denied(true).build().unwrap();
+    limiter.take("report");
+    clock.advance(Span::from_secs(30));
+    let before = limiter.peek("report", 0);
+    assert_eq!(limiter.wait("report", 1, Span::from_secs(29)), Err(WaitError::TooLong(Span::from_secs(30))));
+    assert_eq!(limiter.peek("report", 0), before);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| limiter.wait("report", 1, Span::from_secs(30)));
+        until(|| clock.sleepers() == 1);
+        waiter.thread().unpark();
+        clock.advance(Span::from_secs(30));
+        assert!(waiter.join().unwrap().unwrap().allowed());
+    });
+    assert!(!limiter.take("report").allowed());
+    assert_eq!(limiter.peek("report", 0).reset_after, Span::from_secs(60));
+}
+
+#[test]
+fn whoever_waits_in_vain_behind_others_is_told_at_once() {
+    for limit in ["1/60s", "fixed 1/60s", "bucket 1/60s", "pace 1/60s max_wait=1h", "1/60s after=1/1d"] {
+        let (clock, limiter) = limiter(limit);
+        while limiter.apply_at(Op::TakeNow, "report", 1, START).allowed() {}
+        let wait = limiter.apply_at(Op::TakeNow, "report", 1, START).retry_after().unwrap();
+        thread::scope(|scope| {
+            let head = scope.spawn(|| limiter.wait("report", 1, Span::MAX));
+            until(|| clock.sleepers() == 1);
+            // The clock stands still: who would not be told now would sleep for good.
+            assert_eq!(limiter.wait("report", 2, Span::MAX), Err(WaitError::Never), "{limit}");
+            assert_eq!(limiter.wait("report", 1, Span::from_secs(59)), Err(WaitError::TooLong(wait)), "{limit}");
+            assert_eq!(limiter.wait("report", 1, Span::ZERO), Err(WaitError::TooLong(wait)), "{limit}");
+            clock.advance(wait);
+            assert!(head.join().unwrap().unwrap().allowed(), "{limit}");
+        });
+        assert_eq!(clock.sleepers(), 0);
+    }
+    // Nor does one who would not wait at all, though there is room, get in before the others.
+    let (clock, limiter) = limiter("2/60s");
+    limiter.take("report");
+    thread::scope(|scope| {
+        let head = scope.spawn(|| limiter.wait("report", 2, Span::MAX));
+        until(|| clock.sleepers() == 1);
+        assert_eq!(limiter.wait("report", 1, Span::ZERO), Err(WaitError::TooLong(Span::ZERO)));
+        clock.advance(Span::from_secs(60));
+        assert!(head.join().unwrap().unwrap().allowed());
+    });
 }
 
 #[test]
