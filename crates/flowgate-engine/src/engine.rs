@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flowgate::{Limit, Memory, Op, OtherAlgorithm, Time};
+use flowgate::{CounterId, Limit, Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 
 use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan};
 use crate::decision::Decision;
@@ -47,6 +47,8 @@ pub struct Engine {
     imposed: ImposedBans,
     ban_ids: BanIds,
     memory: Memory,
+    /// The one counter of every ad hoc key.
+    ad_hoc: CounterId,
 }
 
 impl Engine {
@@ -57,7 +59,8 @@ impl Engine {
     pub fn new(policy: &Policy, memory: Memory) -> Result<Engine, PolicyError> {
         let rules = RuleSet::compile(policy, &memory)?;
         let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
-        Ok(Engine { rules: ArcSwap::from_pointee(rules), bans, imposed, ban_ids, memory })
+        let ad_hoc = memory.counter(&key::ad_hoc_counter());
+        Ok(Engine { rules: ArcSwap::from_pointee(rules), bans, imposed, ban_ids, memory, ad_hoc })
     }
 
     /// Puts another policy in force. Requests under way finish with the old one; a counter lives on where its rule's
@@ -124,6 +127,15 @@ impl Engine {
         self.memory.apply_same(op, call.cost, now, self.ad_hoc_key(call.key), call.limit)
     }
 
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit, or the numbers do not fit.
+    #[inline]
+    pub fn throttle(&self, key: &[u8], throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        self.memory.throttle(self.ad_hoc_key(key), throttle, now)
+    }
+
     /// How long an ad hoc key lives on; `None` when it is as if never used.
     pub fn limit_lifetime(&self, key: &[u8], now: Time) -> Option<flowgate::Span> {
         self.memory.lifetime(self.ad_hoc_key(key), now)
@@ -182,7 +194,7 @@ impl Engine {
     }
 
     fn ad_hoc_key(&self, key: &[u8]) -> flowgate::Key {
-        self.memory.subject(&key::ad_hoc(key)).counter(self.memory.counter(&key::ad_hoc_counter()))
+        self.memory.subject(&key::ad_hoc(key)).counter(self.ad_hoc)
     }
 }
 

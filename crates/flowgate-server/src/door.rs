@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
@@ -23,6 +24,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) trait Protocol: Clone + Send + 'static {
     /// What a client hears when every place is taken.
     const FULL: &'static [u8];
+
+    /// Where the next connection is served; by default where the door is.
+    fn home(&self) -> Handle {
+        Handle::current()
+    }
+
+    /// Takes note that a client found every place taken.
+    fn refused(&self) {}
 
     /// Serves one connection to its end; after a shutdown request it comes to the end soon.
     fn converse(self, stream: TcpStream, shutdown: Shutdown) -> impl Future<Output = io::Result<()>> + Send;
@@ -81,6 +90,7 @@ impl Door {
 
     fn admit<P: Protocol>(&self, stream: TcpStream, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            protocol.refused();
             // One attempt into an empty send buffer; a client that cannot take even this has nothing to hear.
             // The socket does not block, so this cannot hold up the door.
             let _ = stream.into_std().and_then(|mut stream| stream.write(P::FULL));
@@ -89,13 +99,21 @@ impl Door {
         // Answers are small and waited for: holding them back to fill packets only costs time. Failing to say
         // so is harmless.
         let _ = stream.set_nodelay(true);
-        let conversation = protocol.clone().converse(stream, shutdown.clone());
-        connections.spawn(async move {
+        let stream = stream.into_std();
+        let (protocol, shutdown) = (protocol.clone(), shutdown.clone());
+        let home = protocol.home();
+        let conversation = async move {
             let _place = place;
-            if let Err(error) = conversation.await {
+            // Where it is served, its readiness is watched.
+            let served = match stream.and_then(TcpStream::from_std) {
+                Ok(stream) => protocol.converse(stream, shutdown).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = served {
                 tracing::debug!(%error, "connection ended");
             }
-        });
+        };
+        connections.spawn_on(conversation, &home);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flowgate as a server: the Redis protocol and HTTP.
 //!
-//! It opens two doors and answers on both until it is told to stop. So far the answers are those that show
-//! it is there, `PING` and `GET /healthz`; decisions follow.
+//! It opens two doors and answers on both until it is told to stop. Decisions are made over the Redis protocol;
+//! over HTTP it says so far that it is there, `GET /healthz`.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -21,6 +21,7 @@
 
 mod door;
 mod http;
+mod loops;
 mod reload;
 mod resp;
 mod server;

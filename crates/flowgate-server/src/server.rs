@@ -8,6 +8,7 @@ use flowgate_engine::config::{self, Config};
 
 use crate::door::Door;
 use crate::http::Http;
+use crate::loops::Loops;
 use crate::resp::Resp;
 use crate::service::Service;
 use crate::shutdown::Shutdown;
@@ -29,7 +30,7 @@ pub struct Server {
     service: Service,
     bounds: config::Server,
     http: Option<Door>,
-    resp: Option<Door>,
+    resp: Option<(Door, Resp)>,
 }
 
 /// Why a server cannot start.
@@ -52,6 +53,9 @@ pub enum StartError {
     /// An address cannot be had.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The system has no threads for the event loops.
+    #[error("cannot start the event loops")]
+    Threads(#[source] io::Error),
 }
 
 /// An address on which the server cannot listen.
@@ -70,14 +74,28 @@ impl Server {
     /// When the configuration asks for what is not there, or an address cannot be had.
     pub async fn bind(config: &Config) -> Result<Self, StartError> {
         refuse_what_is_not_there(config)?;
+        Self::bind_service(config, Service::start(config)?).await
+    }
+
+    /// As [`Server::bind`], for a service that is there already: one on another clock, say. The configuration's rules
+    /// and store are left aside.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub async fn bind_service(config: &Config, service: Service) -> Result<Self, StartError> {
         let http = tcp("http", &config.listen.http)?;
         let resp = tcp("resp", &config.listen.resp)?;
         if http.is_none() && resp.is_none() {
             return Err(StartError::NoDoor);
         }
-        let service = Service::start(config)?;
         let http = open("http", http, &config.server).await?;
-        let resp = open("resp", resp, &config.server).await?;
+        let resp = match open("resp", resp, &config.server).await? {
+            None => None,
+            Some(door) => {
+                let loops = Loops::start(config.server.threads).map_err(StartError::Threads)?;
+                Some((door, Resp::new(config, service.clone(), loops)))
+            }
+        };
         Ok(Self { service, bounds: config.server.clone(), http, resp })
     }
 
@@ -93,7 +111,7 @@ impl Server {
 
     /// Where the Redis protocol is spoken; `None`: nowhere.
     pub fn resp_address(&self) -> Option<SocketAddr> {
-        self.resp.as_ref().map(Door::address)
+        self.resp.as_ref().map(|(door, _)| door.address())
     }
 
     /// Serves until `shutdown`, then closes the doors and waits at most the configured time for open connections.
@@ -105,8 +123,8 @@ impl Server {
             }
         };
         let resp = async {
-            if let Some(door) = resp {
-                door.serve(Resp { idle_timeout: bounds.idle_timeout }, shutdown.clone()).await;
+            if let Some((door, protocol)) = resp {
+                door.serve(protocol, shutdown.clone()).await;
             }
         };
         tokio::join!(http, resp);

@@ -9,7 +9,10 @@
 
 use std::sync::Arc;
 
-use flowgate::{Clock, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Time};
+use flowgate::{
+    Clock, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Throttle, ThrottleError, ThrottleReply,
+    Time,
+};
 use flowgate_engine::config::Config;
 use flowgate_engine::{
     AdHoc, BanOrder, BanOrderError, Decision, Engine, Explanation, ManualBan, Policy, PolicyError, Request, RuleBan,
@@ -114,6 +117,15 @@ impl Service {
                 self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now)
             }
         }
+    }
+
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, at a time that was read for a batch.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit, or the numbers do not fit.
+    #[inline]
+    pub fn throttle_at(&self, key: &[u8], throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        self.engine.throttle(key, throttle, now)
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.

@@ -51,7 +51,9 @@ pub(crate) enum State {
     Fixed(Counted),
     Sliding(Log),
     Approx(Pair),
-    /// Not an algorithm's: the last ban of a subject.
+    /// Not a limit's: the theoretical arrival time that [`cell`](crate::cell) keeps.
+    Cell(u64),
+    /// Not a limit's: the last ban of a subject.
     Banned(Banned),
 }
 

@@ -92,6 +92,7 @@
 mod algorithm;
 mod ban;
 mod calendar;
+mod cell;
 mod clock;
 mod decision;
 mod limit;
@@ -106,6 +107,7 @@ mod vectors;
 mod wait;
 
 pub use ban::{Ban, BanError, BanHit, Standing};
+pub use cell::{Throttle, ThrottleError, ThrottleReply};
 pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};

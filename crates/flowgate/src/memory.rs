@@ -21,6 +21,7 @@ pub use budget::WhenFull;
 pub use key::{CounterId, Key, Seed, Subject};
 
 use crate::ban::BanHit;
+use crate::cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit, Op, Rule};
@@ -197,6 +198,15 @@ impl Memory {
         let mut hit = [Hit::new(key, limit, Rule::default())];
         apply_to(&mut One(&mut shard), &self.budget, op, cost, now, &mut hit, &mut []);
         Ok(hit[0].outcome)
+    }
+
+    /// Answers a call of `CL.THROTTLE` on a counter: one lock, no allocation.
+    ///
+    /// # Errors
+    /// When the counter belongs to a limit and still lives, or the nanoseconds do not fit; nothing has changed then.
+    #[inline]
+    pub fn throttle(&self, key: Key, throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        self.lock(key.shard(self.shards.len())).throttle(key.tag(), throttle, now, &self.budget)
     }
 
     /// How long a counter still differs from one that was never used; `None` when it does not.

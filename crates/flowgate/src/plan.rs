@@ -219,7 +219,7 @@ impl Verdict {
 }
 
 /// When to come back to a store that was full. Nobody knows when it will have room.
-const REFUSED_RETRY: Span = Span::from_secs(1);
+pub(crate) const REFUSED_RETRY: Span = Span::from_secs(1);
 
 impl Decision {
     /// The answer of several limits together: denied if any denies. Hits of shadow rules do not count.

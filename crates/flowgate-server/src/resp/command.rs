@@ -1,18 +1,143 @@
-//! Which commands there are and what they answer.
+//! Which commands there are, and who answers them.
+//!
+//! A command translates its arguments, calls the service once and writes one reply. It reads no clock: the time is
+//! that of the batch it came with.
+
+mod connection;
+mod decide;
+mod keys;
+mod number;
+mod report;
+mod throttle;
+
+use flowgate::Time;
 
 use super::decode::Command;
+use super::error::{Error, Quoted};
 use super::reply::Reply;
+use super::session::{End, Session};
 
-/// Answers one command.
-pub(crate) fn execute<'a>(command: &Command<'a>) -> Reply<'a> {
-    let mut args = command.args();
-    if command.name().eq_ignore_ascii_case(b"PING") {
-        match (args.next(), args.next()) {
-            (None, _) => Reply::Simple("PONG"),
-            (Some(text), None) => Reply::Bulk(text),
-            (Some(_), Some(_)) => Reply::WrongArity { command: "ping" },
+/// A command at hand: who asks, what, when, and where the reply goes.
+pub(crate) struct Call<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) command: Command<'a>,
+    pub(crate) now: Time,
+    pub(crate) out: &'a mut Vec<u8>,
+}
+
+/// What is known of a command: what clients ask for by `COMMAND`, and who answers it.
+struct Spec {
+    name: &'static str,
+    /// The number of words, its name included; negative: at least so many. As Redis says it.
+    arity: i32,
+    flags: &'static [&'static str],
+    /// The first and last argument that is a key (none: 0; -1: to the end).
+    keys: (i32, i32),
+    answer: fn(&mut Call<'_>) -> Result<(), Error>,
+}
+
+const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Result<(), Error>) -> Spec {
+    Spec { name, arity, flags: &["fast"], keys: (0, 0), answer }
+}
+
+impl Spec {
+    const fn on_keys(mut self, first: i32, last: i32, flags: &'static [&'static str]) -> Spec {
+        self.keys = (first, last);
+        self.flags = flags;
+        self
+    }
+
+    /// Whether a client that has yet to give the password may use it.
+    const fn for_strangers(mut self) -> Spec {
+        self.flags = &["fast", "no_auth"];
+        self
+    }
+
+    fn fits(&self, words: usize) -> bool {
+        let needed = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 { words >= needed } else { words == needed }
+    }
+}
+
+/// All commands, those that are asked for most first.
+static COMMANDS: &[Spec] = &[
+    // Its own error tells how it is used, so any number of arguments reaches it.
+    spec("cl.throttle", -1, throttle::throttle).on_keys(1, 1, &["write", "fast"]),
+    spec("fg.take", -2, decide::take).on_keys(0, 0, &["write", "fast"]),
+    spec("fg.limit", -3, decide::limit).on_keys(1, 1, &["write", "fast"]),
+    spec("fg.peek", -2, decide::peek).on_keys(0, 0, &["readonly", "fast"]),
+    spec("fg.record", -2, decide::record).on_keys(0, 0, &["write", "fast"]),
+    spec("fg.refund", -2, decide::refund).on_keys(0, 0, &["write", "fast"]),
+    spec("fg.ban", -4, decide::ban).on_keys(0, 0, &["write", "admin"]),
+    spec("fg.unban", 3, decide::unban).on_keys(0, 0, &["write", "admin"]),
+    spec("ping", -1, connection::ping),
+    spec("echo", 2, connection::echo),
+    spec("del", -2, keys::del).on_keys(1, -1, &["write"]),
+    spec("exists", -2, keys::exists).on_keys(1, -1, &["readonly", "fast"]),
+    spec("ttl", 2, keys::ttl).on_keys(1, 1, &["readonly", "fast"]),
+    spec("pttl", 2, keys::pttl).on_keys(1, 1, &["readonly", "fast"]),
+    spec("hello", -1, connection::hello).for_strangers(),
+    spec("auth", -2, connection::auth).for_strangers(),
+    spec("quit", -1, connection::quit).for_strangers(),
+    spec("reset", 1, connection::reset).for_strangers(),
+    spec("select", 2, connection::select),
+    spec("client", -2, connection::client),
+    spec("command", -1, report::command),
+    spec("info", -1, report::info),
+    spec("config", -2, report::config),
+    spec("dbsize", 1, keys::dbsize),
+    spec("time", 1, report::time),
+];
+
+impl<'a> Call<'a> {
+    /// Writes the one reply to this command.
+    pub(crate) fn answer(&mut self) {
+        if let Err(error) = self.try_answer() {
+            self.reply().error(&error.to_string());
         }
-    } else {
-        Reply::UnknownCommand { name: command.name() }
+    }
+
+    fn try_answer(&mut self) -> Result<(), Error> {
+        let name = self.command.name();
+        let Some(spec) = COMMANDS.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes())) else {
+            return self.refuse_unknown();
+        };
+        if !self.session.authenticated && !spec.flags.contains(&"no_auth") {
+            return Err(Error::Unauthenticated);
+        }
+        if !spec.fits(self.command.count() + 1) {
+            return Err(Error::Arity(spec.name));
+        }
+        (spec.answer)(self)
+    }
+
+    #[cold]
+    fn refuse_unknown(&mut self) -> Result<(), Error> {
+        let name = self.command.name();
+        // A browser that was tricked into posting commands here says one of these first. Nothing behind it is heard.
+        if name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:") {
+            self.session.shared.counters.cross_protocol.add(1);
+            self.session.end = End::AtOnce;
+            return Ok(());
+        }
+        if !self.session.authenticated {
+            return Err(Error::Unauthenticated);
+        }
+        Err(Error::UnknownCommand(Quoted::new(name)))
+    }
+
+    pub(crate) fn reply(&mut self) -> Reply<'_> {
+        Reply { out: self.out, version: self.session.version }
+    }
+
+    /// The argument at `index` as a text.
+    fn text(&self, index: usize, what: &'static str) -> Result<&'a str, Error> {
+        let bytes = self.command.arg(index).unwrap_or_default();
+        std::str::from_utf8(bytes).map_err(|_| Error::NotText(what))
+    }
+
+    /// Whether the argument at `index` is this word, in any case.
+    fn is(&self, index: usize, word: &str) -> bool {
+        self.command.arg(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! A client sends a command as an array of bulk strings (`*1\r\n$4\r\nPING\r\n`) or, by hand, as an inline
 //! line (`PING\r\n`). Bytes arrive in pieces of any size; [`Decoder`] keeps what is incomplete and remembers how
-//! far it has understood it, so a command does not cost more for arriving slowly.
+//! far it has understood it, so a command does not cost more for arriving slowly. Commands are handed out where they
+//! were read to, without a copy or an allocation.
 //!
-//! Bound      A command, framing included, is at most `max_command` bytes; one that announces or reaches more is
-//!            an error before the bytes are kept. A length in the input is a bound to check, never an allocation.
+//! Bound      A command, framing included, is at most `max_command` bytes and [`MAX_ARGS`] arguments; one that
+//!            announces or reaches more is an error before the bytes are kept. A length in the input is a bound to
+//!            check, never an allocation.
 //! After an error the stream has lost its frame: the connection must be closed.
 //!
 //! Inline arguments are separated by blanks; quotes have no meaning there. No I/O, no clock.
@@ -17,6 +19,9 @@ const MAX_HEADER: usize = 1 + 19 + 2;
 
 /// The fewest bytes an array element takes: `$0\r\n\r\n`.
 const MIN_ELEMENT: usize = 6;
+
+/// The most arguments of a command, its name included.
+pub(crate) const MAX_ARGS: usize = 1 << 16;
 
 /// Collects bytes and hands out the commands in them.
 #[derive(Debug)]
@@ -65,12 +70,19 @@ impl Decoder {
         Self { buffer: Vec::new(), begin: 0, partial: Partial::default(), max_command }
     }
 
-    /// Adds what the client sent. Call [`next`](Self::next) until it finds nothing more before adding again:
-    /// that is what keeps the buffer within `max_command` and one read.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        self.buffer.drain(..self.begin);
-        self.begin = 0;
-        self.buffer.extend_from_slice(bytes);
+    /// Sets the bound on what a command may take from the next one on.
+    pub(crate) fn set_max_command(&mut self, max_command: usize) {
+        self.max_command = max_command;
+    }
+
+    /// Where to append what the client sends. Call [`next`](Self::next) until it finds nothing more before appending
+    /// again: that is what keeps the buffer within `max_command` and one read.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.begin > 0 {
+            self.buffer.drain(..self.begin);
+            self.begin = 0;
+        }
+        &mut self.buffer
     }
 
     /// The next whole command, or none until more bytes arrive.
@@ -98,6 +110,7 @@ impl Decoder {
                             match usize::try_from(count) {
                                 // An empty or null array is no command; Redis ignores it, too.
                                 Err(_) | Ok(0) => self.skip(),
+                                Ok(count) if count > MAX_ARGS => return Err(ProtocolError::ArrayLength),
                                 Ok(count) => {
                                     self.check_size(count.saturating_mul(MIN_ELEMENT))?;
                                     self.partial.missing = Some(count);
@@ -169,7 +182,22 @@ impl Decoder {
     }
 
     /// Reads `*123\r\n` or `$123\r\n` and moves past it; none while it is incomplete.
+    #[inline]
     fn header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
+        // Nearly all headers are a digit or two.
+        let digit = |byte: u8| i64::from(byte.wrapping_sub(b'0'));
+        let short = match *self.rest() {
+            [_, a @ b'0'..=b'9', b'\r', b'\n', ..] => Some((4, digit(a))),
+            [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', ..] => Some((5, 10 * digit(a) + digit(b))),
+            _ => None,
+        };
+        let Some((length, value)) = short else { return self.any_header(invalid) };
+        self.partial.next += length;
+        self.check_size(0)?;
+        Ok(Some(value))
+    }
+
+    fn any_header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
         let rest = &self.rest()[1..];
         let window = &rest[..rest.len().min(MAX_HEADER)];
         let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
@@ -194,6 +222,9 @@ impl Decoder {
             return Ok(false);
         }
         let line = &self.buffer[self.begin..self.begin + self.partial.next];
+        if line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() > MAX_ARGS {
+            return Err(ProtocolError::ArrayLength);
+        }
         let mut at = 0;
         for word in line.split(u8::is_ascii_whitespace) {
             if !word.is_empty() {
@@ -219,8 +250,20 @@ impl<'a> Command<'a> {
         &self.bytes[self.args[0].clone()]
     }
 
-    pub(crate) fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> {
-        self.args[1..].iter().map(|range| &self.bytes[range.clone()])
+    pub(crate) fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        self.args[1..].iter().map(move |range| &bytes[range.clone()])
+    }
+
+    /// How many arguments there are, the name not included.
+    pub(crate) fn count(&self) -> usize {
+        self.args.len() - 1
+    }
+
+    /// The argument at `index`, the first behind the name being 0.
+    #[inline]
+    pub(crate) fn arg(&self, index: usize) -> Option<&'a [u8]> {
+        self.args.get(index + 1).map(|range| &self.bytes[range.clone()])
     }
 }
 
@@ -235,7 +278,7 @@ mod tests {
         let mut decoder = Decoder::new(MAX);
         let mut said = String::new();
         for piece in pieces {
-            decoder.feed(piece);
+            decoder.buffer().extend_from_slice(piece);
             loop {
                 match decoder.next() {
                     Ok(None) => break,
@@ -322,11 +365,20 @@ mod tests {
     #[test]
     fn too_large() {
         let too_large = "command exceeds 64 bytes\n";
-        check(b"*9223372036854775807\r\n", too_large);
+        check(b"*9223372036854775807\r\n", "invalid multibulk length\n");
         check(b"*1\r\n$9223372036854775807\r\n", too_large);
         check(b"*11\r\n", too_large);
         check(&[b'a'; MAX + 1], too_large);
         check(b"*8\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\n", too_large);
+    }
+
+    #[test]
+    fn too_many_arguments() {
+        let mut decoder = Decoder::new(1 << 20);
+        for input in [format!("*{}\r\n", MAX_ARGS + 1), "a ".repeat(MAX_ARGS + 1) + "\n"] {
+            decoder.buffer().extend_from_slice(input.as_bytes());
+            assert_eq!(decoder.next().unwrap_err(), ProtocolError::ArrayLength);
+        }
     }
 
     #[test]

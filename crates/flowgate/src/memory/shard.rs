@@ -11,12 +11,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::OtherAlgorithm;
 use super::budget::{Budget, WhenFull};
 use super::expiry::SAMPLE;
 use super::key::Tag;
-use super::slot::{Kind, Logs, Slot};
+use super::slot::{CELL_MARK, Kind, Logs, Slot};
 use crate::algorithm::{Counter, Kept, Log, State};
 use crate::ban::{BanHit, Record};
+use crate::cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::decision::Decision;
 use crate::limit::{Law, Limit};
 use crate::plan::{self, Hit, Op};
@@ -131,19 +133,73 @@ impl Shard {
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(words)) => {
                 let slot = Slot::of_words(tag, kind, limit.algorithm() as u8, words);
-                if self.has_room(Room::ONE) {
-                    self.insert(index, slot);
-                } else if self.grow(Room::ONE, at.as_nanos(), budget) {
-                    let (Ok(index) | Err(index)) = self.find(tag);
-                    self.insert(index, slot);
-                } else {
-                    budget.refused.fetch_add(1, Relaxed);
+                if !self.insert_new(index, slot, at.as_nanos(), budget) {
                     decision = plan::refused(limit, at, decision.verdict);
                 }
             }
             (Err(_), None) => {}
         }
         decision
+    }
+
+    /// Answers a call of `CL.THROTTLE`.
+    #[inline]
+    pub(super) fn throttle(
+        &mut self,
+        tag: Tag,
+        throttle: &Throttle,
+        now: Time,
+        budget: &Budget,
+    ) -> Result<ThrottleReply, ThrottleError> {
+        self.tick(now.as_nanos(), budget);
+        let at = now.max(Time::from_nanos(self.floor));
+        let mut found = self.find(tag);
+        let mut tat = found.ok().and_then(|index| self.slots[index].words(Kind::Cell)).map(|[tat, _]| tat);
+        if tat.is_none() {
+            self.give_up_to_cell(tag, now, budget)?;
+            found = self.find(tag);
+        }
+        let mut reply = throttle.decide(&mut tat, at)?;
+        match (found, tat) {
+            (Ok(index), Some(tat)) => self.slots[index].set_words([tat, 0]),
+            (Ok(index), None) => self.close_gap(index),
+            (Err(index), Some(tat)) => {
+                let slot = Slot::of_words(tag, Kind::Cell, CELL_MARK, [tat, 0]);
+                if !self.insert_new(index, slot, at.as_nanos(), budget) {
+                    reply = throttle.refused();
+                }
+            }
+            (Err(_), None) => {}
+        }
+        reply.count_from(now, at);
+        Ok(reply)
+    }
+
+    /// Makes way where a limit's counter has been and is as if never used.
+    fn give_up_to_cell(&mut self, tag: Tag, now: Time, budget: &Budget) -> Result<(), OtherAlgorithm> {
+        match self.owner(tag) {
+            None => Ok(()),
+            Some((forget_at, _)) if now.as_nanos() < forget_at => Err(OtherAlgorithm),
+            Some(_) => {
+                self.forget(tag, budget);
+                Ok(())
+            }
+        }
+    }
+
+    /// Inserts a slot where `find` says, making room for it; false when there is none.
+    #[inline]
+    fn insert_new(&mut self, index: usize, slot: Slot, now: u64, budget: &Budget) -> bool {
+        if self.has_room(Room::ONE) {
+            self.insert(index, slot);
+        } else if self.grow(Room::ONE, now, budget) {
+            let (Ok(index) | Err(index)) = self.find(slot.tag());
+            self.insert(index, slot);
+        } else {
+            budget.refused.fetch_add(1, Relaxed);
+            return false;
+        }
+        true
     }
 
     /// Puts the state of another algorithm in the place of the one at `index`, if there is any.

@@ -21,6 +21,8 @@ pub(super) enum Kind {
     /// A sliding log that lies beside the table; the second word is its index.
     Log,
     Approx,
+    /// One word: the instant up to which something is owed.
+    Cell,
     /// The last ban of a subject; the second word is its end.
     Banned,
     /// A log that was taken out and is about to come back.
@@ -42,6 +44,9 @@ impl Kind {
         }
     }
 }
+
+/// The mark of a [`Kind::Cell`], which is no algorithm's.
+pub(super) const CELL_MARK: u8 = u8::MAX;
 
 /// Aligned, so that none lies across two cache lines.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +79,7 @@ impl Slot {
                 let [forget_at, units] = pair.pack();
                 (Kind::Approx, forget_at, units)
             }
+            State::Cell(tat) => (Kind::Cell, tat, 0),
             State::Banned(Banned { forget_at, until, level: _ }) => (Kind::Banned, forget_at, until),
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
@@ -95,6 +101,7 @@ impl Slot {
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
             Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),
+            Kind::Cell => State::Cell(forget_at),
             Kind::Banned => State::Banned(Banned { forget_at, until: word, level: mark }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {

@@ -1,0 +1,75 @@
+//! Buffers that the connections of an event loop share: only a connection with bytes in it holds one.
+//!
+//! Ten thousand idle clients thus cost no buffers, and the busy ones work in memory that is warm.
+
+use std::cell::RefCell;
+
+/// How much is read at once.
+pub(super) const CHUNK: usize = 16 * 1024;
+
+/// A buffer that grew beyond this is given back to the system.
+const MAX_KEPT: usize = 4 * CHUNK;
+
+/// As many are kept as a loop may use at a time in quiet moments: one to read to, one to write from, some in the hands
+/// of slow clients.
+const MAX_SPARE: usize = 64;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sees to it that `buffer` has room for a chunk.
+#[inline]
+pub(super) fn lend(buffer: &mut Vec<u8>) {
+    if buffer.capacity() == 0 {
+        *buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+    }
+    buffer.reserve(CHUNK);
+}
+
+/// Takes `buffer` back if it is empty.
+#[inline]
+pub(super) fn give_back(buffer: &mut Vec<u8>) {
+    if !buffer.is_empty() || buffer.capacity() == 0 {
+        return;
+    }
+    let buffer = std::mem::take(buffer);
+    if buffer.capacity() <= MAX_KEPT {
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < MAX_SPARE {
+                spare.push(buffer);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_buffer_goes_round() {
+        let mut first = Vec::new();
+        lend(&mut first);
+        assert!(first.capacity() >= CHUNK);
+        first.push(1);
+        give_back(&mut first);
+        assert_eq!(first, [1], "what holds something stays");
+        first.clear();
+        let place = first.as_ptr();
+        give_back(&mut first);
+        assert_eq!(first.capacity(), 0);
+        let mut second = Vec::new();
+        lend(&mut second);
+        assert_eq!(second.as_ptr(), place);
+    }
+
+    #[test]
+    fn a_large_buffer_goes_back_to_the_system() {
+        let mut large = Vec::with_capacity(MAX_KEPT + 1);
+        give_back(&mut large);
+        assert_eq!(large.capacity(), 0);
+        lend(&mut large);
+        assert!(large.capacity() <= MAX_KEPT);
+    }
+}

@@ -1,0 +1,158 @@
+//! Commands about the connection itself: who is there, which version is spoken, when it ends.
+
+use super::{Call, number};
+use crate::resp::error::{Error, Quoted};
+use crate::resp::reply::Version;
+use crate::resp::session::End;
+
+pub(super) fn ping(call: &mut Call<'_>) -> Result<(), Error> {
+    match (call.command.count(), call.command.arg(0)) {
+        (0, _) => call.reply().simple("PONG"),
+        (1, Some(text)) => call.reply().bulk(text),
+        _ => return Err(Error::Arity("ping")),
+    }
+    Ok(())
+}
+
+pub(super) fn echo(call: &mut Call<'_>) -> Result<(), Error> {
+    let text = call.command.arg(0).unwrap_or_default();
+    call.reply().bulk(text);
+    Ok(())
+}
+
+pub(super) fn quit(call: &mut Call<'_>) -> Result<(), Error> {
+    call.session.end = End::AfterReplies;
+    call.reply().ok();
+    Ok(())
+}
+
+/// Back to how a connection begins.
+pub(super) fn reset(call: &mut Call<'_>) -> Result<(), Error> {
+    call.session.version = Version::Resp2;
+    call.session.name.clear();
+    call.session.authenticated = call.session.shared.password.is_none();
+    call.reply().simple("RESET");
+    Ok(())
+}
+
+/// There is one database.
+pub(super) fn select(call: &mut Call<'_>) -> Result<(), Error> {
+    match number::parse(call.command.arg(0).unwrap_or_default()) {
+        Some(0) => call.reply().ok(),
+        Some(_) => return Err(Error::NoSuchDatabase),
+        None => return Err(Error::NotInteger),
+    }
+    Ok(())
+}
+
+/// `AUTH [user] password`.
+pub(super) fn auth(call: &mut Call<'_>) -> Result<(), Error> {
+    match (call.command.count(), call.command.arg(0), call.command.arg(1)) {
+        (1, Some(_), _) if call.session.shared.password.is_none() => return Err(Error::NoPassword),
+        (1, Some(password), _) => log_in(call, b"default", password)?,
+        (2, Some(user), Some(password)) => log_in(call, user, password)?,
+        _ => return Err(Error::Syntax),
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Error> {
+    if !call.session.opens(user, password) {
+        call.session.shared.counters.wrong_passwords.add(1);
+        return Err(Error::WrongPassword);
+    }
+    call.session.authenticated = true;
+    Ok(())
+}
+
+/// `HELLO [version [AUTH user password] [SETNAME name]]`.
+pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Error> {
+    let version = match call.command.arg(0).map(number::parse) {
+        None => call.session.version,
+        Some(Some(2)) => Version::Resp2,
+        Some(Some(3)) => Version::Resp3,
+        Some(_) => return Err(Error::NoSuchVersion),
+    };
+    let mut name = None;
+    let mut index = 1;
+    while index < call.command.count() {
+        if let (true, Some(user), Some(password)) =
+            (call.is(index, "auth"), call.command.arg(index + 1), call.command.arg(index + 2))
+        {
+            log_in(call, user, password)?;
+            index += 3;
+        } else if let (true, Some(given)) = (call.is(index, "setname"), call.command.arg(index + 1)) {
+            name = Some(given);
+            index += 2;
+        } else {
+            return Err(Error::Syntax);
+        }
+    }
+    if !call.session.authenticated {
+        return Err(Error::Unauthenticated);
+    }
+    if let Some(name) = name {
+        set_name(call, name)?;
+    }
+    call.session.version = version;
+    greet(call);
+    Ok(())
+}
+
+fn greet(call: &mut Call<'_>) {
+    let (id, version) = (call.session.id as i64, call.session.version);
+    let mut reply = call.reply();
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"flowgate");
+    reply.bulk(b"version");
+    reply.bulk(super::report::REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if version == Version::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(id);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+/// What client libraries say and ask about themselves. What they only announce is taken note of by `OK`.
+pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
+    if call.is(0, "setname") {
+        let name = call.command.arg(1).ok_or(Error::Arity("client|setname"))?;
+        set_name(call, name)?;
+        call.reply().ok();
+    } else if call.is(0, "getname") {
+        if call.session.name.is_empty() {
+            call.reply().null();
+        } else {
+            let name = call.session.name.clone();
+            call.reply().bulk(&name);
+        }
+    } else if call.is(0, "id") {
+        let id = call.session.id as i64;
+        call.reply().integer(id);
+    } else if ["setinfo", "no-evict", "no-touch"].iter().any(|word| call.is(0, word)) {
+        call.reply().ok();
+    } else {
+        let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
+        return Err(Error::UnknownSubcommand { command: "CLIENT", subcommand });
+    }
+    Ok(())
+}
+
+/// Names show up in lists, so they hold nothing that would break a line.
+fn set_name(call: &mut Call<'_>, name: &[u8]) -> Result<(), Error> {
+    if name.len() > MAX_NAME || !name.iter().all(u8::is_ascii_graphic) {
+        return Err(Error::ClientName);
+    }
+    call.session.name = name.to_vec();
+    Ok(())
+}
+
+/// A name is kept as long as the connection.
+const MAX_NAME: usize = 256;

@@ -1,0 +1,110 @@
+//! `FG.LIMIT`, `FG.TAKE` and its siblings, `FG.BAN`: limits, rules and bans.
+//!
+//! A decision is eight elements: allowed, limit, remaining, retry after, reset after, delay, action, rule. Times are
+//! milliseconds, rounded up; -1 stands for "no wait" and "no limit", -2 for "no wait helps".
+
+use flowgate::{Limit, Retry, Span, Verdict};
+use flowgate_engine::{AdHoc, BanOrder, Request};
+
+use super::{Call, number};
+use crate::resp::error::Error;
+use crate::service::Operation;
+
+pub(super) fn take(call: &mut Call<'_>) -> Result<(), Error> {
+    decide(call, Operation::Take)
+}
+
+pub(super) fn peek(call: &mut Call<'_>) -> Result<(), Error> {
+    decide(call, Operation::Peek)
+}
+
+pub(super) fn record(call: &mut Call<'_>) -> Result<(), Error> {
+    decide(call, Operation::Record)
+}
+
+pub(super) fn refund(call: &mut Call<'_>) -> Result<(), Error> {
+    decide(call, Operation::Refund)
+}
+
+/// `FG.TAKE cost field value [field value ...]`.
+fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
+    let words = call.command.count();
+    if words.is_multiple_of(2) {
+        return Err(Error::Syntax);
+    }
+    let mut request = Request::new().cost(units(call, 0)?);
+    for index in (1..words).step_by(2) {
+        request.push(call.text(index, "field")?, call.text(index + 1, "value")?);
+    }
+    let decision = call.session.shared.service.decide_at(operation, &request, call.now);
+    let rule = decision.rule.as_ref().map_or("", |rule| rule.name());
+    let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
+    write(call, numbers, decision.action(), rule);
+    Ok(())
+}
+
+/// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
+pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
+    let key = call.command.arg(0).unwrap_or_default();
+    let limit: Limit = call.text(1, "limit")?.parse()?;
+    let cost = if call.command.count() > 2 { units(call, 2)? } else { 1 };
+    let operation = match call.command.count() {
+        2 | 3 => Operation::Take,
+        4 if call.is(3, "take") => Operation::Take,
+        4 if call.is(3, "peek") => Operation::Peek,
+        4 if call.is(3, "record") => Operation::Record,
+        4 if call.is(3, "refund") => Operation::Refund,
+        _ => return Err(Error::Syntax),
+    };
+    let order = AdHoc { key, limit: &limit, cost };
+    let decision = call.session.shared.service.limit_at(operation, order, call.now)?;
+    let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
+    write(call, numbers, "", "");
+    Ok(())
+}
+
+/// `FG.BAN field value seconds [reason]`.
+pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
+    if call.command.count() > 4 {
+        return Err(Error::Arity("fg.ban"));
+    }
+    let length = Span::from_secs(units(call, 2)?);
+    let (field, value, reason) = (call.text(0, "field")?, call.text(1, "value")?, call.text(3, "reason")?);
+    call.session.shared.service.ban(BanOrder { field, value, length, reason })?;
+    call.reply().ok();
+    Ok(())
+}
+
+/// `FG.UNBAN field value`: 1 when there was such a ban, else 0.
+pub(super) fn unban(call: &mut Call<'_>) -> Result<(), Error> {
+    let lifted = call.session.shared.service.unban_value(call.text(0, "field")?, call.text(1, "value")?);
+    call.reply().integer(i64::from(lifted));
+    Ok(())
+}
+
+/// A number of units or seconds.
+fn units(call: &Call<'_>, index: usize) -> Result<u64, Error> {
+    let text = call.command.arg(index).unwrap_or_default();
+    number::parse(text).and_then(|number| u64::try_from(number).ok()).ok_or(Error::NotInteger)
+}
+
+fn numbers(verdict: Verdict, limit: Option<u64>, remaining: Option<u64>, reset_after: Span) -> [i64; 6] {
+    let millis = |span: Span| span.as_millis_ceil() as i64;
+    let count = |count: Option<u64>| count.map_or(-1, |count| count as i64);
+    let (allowed, retry_after, delay) = match verdict {
+        Verdict::Allow { delay } => (1, -1, millis(delay)),
+        Verdict::Deny(Retry::After(wait)) => (0, millis(wait), 0),
+        Verdict::Deny(Retry::Never) => (0, -2, 0),
+    };
+    [allowed, count(limit), count(remaining), retry_after, millis(reset_after), delay]
+}
+
+fn write(call: &mut Call<'_>, numbers: [i64; 6], action: &str, rule: &str) {
+    let mut reply = call.reply();
+    reply.array(numbers.len() + 2);
+    for number in numbers {
+        reply.integer(number);
+    }
+    reply.bulk(action.as_bytes());
+    reply.bulk(rule.as_bytes());
+}

@@ -1,0 +1,50 @@
+//! Numbers in arguments: decimal text, as `str::parse` reads it, without a detour over UTF-8.
+
+/// An optional sign and digits; `None` for anything else, and for what does not fit.
+#[inline]
+pub(super) fn parse(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    // Built up below zero, where there is one number more.
+    let value = digits.iter().try_fold(0_i64, |value, &byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value.checked_mul(10)?.checked_sub(i64::from(digit))
+    })?;
+    if negative { Some(value) } else { value.checked_neg() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::parse;
+
+    proptest! {
+        #[test]
+        fn reads_what_the_standard_library_reads(text in "[-+]?[0-9a]{0,21}") {
+            prop_assert_eq!(parse(text.as_bytes()), text.parse().ok());
+        }
+
+        #[test]
+        fn reads_every_number(number: i64) {
+            prop_assert_eq!(parse(number.to_string().as_bytes()), Some(number));
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_number() {
+        for text in ["", "-", "+", " 1", "1 ", "1.0", "--1", "9223372036854775808", "-9223372036854775809", "\u{661}"] {
+            assert_eq!(parse(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(parse(b"-9223372036854775808"), Some(i64::MIN));
+    }
+}

@@ -1,0 +1,111 @@
+//! What clients and people ask about the server: `INFO`, `COMMAND`, `CONFIG GET`, `TIME`.
+
+use std::fmt::Write;
+
+use super::{COMMANDS, Call, Spec};
+use crate::resp::error::{Error, Quoted};
+
+/// The Redis whose protocol this is. Client libraries choose by it what they may send.
+pub(super) const REDIS_VERSION: &str = "7.2.0";
+
+/// Settings that clients look up, with what fits this server.
+const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "1"), ("maxmemory", "0")];
+
+/// Seconds since the epoch, and microseconds.
+pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
+    let micros = call.now.as_nanos() / 1_000;
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.bulk((micros / 1_000_000).to_string().as_bytes());
+    reply.bulk((micros % 1_000_000).to_string().as_bytes());
+    Ok(())
+}
+
+/// `INFO [section ...]`: always all of it, which is short.
+pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
+    let (shared, stats) = (&call.session.shared, call.session.shared.service.stats());
+    let mut text = String::from("# Server\r\n");
+    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{name}:{value}\r\n");
+    };
+    line("redis_version", &REDIS_VERSION);
+    line("redis_mode", &"standalone");
+    line("flowgate_version", &env!("CARGO_PKG_VERSION"));
+    line("role", &"master");
+    for (name, value) in shared.counters.list() {
+        line(name, &value);
+    }
+    line("used_memory", &stats.bytes);
+    line("maxmemory", &stats.max_bytes);
+    line("evicted_keys", &stats.evicted);
+    line("refused_keys", &stats.refused);
+    line("db0", &format_args!("keys={},expires={},avg_ttl=0", stats.counters, stats.counters));
+    call.reply().bulk(text.as_bytes());
+    Ok(())
+}
+
+/// `CONFIG GET name [name ...]`: what is not known is left out.
+pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
+    if !call.is(0, "get") || call.command.count() < 2 {
+        let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
+        return Err(Error::UnknownSubcommand { command: "CONFIG", subcommand });
+    }
+    let asked = |name: &str| (1..call.command.count()).any(|index| call.is(index, name) || call.is(index, "*"));
+    let found: Vec<_> = SETTINGS.iter().filter(|(name, _)| asked(name)).collect();
+    let mut reply = call.reply();
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    Ok(())
+}
+
+/// `COMMAND [COUNT|LIST|DOCS|INFO [name ...]]`.
+pub(super) fn command(call: &mut Call<'_>) -> Result<(), Error> {
+    if call.command.count() == 0 {
+        return describe(call, COMMANDS.iter().map(Some).collect());
+    }
+    if call.is(0, "count") {
+        call.reply().integer(COMMANDS.len() as i64);
+    } else if call.is(0, "list") {
+        let mut reply = call.reply();
+        reply.array(COMMANDS.len());
+        COMMANDS.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
+    } else if call.is(0, "docs") {
+        // Help texts; redis-cli does without.
+        call.reply().map(0);
+    } else if call.is(0, "info") {
+        let named = |name: &[u8]| COMMANDS.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()));
+        let specs = match call.command.count() {
+            1 => COMMANDS.iter().map(Some).collect(),
+            _ => call.command.args().skip(1).map(named).collect(),
+        };
+        return describe(call, specs);
+    } else {
+        let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
+        return Err(Error::UnknownSubcommand { command: "COMMAND", subcommand });
+    }
+    Ok(())
+}
+
+fn describe(call: &mut Call<'_>, specs: Vec<Option<&Spec>>) -> Result<(), Error> {
+    let mut reply = call.reply();
+    reply.array(specs.len());
+    for spec in specs {
+        let Some(spec) = spec else {
+            reply.null();
+            continue;
+        };
+        reply.array(6);
+        reply.bulk(spec.name.as_bytes());
+        reply.integer(spec.arity.into());
+        reply.array(spec.flags.len());
+        spec.flags.iter().for_each(|flag| reply.simple(flag));
+        reply.integer(spec.keys.0.into());
+        reply.integer(spec.keys.1.into());
+        reply.integer(i64::from(spec.keys.0 > 0));
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! `CL.THROTTLE key max_burst count period [quantity]`, as redis-cell answers it.
+
+use flowgate::Throttle;
+
+use super::{Call, number};
+use crate::resp::error::{Error, Quoted};
+
+pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
+    if !matches!(call.command.count(), 4 | 5) {
+        return Err(Error::CellUsage);
+    }
+    let key = call.command.arg(0).unwrap_or_default();
+    let integer = |index| {
+        let text = call.command.arg(index).unwrap_or_default();
+        number::parse(text).ok_or_else(|| Error::CellNotInteger(Quoted::new(text)))
+    };
+    let (max_burst, count, period) = (integer(1)?, integer(2)?, integer(3)?);
+    let quantity = if call.command.count() == 5 { Some(integer(4)?) } else { None };
+    let mut throttle = Throttle::new(max_burst, count, period)?;
+    if let Some(quantity) = quantity {
+        throttle = throttle.quantity(quantity)?;
+    }
+    let numbers = call.session.shared.service.throttle_at(key, &throttle, call.now)?.numbers();
+    let mut reply = call.reply();
+    reply.array(numbers.len());
+    for number in numbers {
+        reply.integer(number);
+    }
+    Ok(())
+}

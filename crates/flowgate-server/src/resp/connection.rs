@@ -1,0 +1,192 @@
+//! One connection: reads a batch of commands, answers it, writes all replies at once.
+//!
+//! Rule       The clock is read once per batch: what arrived together is decided at one time.
+//! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
+//!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
+//!            both sides would wait for each other.)
+//! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Sleep, sleep, timeout};
+
+use super::buffers;
+use super::command::Call;
+use super::decode::Decoder;
+use super::error::Error;
+use super::reply::Reply;
+use super::session::{End, Session};
+use crate::shutdown::Shutdown;
+
+/// The most replies that wait for one client, in bytes: those to about 400,000 commands.
+const MAX_BACKLOG: usize = 16 << 20;
+
+/// How long a client that broke the protocol may take to notice.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Idleness is looked at so many times in `idle_timeout`. That is cheaper than a timer for every command.
+const LOOKS: u32 = 4;
+
+/// A client's stream and what is known about it.
+#[derive(Debug)]
+pub(super) struct Connection<S> {
+    stream: S,
+    session: Session,
+    idle_timeout: Duration,
+    decoder: Decoder,
+    out: Vec<u8>,
+    /// How much of `out` has been sent.
+    sent: usize,
+    /// Whether anything was read or written since the last look...
+    active: bool,
+    /// ...and how many looks saw nothing.
+    silent_looks: u32,
+}
+
+/// What a connection waited for.
+enum Event {
+    /// So many bytes were read; none: the client has left.
+    Read(usize),
+    /// Time to look whether it is idle.
+    Look,
+    /// The server stops.
+    Stop,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(super) fn new(stream: S, session: Session, idle_timeout: Duration) -> Self {
+        let decoder = Decoder::new(session.max_command());
+        Self { stream, session, idle_timeout, decoder, out: Vec::new(), sent: 0, active: true, silent_looks: 0 }
+    }
+
+    /// Serves until the client leaves, falls silent or breaks the protocol, or the server stops. What was read
+    /// before a stop is answered.
+    pub(super) async fn run(mut self, mut shutdown: Shutdown) -> io::Result<()> {
+        let mut stop = pin!(shutdown.requested());
+        let mut look = pin!(sleep(self.idle_timeout / LOOKS));
+        loop {
+            match poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await? {
+                Event::Read(0) => return Ok(()),
+                Event::Read(_) => self.answer(),
+                Event::Look => {
+                    let next = look.deadline() + self.idle_timeout / LOOKS;
+                    look.as_mut().reset(next);
+                    if self.is_idle() {
+                        self.session.shared.counters.idle.add(1);
+                        return Ok(());
+                    }
+                }
+                Event::Stop => self.session.end = End::AfterReplies,
+            }
+            match self.session.end {
+                End::NotYet => {}
+                End::AfterReplies => return self.finish().await,
+                End::AtOnce => return Ok(()),
+            }
+        }
+    }
+
+    /// Writes what is to be written, then waits for something to do.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: Pin<&mut Sleep>,
+        stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Poll<io::Result<Event>> {
+        if let Poll::Ready(Err(error)) = self.poll_send(cx) {
+            return Poll::Ready(Err(error));
+        }
+        if let Poll::Ready(read) = self.poll_read(cx) {
+            self.active = true;
+            return Poll::Ready(read.map(Event::Read));
+        }
+        if look.poll(cx).is_ready() {
+            return Poll::Ready(Ok(Event::Look));
+        }
+        stop.poll(cx).map(|()| Ok(Event::Stop))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let buffer = self.decoder.buffer();
+        buffers::lend(buffer);
+        let read = pin!(self.stream.read_buf(buffer)).poll(cx);
+        if read.is_pending() {
+            buffers::give_back(self.decoder.buffer());
+        }
+        read
+    }
+
+    /// Sends what is in `out`, as far as the client takes it.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.out.len() {
+            match Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => {
+                    self.sent += written;
+                    self.active = true;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        buffers::give_back(&mut self.out);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Answers every whole command received so far.
+    fn answer(&mut self) {
+        let now = self.session.shared.service.now();
+        let mut commands = 0;
+        buffers::lend(&mut self.out);
+        while self.session.end == End::NotYet {
+            let command = match self.decoder.next() {
+                Ok(Some(command)) => command,
+                Ok(None) => break,
+                Err(error) => {
+                    let error = Error::from(error).to_string();
+                    Reply { out: &mut self.out, version: self.session.version }.error(&error);
+                    self.session.shared.counters.protocol_errors.add(1);
+                    self.session.end = End::AfterReplies;
+                    break;
+                }
+            };
+            commands += 1;
+            let authenticated = self.session.authenticated;
+            Call { session: &mut self.session, command, now, out: &mut self.out }.answer();
+            if self.session.authenticated != authenticated {
+                self.decoder.set_max_command(self.session.max_command());
+            }
+            if self.out.len() - self.sent > MAX_BACKLOG {
+                self.session.shared.counters.backlogs.add(1);
+                self.session.end = End::AtOnce;
+            }
+        }
+        self.session.shared.counters.commands.add(commands);
+    }
+
+    /// Notes how the time since the last look went; true when it was too long in silence.
+    fn is_idle(&mut self) -> bool {
+        self.silent_looks = if self.active { 0 } else { self.silent_looks + 1 };
+        self.active = false;
+        self.silent_looks >= LOOKS
+    }
+
+    /// Sends the last replies, then reads on unheard for a moment: closing with unread input would make the system
+    /// discard the last reply on its way.
+    async fn finish(mut self) -> io::Result<()> {
+        timeout(self.idle_timeout, poll_fn(|cx| self.poll_send(cx))).await??;
+        self.stream.shutdown().await?;
+        let mut ignored = tokio::io::sink();
+        match timeout(LINGER, tokio::io::copy(&mut self.stream, &mut ignored)).await {
+            Ok(copied) => copied.map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What happened on the connections of the Redis protocol, counted: what was served, and each bound that was hit.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts since the start, but for `open`.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Connections that are open now.
+    pub(crate) open: Counter,
+    /// Connections that were let in.
+    pub(crate) connections: Counter,
+    /// Connections that were refused because every place was taken.
+    pub(crate) refused: Counter,
+    /// Commands that were answered.
+    pub(crate) commands: Counter,
+    /// Connections that were closed because they broke the protocol or its bounds.
+    pub(crate) protocol_errors: Counter,
+    /// ...because they spoke HTTP.
+    pub(crate) cross_protocol: Counter,
+    /// ...because too many replies waited to be read.
+    pub(crate) backlogs: Counter,
+    /// ...because nothing had happened on them for too long.
+    pub(crate) idle: Counter,
+    /// Passwords that were wrong.
+    pub(crate) wrong_passwords: Counter,
+}
+
+/// One count. Counts are facts by themselves, so no order between them is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, number: u64) {
+        self.0.fetch_add(number, Relaxed);
+    }
+
+    /// Takes one back.
+    pub(crate) fn subtract_one(&self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Counters {
+    /// Every count with its name, for a report.
+    pub(crate) fn list(&self) -> [(&'static str, u64); 9] {
+        [
+            ("connected_clients", self.open.get()),
+            ("total_connections_received", self.connections.get()),
+            ("rejected_connections", self.refused.get()),
+            ("total_commands_processed", self.commands.get()),
+            ("protocol_errors", self.protocol_errors.get()),
+            ("cross_protocol_connections", self.cross_protocol.get()),
+            ("client_output_buffer_limit_disconnections", self.backlogs.get()),
+            ("idle_disconnections", self.idle.get()),
+            ("acl_access_denied_auth", self.wrong_passwords.get()),
+        ]
+    }
+}

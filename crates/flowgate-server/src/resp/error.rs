@@ -1,0 +1,94 @@
+//! Errors to clients: the one table from what went wrong to what the Redis protocol says.
+//!
+//! Where Redis or redis-cell has a text for it, that is the text, word for word: clients look at it.
+
+use flowgate::{LimitError, OtherAlgorithm, ThrottleError};
+use flowgate_engine::BanOrderError;
+
+use super::decode::ProtocolError;
+
+/// Why a command has no answer. Displayed as it goes over the wire, after the `-`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("ERR Protocol error: {0}")]
+    Protocol(#[from] ProtocolError),
+    #[error("ERR unknown command '{0}'")]
+    UnknownCommand(Quoted),
+    #[error("ERR unknown subcommand '{subcommand}'. Try {command} HELP.")]
+    UnknownSubcommand { command: &'static str, subcommand: Quoted },
+    #[error("ERR wrong number of arguments for '{0}' command")]
+    Arity(&'static str),
+    #[error("ERR syntax error")]
+    Syntax,
+    #[error("ERR value is not an integer or out of range")]
+    NotInteger,
+    #[error("ERR {0}: expected UTF-8")]
+    NotText(&'static str),
+    #[error("ERR DB index is out of range")]
+    NoSuchDatabase,
+    #[error("ERR Client names cannot contain spaces, newlines or special characters.")]
+    ClientName,
+
+    #[error("NOAUTH Authentication required.")]
+    Unauthenticated,
+    #[error("WRONGPASS invalid username-password pair or user is disabled.")]
+    WrongPassword,
+    #[error(
+        "ERR AUTH <password> called without any password configured for the default user. \
+         Are you sure your configuration is correct?"
+    )]
+    NoPassword,
+    #[error("NOPROTO unsupported protocol version")]
+    NoSuchVersion,
+
+    #[error("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")]
+    CellUsage,
+    #[error("Cell error: Store error: Couldn't parse as integer: {0}")]
+    CellNotInteger(Quoted),
+    #[error("Cell error: Store error: Zero rates are not supported")]
+    CellZeroRate,
+
+    #[error("ERR value is out of range")]
+    OutOfRange,
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
+    #[error("ERR {0}")]
+    Limit(#[from] LimitError),
+    #[error("ERR {0}")]
+    Ban(#[from] BanOrderError),
+}
+
+impl From<OtherAlgorithm> for Error {
+    fn from(_: OtherAlgorithm) -> Error {
+        Error::WrongType
+    }
+}
+
+impl From<ThrottleError> for Error {
+    fn from(error: ThrottleError) -> Error {
+        match error {
+            ThrottleError::OutOfRange => Error::OutOfRange,
+            ThrottleError::ZeroRate => Error::CellZeroRate,
+            ThrottleError::OtherAlgorithm(_) => Error::WrongType,
+        }
+    }
+}
+
+/// The beginning of what a client sent, to repeat it.
+#[derive(Debug)]
+pub(crate) struct Quoted(String);
+
+/// As much as Redis repeats.
+const MAX_QUOTED: usize = 128;
+
+impl Quoted {
+    pub(crate) fn new(bytes: &[u8]) -> Quoted {
+        Quoted(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_QUOTED)]).into_owned())
+    }
+}
+
+impl std::fmt::Display for Quoted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

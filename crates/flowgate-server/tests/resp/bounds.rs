@@ -1,0 +1,56 @@
+//! Bounds: each has a cap, an error or an end, and a count.
+
+use std::io::Write;
+
+use crate::{Running, config, locked};
+
+#[test]
+fn connections() {
+    let server = Running::start(config("max_connections = 2"), "");
+    let (mut first, mut second) = (server.connect(), server.connect());
+    assert_eq!(first.call("PING"), "PONG");
+    assert_eq!(second.call("PING"), "PONG");
+    assert_eq!(server.connect().rest(), "-ERR max number of clients reached\r\n");
+    let info = first.call("INFO");
+    assert!(info.contains("rejected_connections:1\r\n") && info.contains("connected_clients:2\r\n"), "{info}");
+}
+
+#[test]
+fn the_size_of_a_command() {
+    let server = Running::start(config("max_request = '2KiB'"), "");
+    let mut client = server.connect();
+    assert_eq!(client.call(&format!("ECHO {}", "a".repeat(2000))).len(), 2000);
+    client.send(b"*2\r\n$4\r\nECHO\r\n$3000\r\n");
+    assert_eq!(client.rest(), "-ERR Protocol error: command exceeds 2048 bytes\r\n");
+}
+
+#[test]
+fn strangers_send_little() {
+    let server = Running::start(locked(), "");
+    let mut client = server.connect();
+    client.send(b"*2\r\n$4\r\nAUTH\r\n$20000\r\n");
+    assert_eq!(client.rest(), "-ERR Protocol error: command exceeds 16384 bytes\r\n");
+    let mut client = server.connect();
+    assert_eq!(client.call("AUTH sesame"), "OK");
+    assert_eq!(client.call(&format!("ECHO {}", "a".repeat(20_000))).len(), 20_000);
+}
+
+#[test]
+fn replies_that_nobody_reads() {
+    let server = Running::plain();
+    let mut client = server.connect();
+    let echo = crate::encode(&[b"ECHO", &[b'a'; 100_000]]);
+    // Until the server closes it; what the system holds on the way comes on top of the server's own bound.
+    let sent = (0..10_000).find(|_| client.reader.get_mut().write_all(&echo).is_err());
+    assert!(sent.is_some_and(|sent| sent > 100), "{sent:?}");
+    assert_eq!(server.count("client_output_buffer_limit_disconnections"), 1);
+}
+
+#[test]
+fn silence() {
+    let server = Running::start(config("idle_timeout = '40ms'"), "");
+    let mut client = server.connect();
+    client.send(b"*2\r\n$4\r\nEC");
+    assert_eq!(client.rest(), "");
+    assert_eq!(server.count("idle_disconnections"), 1);
+}

@@ -1,0 +1,207 @@
+//! What each command answers.
+
+use flowgate::Span;
+
+use crate::{Client, Running, config, locked};
+
+/// Runs a script: each line a command and its reply, or `wait N` milliseconds.
+#[track_caller]
+fn check(server: &Running, client: &mut Client, script: &str) {
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(millis) = line.strip_prefix("wait ") {
+            server.clock.advance(Span::from_millis(millis.parse().unwrap()));
+            continue;
+        }
+        let (command, reply) = line.split_once(" -> ").unwrap();
+        assert_eq!(client.call(command.trim()), reply.trim(), "{command}");
+    }
+}
+
+#[track_caller]
+fn check_plain(script: &str) {
+    let server = Running::plain();
+    let mut client = server.connect();
+    check(&server, &mut client, script);
+}
+
+#[test]
+fn throttle_answers_as_redis_cell_does() {
+    check_plain(
+        "CL.THROTTLE user 15 30 60     -> [0 16 15 -1 2]
+         cl.throttle user 15 30 60 10  -> [0 16 5 -1 22]
+         cl.throttle user 15 30 60 6   -> [1 16 5 2 22]
+         wait 2000
+         cl.throttle user 15 30 60 6   -> [0 16 0 -1 32]
+         cl.throttle user 15 30 60 -6  -> [0 16 6 -1 20]
+         cl.throttle user 15 30 60 17  -> [1 16 6 -1 20]",
+    );
+}
+
+#[test]
+fn throttle_refuses_in_redis_cells_words() {
+    check_plain(
+        "cl.throttle              -> -Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]
+         cl.throttle k 1 2        -> -Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]
+         cl.throttle k 1 2 3 4 5  -> -Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]
+         cl.throttle k a b 3      -> -Cell error: Store error: Couldn't parse as integer: a
+         cl.throttle k 1 b 0      -> -Cell error: Store error: Couldn't parse as integer: b
+         cl.throttle k 0 0 0 x    -> -Cell error: Store error: Couldn't parse as integer: x
+         cl.throttle k 1 0 60     -> -Cell error: Store error: Zero rates are not supported
+         cl.throttle k 1 30 0     -> -Cell error: Store error: Zero rates are not supported
+         cl.throttle k 1 2000000000 1 -> -Cell error: Store error: Zero rates are not supported
+         cl.throttle k -1 0 60    -> -ERR value is out of range
+         cl.throttle k 1 1 9223372036854775807 -> -ERR value is out of range
+         cl.throttle k 9223372036854775807 1 1 -> -ERR value is out of range
+         cl.throttle k 1 1 1 99999999999999999999 -> -Cell error: Store error: Couldn't parse as integer: 99999999999999999999
+         cl.throttle k 1 1 1 9223372036854775807 -> -ERR value is out of range
+         exists k                 -> 0",
+    );
+    let server = Running::plain();
+    let mut client = server.connect();
+    let empty = "-Cell error: Store error: Couldn't parse as integer: ";
+    assert_eq!(client.call_words(&[b"CL.THROTTLE", b"k", b"", b"1", b"1"]), empty);
+    assert_eq!(client.call_words(&[b"CL.THROTTLE", b"k", b"\xff\r\n", b"1", b"1"]), format!("{empty}\u{fffd}  "));
+    assert_eq!(client.call_words(&[b"CL.THROTTLE", b"\xff\0\r\n", b"1", b"1", b"1"]), "[0 2 1 -1 1]");
+    assert_eq!(client.call_words(&[b"CL.THROTTLE", b"", b"1", b"1", b"1"]), "[0 2 1 -1 1]");
+}
+
+#[test]
+fn limits_on_keys_of_the_caller() {
+    check_plain(
+        "fg.limit k 5/60s            -> [1 5 4 -1 60000 0 '' '']
+         FG.LIMIT k 5/60s 4 take     -> [1 5 0 -1 60000 0 '' '']
+         wait 12000
+         fg.limit k 5/60s 1 PEEK     -> [0 5 0 48000 48000 0 '' '']
+         fg.limit k 5/60s 2 refund   -> [1 5 2 -1 48000 0 '' '']
+         fg.limit k 5/60s 2 record   -> [1 5 0 -1 60000 0 '' '']
+         fg.limit k 5/60s 6          -> [0 5 0 -2 60000 0 '' '']
+         fg.limit k unlimited        -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         fg.limit u unlimited        -> [1 -1 -1 -1 0 0 '' '']
+         cl.throttle k 15 30 60      -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         fg.limit k 5/60s -1         -> -ERR value is not an integer or out of range
+         fg.limit k 5/60s x          -> -ERR value is not an integer or out of range
+         fg.limit k 5/60s 1 give     -> -ERR syntax error
+         fg.limit k 5/60s 1 take 1   -> -ERR syntax error
+         fg.limit k                  -> -ERR wrong number of arguments for 'fg.limit' command",
+    );
+    let server = Running::plain();
+    let wrong = server.connect().call("fg.limit k five/60s");
+    assert!(wrong.starts_with("-ERR ") && wrong.contains("five"), "{wrong}");
+}
+
+#[test]
+fn keys_come_and_go() {
+    check_plain(
+        "ttl k                       -> -2
+         cl.throttle k 4 1 1 3       -> [0 5 2 -1 3]
+         fg.limit l 5/60s            -> [1 5 4 -1 60000 0 '' '']
+         dbsize                      -> 2
+         wait 500
+         ttl k                       -> 3
+         pttl k                      -> 2500
+         exists k l none k           -> 3
+         del k none l                -> 2
+         exists k l                  -> 0
+         cl.throttle k 4 1 1 3       -> [0 5 2 -1 3]
+         wait 3000
+         pttl k                      -> -2
+         del k                       -> 0
+         del                         -> -ERR wrong number of arguments for 'del' command",
+    );
+}
+
+#[test]
+fn rules_decide_by_fields_and_bans_come_first() {
+    let rules = r#"rule = [{ name = "reply", when = { act = "reply" }, by = ["user"], limits = ["2/60s"], action = "captcha" }]"#;
+    let server = Running::start(config(""), rules);
+    let mut client = server.connect();
+    let script = "
+        fg.take 1 act reply user 42    -> [1 2 1 -1 60000 0 allow reply]
+        fg.peek 2 act reply user 42    -> [0 2 1 60000 60000 0 captcha reply]
+        fg.record 1 act reply user 42  -> [1 2 0 -1 60000 0 allow reply]
+        fg.take 3 act reply user 42    -> [0 2 0 -2 60000 0 captcha reply]
+        fg.refund 2 act reply user 42  -> [1 2 2 -1 0 0 allow reply]
+        fg.take 1 act other            -> [1 -1 -1 -1 0 0 allow '']
+        fg.ban user 42 60 spam         -> OK
+        fg.take 1 act reply user 42    -> [0 -1 -1 60000 60000 0 deny '']
+        fg.unban user 42               -> 1
+        fg.unban user 42               -> 0
+        fg.take 1 act reply user 42    -> [1 2 1 -1 60000 0 allow reply]
+        fg.take 1 act                  -> -ERR syntax error
+        fg.take x act reply            -> -ERR value is not an integer or out of range
+        fg.ban user 42 60 a b          -> -ERR wrong number of arguments for 'fg.ban' command
+        fg.ban user 42                 -> -ERR wrong number of arguments for 'fg.ban' command";
+    check(&server, &mut client, script);
+    assert_eq!(client.call_words(&[b"FG.TAKE", b"1", b"user", b"\xff"]), "-ERR value: expected UTF-8");
+}
+
+#[test]
+fn what_clients_say_when_they_connect() {
+    check_plain(
+        "PING                -> PONG
+         ping hello          -> hello
+         ping a b            -> -ERR wrong number of arguments for 'ping' command
+         ECHO hello          -> hello
+         SELECT 0            -> OK
+         SELECT 1            -> -ERR DB index is out of range
+         SELECT x            -> -ERR value is not an integer or out of range
+         CLIENT SETINFO LIB-NAME x -> OK
+         CLIENT GETNAME      -> nil
+         CLIENT SETNAME me   -> OK
+         CLIENT GETNAME      -> me
+         CLIENT ID           -> 1
+         CLIENT FLY          -> -ERR unknown subcommand 'FLY'. Try CLIENT HELP.
+         TIME                -> [1700000000 0]
+         CONFIG GET save     -> [save '']
+         CONFIG GET nothing  -> []
+         CONFIG SET save x   -> -ERR unknown subcommand 'SET'. Try CONFIG HELP.
+         COMMAND COUNT       -> 25
+         COMMAND INFO cl.throttle nothing -> [[cl.throttle -1 [write fast] 1 1 1] nil]
+         COMMAND DOCS        -> []
+         AUTH secret         -> -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
+         GET x               -> -ERR unknown command 'GET'
+         HELLO               -> [server flowgate version 7.2.0 proto 2 id 1 mode standalone role master modules []]
+         HELLO 4             -> -NOPROTO unsupported protocol version
+         HELLO 3 SETNAME you -> {server flowgate version 7.2.0 proto 3 id 1 mode standalone role master modules []}
+         CLIENT GETNAME      -> you
+         CONFIG GET save     -> {save ''}
+         COMMAND INFO x      -> [null]
+         CL.THROTTLE k 4 1 1 -> [0 5 4 -1 1]
+         RESET               -> RESET
+         CLIENT GETNAME      -> nil",
+    );
+}
+
+#[test]
+fn a_password_is_asked_for() {
+    let server = Running::start(locked(), "");
+    let script = "
+        PING                            -> -NOAUTH Authentication required.
+        CL.THROTTLE k 4 1 1             -> -NOAUTH Authentication required.
+        NOTHING                         -> -NOAUTH Authentication required.
+        HELLO 3                         -> -NOAUTH Authentication required.
+        AUTH sesam                      -> -WRONGPASS invalid username-password pair or user is disabled.
+        AUTH sesame2                    -> -WRONGPASS invalid username-password pair or user is disabled.
+        AUTH admin sesame               -> -WRONGPASS invalid username-password pair or user is disabled.
+        HELLO 3 AUTH default x          -> -WRONGPASS invalid username-password pair or user is disabled.
+        AUTH sesame                     -> OK
+        PING                            -> PONG
+        RESET                           -> RESET
+        PING                            -> -NOAUTH Authentication required.
+        AUTH default sesame             -> OK
+        PING                            -> PONG";
+    check(&server, &mut server.connect(), script);
+    let mut client = server.connect();
+    assert!(client.call("HELLO 2 AUTH default sesame").contains("proto 2"));
+    assert_eq!(client.call("PING"), "PONG");
+    let info = client.call("INFO");
+    assert!(info.contains("acl_access_denied_auth:4\r\n"), "{info}");
+}
+
+#[test]
+fn quit_says_goodbye_and_closes() {
+    let server = Running::plain();
+    let mut client = server.connect();
+    client.send(b"PING\r\nQUIT\r\nPING\r\n");
+    assert_eq!(client.rest(), "+PONG\r\n+OK\r\n");
+}

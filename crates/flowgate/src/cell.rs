@@ -1,0 +1,186 @@
+//! Cell: the arithmetic of redis-cell's `CL.THROTTLE`, to the digit.
+//!
+//! State      `tat`, the theoretical arrival time: the instant at which nothing is owed any more. No state means now.
+//! Rule       A unit takes `interval = period / count` nanoseconds, cut off; `max_burst + 1` units may be owed. Taking
+//!            `quantity` moves `tat` to `max(tat, now) + quantity * interval`; limited iff that is more than what may be
+//!            owed ahead of `now`, and then nothing changes. A negative quantity gives back, never beyond `now`.
+//! Invariant  Every number of nanoseconds fits an `i64`. What would not is an error and changes nothing.
+//! Bound      Any span of length `w` admits at most `max_burst + 1 + w / interval` units.
+//!
+//! [`bucket`](crate::Limit) is the same algorithm made exact. This one is for those who bring their numbers, and their
+//! expectations, from redis-cell: its interval is cut to nanoseconds, `remaining` is reckoned in microseconds, waits
+//! are told in seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
+
+use crate::memory::OtherAlgorithm;
+use crate::time::{Span, Time};
+
+const NANOS_PER_MICRO: i64 = 1_000;
+const NANOS_PER_MILLI: i64 = 1_000_000;
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// The arguments of a call of `CL.THROTTLE`, checked.
+///
+/// ```
+/// use flowgate::{Memory, Throttle, Time};
+///
+/// let memory = Memory::default();
+/// let key = memory.subject(b"user 42").counter(memory.counter(b"replies"));
+/// let reply = memory.throttle(key, &Throttle::new(15, 30, 60)?, Time::from_secs(1_700_000_000))?;
+/// assert_eq!(reply.numbers(), [0, 16, 15, -1, 2]);
+/// # Ok::<(), flowgate::ThrottleError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// What a unit takes, in nanoseconds; more than zero.
+    interval: i64,
+    /// The units that may be taken at once; more than zero.
+    limit: i64,
+    /// What they take.
+    tolerance: i64,
+    /// What this call takes; negative when it gives back.
+    increment: i64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ThrottleError {
+    /// A negative burst, count or period, or nanoseconds beyond an `i64`.
+    #[error("value is out of range")]
+    OutOfRange,
+    /// The count or the period is zero, or a unit takes less than a nanosecond.
+    #[error("Zero rates are not supported")]
+    ZeroRate,
+    /// The key is in use by a limit.
+    #[error(transparent)]
+    OtherAlgorithm(#[from] OtherAlgorithm),
+}
+
+impl Throttle {
+    /// `count` units per `period` seconds, and `max_burst` more at once; the call takes one.
+    ///
+    /// # Errors
+    /// When a number is out of range, or the rate is zero.
+    #[inline]
+    pub fn new(max_burst: i64, count: i64, period: i64) -> Result<Throttle, ThrottleError> {
+        if max_burst < 0 || count < 0 || period < 0 {
+            return Err(ThrottleError::OutOfRange);
+        }
+        if count == 0 || period == 0 {
+            return Err(ThrottleError::ZeroRate);
+        }
+        let period = period.checked_mul(NANOS_PER_SECOND).ok_or(ThrottleError::OutOfRange)?;
+        let interval = interval(period, count);
+        if interval == 0 {
+            return Err(ThrottleError::ZeroRate);
+        }
+        let limit = max_burst.checked_add(1).ok_or(ThrottleError::OutOfRange)?;
+        let tolerance = interval.checked_mul(limit).ok_or(ThrottleError::OutOfRange)?;
+        Ok(Throttle { interval, limit, tolerance, increment: interval })
+    }
+
+    /// The same, but the call takes so many units: none to ask how things stand, a negative number to give back.
+    ///
+    /// # Errors
+    /// When that takes more nanoseconds than fit.
+    #[inline]
+    pub fn quantity(self, quantity: i64) -> Result<Throttle, ThrottleError> {
+        let increment = self.interval.checked_mul(quantity).ok_or(ThrottleError::OutOfRange)?;
+        Ok(Throttle { increment, ..self })
+    }
+
+    /// Decides a call. `tat` is the state, which is none once it has passed.
+    #[inline]
+    pub(crate) fn decide(&self, tat: &mut Option<u64>, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        let now = now.as_nanos() as i64;
+        // A state fits, as everything that is written here does.
+        let old = tat.map_or(now, |tat| tat as i64).max(now);
+        let new = old.checked_add(self.increment).ok_or(ThrottleError::OutOfRange)?.max(now);
+        // None of these is beyond an i64: all instants and the tolerance lie between zero and its maximum.
+        let too_early = new - self.tolerance - now;
+        let limited = self.increment >= 0 && too_early > 0;
+        let (kept, retry_after) = match limited {
+            true => (old, (self.increment <= self.tolerance).then_some(Span::from_nanos(too_early as u64))),
+            false => (new, None),
+        };
+        *tat = (kept > now).then_some(kept as u64);
+        let owed = kept - now;
+        let remaining = self.remaining(owed);
+        Ok(ThrottleReply {
+            limited,
+            limit: self.limit,
+            remaining,
+            retry_after,
+            reset_after: Span::from_nanos(owed as u64),
+        })
+    }
+
+    /// What could be taken by who owes so many nanoseconds, as redis-cell reckons it.
+    #[inline]
+    fn remaining(&self, owed: i64) -> i64 {
+        let free = self.tolerance - owed;
+        let units = match self.interval / NANOS_PER_MICRO {
+            0 => free / self.interval,
+            micros => free / NANOS_PER_MICRO / micros,
+        };
+        units.clamp(0, self.limit)
+    }
+
+    /// The answer of a store that has no room for the key.
+    pub(crate) fn refused(&self) -> ThrottleReply {
+        let retry_after = Some(crate::plan::REFUSED_RETRY);
+        ThrottleReply { limited: true, limit: self.limit, remaining: self.limit, retry_after, reset_after: Span::ZERO }
+    }
+}
+
+/// What a unit takes: the one place where redis-cell divides floats. A period that fits an `i64` and a count of at
+/// least one give a quotient that fits, too.
+#[inline]
+#[expect(clippy::float_arithmetic, reason = "redis-cell's digits; one correctly rounded division, the same everywhere")]
+fn interval(period: i64, count: i64) -> i64 {
+    // An exact division would differ in the last digits of intervals beyond 2^53 ns, some hundred days.
+    (period as f64 / count as f64) as i64
+}
+
+/// The answer to a call of `CL.THROTTLE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThrottleReply {
+    /// Whether it was denied.
+    pub limited: bool,
+    /// The most that could be taken at once.
+    pub limit: i64,
+    /// What could be taken right after this.
+    pub remaining: i64,
+    /// The wait after which the same call passes; `None` when it has, or no wait helps.
+    pub retry_after: Option<Span>,
+    /// The wait until nothing is owed any more.
+    pub reset_after: Span,
+}
+
+impl ThrottleReply {
+    /// The five numbers of redis-cell's reply, waits in seconds.
+    #[inline]
+    pub fn numbers(&self) -> [i64; 5] {
+        let retry_after = self.retry_after.map_or(-1, seconds);
+        [i64::from(self.limited), self.limit, self.remaining, retry_after, seconds(self.reset_after)]
+    }
+
+    /// Makes the waits, which count from `at`, count from `now`.
+    #[inline]
+    pub(crate) fn count_from(&mut self, now: Time, at: Time) {
+        let later = |span: Span| Span::from_nanos(span.as_nanos() + at.since(now).as_nanos());
+        if at != now {
+            self.retry_after = self.retry_after.map(later);
+            self.reset_after = if self.reset_after.is_zero() { Span::ZERO } else { later(self.reset_after) };
+        }
+    }
+}
+
+/// Whole seconds, and one more for a rest of at least a millisecond.
+#[inline]
+fn seconds(span: Span) -> i64 {
+    let nanos = span.as_nanos() as i64;
+    nanos / NANOS_PER_SECOND + i64::from(nanos % NANOS_PER_SECOND >= NANOS_PER_MILLI)
+}
+
+#[cfg(test)]
+mod tests;
