@@ -29,7 +29,7 @@ use crate::time::{Span, Time};
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
     /// The real time. It never runs back while the process lives: when the wall clock is put back, this one goes at
-    /// half speed until both agree again; when it is put forward, this one follows at once.
+    /// half speed until both agree again; when it is put forward, this one follows within a second.
     #[default]
     System,
     /// A time that is set by hand.

@@ -30,7 +30,6 @@ pub(super) fn now() -> Time {
 
 struct SystemClock {
     counter: quanta::Clock,
-    start: u64,
     /// Even: the anchor holds. Odd: someone is renewing it.
     version: AtomicU64,
     since: AtomicU64,
@@ -61,10 +60,11 @@ impl Anchor {
 
 impl SystemClock {
     fn start() -> SystemClock {
-        let counter = quanta::Clock::new();
-        let start = counter.raw();
-        let [version, since, ahead] = [const { AtomicU64::new(0) }; 3];
-        SystemClock { counter, start, version, since, wall: AtomicU64::new(wall_clock()), ahead }
+        let [version, since, wall, ahead] = [const { AtomicU64::new(0) }; 4];
+        let clock = SystemClock { counter: quanta::Clock::new(), version, since, wall, ahead };
+        clock.since.store(clock.monotonic(), Relaxed);
+        clock.wall.store(wall_clock(), Relaxed);
+        clock
     }
 
     #[inline]
@@ -77,7 +77,7 @@ impl SystemClock {
             if version & 1 != 0 || self.version.load(Relaxed) != version {
                 // Renewing takes a tenth of a microsecond, unless the one who does it lost the processor.
                 std::thread::yield_now();
-            } else if monotonic.saturating_sub(anchor.since) < RENEW_AFTER_NANOS {
+            } else if monotonic.abs_diff(anchor.since) < RENEW_AFTER_NANOS {
                 return Time::from_nanos(anchor.time(monotonic));
             } else {
                 self.renew(version);
@@ -106,10 +106,11 @@ impl SystemClock {
         Anchor { since, wall, ahead }
     }
 
-    /// Nanoseconds since the start.
+    /// Nanoseconds on the processor's counter. It starts over when a machine wakes from a deep sleep, so an anchor that
+    /// lies far ahead is as good as an old one.
     #[inline]
     fn monotonic(&self) -> u64 {
-        self.counter.delta_as_nanos(self.start, self.counter.raw())
+        self.counter.delta_as_nanos(0, self.counter.raw())
     }
 }
 
@@ -153,6 +154,17 @@ mod tests {
         let clock = SystemClock::start();
         let (before, now, after) = (wall_clock(), clock.now().as_nanos(), wall_clock());
         assert!(before <= now + SECOND && now <= after + SECOND);
+    }
+
+    #[test]
+    fn it_goes_on_when_the_counter_starts_over() {
+        let clock = SystemClock::start();
+        let before = clock.now();
+        clock.since.store(clock.monotonic() + 3600 * SECOND, Relaxed);
+        let woken = clock.now();
+        assert!(before <= woken && woken.since(before).as_nanos() < SECOND);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(clock.now().since(woken).as_nanos() >= 900_000, "it does not stand still");
     }
 
     #[test]
