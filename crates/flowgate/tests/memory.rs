@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Span, Time, WhenFull};
+use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Seed, Span, Time, WhenFull};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -374,4 +374,24 @@ fn a_counter_named_twice_frees_nobody() {
         let stats = memory.stats();
         assert_eq!((stats.counters, stats.bytes), (0, empty), "{limit}");
     }
+}
+
+/// Wherever in its table it lives, and though one of its two parts expires early.
+#[test]
+fn who_is_furthest_from_never_used_is_evicted_last() {
+    // A sample decides who goes, so the hash is a known one.
+    let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let strict = limit("bucket 1/day burst=1000 after=1/1s");
+    for key in 0..50u32 {
+        apply(&memory, &strict, &key.to_le_bytes(), Op::Record, 1000, START);
+    }
+    let now = START + 2 * SECOND;
+    let crowd = limit("fixed 10/60s");
+    for key in 1_000..20_000u32 {
+        assert!(apply(&memory, &crowd, &key.to_le_bytes(), Op::Take, 1, now).allowed());
+    }
+    let debts = (0..50u32).filter(|key| !apply(&memory, &strict, &key.to_le_bytes(), Op::Peek, 2, now).allowed());
+    assert_eq!(debts.count(), 50);
+    let stats = memory.stats();
+    assert_eq!(stats.evicted as usize + stats.counters, 19_000 + 100);
 }

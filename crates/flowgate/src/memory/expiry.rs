@@ -108,7 +108,8 @@ impl Shard {
         let len = self.slots.len();
         // Twice round covers every slot wherever the hand stands.
         for _ in 0..=2 * (len / SAMPLE + 1) {
-            let from = if self.hand < len { self.hand } else { 0 };
+            // The last few are a full sample, too: of one or two the wrong one would go.
+            let from = if self.hand < len { self.hand.min(len.saturating_sub(SAMPLE)) } else { 0 };
             let to = (from + SAMPLE).min(len);
             self.hand = to;
             // The second part of a counter with `after=` goes with the first.
