@@ -344,7 +344,12 @@ impl Shard {
 
     /// Whether it would have the room if it were empty.
     fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.positions * FULL.0 && self.positions + room.inserts < self.slots.len()
+        room.missing * FULL.1 <= self.narrowed(room) * FULL.0
+    }
+
+    /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
+    fn narrowed(&self, room: Room) -> usize {
+        self.positions.min(self.slots.len().saturating_sub(room.inserts + 1))
     }
 
     #[cold]
@@ -355,14 +360,32 @@ impl Shard {
         self.drop_all_expired(now, budget);
         // Nobody goes where all of them would not make enough room.
         let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
+        if evicts && self.narrowed(room) < self.positions {
+            self.narrow(room, now, budget);
+        }
         while evicts && !self.has_room(room) && self.live > 0 {
-            if !self.is_full(room.missing) {
-                // What lacks are slots behind the end, and only who goes there makes any.
-                self.hand = self.slots.len().saturating_sub(SAMPLE);
+            if self.is_full(room.missing) {
+                self.evict(now, budget);
+            } else {
+                self.evict_last(now, budget);
             }
-            self.evict(now, budget);
         }
         self.has_room(room)
+    }
+
+    /// Where slots behind the end lack, only who goes there makes any.
+    fn evict_last(&mut self, now: u64, budget: &Budget) {
+        self.hand = self.slots.len().saturating_sub(SAMPLE);
+        self.evict(now, budget);
+    }
+
+    /// Lays the same slots out for fewer positions, as a plan of many counters needs more of them behind the last one.
+    fn narrow(&mut self, room: Room, now: u64, budget: &Budget) {
+        let (positions, len) = (self.narrowed(room), self.slots.len());
+        while self.end_with(positions) + room.inserts >= len && self.live > 0 {
+            self.evict_last(now, budget);
+        }
+        self.lay_out(positions, len);
     }
 
     /// Gives memory back when a sweep has left the table sparse.
@@ -384,24 +407,33 @@ impl Shard {
         }
         self.drop_expired(0, self.slots.len(), now);
         let positions = roomy(self.live + room.missing);
-        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
-        let end = homes.fold(0, |end, home| position(home, positions).max(end) + 1);
-        let len = (positions + OVERHANG).max(end.max(positions) + room.inserts + 1);
+        let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.inserts + 1);
         let fits = self.reserve_slots(len, budget);
         if fits {
-            let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
-            self.positions = positions;
-            self.end = end;
-            for slot in old.iter().filter(|slot| !slot.is_empty()) {
-                let target = self.position(slot.home()).max(self.slots.len());
-                self.slots.resize(target, Slot::EMPTY);
-                self.slots.push(*slot);
-            }
-            self.slots.resize(len, Slot::EMPTY);
-            self.hand = 0;
+            self.lay_out(positions, len);
         }
         self.settle(budget);
         fits
+    }
+
+    /// Behind the last slot that would be taken if there were so many positions.
+    fn end_with(&self, positions: usize) -> usize {
+        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
+        homes.fold(0, |end, home| position(home, positions).max(end) + 1)
+    }
+
+    /// Lays the table out anew with so many positions in `len` slots, which suffice.
+    fn lay_out(&mut self, positions: usize, len: usize) {
+        let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
+        self.positions = positions;
+        for slot in old.iter().filter(|slot| !slot.is_empty()) {
+            let target = self.position(slot.home()).max(self.slots.len());
+            self.slots.resize(target, Slot::EMPTY);
+            self.slots.push(*slot);
+        }
+        self.end = self.slots.len();
+        self.slots.resize(len, Slot::EMPTY);
+        self.hand = 0;
     }
 
     /// Takes of the budget what a table of so many slots needs beyond this one, if it is there.

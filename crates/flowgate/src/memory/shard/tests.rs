@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::slot::Kind;
 use super::super::{Key, Memory, MemoryConfig, Seed};
 use super::*;
-use crate::{Ban, BanHit, Decision, Limit, Op, Rule, Span, Time};
+use crate::{Ban, BanHit, CounterId, Decision, Limit, Op, Rule, Span, Time};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -506,4 +506,44 @@ fn a_large_plan_fits_at_the_end_of_a_table() {
         }
         assert_eq!(memory.stats().counters, plain + 40);
     }
+}
+
+fn take_all(memory: &Memory, limit: &Limit, subject: u32, ids: &[CounterId]) -> bool {
+    let subject = memory.subject(&subject.to_le_bytes());
+    let hit = |&id| Hit::new(subject.counter(id), limit, Rule::default());
+    let mut hits: Vec<Hit<'_>> = ids.iter().map(hit).collect();
+    memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
+    Decision::of(&hits).allowed()
+}
+
+/// The counters of one subject lie side by side, also where its home is the last of the table.
+#[test]
+fn a_subject_may_have_many_counters() {
+    for text in ["fixed 5/60s", "sliding 5/60s", "bucket 5/60s after=2/60s"] {
+        let limit: Limit = text.parse().unwrap();
+        for (max_kib, when_full) in [(1024, WhenFull::Evict), (12, WhenFull::Evict), (12, WhenFull::Deny)] {
+            for many in [8, 9, 10, 12, 40_u32] {
+                let memory = Memory::new(MemoryConfig { max_bytes: max_kib << 10, when_full, ..Default::default() });
+                let ids: Vec<_> = (0..many).map(|id| memory.counter(&id.to_le_bytes())).collect();
+                for subject in 0..500 {
+                    take_all(&memory, &limit, subject, &ids);
+                }
+                memory.check_invariants();
+            }
+        }
+    }
+}
+
+/// Also where the memory was spent on subjects with few.
+#[test]
+fn a_full_store_that_evicts_makes_room_for_many_counters() {
+    let limit: Limit = "fixed 5/60s".parse().unwrap();
+    let memory = Memory::new(MemoryConfig { max_bytes: 128 << 10, ..Default::default() });
+    let ids: Vec<_> = (0..40_u32).map(|id| memory.counter(&id.to_le_bytes())).collect();
+    assert!((0..5_000).all(|subject| take_all(&memory, &limit, subject, &ids[..1])));
+    for subject in 5_000..6_000 {
+        assert!(take_all(&memory, &limit, subject, &ids));
+        memory.check_invariants();
+    }
+    assert_eq!(memory.stats().refused, 0);
 }
