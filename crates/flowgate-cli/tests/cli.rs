@@ -91,7 +91,8 @@ fn serves_until_it_is_told_to_stop() {
         let mut rest = String::new();
         serving.stderr.read_to_string(&mut rest).unwrap();
         assert!(serving.child.wait().unwrap().success(), "after SIG{signal}: {rest}");
-        let try_it = format!("try: curl http://{}/healthz\n", serving.http);
+        let port = serving.resp.rsplit(':').next().unwrap();
+        let try_it = format!("try: redis-cli -h 127.0.0.1 -p {port} FG.LIMIT user:42:reply 5/60s\n");
         assert_eq!(rest, try_it + "stopping\n");
     }
 }

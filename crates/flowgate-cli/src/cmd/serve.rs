@@ -123,9 +123,12 @@ fn announce(server: &Server, source: &Source, config: &config::Config) {
     eprintln!("  store   {store}");
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
-    match (server.http_address(), server.resp_address()) {
-        (Some(address), _) => eprintln!("try: curl http://{address}/healthz"),
-        (None, Some(address)) => eprintln!("try: redis-cli -h {} -p {} PING", address.ip(), address.port()),
+    match (server.resp_address(), server.http_address()) {
+        (Some(address), _) => {
+            let (ip, port) = (address.ip(), address.port());
+            eprintln!("try: redis-cli -h {ip} -p {port} FG.LIMIT user:42:reply 5/60s");
+        }
+        (None, Some(address)) => eprintln!("try: curl http://{address}/healthz"),
         (None, None) => {}
     }
 }
