@@ -62,8 +62,9 @@ impl SystemClock {
     fn start() -> SystemClock {
         let [version, since, wall, ahead] = [const { AtomicU64::new(0) }; 4];
         let clock = SystemClock { counter: quanta::Clock::new(), version, since, wall, ahead };
-        clock.since.store(clock.monotonic(), Relaxed);
+        // In this order: whatever comes in between, it starts no later than the wall clock says.
         clock.wall.store(wall_clock(), Relaxed);
+        clock.since.store(clock.monotonic(), Relaxed);
         clock
     }
 
