@@ -9,39 +9,22 @@
 //! Invariant  Each slot lies at or after its home position, no empty slot between the two. The last slot is empty.
 //! Invariant  What the shard holds was reserved of the budget before it was allocated, and is given back with it.
 
+mod room;
+mod short;
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::OtherAlgorithm;
 use super::budget::{Budget, WhenFull};
-use super::expiry::SAMPLE;
 use super::key::Tag;
-use super::slot::{CELL_MARK, Kind, Logs, Slot};
+use super::slot::{Logs, Slot};
 use crate::algorithm::{Counter, Kept, Log, State};
 use crate::ban::{BanHit, Record};
-use crate::cell::{Throttle, ThrottleError, ThrottleReply};
-use crate::decision::Decision;
-use crate::limit::{Law, Limit};
-use crate::plan::{self, Hit, Op};
-use crate::time::Time;
-
-/// A table is laid out anew when more than 7/8 of its positions would be taken...
-const FULL: (usize, usize) = (7, 8);
-/// ...with so many positions that 4/5 are.
-const ROOMY: (usize, usize) = (4, 5);
-/// It shrinks when fewer than 3/8 are.
-const SPARSE: (usize, usize) = (3, 8);
-
-/// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there. One
-/// table in ten needs more of them when it is full, and gets them.
-const MIN_POSITIONS: usize = 8;
-const OVERHANG: usize = 8;
-
-/// The bytes that every shard may use whatever the others do, so that each can hold a few keys.
-pub(super) const RESERVED_BYTES: usize = slot_bytes(MIN_POSITIONS + OVERHANG);
-
-const fn slot_bytes(slots: usize) -> usize {
-    slots * size_of::<Slot>()
-}
+use crate::limit::Law;
+use crate::plan::Hit;
+pub(super) use room::{RESERVED_BYTES, Room};
+pub(super) use short::Ask;
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
@@ -67,150 +50,7 @@ pub(super) struct Shard {
     touched: usize,
 }
 
-/// An operation, its cost and its time.
-#[derive(Clone, Copy)]
-pub(super) struct Ask {
-    pub(super) op: Op,
-    pub(super) cost: u64,
-    pub(super) now: Time,
-}
-
 impl Shard {
-    /// Decides about one counter that is two words: the short way for the many requests that meet one limit.
-    #[inline(always)]
-    pub(super) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
-        let Ask { op, cost, now } = ask;
-        let at = self.begin(now, budget);
-        let mut decision = self.decide_words(Ask { op, cost, now: at }, tag, limit, budget);
-        decision.count_from(now, at);
-        decision
-    }
-
-    /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
-    /// when nothing was done: where there is no room for the new counters, the long way knows what to do.
-    #[inline(always)]
-    pub(super) fn take_words(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
-        let at = self.begin(now, budget);
-        let (mut passes, mut missing) = (true, 0);
-        for hit in hits.iter_mut() {
-            let (found, kind) = (self.find(hit.key.tag()), Kind::of_words(hit.limit.algorithm()));
-            let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-            hit.outcome = hit.limit.apply_words(Op::Peek, &mut words, at, cost);
-            passes &= hit.outcome.allowed();
-            missing += usize::from(found.is_err());
-        }
-        if passes {
-            if missing > 0 && !self.has_room(Room { missing, inserts: missing }) {
-                return false;
-            }
-            for hit in hits.iter_mut() {
-                hit.outcome = self.decide_words(Ask { op: Op::Take, cost, now: at }, hit.key.tag(), hit.limit, budget);
-            }
-        }
-        hits.iter_mut().for_each(|hit| hit.outcome.count_from(now, at));
-        true
-    }
-
-    /// A step of the sweep, and the instant to decide for.
-    #[inline(always)]
-    fn begin(&mut self, now: Time, budget: &Budget) -> Time {
-        self.tick(now.as_nanos(), budget);
-        now.max(Time::from_nanos(self.floor))
-    }
-
-    #[inline(always)]
-    fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
-        let Ask { op, cost, now: at } = ask;
-        let kind = Kind::of_words(limit.algorithm());
-        let found = self.find(tag);
-        let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-        let mut decision = limit.apply_words(op, &mut words, at, cost);
-        match (found, words) {
-            (Ok(index), words) if self.slots[index].kind() != kind => {
-                self.change_kind(index, kind, limit.algorithm() as u8, words, budget);
-            }
-            (Ok(index), Some(words)) => self.slots[index].set_words(words),
-            (Ok(index), None) => self.close_gap(index),
-            (Err(index), Some(words)) => {
-                let slot = Slot::of_words(tag, kind, limit.algorithm() as u8, words);
-                if !self.insert_new(index, slot, at.as_nanos(), budget) {
-                    decision = plan::refused(limit, at, decision.verdict);
-                }
-            }
-            (Err(_), None) => {}
-        }
-        decision
-    }
-
-    /// Answers a call of `CL.THROTTLE`.
-    #[inline]
-    pub(super) fn throttle(
-        &mut self,
-        tag: Tag,
-        throttle: &Throttle,
-        now: Time,
-        budget: &Budget,
-    ) -> Result<ThrottleReply, ThrottleError> {
-        self.tick(now.as_nanos(), budget);
-        let at = now.max(Time::from_nanos(self.floor));
-        let mut found = self.find(tag);
-        let mut tat = found.ok().and_then(|index| self.slots[index].words(Kind::Cell)).map(|[tat, _]| tat);
-        if tat.is_none() {
-            self.give_up_to_cell(tag, now, budget)?;
-            found = self.find(tag);
-        }
-        let mut reply = throttle.decide(&mut tat, at)?;
-        match (found, tat) {
-            (Ok(index), Some(tat)) => self.slots[index].set_words([tat, 0]),
-            (Ok(index), None) => self.close_gap(index),
-            (Err(index), Some(tat)) => {
-                let slot = Slot::of_words(tag, Kind::Cell, CELL_MARK, [tat, 0]);
-                if !self.insert_new(index, slot, at.as_nanos(), budget) {
-                    reply = throttle.refused();
-                }
-            }
-            (Err(_), None) => {}
-        }
-        reply.count_from(now, at);
-        Ok(reply)
-    }
-
-    /// Makes way where a limit's counter has been and is as if never used.
-    fn give_up_to_cell(&mut self, tag: Tag, now: Time, budget: &Budget) -> Result<(), OtherAlgorithm> {
-        match self.owner(tag) {
-            None => Ok(()),
-            Some((forget_at, _)) if now.as_nanos() < forget_at => Err(OtherAlgorithm),
-            Some(_) => {
-                self.forget(tag, budget);
-                Ok(())
-            }
-        }
-    }
-
-    /// Inserts a slot where `find` says, making room for it; false when there is none.
-    #[inline]
-    fn insert_new(&mut self, index: usize, slot: Slot, now: u64, budget: &Budget) -> bool {
-        if self.has_room(Room::ONE) {
-            self.insert(index, slot);
-        } else if self.grow(Room::ONE, now, budget) {
-            let (Ok(index) | Err(index)) = self.find(slot.tag());
-            self.insert(index, slot);
-        } else {
-            budget.refused.fetch_add(1, Relaxed);
-            return false;
-        }
-        true
-    }
-
-    /// Puts the state of another algorithm in the place of the one at `index`, if there is any.
-    #[cold]
-    fn change_kind(&mut self, index: usize, kind: Kind, mark: u8, words: Option<[u64; 2]>, budget: &Budget) {
-        let Some(words) = words else { return };
-        self.take_at(index);
-        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, mark, words);
-        self.settle(budget);
-    }
-
     /// Loads the counter of a hit. A log moves out of the shard until [`Shard::keep`] brings it back.
     #[inline]
     pub(super) fn load(&mut self, hit: &mut Hit<'_>) {
@@ -327,120 +167,6 @@ impl Shard {
     /// The number of counters (those with `after=` count twice).
     pub(super) fn live(&self) -> usize {
         self.live
-    }
-
-    /// Whether all inserts find a slot wherever they go, be it that they all belong to the last position, and leave
-    /// the last slot empty.
-    #[inline]
-    fn has_room(&self, room: Room) -> bool {
-        !self.is_full(room.missing) && self.end.max(self.positions) + room.inserts < self.slots.len()
-    }
-
-    /// Whether it would be too full with so many more.
-    #[inline]
-    fn is_full(&self, missing: usize) -> bool {
-        (self.live + missing) * FULL.1 > self.positions * FULL.0
-    }
-
-    /// Whether it would have the room if it were empty.
-    fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.narrowed(room) * FULL.0
-    }
-
-    /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
-    fn narrowed(&self, room: Room) -> usize {
-        self.positions.min(self.slots.len().saturating_sub(room.inserts + 1))
-    }
-
-    #[cold]
-    fn grow(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
-        if self.resize(room, now, budget) {
-            return true;
-        }
-        self.drop_all_expired(now, budget);
-        // Nobody goes where all of them would not make enough room.
-        let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
-        if evicts && self.narrowed(room) < self.positions {
-            self.narrow(room, now, budget);
-        }
-        while evicts && !self.has_room(room) && self.live > 0 {
-            if self.is_full(room.missing) {
-                self.evict(now, budget);
-            } else {
-                self.evict_last(now, budget);
-            }
-        }
-        self.has_room(room)
-    }
-
-    /// Where slots behind the end lack, only who goes there makes any.
-    fn evict_last(&mut self, now: u64, budget: &Budget) {
-        self.hand = self.slots.len().saturating_sub(SAMPLE);
-        self.evict(now, budget);
-    }
-
-    /// Lays the same slots out for fewer positions, as a plan of many counters needs more of them behind the last one.
-    fn narrow(&mut self, room: Room, now: u64, budget: &Budget) {
-        let (positions, len) = (self.narrowed(room), self.slots.len());
-        while self.end_with(positions) + room.inserts >= len && self.live > 0 {
-            self.evict_last(now, budget);
-        }
-        self.lay_out(positions, len);
-    }
-
-    /// Gives memory back when a sweep has left the table sparse.
-    pub(super) fn shrink(&mut self, now: u64, budget: &Budget) {
-        if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
-            self.resize(Room::default(), now, budget);
-        }
-        if self.logs.is_empty() {
-            self.logs.shrink_to_fit();
-        }
-        self.settle(budget);
-    }
-
-    /// Lays the table out anew with room for more, without what has expired; false when the budget forbids the size.
-    fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
-        // Where the least it can come to is too much, there is no need to look further.
-        if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG, budget) {
-            return false;
-        }
-        self.drop_expired(0, self.slots.len(), now);
-        let positions = roomy(self.live + room.missing);
-        let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.inserts + 1);
-        let fits = self.reserve_slots(len, budget);
-        if fits {
-            self.lay_out(positions, len);
-        }
-        self.settle(budget);
-        fits
-    }
-
-    /// Behind the last slot that would be taken if there were so many positions.
-    fn end_with(&self, positions: usize) -> usize {
-        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
-        homes.fold(0, |end, home| position(home, positions).max(end) + 1)
-    }
-
-    /// Lays the table out anew with so many positions in `len` slots, which suffice.
-    fn lay_out(&mut self, positions: usize, len: usize) {
-        let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
-        self.positions = positions;
-        for slot in old.iter().filter(|slot| !slot.is_empty()) {
-            let target = self.position(slot.home()).max(self.slots.len());
-            self.slots.resize(target, Slot::EMPTY);
-            self.slots.push(*slot);
-        }
-        self.end = self.slots.len();
-        self.slots.resize(len, Slot::EMPTY);
-        self.hand = 0;
-    }
-
-    /// Takes of the budget what a table of so many slots needs beyond this one, if it is there.
-    fn reserve_slots(&mut self, slots: usize, budget: &Budget) -> bool {
-        let logs = self.held() - self.slots_held();
-        let needed = slot_bytes(slots).saturating_sub(RESERVED_BYTES) + logs;
-        self.reserve(needed, budget)
     }
 
     /// The state of `tag`; a log moves out, so the slot must be written anew or closed.
@@ -630,53 +356,6 @@ impl Shard {
         let [main, seen] = [self.slots.get(index), self.slots.get(index + 1)];
         main.zip(seen).is_some_and(|(main, seen)| !seen.is_empty() && seen.tag().is_seen_of(main.tag()))
     }
-
-    /// What the shard holds beyond what every shard may.
-    fn held(&self) -> usize {
-        self.slots_held() + place_bytes(self.logs.capacity()) + self.log_bytes
-    }
-
-    fn slots_held(&self) -> usize {
-        slot_bytes(self.slots.capacity()).saturating_sub(RESERVED_BYTES)
-    }
-
-    /// Has `bytes` reserved, if the budget has what lacks.
-    #[inline]
-    fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
-        let lacking = bytes.saturating_sub(self.reserved);
-        let fits = budget.reserve(lacking);
-        if fits {
-            self.reserved += lacking;
-        }
-        fits
-    }
-
-    /// Gives back what is reserved and no longer held.
-    #[inline]
-    pub(super) fn settle(&mut self, budget: &Budget) {
-        let held = self.held();
-        debug_assert!(held <= self.reserved, "what is held was reserved");
-        budget.release(self.reserved.saturating_sub(held));
-        self.reserved = held;
-    }
-}
-
-/// The room that a plan needs in a shard.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Room {
-    /// Slots that are not there yet.
-    pub(super) missing: usize,
-    /// Slots that may have to be inserted: those, and any that go to make room and come back.
-    pub(super) inserts: usize,
-}
-
-impl Room {
-    const ONE: Room = Room { missing: 1, inserts: 1 };
-}
-
-/// The positions of a table that `live` slots leave roomy.
-fn roomy(live: usize) -> usize {
-    (live * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS)
 }
 
 #[inline]
@@ -688,6 +367,3 @@ fn position(home: u32, positions: usize) -> usize {
 fn place_bytes(places: usize) -> usize {
     places * size_of::<(usize, usize)>()
 }
-
-#[cfg(test)]
-mod tests;

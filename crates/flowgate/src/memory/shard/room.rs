@@ -1,0 +1,188 @@
+//! Room for new counters: a table that grows, shrinks and stays within the budget.
+
+use super::super::budget::{Budget, WhenFull};
+use super::super::expiry::SAMPLE;
+use super::super::slot::Slot;
+use super::{Shard, place_bytes, position};
+
+/// A table is laid out anew when more than 7/8 of its positions would be taken...
+const FULL: (usize, usize) = (7, 8);
+/// ...with so many positions that 4/5 are.
+const ROOMY: (usize, usize) = (4, 5);
+/// It shrinks when fewer than 3/8 are.
+const SPARSE: (usize, usize) = (3, 8);
+
+/// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there. One
+/// table in ten needs more of them when it is full, and gets them.
+const MIN_POSITIONS: usize = 8;
+const OVERHANG: usize = 8;
+
+/// The bytes that every shard may use whatever the others do, so that each can hold a few keys.
+pub(in crate::memory) const RESERVED_BYTES: usize = slot_bytes(MIN_POSITIONS + OVERHANG);
+
+const fn slot_bytes(slots: usize) -> usize {
+    slots * size_of::<Slot>()
+}
+
+/// The room that a plan needs in a shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::memory) struct Room {
+    /// Slots that are not there yet.
+    pub(in crate::memory) missing: usize,
+    /// Slots that may have to be inserted: those, and any that go to make room and come back.
+    pub(in crate::memory) inserts: usize,
+}
+
+impl Room {
+    pub(in crate::memory) const ONE: Room = Room { missing: 1, inserts: 1 };
+}
+
+impl Shard {
+    /// Whether all inserts find a slot wherever they go, be it that they all belong to the last position, and leave
+    /// the last slot empty.
+    #[inline]
+    pub(in crate::memory) fn has_room(&self, room: Room) -> bool {
+        !self.is_full(room.missing) && self.end.max(self.positions) + room.inserts < self.slots.len()
+    }
+
+    /// Whether it would be too full with so many more.
+    #[inline]
+    pub(in crate::memory) fn is_full(&self, missing: usize) -> bool {
+        (self.live + missing) * FULL.1 > self.positions * FULL.0
+    }
+
+    /// Whether it would have the room if it were empty.
+    pub(in crate::memory) fn could_hold(&self, room: Room) -> bool {
+        room.missing * FULL.1 <= self.narrowed(room) * FULL.0
+    }
+
+    /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
+    pub(in crate::memory) fn narrowed(&self, room: Room) -> usize {
+        self.positions.min(self.slots.len().saturating_sub(room.inserts + 1))
+    }
+
+    #[cold]
+    pub(in crate::memory) fn grow(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        if self.resize(room, now, budget) {
+            return true;
+        }
+        self.drop_all_expired(now, budget);
+        // Nobody goes where all of them would not make enough room.
+        let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
+        if evicts && self.narrowed(room) < self.positions {
+            self.narrow(room, now, budget);
+        }
+        while evicts && !self.has_room(room) && self.live > 0 {
+            if self.is_full(room.missing) {
+                self.evict(now, budget);
+            } else {
+                self.evict_last(now, budget);
+            }
+        }
+        self.has_room(room)
+    }
+
+    /// Where slots behind the end lack, only who goes there makes any.
+    pub(in crate::memory) fn evict_last(&mut self, now: u64, budget: &Budget) {
+        self.hand = self.slots.len().saturating_sub(SAMPLE);
+        self.evict(now, budget);
+    }
+
+    /// Lays the same slots out for fewer positions, as a plan of many counters needs more of them behind the last one.
+    pub(in crate::memory) fn narrow(&mut self, room: Room, now: u64, budget: &Budget) {
+        let (positions, len) = (self.narrowed(room), self.slots.len());
+        while self.end_with(positions) + room.inserts >= len && self.live > 0 {
+            self.evict_last(now, budget);
+        }
+        self.lay_out(positions, len);
+    }
+
+    /// Gives memory back when a sweep has left the table sparse.
+    pub(in crate::memory) fn shrink(&mut self, now: u64, budget: &Budget) {
+        if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
+            self.resize(Room::default(), now, budget);
+        }
+        if self.logs.is_empty() {
+            self.logs.shrink_to_fit();
+        }
+        self.settle(budget);
+    }
+
+    /// Lays the table out anew with room for more, without what has expired; false when the budget forbids the size.
+    pub(in crate::memory) fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        // Where the least it can come to is too much, there is no need to look further.
+        if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG, budget) {
+            return false;
+        }
+        self.drop_expired(0, self.slots.len(), now);
+        let positions = roomy(self.live + room.missing);
+        let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.inserts + 1);
+        let fits = self.reserve_slots(len, budget);
+        if fits {
+            self.lay_out(positions, len);
+        }
+        self.settle(budget);
+        fits
+    }
+
+    /// Behind the last slot that would be taken if there were so many positions.
+    pub(in crate::memory) fn end_with(&self, positions: usize) -> usize {
+        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
+        homes.fold(0, |end, home| position(home, positions).max(end) + 1)
+    }
+
+    /// Lays the table out anew with so many positions in `len` slots, which suffice.
+    pub(in crate::memory) fn lay_out(&mut self, positions: usize, len: usize) {
+        let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
+        self.positions = positions;
+        for slot in old.iter().filter(|slot| !slot.is_empty()) {
+            let target = self.position(slot.home()).max(self.slots.len());
+            self.slots.resize(target, Slot::EMPTY);
+            self.slots.push(*slot);
+        }
+        self.end = self.slots.len();
+        self.slots.resize(len, Slot::EMPTY);
+        self.hand = 0;
+    }
+
+    /// Takes of the budget what a table of so many slots needs beyond this one, if it is there.
+    pub(in crate::memory) fn reserve_slots(&mut self, slots: usize, budget: &Budget) -> bool {
+        let logs = self.held() - self.slots_held();
+        let needed = slot_bytes(slots).saturating_sub(RESERVED_BYTES) + logs;
+        self.reserve(needed, budget)
+    }
+
+    /// What the shard holds beyond what every shard may.
+    pub(in crate::memory) fn held(&self) -> usize {
+        self.slots_held() + place_bytes(self.logs.capacity()) + self.log_bytes
+    }
+
+    pub(in crate::memory) fn slots_held(&self) -> usize {
+        slot_bytes(self.slots.capacity()).saturating_sub(RESERVED_BYTES)
+    }
+
+    /// Has `bytes` reserved, if the budget has what lacks.
+    #[inline]
+    pub(in crate::memory) fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
+        let lacking = bytes.saturating_sub(self.reserved);
+        let fits = budget.reserve(lacking);
+        if fits {
+            self.reserved += lacking;
+        }
+        fits
+    }
+
+    /// Gives back what is reserved and no longer held.
+    #[inline]
+    pub(in crate::memory) fn settle(&mut self, budget: &Budget) {
+        let held = self.held();
+        debug_assert!(held <= self.reserved, "what is held was reserved");
+        budget.release(self.reserved.saturating_sub(held));
+        self.reserved = held;
+    }
+}
+
+/// The positions of a table that `live` slots leave roomy.
+fn roomy(live: usize) -> usize {
+    (live * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS)
+}

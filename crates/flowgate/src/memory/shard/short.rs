@@ -1,0 +1,179 @@
+//! The short ways: decisions about counters that are two words or one, without taking them out of the table.
+//!
+//! Invariant  They answer as the long way does, which `memory/shard/tests.rs` and the property tests check.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::super::OtherAlgorithm;
+use super::super::budget::Budget;
+use super::super::key::Tag;
+use super::super::slot::{CELL_MARK, Kind, Slot};
+use super::{Room, Shard};
+use crate::cell::{Throttle, ThrottleError, ThrottleReply};
+use crate::decision::Decision;
+use crate::limit::Limit;
+use crate::plan::{self, Hit, Op};
+use crate::time::Time;
+
+/// An operation, its cost and its time.
+#[derive(Clone, Copy)]
+pub(in crate::memory) struct Ask {
+    pub(in crate::memory) op: Op,
+    pub(in crate::memory) cost: u64,
+    pub(in crate::memory) now: Time,
+}
+
+impl Shard {
+    /// Decides about one counter that is two words: the short way for the many requests that meet one limit.
+    #[inline(always)]
+    pub(in crate::memory) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
+        let Ask { op, cost, now } = ask;
+        let at = self.begin(now, budget);
+        let mut decision = self.decide_words(Ask { op, cost, now: at }, tag, limit, budget);
+        decision.count_from(now, at);
+        decision
+    }
+
+    /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
+    /// when nothing was done: where there is no room for the new counters, the long way knows what to do.
+    #[inline(always)]
+    pub(in crate::memory) fn take_words(
+        &mut self,
+        cost: u64,
+        now: Time,
+        hits: &mut [Hit<'_>],
+        budget: &Budget,
+    ) -> bool {
+        let at = self.begin(now, budget);
+        let (mut passes, mut missing) = (true, 0);
+        for hit in hits.iter_mut() {
+            let (found, kind) = (self.find(hit.key.tag()), Kind::of_words(hit.limit.algorithm()));
+            let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
+            hit.outcome = hit.limit.apply_words(Op::Peek, &mut words, at, cost);
+            passes &= hit.outcome.allowed();
+            missing += usize::from(found.is_err());
+        }
+        if passes {
+            if missing > 0 && !self.has_room(Room { missing, inserts: missing }) {
+                return false;
+            }
+            for hit in hits.iter_mut() {
+                hit.outcome = self.decide_words(Ask { op: Op::Take, cost, now: at }, hit.key.tag(), hit.limit, budget);
+            }
+        }
+        hits.iter_mut().for_each(|hit| hit.outcome.count_from(now, at));
+        true
+    }
+
+    /// A step of the sweep, and the instant to decide for.
+    #[inline(always)]
+    pub(in crate::memory) fn begin(&mut self, now: Time, budget: &Budget) -> Time {
+        self.tick(now.as_nanos(), budget);
+        now.max(Time::from_nanos(self.floor))
+    }
+
+    #[inline(always)]
+    pub(in crate::memory) fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
+        let Ask { op, cost, now: at } = ask;
+        let kind = Kind::of_words(limit.algorithm());
+        let found = self.find(tag);
+        let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
+        let mut decision = limit.apply_words(op, &mut words, at, cost);
+        match (found, words) {
+            (Ok(index), words) if self.slots[index].kind() != kind => {
+                self.change_kind(index, kind, limit.algorithm() as u8, words, budget);
+            }
+            (Ok(index), Some(words)) => self.slots[index].set_words(words),
+            (Ok(index), None) => self.close_gap(index),
+            (Err(index), Some(words)) => {
+                let slot = Slot::of_words(tag, kind, limit.algorithm() as u8, words);
+                if !self.insert_new(index, slot, at.as_nanos(), budget) {
+                    decision = plan::refused(limit, at, decision.verdict);
+                }
+            }
+            (Err(_), None) => {}
+        }
+        decision
+    }
+
+    /// Answers a call of `CL.THROTTLE`.
+    #[inline]
+    pub(in crate::memory) fn throttle(
+        &mut self,
+        tag: Tag,
+        throttle: &Throttle,
+        now: Time,
+        budget: &Budget,
+    ) -> Result<ThrottleReply, ThrottleError> {
+        self.tick(now.as_nanos(), budget);
+        let at = now.max(Time::from_nanos(self.floor));
+        let mut found = self.find(tag);
+        let mut tat = found.ok().and_then(|index| self.slots[index].words(Kind::Cell)).map(|[tat, _]| tat);
+        if tat.is_none() {
+            self.give_up_to_cell(tag, now, budget)?;
+            found = self.find(tag);
+        }
+        let mut reply = throttle.decide(&mut tat, at)?;
+        match (found, tat) {
+            (Ok(index), Some(tat)) => self.slots[index].set_words([tat, 0]),
+            (Ok(index), None) => self.close_gap(index),
+            (Err(index), Some(tat)) => {
+                let slot = Slot::of_words(tag, Kind::Cell, CELL_MARK, [tat, 0]);
+                if !self.insert_new(index, slot, at.as_nanos(), budget) {
+                    reply = throttle.refused();
+                }
+            }
+            (Err(_), None) => {}
+        }
+        reply.count_from(now, at);
+        Ok(reply)
+    }
+
+    /// Makes way where a limit's counter has been and is as if never used.
+    pub(in crate::memory) fn give_up_to_cell(
+        &mut self,
+        tag: Tag,
+        now: Time,
+        budget: &Budget,
+    ) -> Result<(), OtherAlgorithm> {
+        match self.owner(tag) {
+            None => Ok(()),
+            Some((forget_at, _)) if now.as_nanos() < forget_at => Err(OtherAlgorithm),
+            Some(_) => {
+                self.forget(tag, budget);
+                Ok(())
+            }
+        }
+    }
+
+    /// Inserts a slot where `find` says, making room for it; false when there is none.
+    #[inline]
+    pub(in crate::memory) fn insert_new(&mut self, index: usize, slot: Slot, now: u64, budget: &Budget) -> bool {
+        if self.has_room(Room::ONE) {
+            self.insert(index, slot);
+        } else if self.grow(Room::ONE, now, budget) {
+            let (Ok(index) | Err(index)) = self.find(slot.tag());
+            self.insert(index, slot);
+        } else {
+            budget.refused.fetch_add(1, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Puts the state of another algorithm in the place of the one at `index`, if there is any.
+    #[cold]
+    pub(in crate::memory) fn change_kind(
+        &mut self,
+        index: usize,
+        kind: Kind,
+        mark: u8,
+        words: Option<[u64; 2]>,
+        budget: &Budget,
+    ) {
+        let Some(words) = words else { return };
+        self.take_at(index);
+        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, mark, words);
+        self.settle(budget);
+    }
+}
