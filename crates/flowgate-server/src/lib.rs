@@ -19,6 +19,7 @@
 //! # }).unwrap();
 //! ```
 
+pub mod decision_json;
 mod door;
 mod http;
 mod loops;
