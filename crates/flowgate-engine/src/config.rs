@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use auth::Auth;
-pub use gate::{Gate, HeaderFamily, Network};
+pub use gate::{Gate, HeaderFamily, Network, NetworkError};
 pub use koala::Koala;
 pub use listen::{Door, Listen};
 pub use load::{Input, Loaded, load};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Limit, Retry, Span, Time, Verdict};
+use flowgate::{Hit, Limit, Retry, Span, Time, Verdict};
 
 use crate::rules::Rule;
 
@@ -25,6 +25,8 @@ pub struct Decision {
     pub limit: Option<u64>,
     /// What could be taken right after this (`None`: unlimited, or no limit was asked). Rounded down.
     pub remaining: Option<u64>,
+    /// The span in which `limit` is granted, where it has one; see [`Limit::window`].
+    pub window: Option<Span>,
     /// The wait until the state is as if never used. Rounded up.
     pub reset_after: Span,
     /// The limits that were exceeded, in file order.
@@ -75,6 +77,7 @@ impl Decision {
             message: None,
             limit: None,
             remaining: None,
+            window: None,
             reset_after: Span::ZERO,
             exceeded: Vec::new(),
             shadow: Vec::new(),
@@ -92,11 +95,9 @@ impl Decision {
     }
 
     /// With the numbers of one limit.
-    pub(crate) fn numbers(mut self, of: &flowgate::Decision) -> Decision {
-        self.limit = of.limit;
-        self.remaining = of.remaining;
-        self.reset_after = of.reset_after;
-        self
+    pub(crate) fn numbers(self, of: &Hit<'_>) -> Decision {
+        let &flowgate::Decision { limit, remaining, reset_after, .. } = of.outcome();
+        Decision { limit, remaining, window: of.limit().window(), reset_after, ..self }
     }
 
     /// Whether the request passes.

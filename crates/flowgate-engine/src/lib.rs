@@ -2,10 +2,12 @@
 
 mod address;
 mod bans;
+mod client_address;
 pub mod config;
 mod decision;
 mod engine;
 mod explain;
+mod headers;
 mod key;
 mod lists;
 mod nested;
@@ -15,9 +17,11 @@ mod rules;
 mod store;
 
 pub use bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan, RuleBan};
+pub use client_address::{Client, ClientAddresses};
 pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::{AdHoc, Engine};
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
+pub use headers::{QUOTA_EXCEEDED, Quota};
 pub use lists::{List, ListDef, ListError, ListSource};
 pub use plan::Plan;
 pub use request::Request;

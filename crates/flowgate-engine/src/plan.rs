@@ -134,7 +134,7 @@ impl<'r> Plan<'r> {
         let looseness = |hit: &&Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
         let Some(tightest) = self.enforced().min_by_key(looseness) else { return Decision::unmatched() };
         let rule = Some(Arc::clone(self.rule_of(tightest)));
-        let numbers = Decision::unmatched().numbers(tightest.outcome());
+        let numbers = Decision::unmatched().numbers(tightest);
         Decision { verdict: Verdict::Allow { delay }, decided_by: DecidedBy::Limits, rule, ..numbers }
     }
 
@@ -155,7 +155,7 @@ impl<'r> Plan<'r> {
             decided_by: DecidedBy::Limits,
             exceeded: exceeded.collect(),
             banned_until,
-            ..Decision::unmatched().by(self.rule_of(hit)).numbers(hit.outcome())
+            ..Decision::unmatched().by(self.rule_of(hit)).numbers(hit)
         })
     }
 
@@ -166,16 +166,15 @@ impl<'r> Plan<'r> {
         let (first, banned_until) = in_force().next()?;
         let longest = in_force().map(|(_, until)| until).max();
         let own = self.enforced().filter(|hit| hit.rule().id == first.rule());
-        let numbers = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?.outcome();
-        let reset_after = numbers.reset_after.max(banned_until.since(now));
+        let tightest = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?;
+        let reset_after = tightest.outcome().reset_after.max(banned_until.since(now));
         Some(Decision {
             verdict: Verdict::Deny(self.longest_wait(longest, now)),
             decided_by: DecidedBy::Ban,
             banned_until: Some(banned_until),
-            limit: numbers.limit,
             remaining: Some(0),
             reset_after,
-            ..Decision::unmatched().by(self.rules.rule(first.rule()))
+            ..Decision::unmatched().by(self.rules.rule(first.rule())).numbers(tightest)
         })
     }
 

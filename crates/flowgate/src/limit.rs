@@ -213,6 +213,29 @@ impl Limit {
         self.spec.after
     }
 
+    /// The span in which as much is granted as can be taken at once: the period, or the time in which a burst comes
+    /// back, rounded up. `None` where no one length says it: `unlimited`, a month, `after=`.
+    ///
+    /// ```
+    /// use flowgate::{Limit, Span};
+    ///
+    /// let window = |limit: &str| limit.parse::<Limit>().map(|limit| limit.window());
+    /// assert_eq!(window("5/60s")?, Some(Span::from_secs(60)));
+    /// assert_eq!(window("bucket 30/60s burst=15")?, Some(Span::from_secs(30)));
+    /// assert_eq!(window("fixed 100/month tz=UTC")?, None);
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn window(&self) -> Option<Span> {
+        match &self.law {
+            _ if self.after.is_some() => None,
+            Law::Unlimited => None,
+            Law::Bucket(bucket) => Some(bucket.fill_time()),
+            Law::WideBucket(bucket) => Some(bucket.fill_time()),
+            Law::Pace(pace) => Some(pace.bucket.fill_time()),
+            Law::Fixed(_) | Law::Sliding(_) | Law::Approx(_) => self.spec.rate?.period().length(),
+        }
+    }
+
     /// What must stay for a counter to survive a change of its limit: algorithm and period (with the zone, where
     /// that gives the period its bounds).
     ///

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use super::fields::Fields;
 use super::render::quoted;
@@ -10,6 +11,7 @@ use super::tree::Node;
 use super::value;
 use super::writer::Writer;
 use crate::address::{Address, AddressRange};
+use crate::rules::shown;
 
 /// The gateway check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub enum HeaderFamily {
     XRateLimit,
 }
 
+const NETWORK_HINT: &str = "such as \"10.0.0.0/8\", \"192.168.1.7\" or \"fd00::/8\"";
+
 const HEADERS: [(&str, HeaderFamily); 2] =
     [("ratelimit", HeaderFamily::RateLimit), ("x-ratelimit", HeaderFamily::XRateLimit)];
 
@@ -44,7 +48,7 @@ impl Default for Gate {
     fn default() -> Gate {
         let loopback = ["127.0.0.0/8", "::1/128"];
         Gate {
-            trusted_proxies: loopback.into_iter().filter_map(Network::parse).collect(),
+            trusted_proxies: loopback.into_iter().filter_map(|network| network.parse().ok()).collect(),
             ipv6_prefix: 64,
             headers: vec![HeaderFamily::RateLimit, HeaderFamily::XRateLimit],
             deny_status: 429,
@@ -81,10 +85,6 @@ impl Gate {
 }
 
 impl Network {
-    fn parse(text: &str) -> Option<Network> {
-        AddressRange::parse(text).ok().flatten().map(Network)
-    }
-
     /// Whether an address belongs to it. An IPv4 address mapped into IPv6 is the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(match address.to_canonical() {
@@ -92,6 +92,26 @@ impl Network {
             IpAddr::V6(v6) => Address::V6(v6.to_bits()),
         })
     }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Network, NetworkError> {
+        match AddressRange::parse(text) {
+            Ok(Some(range)) => Ok(Network(range)),
+            Ok(None) => Err(NetworkError { found: shown(text), hint: NETWORK_HINT }),
+            Err(error) => Err(NetworkError { found: shown(text), hint: error.expected }),
+        }
+    }
+}
+
+/// A text that names no addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an address or a network, found `{found}`: {hint}")]
+pub struct NetworkError {
+    found: String,
+    hint: &'static str,
 }
 
 impl fmt::Display for Network {
@@ -102,13 +122,14 @@ impl fmt::Display for Network {
 
 fn network(report: &mut Report, node: &Node) -> Option<Network> {
     let text = value::text(report, node)?;
-    let found = AddressRange::parse(text);
-    if let Ok(Some(range)) = found {
-        return Some(Network(range));
+    match text.parse() {
+        Ok(network) => Some(network),
+        Err(NetworkError { hint, .. }) => {
+            let message = format!("expected an address or a network, found {}", quoted(text));
+            report.error(node.at, message).hint(hint).done();
+            None
+        }
     }
-    let hint = found.err().map_or("such as \"10.0.0.0/8\", \"192.168.1.7\" or \"fd00::/8\"", |error| error.expected);
-    report.error(node.at, format!("expected an address or a network, found {}", quoted(text))).hint(hint).done();
-    None
 }
 
 #[cfg(test)]
@@ -117,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_network_holds_mapped_addresses() {
-        let local = Network::parse("127.0.0.0/8").unwrap();
+        let local = "127.0.0.0/8".parse::<Network>().unwrap();
         assert!(local.contains("127.9.9.9".parse().unwrap()) && local.contains("::ffff:127.0.0.1".parse().unwrap()));
         assert!(!local.contains("128.0.0.1".parse().unwrap()) && !local.contains("::1".parse().unwrap()));
     }

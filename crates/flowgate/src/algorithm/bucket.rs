@@ -83,6 +83,11 @@ impl<T: Ticks> Bucket<T> {
         FullAt { nanos: now + nanos, ticks }
     }
 
+    /// How long an empty bucket takes to fill, rounded up.
+    pub(crate) fn fill_time(&self) -> Span {
+        self.nanos_ceil(self.capacity)
+    }
+
     #[inline(always)]
     fn nanos_ceil(&self, ticks: T) -> Span {
         let (nanos, rest) = ticks.split(self.ticks_per_nano);
