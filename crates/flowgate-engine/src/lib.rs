@@ -11,6 +11,7 @@ mod headers;
 mod key;
 mod lists;
 mod nested;
+mod path;
 mod plan;
 mod request;
 mod rules;
@@ -23,6 +24,7 @@ pub use engine::{AdHoc, Engine};
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
 pub use headers::{QUOTA_EXCEEDED, Quota};
 pub use lists::{List, ListDef, ListError, ListSource};
+pub use path::normalized_path;
 pub use plan::Plan;
 pub use request::Request;
 pub use rules::{
