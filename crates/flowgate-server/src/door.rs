@@ -3,22 +3,38 @@
 //! Bound      At most `max_connections` are open at a time. One more is told so in its own protocol and closed,
 //!            so that it can try elsewhere instead of waiting unseen.
 //! Isolation  Each connection is a task of its own; what goes wrong in it ends it and nothing else.
+//! End        A door that cannot let anybody in any more says so and ends; the server ends with it.
 
-use std::io::{self, Write};
-use std::net::SocketAddr;
+mod listener;
+#[cfg(unix)]
+mod unix;
+
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use flowgate_engine::config;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::shutdown::Shutdown;
+use listener::{Caller, Listener};
+
+pub(crate) use listener::Peer;
 
 /// The pause after a failed accept. Most failures mean that the process is out of descriptors: trying again
 /// at once would only burn the processor until a connection ends.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What bytes come and go through. Protocols are compiled for each kind, so that none pays for the others.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
 /// What is spoken behind a door.
 pub(crate) trait Protocol: Clone + Send + 'static {
@@ -34,37 +50,48 @@ pub(crate) trait Protocol: Clone + Send + 'static {
     fn refused(&self) {}
 
     /// Serves one connection to its end; after a shutdown request it comes to the end soon.
-    fn converse(self, stream: TcpStream, shutdown: Shutdown) -> impl Future<Output = io::Result<()>> + Send;
+    fn converse<S: Stream>(
+        self,
+        stream: S,
+        peer: Peer,
+        shutdown: Shutdown,
+    ) -> impl Future<Output = io::Result<()>> + Send;
 }
 
 /// A bound socket that nobody serves yet.
 #[derive(Debug)]
 pub(crate) struct Door {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
+    address: config::Door,
     places: Arc<Semaphore>,
     drain: Duration,
 }
 
 impl Door {
-    pub(crate) async fn bind(address: SocketAddr, max_connections: usize, drain: Duration) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address, places: Arc::new(Semaphore::new(max_connections)), drain })
+    /// Listens at `door`; `None` when it is off.
+    pub(crate) async fn bind(door: &config::Door, bounds: &config::Server) -> io::Result<Option<Self>> {
+        let Some(listener) = Listener::bind(door).await? else { return Ok(None) };
+        let address = listener.address()?;
+        let places = Arc::new(Semaphore::new(bounds.max_connections));
+        Ok(Some(Self { listener, address, places, drain: bounds.drain }))
     }
 
     /// Where the door really is, with the port that the system chose if port 0 was asked for.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    pub(crate) fn address(&self) -> &config::Door {
+        &self.address
     }
 
     /// Lets clients in until shutdown, then gives those inside `drain` to finish.
-    pub(crate) async fn serve<P: Protocol>(self, protocol: P, mut shutdown: Shutdown) {
+    ///
+    /// # Errors
+    /// When nobody can come in any more. Those inside are cut off.
+    pub(crate) async fn serve<P: Protocol>(self, protocol: P, mut shutdown: Shutdown) -> io::Result<()> {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => self.admit(stream, &protocol, &shutdown, &mut connections),
+                    Ok(caller) => self.admit(caller, &protocol, &shutdown, &mut connections),
+                    Err(error) if listener::is_dead(&error) => return Err(error),
                     Err(error) => {
                         tracing::warn!(address = %self.address, %error, "cannot accept a connection");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -86,34 +113,47 @@ impl Door {
             tracing::warn!(address = %self.address, open, "closing connections that did not finish");
             connections.shutdown().await;
         }
+        Ok(())
     }
 
-    fn admit<P: Protocol>(&self, stream: TcpStream, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
+    fn admit<P: Protocol>(&self, caller: Caller, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             protocol.refused();
-            // One attempt into an empty send buffer; a client that cannot take even this has nothing to hear.
-            // The socket does not block, so this cannot hold up the door.
-            let _ = stream.into_std().and_then(|mut stream| stream.write(P::FULL));
-            return;
+            return caller.dismiss(P::FULL);
         };
-        // Answers are small and waited for: holding them back to fill packets only costs time. Failing to say
-        // so is harmless.
-        let _ = stream.set_nodelay(true);
-        let stream = stream.into_std();
-        let (protocol, shutdown) = (protocol.clone(), shutdown.clone());
+        let guest = Guest { protocol: protocol.clone(), peer: caller.peer(), shutdown: shutdown.clone(), place };
         let home = protocol.home();
-        let conversation = async move {
-            let _place = place;
-            // Where it is served, its readiness is watched.
-            let served = match stream.and_then(TcpStream::from_std) {
-                Ok(stream) => protocol.converse(stream, shutdown).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = served {
-                tracing::debug!(%error, "connection ended");
+        // A stream is made where it is served: there its readiness is watched.
+        match caller {
+            Caller::Tcp(stream, _) => {
+                connections.spawn_on(guest.serve(async { TcpStream::from_std(stream) }), &home);
             }
+            #[cfg(unix)]
+            Caller::Unix(stream) => {
+                connections.spawn_on(guest.serve(async { UnixStream::from_std(stream) }), &home);
+            }
+        }
+    }
+}
+
+/// A client that has a place.
+struct Guest<P> {
+    protocol: P,
+    peer: Peer,
+    shutdown: Shutdown,
+    place: OwnedSemaphorePermit,
+}
+
+impl<P: Protocol> Guest<P> {
+    async fn serve<S: Stream>(self, opening: impl Future<Output = io::Result<S>>) {
+        let Guest { protocol, peer, shutdown, place: _place } = self;
+        let served = match opening.await {
+            Ok(stream) => protocol.converse(stream, peer, shutdown).await,
+            Err(error) => Err(error),
         };
-        connections.spawn_on(conversation, &home);
+        if let Err(error) = served {
+            tracing::debug!(?peer, %error, "connection ended");
+        }
     }
 }
 
@@ -125,6 +165,8 @@ fn report_panic(ended: Result<(), JoinError>) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::mpsc;
 
@@ -146,7 +188,7 @@ mod tests {
     impl Protocol for Faulty {
         const FULL: &'static [u8] = b"full";
 
-        async fn converse(self, mut stream: TcpStream, _: Shutdown) -> io::Result<()> {
+        async fn converse<S: Stream>(self, mut stream: S, _: Peer, _: Shutdown) -> io::Result<()> {
             stream.write_all(b"!").await?;
             self.admitted.send(()).unwrap();
             match self.fault {
@@ -156,23 +198,26 @@ mod tests {
         }
     }
 
-    async fn door(drain: Duration) -> Door {
-        Door::bind(([127, 0, 0, 1], 0).into(), 1, drain).await.unwrap()
+    async fn door(drain: Duration) -> (Door, SocketAddr) {
+        let bounds = config::Server { max_connections: 1, drain, ..config::Server::default() };
+        let anywhere = config::Door::Tcp(([127, 0, 0, 1], 0).into());
+        let door = Door::bind(&anywhere, &bounds).await.unwrap().unwrap();
+        let config::Door::Tcp(address) = *door.address() else { panic!("{}", door.address()) };
+        (door, address)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_never_ends_is_cut_after_the_drain() {
         let (admitted, mut was_admitted) = mpsc::unbounded_channel();
         let (trigger, shutdown) = Shutdown::new();
-        let door = door(Duration::from_secs(3)).await;
-        let address = door.address();
+        let (door, address) = door(Duration::from_secs(3)).await;
         let serving = tokio::spawn(door.serve(Faulty { fault: Fault::NeverEnds, admitted }, shutdown));
 
         let mut client = TcpStream::connect(address).await.unwrap();
         was_admitted.recv().await.unwrap();
         trigger.stop();
         // The clock is the runtime's, which jumps to the next timer when all wait.
-        serving.await.unwrap();
+        serving.await.unwrap().unwrap();
         let mut said = String::new();
         client.read_to_string(&mut said).await.unwrap();
         assert_eq!(said, "!");
@@ -182,8 +227,7 @@ mod tests {
     async fn a_panic_ends_its_own_connection_only_and_frees_its_place() {
         let (admitted, mut was_admitted) = mpsc::unbounded_channel();
         let (trigger, shutdown) = Shutdown::new();
-        let door = door(Duration::ZERO).await;
-        let address = door.address();
+        let (door, address) = door(Duration::ZERO).await;
         let serving = tokio::spawn(door.serve(Faulty { fault: Fault::Panics, admitted }, shutdown));
 
         for _ in 0..3 {
@@ -193,6 +237,18 @@ mod tests {
             was_admitted.recv().await.unwrap();
         }
         trigger.stop();
-        serving.await.unwrap();
+        serving.await.unwrap().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_door_that_dies_says_so() {
+        let (admitted, _) = mpsc::unbounded_channel();
+        let (_trigger, shutdown) = Shutdown::new();
+        let (door, _) = door(Duration::ZERO).await;
+        let Listener::Tcp(listener) = &door.listener else { panic!("no TCP") };
+        rustix::net::shutdown(listener, rustix::net::Shutdown::Both).unwrap();
+        let error = door.serve(Faulty { fault: Fault::NeverEnds, admitted }, shutdown).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -5,13 +5,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpStream;
 
-use crate::door::Protocol;
+use crate::door::{Peer, Protocol, Stream};
+use crate::readiness::{Readiness, Ready};
 use crate::shutdown::Shutdown;
 
 /// A request's line and headers.
@@ -25,15 +26,26 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    pub(crate) fn new(idle_timeout: Duration) -> Self {
-        Self { router: Router::new().route("/healthz", get(|| async { "ok" })), idle_timeout }
+    pub(crate) fn new(idle_timeout: Duration, readiness: Readiness) -> Self {
+        let router = Router::new()
+            .route("/healthz", get(|| async { "ok" }))
+            .route("/readyz", get(|| async move { ready(&readiness.get()) }));
+        Self { router, idle_timeout }
+    }
+}
+
+fn ready(ready: &Ready) -> (StatusCode, String) {
+    match ready {
+        Ready::Yes => (StatusCode::OK, "ready".to_owned()),
+        Ready::Degraded(missing) => (StatusCode::OK, format!("degraded: {missing}")),
+        Ready::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining".to_owned()),
     }
 }
 
 impl Protocol for Http {
     const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-    async fn converse(self, stream: TcpStream, mut shutdown: Shutdown) -> io::Result<()> {
+    async fn converse<S: Stream>(self, stream: S, _: Peer, mut shutdown: Shutdown) -> io::Result<()> {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.idle_timeout)

@@ -1,7 +1,7 @@
 //! Flowgate as a server: the Redis protocol and HTTP.
 //!
 //! It opens two doors and answers on both until it is told to stop. Decisions are made over the Redis protocol;
-//! over HTTP it says so far that it is there, `GET /healthz`.
+//! over HTTP it says so far that it is there, `GET /healthz` and `/readyz`.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -14,8 +14,8 @@
 //! let (trigger, shutdown) = Shutdown::new();
 //! let running = tokio::spawn(server.run(shutdown));
 //! trigger.stop();
-//! running.await.unwrap();
-//! # Ok::<(), flowgate_server::StartError>(())
+//! running.await??;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
 //! ```
 
@@ -23,6 +23,7 @@ pub mod decision_json;
 mod door;
 mod http;
 mod loops;
+mod readiness;
 mod reload;
 mod resp;
 mod server;
@@ -30,7 +31,8 @@ mod service;
 mod shutdown;
 
 pub use flowgate_engine::config::Config;
+pub use readiness::{Readiness, Ready};
 pub use reload::{POLL, Reload, ReloadStatus, Reloader};
-pub use server::{BindError, Server, StartError, run};
+pub use server::{BindError, RunError, ServeError, Server, StartError, run};
 pub use service::{Operation, Service};
 pub use shutdown::{Shutdown, Trigger};

@@ -2,7 +2,9 @@
 //!
 //! Rule       A connection stays on the loop that it was given, so what it does never moves between cores and takes
 //!            no lock of a scheduler. Connections are dealt out in turn.
-//! End        Dropping the loops ends them, and whatever still runs on them.
+//! End        Dropping the loops ends them, and whatever still runs on them. A loop that ends by itself, which only a
+//!            panic in the runtime can bring about, is told to [`Loops::failed`]: its connections are gone, and the ones
+//!            that it would be given would hang.
 //!
 //! One listener deals out to all loops, rather than one for each under `SO_REUSEPORT`: the system would deal by a hash
 //! of addresses, unevenly where connections are few, and a second server on the same port would start unnoticed.
@@ -12,13 +14,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Threads with a runtime each.
 #[derive(Debug)]
 pub(crate) struct Loops {
     loops: Vec<Loop>,
     turn: AtomicUsize,
+    /// The number of the loop that failed first.
+    failed: watch::Receiver<Option<usize>>,
 }
 
 #[derive(Debug)]
@@ -29,26 +33,53 @@ struct Loop {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Lives on a loop's thread, and tells when a panic ends it.
+struct Alarm {
+    number: usize,
+    failed: watch::Sender<Option<usize>>,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.failed.send_if_modified(|failed| failed.replace(self.number).is_none());
+        }
+    }
+}
+
 impl Loops {
     /// Starts so many loops; 0: one per core that the process may use.
     pub(crate) fn start(threads: usize) -> io::Result<Loops> {
         let threads = if threads == 0 { thread::available_parallelism().map_or(1, usize::from) } else { threads };
-        let loops = (0..threads).map(Loop::start).collect::<io::Result<_>>()?;
-        Ok(Loops { loops, turn: AtomicUsize::new(0) })
+        let (alarm, failed) = watch::channel(None);
+        let start = |number| Loop::start(number, Alarm { number, failed: alarm.clone() });
+        let loops = (0..threads).map(start).collect::<io::Result<_>>()?;
+        Ok(Loops { loops, turn: AtomicUsize::new(0), failed })
     }
 
     /// The loop whose turn it is.
     pub(crate) fn next(&self) -> &Handle {
         &self.loops[self.turn.fetch_add(1, Relaxed) % self.loops.len()].handle
     }
+
+    /// Returns when a loop has ended by itself, with its number.
+    pub(crate) async fn failed(&self) -> usize {
+        let failed = self.failed.clone().wait_for(Option::is_some).await.map(|failed| *failed);
+        match failed {
+            Ok(Some(number)) => number,
+            // Every loop has ended in order, so none will fail.
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
 }
 
 impl Loop {
-    fn start(number: usize) -> io::Result<Loop> {
+    fn start(number: usize, alarm: Alarm) -> io::Result<Loop> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
+            let _alarm = alarm;
             // Nothing is ever sent: the error that this ends with says that the sender is gone.
             let _ = runtime.block_on(stopped);
         };
@@ -60,7 +91,8 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        // The last to let go of the loops may be a task on one of them, which cannot wait for itself.
+        if let Some(thread) = self.thread.take_if(|thread| thread.thread().id() != thread::current().id()) {
             // A loop that panicked has ended, too; what it served has been reported.
             let _ = thread.join();
         }
@@ -84,6 +116,19 @@ mod tests {
         let endless = loops.next().spawn(std::future::pending::<()>());
         drop(loops);
         assert!(endless.await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_noticed() {
+        let (alarm, failed) = watch::channel(None);
+        let loops = Loops { failed, ..Loops::start(1).unwrap() };
+        let alarm = Alarm { number: 7, failed: alarm };
+        let thread = thread::spawn(move || {
+            let _alarm = alarm;
+            panic!("a fault in a runtime (part of a test)");
+        });
+        assert_eq!(loops.failed().await, 7);
+        thread.join().unwrap_err();
     }
 
     #[test]

@@ -16,10 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flowgate_engine::config::Config;
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
-use crate::door::Protocol;
+use crate::door::{Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::shutdown::Shutdown;
 use connection::Connection;
@@ -38,14 +37,14 @@ pub(crate) struct Resp {
 
 impl Resp {
     /// Speaks for `service`, on `loops`.
-    pub(crate) fn new(config: &Config, service: Service, loops: Loops) -> Resp {
+    pub(crate) fn new(config: &Config, service: Service, loops: Arc<Loops>) -> Resp {
         let shared = Shared {
             service,
             password: config.auth.resp_password.clone(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             counters: Counters::default(),
         };
-        Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops: Arc::new(loops) }
+        Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
     }
 }
 
@@ -60,7 +59,7 @@ impl Protocol for Resp {
         self.shared.counters.refused.add(1);
     }
 
-    async fn converse(self, stream: TcpStream, shutdown: Shutdown) -> io::Result<()> {
+    async fn converse<S: Stream>(self, stream: S, _: Peer, shutdown: Shutdown) -> io::Result<()> {
         Connection::new(stream, Session::new(self.shared), self.idle_timeout).run(shutdown).await
     }
 }

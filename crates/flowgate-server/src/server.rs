@@ -2,13 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use flowgate_engine::PolicyError;
 use flowgate_engine::config::{self, Config};
 
-use crate::door::Door;
+use crate::door::{Door, Protocol};
 use crate::http::Http;
 use crate::loops::Loops;
+use crate::readiness::Readiness;
 use crate::resp::Resp;
 use crate::service::Service;
 use crate::shutdown::Shutdown;
@@ -18,9 +20,9 @@ use crate::shutdown::Shutdown;
 /// To learn the addresses that the system chose, use [`Server::bind`] and [`Server::run`].
 ///
 /// # Errors
-/// As [`Server::bind`].
-pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), StartError> {
-    Server::bind(config).await?.run(shutdown).await;
+/// As [`Server::bind`] and [`Server::run`].
+pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), ServeError> {
+    Server::bind(config).await?.run(shutdown).await?;
     Ok(())
 }
 
@@ -28,9 +30,11 @@ pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), StartError> 
 #[derive(Debug)]
 pub struct Server {
     service: Service,
-    bounds: config::Server,
-    http: Option<Door>,
+    readiness: Readiness,
+    http: Option<(Door, Http)>,
     resp: Option<(Door, Resp)>,
+    /// There for RESP.
+    loops: Option<Arc<Loops>>,
 }
 
 /// Why a server cannot start.
@@ -63,8 +67,37 @@ pub enum StartError {
 #[error("cannot listen on {address} for {protocol}")]
 pub struct BindError {
     protocol: &'static str,
-    address: SocketAddr,
+    address: config::Door,
     source: io::Error,
+}
+
+/// Why a server ended that nobody had asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Nobody can connect any more.
+    #[error("cannot listen on {address} for {protocol} any more")]
+    Door {
+        /// What is spoken there.
+        protocol: &'static str,
+        /// Where it was.
+        address: config::Door,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connections of an event loop are gone.
+    #[error("event loop {0} failed")]
+    Loop(usize),
+}
+
+/// Why [`run`] did not serve, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// It ended by itself.
+    #[error(transparent)]
+    Run(#[from] RunError),
 }
 
 impl Server {
@@ -83,20 +116,19 @@ impl Server {
     /// # Errors
     /// As [`Server::bind`].
     pub async fn bind_service(config: &Config, service: Service) -> Result<Self, StartError> {
-        let http = tcp("http", &config.listen.http)?;
-        let resp = tcp("resp", &config.listen.resp)?;
-        if http.is_none() && resp.is_none() {
+        if config.listen.http == config::Door::Off && config.listen.resp == config::Door::Off {
             return Err(StartError::NoDoor);
         }
-        let http = open("http", http, &config.server).await?;
-        let resp = match open("resp", resp, &config.server).await? {
+        let readiness = Readiness::default();
+        let http = open("http", &config.listen.http, &config.server).await?;
+        let resp = open("resp", &config.listen.resp, &config.server).await?;
+        let loops = match &resp {
+            Some(_) => Some(Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?)),
             None => None,
-            Some(door) => {
-                let loops = Loops::start(config.server.threads).map_err(StartError::Threads)?;
-                Some((door, Resp::new(config, service.clone(), loops)))
-            }
         };
-        Ok(Self { service, bounds: config.server.clone(), http, resp })
+        let http = http.map(|door| (door, Http::new(config.server.idle_timeout, readiness.clone())));
+        let resp = resp.zip(loops.clone()).map(|(door, loops)| (door, Resp::new(config, service.clone(), loops)));
+        Ok(Self { service, readiness, http, resp, loops })
     }
 
     /// What decides, for whoever shares it or replaces its rules.
@@ -104,31 +136,76 @@ impl Server {
         &self.service
     }
 
+    /// What the server says of itself to whoever asks whether to send it work.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
     /// Where HTTP is spoken; `None`: nowhere.
-    pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http.as_ref().map(Door::address)
+    pub fn http_door(&self) -> Option<&config::Door> {
+        self.http.as_ref().map(|(door, _)| door.address())
     }
 
     /// Where the Redis protocol is spoken; `None`: nowhere.
-    pub fn resp_address(&self) -> Option<SocketAddr> {
+    pub fn resp_door(&self) -> Option<&config::Door> {
         self.resp.as_ref().map(|(door, _)| door.address())
     }
 
-    /// Serves until `shutdown`, then closes the doors and waits at most the configured time for open connections.
-    pub async fn run(self, shutdown: Shutdown) {
-        let Self { service: _, bounds, http, resp } = self;
-        let http = async {
-            if let Some(door) = http {
-                door.serve(Http::new(bounds.idle_timeout), shutdown.clone()).await;
-            }
-        };
-        let resp = async {
-            if let Some((door, protocol)) = resp {
-                door.serve(protocol, shutdown.clone()).await;
-            }
-        };
-        tokio::join!(http, resp);
+    /// The address of [`Server::http_door`], if it has one.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_door().and_then(tcp)
     }
+
+    /// The address of [`Server::resp_door`], if it has one.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp_door().and_then(tcp)
+    }
+
+    /// Serves until `shutdown`. Then the server is not ready any more, closes the doors and waits at most the
+    /// configured time for what is under way.
+    ///
+    /// # Errors
+    /// When a part of the server fails. The rest then ends as on `shutdown`: half a server would be worse than none.
+    pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RunError> {
+        let Self { service: _, readiness, http, resp, loops } = self;
+        let (trigger, stopping) = Shutdown::new();
+        let stop = || {
+            readiness.drain();
+            trigger.stop();
+        };
+        let doors = async {
+            let http = async { serve("http", http, stopping.clone()).await.inspect_err(|_| stop()) };
+            let resp = async { serve("resp", resp, stopping.clone()).await.inspect_err(|_| stop()) };
+            let (http, resp) = tokio::join!(http, resp);
+            http.and(resp)
+        };
+        let asked = async {
+            shutdown.requested().await;
+            stop();
+            std::future::pending().await
+        };
+        let failed = async {
+            match &loops {
+                Some(loops) => loops.failed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            served = doors => served,
+            never = asked => never,
+            number = failed => Err(RunError::Loop(number)),
+        }
+    }
+}
+
+async fn serve<P: Protocol>(
+    protocol: &'static str,
+    door: Option<(Door, P)>,
+    shutdown: Shutdown,
+) -> Result<(), RunError> {
+    let Some((door, speaker)) = door else { return Ok(()) };
+    let address = door.address().clone();
+    door.serve(speaker, shutdown).await.map_err(|source| RunError::Door { protocol, address, source })
 }
 
 /// A key that does nothing would let its author believe that it does.
@@ -140,25 +217,16 @@ fn refuse_what_is_not_there(config: &Config) -> Result<(), StartError> {
     refuse(config.koala.rules.is_some(), "koala.rules", "leave it out")
 }
 
-fn tcp(protocol: &'static str, door: &config::Door) -> Result<Option<SocketAddr>, StartError> {
+fn tcp(door: &config::Door) -> Option<SocketAddr> {
     match door {
-        config::Door::Off => Ok(None),
-        config::Door::Tcp(address) => Ok(Some(*address)),
-        config::Door::Unix(_) => {
-            let what = if protocol == "http" { "listen.http = \"unix:..\"" } else { "listen.resp = \"unix:..\"" };
-            Err(StartError::NotYet { what, instead: "write an address and a port" })
-        }
+        config::Door::Tcp(address) => Some(*address),
+        config::Door::Unix(_) | config::Door::Off => None,
     }
 }
 
-async fn open(
-    protocol: &'static str,
-    address: Option<SocketAddr>,
-    bounds: &config::Server,
-) -> Result<Option<Door>, BindError> {
-    let Some(address) = address else { return Ok(None) };
-    let door = Door::bind(address, bounds.max_connections, bounds.drain).await;
-    door.map(Some).map_err(|source| BindError { protocol, address, source })
+async fn open(protocol: &'static str, door: &config::Door, bounds: &config::Server) -> Result<Option<Door>, BindError> {
+    let opened = Door::bind(door, bounds).await;
+    opened.map_err(|source| BindError { protocol, address: door.clone(), source })
 }
 
 #[cfg(test)]
@@ -171,10 +239,6 @@ mod tests {
             ("[store]\ntype = \"redis\"", "store.type = \"redis\" is not there yet: write \"memory\""),
             ("[listen]\ngrpc = \"127.0.0.1:0\"", "listen.grpc is not there yet: write \"off\""),
             ("[tls]\ncert = \"c\"\nkey = \"k\"", "[tls] is not there yet: leave it out, and let a proxy do it"),
-            (
-                "[listen]\nresp = \"unix:/run/x\"",
-                "listen.resp = \"unix:..\" is not there yet: write an address and a port",
-            ),
             ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every door is off: set http or resp in [listen]"),
         ] {
             let config = Config::from_toml(toml).unwrap();

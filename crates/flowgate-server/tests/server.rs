@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use flowgate_engine::config::{ByteSize, Door};
-use flowgate_server::{Config, Server, Shutdown, Trigger};
+use flowgate_server::{Config, RunError, Server, Shutdown, Trigger};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ struct Running {
     http: SocketAddr,
     resp: SocketAddr,
     trigger: Trigger,
-    task: JoinHandle<()>,
+    task: JoinHandle<Result<(), RunError>>,
 }
 
 impl Running {
@@ -37,7 +37,7 @@ impl Running {
     /// Asks the server to stop and waits until it has.
     async fn stop(self) {
         self.trigger.stop();
-        in_time(self.task).await.unwrap();
+        in_time(self.task).await.unwrap().unwrap();
     }
 }
 
@@ -222,7 +222,7 @@ async fn stopping_closes_idle_connections_and_both_doors() {
 async fn dropping_the_trigger_stops_the_server() {
     let Running { trigger, task, .. } = Running::start(config()).await;
     drop(trigger);
-    in_time(task).await.unwrap();
+    in_time(task).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -233,5 +233,59 @@ async fn a_taken_address_is_named() {
     second.listen.resp = Door::Tcp(taken);
     let error = Server::bind(&second).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {taken} for resp"));
+    server.stop().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn unix_sockets_serve_both_protocols_and_are_removed_at_the_end() {
+    use tokio::net::UnixStream;
+
+    let directory = tempfile::tempdir().unwrap();
+    let (resp, http) = (directory.path().join("resp"), directory.path().join("http"));
+    // A server that was killed leaves its socket.
+    drop(std::os::unix::net::UnixListener::bind(&resp).unwrap());
+    let mut config = config();
+    config.listen.resp = Door::Unix(resp.clone());
+    config.listen.http = Door::Unix(http.clone());
+    let server = Server::bind(&config).await.unwrap();
+    assert_eq!(server.resp_door(), Some(&config.listen.resp));
+    assert_eq!(server.http_address(), None);
+    let error = Server::bind(&config).await.unwrap_err().to_string();
+    assert_eq!(error, format!("cannot listen on unix:{} for http", http.display()));
+    let (trigger, shutdown) = Shutdown::new();
+    let task = tokio::spawn(server.run(shutdown));
+
+    let mut said = String::new();
+    let mut client = in_time(UnixStream::connect(&resp)).await.unwrap();
+    client.write_all(b"PING\r\nQUIT\r\n").await.unwrap();
+    in_time(client.read_to_string(&mut said)).await.unwrap();
+    assert_eq!(said, "+PONG\r\n+OK\r\n");
+    let mut client = in_time(UnixStream::connect(&http)).await.unwrap();
+    client.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    in_time(client.read_to_string(&mut said)).await.unwrap();
+    assert!(said.ends_with("\r\n\r\nready"), "{said}");
+
+    trigger.stop();
+    in_time(task).await.unwrap().unwrap();
+    assert!(!resp.exists() && !http.exists());
+}
+
+#[tokio::test]
+async fn a_server_that_stops_is_not_ready_and_finishes_what_is_under_way() {
+    let server = Running::start(config()).await;
+    let mut inside = connect(server.http).await;
+    exchange(&mut inside, "GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n").await;
+    // This one has asked for half of it.
+    let mut halfway = connect(server.http).await;
+    halfway.write_all(b"GET /readyz HTTP/1.1\r\n").await.unwrap();
+    exchange(&mut connect(server.http).await, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n").await;
+    server.trigger.stop();
+    // The door is closed...
+    while TcpStream::connect(server.http).await.is_ok() {}
+    // ...but who is in the middle of something is answered.
+    halfway.write_all(b"host: x\r\n\r\n").await.unwrap();
+    let said = read_all(&mut halfway).await;
+    assert!(said.starts_with("HTTP/1.1 503 ") && said.ends_with("draining"), "{said}");
     server.stop().await;
 }

@@ -24,12 +24,18 @@ pub(crate) struct Args {
     /// /etc/flowgate/flowgate.toml; the defaults if there is none]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to speak HTTP, whatever the configuration says; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
-    http: Option<SocketAddr>,
-    /// Where to speak the Redis protocol, whatever the configuration says; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
-    resp: Option<SocketAddr>,
+    /// Where to speak HTTP, whatever the configuration says: an address (port 0 takes a free one), unix:PATH or off
+    #[arg(long, value_name = "ADDRESS", value_parser = door)]
+    http: Option<String>,
+    /// Where to speak the Redis protocol, whatever the configuration says
+    #[arg(long, value_name = "ADDRESS", value_parser = door)]
+    resp: Option<String>,
+}
+
+/// A value of `[listen]`, which is where it is looked at in full.
+fn door(text: &str) -> Result<String, String> {
+    let known = text == "off" || text.starts_with("unix:") || text.parse::<SocketAddr>().is_ok();
+    if known { Ok(text.to_owned()) } else { Err("expected an address with a port, unix:PATH or off".to_owned()) }
 }
 
 /// Where the configuration comes from, now and when it is loaded again.
@@ -44,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // As variables they are checked like any other setting: no flag opens a door that a file could not.
     for (name, address) in [("FLOWGATE_LISTEN__HTTP", args.http), ("FLOWGATE_LISTEN__RESP", args.resp)] {
         if let Some(address) = address {
-            environment.set(name, address.to_string());
+            environment.set(name, address);
         }
     }
     let source = Source { file: configuration::find(args.config), environment };
@@ -80,7 +86,7 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     let mut running = pin!(server.run(shutdown));
     loop {
         tokio::select! {
-            () = running.as_mut() => return Ok(()),
+            ended = running.as_mut() => return Ok(ended?),
             signal = signals.next() => match signal {
                 Signal::Reload => reloader.reload(),
                 Signal::Stop => break,
@@ -91,7 +97,7 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     trigger.stop();
     loop {
         tokio::select! {
-            () = running.as_mut() => return Ok(()),
+            ended = running.as_mut() => return Ok(ended?),
             signal = signals.next() => if signal == Signal::Stop {
                 anyhow::bail!("stopped before all connections were finished");
             }
@@ -111,8 +117,8 @@ fn announce(server: &Server, source: &Source, config: &config::Config) {
     let origin = source.file.as_ref().map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
     let store = format!("memory, at most {}", config.store.max_memory);
-    let http = server.http_address().map_or_else(|| "off".to_owned(), |address| format!("http://{address}"));
-    let resp = server.resp_address().map_or_else(|| "off".to_owned(), |address| format!("redis://{address}"));
+    let http = url("http", server.http_door());
+    let resp = url("redis", server.resp_door());
     if config.log.format == LogFormat::Json {
         tracing::info!(version, config = origin, rules, lists, store, http, resp, "serving");
         return;
@@ -123,12 +129,31 @@ fn announce(server: &Server, source: &Source, config: &config::Config) {
     eprintln!("  store   {store}");
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
-    match (server.resp_address(), server.http_address()) {
-        (Some(address), _) => {
-            let (ip, port) = (address.ip(), address.port());
-            eprintln!("try: redis-cli -h {ip} -p {port} FG.LIMIT user:42:reply 5/60s");
+    if let Some(command) = try_it(server) {
+        eprintln!("try: {command}");
+    }
+}
+
+fn url(scheme: &str, door: Option<&config::Door>) -> String {
+    match door {
+        None | Some(config::Door::Off) => "off".to_owned(),
+        Some(config::Door::Tcp(address)) => format!("{scheme}://{address}"),
+        Some(config::Door::Unix(path)) => format!("{scheme}+unix://{}", path.display()),
+    }
+}
+
+/// A command that shows that the server answers.
+fn try_it(server: &Server) -> Option<String> {
+    const DECIDE: &str = "FG.LIMIT user:42:reply 5/60s";
+    match (server.resp_door(), server.http_door()) {
+        (Some(config::Door::Tcp(address)), _) => {
+            Some(format!("redis-cli -h {} -p {} {DECIDE}", address.ip(), address.port()))
         }
-        (None, Some(address)) => eprintln!("try: curl http://{address}/healthz"),
-        (None, None) => {}
+        (Some(config::Door::Unix(path)), _) => Some(format!("redis-cli -s {} {DECIDE}", path.display())),
+        (_, Some(config::Door::Tcp(address))) => Some(format!("curl http://{address}/healthz")),
+        (_, Some(config::Door::Unix(path))) => {
+            Some(format!("curl --unix-socket {} http://localhost/healthz", path.display()))
+        }
+        _ => None,
     }
 }

@@ -45,7 +45,7 @@ impl Running {
             runtime.block_on(async {
                 let server = Server::bind_service(&config, service).await.unwrap();
                 bound.send(server.resp_address().unwrap()).unwrap();
-                server.run(shutdown).await;
+                server.run(shutdown).await.unwrap();
             });
         });
         Running { address: address.recv().unwrap(), clock, trigger, thread: Some(thread) }
