@@ -75,10 +75,17 @@ impl Engine {
 
     /// Decides a request: may it happen now?
     pub fn decide(&self, op: Op, request: &Request<'_>, now: Time) -> Decision {
+        self.decide_watched(op, request, now, |_| ())
+    }
+
+    /// As [`Engine::decide`], and shows the plan with its outcomes to whoever wants to know which rules had a say.
+    #[inline]
+    pub fn decide_watched(&self, op: Op, request: &Request<'_>, now: Time, watch: impl FnOnce(&Plan<'_>)) -> Decision {
         let rules = self.rules.load();
         let mut plan = self.plan(&rules, op, request, now);
         self.memory.apply_plan(&mut plan, now);
         self.note_bans(&plan, request);
+        watch(&plan);
         plan.conclude(now)
     }
 

@@ -21,8 +21,8 @@ pub struct Plan<'r> {
     pub(crate) hits: SmallVec<[Hit<'r>; 4]>,
     pub(crate) bans: SmallVec<[BanHit<'r>; 1]>,
     matched: bool,
-    /// Shadow rules without limits that would have decided against it.
-    shadow: SmallVec<[&'r Arc<Rule>; 1]>,
+    /// Shadow rules without limits.
+    passed_by: SmallVec<[&'r Arc<Rule>; 1]>,
     end: End<'r>,
 }
 
@@ -39,8 +39,8 @@ enum End<'r> {
 
 impl<'r> Plan<'r> {
     pub(crate) fn new(rules: &'r RuleSet, op: Op, cost: u64) -> Plan<'r> {
-        let (hits, bans, shadow) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
-        Plan { rules, asked: op, cost, hits, bans, matched: false, shadow, end: End::Bottom }
+        let (hits, bans, passed_by) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        Plan { rules, asked: op, cost, hits, bans, matched: false, passed_by, end: End::Bottom }
     }
 
     /// Applies the limits of a rule to a subject.
@@ -62,9 +62,7 @@ impl<'r> Plan<'r> {
     /// Notes a shadow rule without limits, which ends nothing.
     pub(crate) fn pass_by(&mut self, rule: &'r Arc<Rule>) {
         self.matched = true;
-        if *rule.action() != Action::Allow {
-            self.shadow.push(rule);
-        }
+        self.passed_by.push(rule);
     }
 
     /// Ends before any rule.
@@ -89,6 +87,19 @@ impl<'r> Plan<'r> {
     /// The hits, for the store to apply and the curious to look at.
     pub fn hits(&self) -> &[Hit<'r>] {
         &self.hits
+    }
+
+    /// The positions of the rules that matched as far as the evaluation went, each once, in no particular order.
+    pub fn rules(&self) -> impl Iterator<Item = usize> + '_ {
+        // The hits of one rule stand next to each other.
+        let first = |index: usize| index == 0 || self.hits[index - 1].rule().id != self.hits[index].rule().id;
+        let limited = (0..self.hits.len()).filter(move |&index| first(index));
+        let limited = limited.map(|index| self.hits[index].rule().id as usize);
+        let end = match self.end {
+            End::Rule(rule) => Some(rule.position()),
+            End::Bottom | End::Ban(_) => None,
+        };
+        limited.chain(self.passed_by.iter().map(|rule| rule.position())).chain(end)
     }
 
     /// The bans that the request has started: the rule, where its record is kept, the end.
@@ -187,8 +198,8 @@ impl<'r> Plan<'r> {
     /// The shadow rules that would have denied, top to bottom.
     fn shadows(&self) -> Vec<Arc<Rule>> {
         let exceeded = self.hits.iter().filter(|hit| hit.rule().shadow && !hit.outcome().allowed());
-        let mut rules: Vec<&Arc<Rule>> =
-            exceeded.map(|hit| self.rule_of(hit)).chain(self.shadow.iter().copied()).collect();
+        let against = self.passed_by.iter().copied().filter(|rule| *rule.action() != Action::Allow);
+        let mut rules: Vec<&Arc<Rule>> = exceeded.map(|hit| self.rule_of(hit)).chain(against).collect();
         rules.sort_by_key(|rule| rule.behaviour().id);
         rules.dedup_by_key(|rule| rule.behaviour().id);
         rules.into_iter().cloned().collect()

@@ -201,6 +201,11 @@ impl Rule {
         self.on_failure
     }
 
+    /// Its place in the policy, from 0 at the top.
+    pub fn position(&self) -> usize {
+        self.behaviour.id as usize
+    }
+
     /// Whether it is evaluated, counted and reported, but never denies.
     pub fn is_shadow(&self) -> bool {
         self.behaviour.shadow
