@@ -141,6 +141,9 @@ fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, co
             Op::Take | Op::TakeNow | Op::Record if verdict.allowed() => {
                 *state = Some(meter.charged(state.take(), now, cost.min(MAX_COUNT), Charge::Counted));
             }
+            Op::CheckAndRecord => {
+                *state = Some(meter.charged(state.take(), now, cost.min(MAX_COUNT), Charge::Counted));
+            }
             Op::Refund => *state = meter.refunded(state.take(), now, cost.min(MAX_COUNT)),
             _ => {}
         }
@@ -164,12 +167,14 @@ impl Limit {
     /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
     pub(crate) fn apply(&self, op: Op, counter: &mut Counter, now: Time, cost: u64) -> Decision {
         let verdict = match op {
-            Op::Take | Op::TakeNow | Op::Peek | Op::Deny => self.check(op, counter, now, cost),
+            Op::Take | Op::TakeNow | Op::CheckAndRecord | Op::Peek | Op::Deny => self.check(op, counter, now, cost),
             Op::Record | Op::Refund => Verdict::PASS,
         };
         match op {
             Op::Take | Op::TakeNow if !verdict.allowed() => {}
-            Op::Take | Op::TakeNow | Op::Record => self.charge(counter, now, cost, Charge::Counted),
+            Op::Take | Op::TakeNow | Op::Record | Op::CheckAndRecord => {
+                self.charge(counter, now, cost, Charge::Counted);
+            }
             Op::Refund => self.refund(counter, now, cost),
             Op::Peek | Op::Deny => {}
         }

@@ -23,6 +23,10 @@ pub enum Op {
     Peek,
     /// Count, whatever the limit says.
     Record,
+    /// Check, and count whatever the answer is: the verdict of a [`Op::Peek`] with the state that a [`Op::Record`]
+    /// leaves, in one step. Each hit is counted by itself, so nothing is ever taken back. The numbers are those after
+    /// it. (What Koala's `_writeThrough` does.)
+    CheckAndRecord,
     /// Give back; never beyond a fresh state.
     Refund,
     /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait, and what is larger
@@ -36,12 +40,12 @@ pub enum Op {
 impl Op {
     /// Whether it asks to pass, rather than correcting a count.
     pub(crate) fn asks(self) -> bool {
-        matches!(self, Op::Take | Op::TakeNow | Op::Peek | Op::Deny)
+        matches!(self, Op::Take | Op::TakeNow | Op::CheckAndRecord | Op::Peek | Op::Deny)
     }
 
     /// Whether it may leave a counter where there was none.
     pub(crate) fn counts(self) -> bool {
-        matches!(self, Op::Take | Op::TakeNow | Op::Record | Op::Deny)
+        matches!(self, Op::Take | Op::TakeNow | Op::CheckAndRecord | Op::Record | Op::Deny)
     }
 }
 
@@ -138,10 +142,14 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
                 hit.conclude(hit.check(op, cost, now), now);
             }
         }
-        Op::Record => {
+        Op::Record | Op::CheckAndRecord => {
             for hit in hits {
-                let verdict = if hit.homeless { Verdict::PASS.refused() } else { Verdict::PASS };
-                if verdict.allowed() {
+                let verdict = match op {
+                    Op::CheckAndRecord => hit.check(op, cost, now),
+                    _ if hit.homeless => Verdict::PASS.refused(),
+                    _ => Verdict::PASS,
+                };
+                if !hit.homeless {
                     hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
                 }
                 hit.conclude(verdict, now);

@@ -345,6 +345,11 @@ pub(crate) fn apply(counters: &mut [Counter], plan: &[RuleHits], op: Op, cost: u
             hits().for_each(|hit| counters[hit].charge(now, cost, false));
             hits().map(|hit| counters[hit].answer(now, PASS)).collect()
         }
+        Op::CheckAndRecord => {
+            let verdicts: Vec<Verdict> = hits().map(|hit| counters[hit].check(now, cost)).collect();
+            hits().for_each(|hit| counters[hit].charge(now, cost, false));
+            hits().zip(verdicts).map(|(hit, verdict)| counters[hit].answer(now, verdict)).collect()
+        }
         Op::Refund => {
             hits().for_each(|hit| counters[hit].refund(now, cost));
             hits().map(|hit| counters[hit].answer(now, PASS)).collect()

@@ -226,7 +226,8 @@ pub(crate) fn takes() -> impl Strategy<Value = Step> {
 
 /// All operations at all times, also such as run back.
 pub(crate) fn any_step() -> impl Strategy<Value = Step> {
-    let op = prop_oneof![6 => Just(Op::Take), 2 => Just(Op::Peek), 1 => Just(Op::Record), 1 => Just(Op::Refund)];
+    let op = prop_oneof![6 => Just(Op::Take), 2 => Just(Op::Peek), 1 => Just(Op::Record), 1 => Just(Op::CheckAndRecord),
+        1 => Just(Op::Refund)];
     (op, cost(), gap(true)).prop_map(|(op, cost, gap)| Step { op, cost, gap })
 }
 
