@@ -19,6 +19,7 @@
 //! # }).unwrap();
 //! ```
 
+mod answer;
 pub mod decision_json;
 mod door;
 mod http;
@@ -34,5 +35,5 @@ pub use flowgate_engine::config::Config;
 pub use readiness::{Readiness, Ready};
 pub use reload::{POLL, Reload, ReloadStatus, Reloader};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
-pub use service::{Operation, Service};
+pub use service::{Answer, Awaited, BanError, KeyDecision, Operation, Service, StoreAway};
 pub use shutdown::{Shutdown, Trigger};

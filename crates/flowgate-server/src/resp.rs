@@ -8,6 +8,7 @@ mod connection;
 mod counters;
 mod decode;
 mod error;
+mod pending;
 mod reply;
 mod session;
 

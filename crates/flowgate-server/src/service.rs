@@ -5,7 +5,8 @@
 //! Rule       A call reads the clock once. Whoever has several requests at hand (a pipeline, a batch) reads it
 //!            once for all, by [`Service::now`], and uses the calls that end in `_at`.
 //!
-//! Counters live in memory, so a call answers at once and never waits: it may be made from an event loop.
+//! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
+//!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
 use std::sync::Arc;
 
@@ -19,17 +20,21 @@ use flowgate_engine::{
     RuleSet,
 };
 
+pub use crate::answer::{Answer, Awaited};
+
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
 /// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use flowgate_engine::{Request, config::Config};
 /// use flowgate_server::{Operation, Service};
 ///
 /// let config = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["5/60s"] }]"#).unwrap();
 /// let service = Service::start(&config)?;
-/// let decision = service.decide(Operation::Take, &Request::new().field("user", "42"));
+/// let decision = service.decide(Operation::Take, &Request::new().field("user", "42")).await;
 /// assert_eq!(decision.remaining, Some(4));
 /// # Ok::<(), flowgate_engine::PolicyError>(())
+/// # }).unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -50,6 +55,31 @@ pub enum Operation {
     Refund,
     /// Forget what was counted for the subject. Answers how things stand then.
     Reset,
+}
+
+/// The answer of a limit that the caller brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyDecision {
+    /// May it happen, what is left, when to come back.
+    pub decision: flowgate::Decision,
+    /// Whether the store was away and the answer is a stopgap.
+    pub degraded: bool,
+}
+
+/// The store that the nodes share does not answer, and what was asked can only be answered by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the shared store does not answer")]
+pub struct StoreAway;
+
+/// Why a ban cannot be imposed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BanError {
+    /// It makes no sense.
+    #[error(transparent)]
+    Order(#[from] BanOrderError),
+    /// Other nodes would not learn of it.
+    #[error(transparent)]
+    Away(#[from] StoreAway),
 }
 
 impl Service {
@@ -77,17 +107,17 @@ impl Service {
 
     /// Decides a request by the rules.
     #[inline]
-    pub fn decide(&self, operation: Operation, request: &Request<'_>) -> Decision {
+    pub fn decide(&self, operation: Operation, request: &Request<'_>) -> Answer<Decision> {
         self.decide_at(operation, request, self.now())
     }
 
     /// As [`Service::decide`], at a time that was read for a batch.
     #[inline]
-    pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Decision {
-        match operation.op() {
+    pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Answer<Decision> {
+        Answer::Now(match operation.op() {
             Some(op) => self.engine.decide(op, request, now),
             None => self.engine.reset(request, now),
-        }
+        })
     }
 
     /// Applies a limit that the caller brings to a key of the caller's.
@@ -95,7 +125,7 @@ impl Service {
     /// # Errors
     /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
     #[inline]
-    pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Result<flowgate::Decision, OtherAlgorithm> {
+    pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         self.limit_at(operation, call, self.now())
     }
 
@@ -109,14 +139,15 @@ impl Service {
         operation: Operation,
         call: AdHoc<'_>,
         now: Time,
-    ) -> Result<flowgate::Decision, OtherAlgorithm> {
-        match operation.op() {
+    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
+        let decision = match operation.op() {
             Some(op) => self.engine.limit(op, call, now),
             None => {
                 self.engine.limit_reset(call.key);
                 self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now)
             }
-        }
+        };
+        Answer::Now(decision.map(|decision| KeyDecision { decision, degraded: false }))
     }
 
     /// Answers a call of `CL.THROTTLE` on a key of the caller's, at a time that was read for a batch.
@@ -124,53 +155,76 @@ impl Service {
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
     #[inline]
-    pub fn throttle_at(&self, key: &[u8], throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
-        self.engine.throttle(key, throttle, now)
+    pub fn throttle_at(
+        &self,
+        key: &[u8],
+        throttle: &Throttle,
+        now: Time,
+    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        Answer::Now(self.engine.throttle(key, throttle, now))
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.
-    pub fn key_lifetime(&self, key: &[u8]) -> Option<Span> {
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn key_lifetime(&self, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
         self.key_lifetime_at(key, self.now())
     }
 
     /// As [`Service::key_lifetime`], at a time that was read for a batch.
-    pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Option<Span> {
-        self.engine.limit_lifetime(key, now)
+    ///
+    /// # Errors
+    /// As [`Service::key_lifetime`].
+    pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Answer<Result<Option<Span>, StoreAway>> {
+        Answer::Now(Ok(self.engine.limit_lifetime(key, now)))
     }
 
     /// Forgets an ad hoc key; true when it differed from one that was never used.
-    pub fn key_reset(&self, key: &[u8]) -> bool {
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn key_reset(&self, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
         self.key_reset_at(key, self.now())
     }
 
     /// As [`Service::key_reset`], at a time that was read for a batch.
-    pub fn key_reset_at(&self, key: &[u8], now: Time) -> bool {
+    ///
+    /// # Errors
+    /// As [`Service::key_reset`].
+    pub fn key_reset_at(&self, key: &[u8], now: Time) -> Answer<Result<bool, StoreAway>> {
         // A counter that has run out may still lie in the table; to callers it is gone.
         let lived = self.engine.limit_lifetime(key, now).is_some();
-        self.engine.limit_reset(key) && lived
+        Answer::Now(Ok(self.engine.limit_reset(key) && lived))
     }
 
     /// Why a request would be decided as it would be: every rule, and how its limits stand.
-    pub fn explain(&self, request: &Request<'_>) -> Explanation {
-        self.engine.explain(request, self.now())
+    pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
+        Answer::Now(self.engine.explain(request, self.now()))
     }
 
     /// Bans a value of a field, in place of an earlier ban of the same.
     ///
     /// # Errors
-    /// When the value is neither a text nor addresses, or there are too many bans.
-    pub fn ban(&self, order: BanOrder<'_>) -> Result<Arc<ManualBan>, BanOrderError> {
-        self.engine.ban(order, self.now())
+    /// When the value is neither a text nor addresses, there are too many bans, or the shared store does not answer.
+    pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
+        Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order))
     }
 
     /// Lifts a ban by its id, whoever imposed it; false when there is none.
-    pub fn unban(&self, id: u64) -> bool {
-        self.engine.unban(id, self.now())
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn unban(&self, id: u64) -> Answer<Result<bool, StoreAway>> {
+        Answer::Now(Ok(self.engine.unban(id, self.now())))
     }
 
     /// Lifts the ban by hand of a field's value as it was given; false when there is none.
-    pub fn unban_value(&self, field: &str, value: &str) -> bool {
-        self.engine.unban_value(field, value, self.now())
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
+        Answer::Now(Ok(self.engine.unban_value(field, value, self.now())))
     }
 
     /// The bans by hand that are in force, oldest first.
@@ -179,8 +233,11 @@ impl Service {
     }
 
     /// The bans by rules that are in force, oldest first.
-    pub fn rule_bans(&self) -> Vec<RuleBan> {
-        self.engine.rule_bans(self.now())
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn rule_bans(&self) -> Answer<Result<Vec<RuleBan>, StoreAway>> {
+        Answer::Now(Ok(self.engine.rule_bans(self.now())))
     }
 
     /// Puts other rules and lists in force, whole: requests under way finish with the old ones. Counters live on
@@ -231,23 +288,29 @@ mod tests {
         (Service::new(Arc::new(engine), clock.clone().into()), clock)
     }
 
+    /// Counters in memory answer at once.
+    #[track_caller]
+    fn now<T>(answer: Answer<T>) -> T {
+        answer.now().unwrap()
+    }
+
     #[test]
     fn every_operation_on_the_fields_of_a_request() {
         let (service, clock) = service(r#"rule = [{ name = "reply", by = ["user"], limits = ["2/60s"] }]"#);
         let request = Request::new().field("user", "42");
-        let left = |operation| service.decide(operation, &request).remaining;
+        let left = |operation| now(service.decide(operation, &request)).remaining;
         assert_eq!(left(Operation::Take), Some(1));
         assert_eq!(left(Operation::Peek), Some(1), "a peek changes nothing");
         assert_eq!(left(Operation::Record), Some(0));
-        assert!(!service.decide(Operation::Take, &request).allowed());
+        assert!(!now(service.decide(Operation::Take, &request)).allowed());
         assert_eq!(left(Operation::Refund), Some(1));
         assert_eq!(left(Operation::Reset), Some(2));
-        service.decide(Operation::Record, &request.clone().cost(2));
-        let (now, later) = (service.now(), service.now() + Span::from_secs(60));
-        assert!(!service.decide_at(Operation::Take, &request, now).allowed());
-        assert!(service.decide_at(Operation::Peek, &request, later).allowed(), "a batch brings its own time");
+        now(service.decide(Operation::Record, &request.clone().cost(2)));
+        let (at, later) = (service.now(), service.now() + Span::from_secs(60));
+        assert!(!now(service.decide_at(Operation::Take, &request, at)).allowed());
+        assert!(now(service.decide_at(Operation::Peek, &request, later)).allowed(), "a batch brings its own time");
         clock.advance(Span::from_secs(60));
-        assert!(service.decide(Operation::Take, &request).allowed());
+        assert!(now(service.decide(Operation::Take, &request)).allowed());
     }
 
     #[test]
@@ -255,48 +318,54 @@ mod tests {
         let (service, clock) = service("");
         let (sliding, bucket): (Limit, Limit) = ("2/60s".parse().unwrap(), "bucket 2/60s".parse().unwrap());
         let call = |limit| AdHoc { key: b"k", limit, cost: 1 };
-        assert_eq!(service.key_lifetime(b"k"), None);
-        assert_eq!(service.limit(Operation::Take, call(&sliding)).unwrap().remaining, Some(1));
-        assert_eq!(service.limit(Operation::Take, call(&bucket)), Err(OtherAlgorithm));
-        assert_eq!(service.key_lifetime(b"k"), Some(Span::from_secs(60)));
-        assert_eq!(service.limit(Operation::Reset, call(&bucket)).unwrap().remaining, Some(2), "a reset frees the key");
-        assert_eq!(service.limit(Operation::Take, call(&bucket)).unwrap().remaining, Some(1));
-        assert!(service.key_reset(b"k"));
-        assert!(!service.key_reset(b"k"));
-        service.limit(Operation::Take, call(&sliding)).unwrap();
+        assert_eq!(now(service.key_lifetime(b"k")), Ok(None));
+        assert_eq!(now(service.limit(Operation::Take, call(&sliding))).unwrap().decision.remaining, Some(1));
+        assert_eq!(now(service.limit(Operation::Take, call(&bucket))), Err(OtherAlgorithm));
+        assert_eq!(now(service.key_lifetime(b"k")), Ok(Some(Span::from_secs(60))));
+        assert_eq!(
+            now(service.limit(Operation::Reset, call(&bucket))).unwrap().decision.remaining,
+            Some(2),
+            "a reset frees the key"
+        );
+        assert_eq!(now(service.limit(Operation::Take, call(&bucket))).unwrap().decision.remaining, Some(1));
+        assert_eq!(now(service.key_reset(b"k")), Ok(true));
+        assert_eq!(now(service.key_reset(b"k")), Ok(false));
+        now(service.limit(Operation::Take, call(&sliding))).unwrap();
         clock.advance(Span::from_secs(60));
-        assert!(!service.key_reset(b"k"), "it has run out by itself");
+        assert_eq!(now(service.key_reset(b"k")), Ok(false), "it has run out by itself");
     }
 
     #[test]
     fn bans_come_and_go() {
         let (service, clock) = service("");
         let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam" };
-        let banned = |field| !service.decide(Operation::Peek, &Request::new().field(field, "7")).allowed();
-        let ban = service.ban(order("user")).unwrap();
-        service.ban(order("name")).unwrap();
+        let banned = |field| !now(service.decide(Operation::Peek, &Request::new().field(field, "7"))).allowed();
+        let ban = now(service.ban(order("user"))).unwrap();
+        now(service.ban(order("name"))).unwrap();
         assert!(banned("user") && banned("name"));
         assert_eq!(service.bans().len(), 2);
-        assert!(service.unban(ban.id) && !service.unban(ban.id));
-        assert!(service.unban_value("name", "7") && !service.unban_value("name", "7"));
+        let unban = |id| now(service.unban(id)).unwrap();
+        let unban_value = |field| now(service.unban_value(field, "7")).unwrap();
+        assert!(unban(ban.id) && !unban(ban.id));
+        assert!(unban_value("name") && !unban_value("name"));
         assert!(!banned("user") && !banned("name"));
-        service.ban(order("user")).unwrap();
+        now(service.ban(order("user"))).unwrap();
         clock.advance(Span::from_secs(60));
-        assert!(!banned("user") && service.bans().is_empty() && service.rule_bans().is_empty());
+        assert!(!banned("user") && service.bans().is_empty() && now(service.rule_bans()).unwrap().is_empty());
     }
 
     #[test]
     fn other_rules_go_in_force_whole_and_keep_what_was_counted() {
         let (service, _) = service(r#"rule = [{ name = "reply", by = ["user"], limits = ["2/60s"] }]"#);
         let request = Request::new().field("user", "42");
-        service.decide(Operation::Take, &request);
+        now(service.decide(Operation::Take, &request));
         let more = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["5/60s"] }]"#).unwrap();
         service.replace(&more.policy).unwrap();
-        assert_eq!(service.decide(Operation::Peek, &request).remaining, Some(4));
+        assert_eq!(now(service.decide(Operation::Peek, &request)).remaining, Some(4));
         let twice = Policy { rules: [more.policy.rules.clone(), more.policy.rules].concat(), ..Policy::default() };
         assert!(service.replace(&twice).is_err());
         assert_eq!(service.rules().rules().len(), 1);
-        assert!(service.explain(&request).decision.allowed());
+        assert!(now(service.explain(&request)).decision.allowed());
         assert_eq!(service.stats().counters, 1);
     }
 }

@@ -57,7 +57,7 @@ impl Watched {
     }
 
     fn allows(&self, field: &str, value: &str) -> bool {
-        self.service.decide(Operation::Peek, &Request::new().field(field, value)).allowed()
+        self.service.decide(Operation::Peek, &Request::new().field(field, value)).now().unwrap().allowed()
     }
 
     /// The name of the first rule in force.
@@ -202,8 +202,8 @@ fn a_list_file_and_the_values_of_a_list() {
 fn counters_survive() {
     let watched = Watched::start(&[("flowgate.toml", &rule("a"))]);
     let request = Request::new().field("user", "42");
-    let left = |watched: &Watched| watched.service.decide(Operation::Peek, &request).remaining;
-    watched.service.decide(Operation::Record, &request.clone().cost(3));
+    let left = |watched: &Watched| watched.service.decide(Operation::Peek, &request).now().unwrap().remaining;
+    let _ = watched.service.decide(Operation::Record, &request.clone().cost(3));
     assert_eq!(left(&watched), Some(2));
     watched.write("flowgate.toml", &rule("a").replace("5/60s", "10/60s"));
     watched.wait("a higher limit", |watched| left(watched) == Some(7));

@@ -14,8 +14,10 @@ use flowgate::Time;
 
 use super::decode::Command;
 use super::error::{Error, Quoted};
+use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
+use crate::service::Answer;
 
 /// A command at hand: who asks, what, when, and where the reply goes.
 pub(crate) struct Call<'a> {
@@ -23,6 +25,8 @@ pub(crate) struct Call<'a> {
     pub(crate) command: Command<'a>,
     pub(crate) now: Time,
     pub(crate) out: &'a mut Vec<u8>,
+    /// Where a reply goes that is not there yet.
+    pub(crate) pending: &'a mut Pending,
 }
 
 /// What is known of a command: what clients ask for by `COMMAND`, and who answers it.
@@ -128,6 +132,22 @@ impl<'a> Call<'a> {
 
     pub(crate) fn reply(&mut self) -> Reply<'_> {
         Reply { out: self.out, version: self.session.version }
+    }
+
+    /// Writes the reply that follows from an answer: at once, or when it is there.
+    #[inline]
+    fn reply_with<T: Send + 'static>(
+        &mut self,
+        answer: Answer<T>,
+        write: impl FnOnce(T, &mut Reply<'_>) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        match answer {
+            Answer::Now(value) => write(value, &mut self.reply()),
+            later => {
+                self.pending.push(later, self.session.version, write);
+                Ok(())
+            }
+        }
     }
 
     /// The argument at `index` as a text.

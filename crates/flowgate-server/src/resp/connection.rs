@@ -1,6 +1,8 @@
 //! One connection: reads a batch of commands, answers it, writes all replies at once.
 //!
 //! Rule       The clock is read once per batch: what arrived together is decided at one time.
+//! Rule       A reply that is not there yet holds back those behind it, and nobody else's: meanwhile the connection
+//!            reads on, until too many are on their way ([`Pending`]).
 //! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
 //!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
 //!            both sides would wait for each other.)
@@ -19,6 +21,7 @@ use super::buffers;
 use super::command::Call;
 use super::decode::Decoder;
 use super::error::Error;
+use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
 use crate::shutdown::Shutdown;
@@ -42,6 +45,9 @@ pub(super) struct Connection<S> {
     out: Vec<u8>,
     /// How much of `out` has been sent.
     sent: usize,
+    pending: Pending,
+    /// Commands may lie in the decoder that were left there because too many replies were on their way.
+    held: bool,
     /// Whether anything was read or written since the last look...
     active: bool,
     /// ...and how many looks saw nothing.
@@ -52,6 +58,8 @@ pub(super) struct Connection<S> {
 enum Event {
     /// So many bytes were read; none: the client has left.
     Read(usize),
+    /// Replies have arrived, so commands that were left unread can be read.
+    Resume,
     /// Time to look whether it is idle.
     Look,
     /// The server stops.
@@ -61,7 +69,18 @@ enum Event {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn new(stream: S, session: Session, idle_timeout: Duration) -> Self {
         let decoder = Decoder::new(session.max_command());
-        Self { stream, session, idle_timeout, decoder, out: Vec::new(), sent: 0, active: true, silent_looks: 0 }
+        Self {
+            stream,
+            session,
+            idle_timeout,
+            decoder,
+            out: Vec::new(),
+            sent: 0,
+            pending: Pending::default(),
+            held: false,
+            active: true,
+            silent_looks: 0,
+        }
     }
 
     /// Serves until the client leaves, falls silent or breaks the protocol, or the server stops. What was read
@@ -71,8 +90,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut look = pin!(sleep(self.idle_timeout / LOOKS));
         loop {
             match poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await? {
-                Event::Read(0) => return Ok(()),
-                Event::Read(_) => self.answer(),
+                Event::Read(0) if self.pending.is_empty() => return Ok(()),
+                // It will say no more, but may well be listening.
+                Event::Read(0) => self.session.end = End::AfterReplies,
+                Event::Read(_) | Event::Resume => self.answer(),
                 Event::Look => {
                     let next = look.deadline() + self.idle_timeout / LOOKS;
                     look.as_mut().reset(next);
@@ -98,10 +119,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         look: Pin<&mut Sleep>,
         stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<io::Result<Event>> {
+        if !self.pending.is_empty() {
+            self.poll_pending(cx);
+        }
         if let Poll::Ready(Err(error)) = self.poll_send(cx) {
             return Poll::Ready(Err(error));
         }
-        if let Poll::Ready(read) = self.poll_read(cx) {
+        if self.held {
+            if !self.pending.is_full() {
+                return Poll::Ready(Ok(Event::Resume));
+            }
+        } else if let Poll::Ready(read) = self.poll_read(cx) {
             self.active = true;
             return Poll::Ready(read.map(Event::Read));
         }
@@ -119,6 +147,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             buffers::give_back(self.decoder.buffer());
         }
         read
+    }
+
+    /// Takes in the replies that have arrived.
+    #[cold]
+    fn poll_pending(&mut self, cx: &mut Context<'_>) {
+        // Whoever waits for an answer is not idle.
+        self.active = true;
+        buffers::lend(&mut self.out);
+        // The rest wakes us when it arrives.
+        let _ = self.pending.poll(cx, &mut self.out);
     }
 
     /// Sends what is in `out`, as far as the client takes it.
@@ -144,8 +182,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn answer(&mut self) {
         let now = self.session.shared.service.now();
         let mut commands = 0;
+        self.held = false;
         buffers::lend(&mut self.out);
         while self.session.end == End::NotYet {
+            let written = self.out.len();
             let command = match self.decoder.next() {
                 Ok(Some(command)) => command,
                 Ok(None) => break,
@@ -154,21 +194,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Reply { out: &mut self.out, version: self.session.version }.error(&error);
                     self.session.shared.counters.protocol_errors.add(1);
                     self.session.end = End::AfterReplies;
+                    self.keep_order(written);
                     break;
                 }
             };
             commands += 1;
             let authenticated = self.session.authenticated;
-            Call { session: &mut self.session, command, now, out: &mut self.out }.answer();
+            let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
+            Call { session, command, now, out, pending }.answer();
             if self.session.authenticated != authenticated {
                 self.decoder.set_max_command(self.session.max_command());
             }
+            if !self.pending.is_empty() && self.keep_order(written) {
+                break;
+            }
             if self.out.len() - self.sent > MAX_BACKLOG {
-                self.session.shared.counters.backlogs.add(1);
-                self.session.end = End::AtOnce;
+                self.give_up();
             }
         }
         self.session.shared.counters.commands.add(commands);
+    }
+
+    /// Puts what was written since there were `written` bytes behind the replies that are on their way; true when no
+    /// further command may be read for now.
+    #[cold]
+    fn keep_order(&mut self, written: usize) -> bool {
+        if !self.pending.is_empty() {
+            self.pending.put_behind(&self.out[written..]);
+            self.out.truncate(written);
+        }
+        if self.out.len() - self.sent + self.pending.bytes() > MAX_BACKLOG {
+            self.give_up();
+        }
+        self.held = self.pending.is_full() && self.session.end == End::NotYet;
+        self.held
+    }
+
+    /// Ends with a client that reads no replies.
+    #[cold]
+    fn give_up(&mut self) {
+        self.session.shared.counters.backlogs.add(1);
+        self.session.end = End::AtOnce;
     }
 
     /// Notes how the time since the last look went; true when it was too long in silence.
@@ -178,10 +244,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.silent_looks >= LOOKS
     }
 
+    /// Waits for the replies that are on their way and sends all there are, also those to commands that were held.
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let all_there = self.pending.poll(cx, &mut self.out).is_ready();
+            let sent = self.poll_send(cx)?;
+            if !all_there {
+                return Poll::Pending;
+            }
+            if !self.held {
+                return sent.map(Ok);
+            }
+            self.session.end = End::NotYet;
+            self.answer();
+        }
+    }
+
     /// Sends the last replies, then reads on unheard for a moment: closing with unread input would make the system
     /// discard the last reply on its way.
     async fn finish(mut self) -> io::Result<()> {
-        timeout(self.idle_timeout, poll_fn(|cx| self.poll_send(cx))).await??;
+        timeout(self.idle_timeout, poll_fn(|cx| self.poll_finish(cx))).await??;
         self.stream.shutdown().await?;
         let mut ignored = tokio::io::sink();
         match timeout(LINGER, tokio::io::copy(&mut self.stream, &mut ignored)).await {

@@ -6,6 +6,7 @@ use flowgate::{LimitError, OtherAlgorithm, ThrottleError};
 use flowgate_engine::BanOrderError;
 
 use super::decode::ProtocolError;
+use crate::service::{BanError, StoreAway};
 
 /// Why a command has no answer. Displayed as it goes over the wire, after the `-`.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,17 @@ pub(crate) enum Error {
     Limit(#[from] LimitError),
     #[error("ERR {0}")]
     Ban(#[from] BanOrderError),
+    #[error("UNAVAILABLE {0}")]
+    Away(#[from] StoreAway),
+}
+
+impl From<BanError> for Error {
+    fn from(error: BanError) -> Error {
+        match error {
+            BanError::Order(error) => Error::Ban(error),
+            BanError::Away(error) => Error::Away(error),
+        }
+    }
 }
 
 impl From<OtherAlgorithm> for Error {

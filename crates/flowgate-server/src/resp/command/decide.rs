@@ -8,6 +8,7 @@ use flowgate_engine::{AdHoc, BanOrder, Request};
 
 use super::{Call, number};
 use crate::resp::error::Error;
+use crate::resp::reply::Reply;
 use crate::service::Operation;
 
 pub(super) fn take(call: &mut Call<'_>) -> Result<(), Error> {
@@ -36,11 +37,13 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     for index in (1..words).step_by(2) {
         request.push(call.text(index, "field")?, call.text(index + 1, "value")?);
     }
-    let decision = call.session.shared.service.decide_at(operation, &request, call.now);
-    let rule = decision.rule.as_ref().map_or("", |rule| rule.name());
-    let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
-    write(call, numbers, decision.action(), rule);
-    Ok(())
+    let answer = call.session.shared.service.decide_at(operation, &request, call.now);
+    call.reply_with(answer, |decision, reply| {
+        let rule = decision.rule.as_ref().map_or("", |rule| rule.name());
+        let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
+        write(reply, numbers, decision.action(), rule);
+        Ok(())
+    })
 }
 
 /// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
@@ -57,10 +60,13 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         _ => return Err(Error::Syntax),
     };
     let order = AdHoc { key, limit: &limit, cost };
-    let decision = call.session.shared.service.limit_at(operation, order, call.now)?;
-    let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
-    write(call, numbers, "", "");
-    Ok(())
+    let answer = call.session.shared.service.limit_at(operation, order, call.now);
+    call.reply_with(answer, |answer, reply| {
+        let decision = answer?.decision;
+        let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
+        write(reply, numbers, "", "");
+        Ok(())
+    })
 }
 
 /// `FG.BAN field value seconds [reason]`.
@@ -70,16 +76,21 @@ pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
     }
     let length = Span::from_secs(units(call, 2)?);
     let (field, value, reason) = (call.text(0, "field")?, call.text(1, "value")?, call.text(3, "reason")?);
-    call.session.shared.service.ban(BanOrder { field, value, length, reason })?;
-    call.reply().ok();
-    Ok(())
+    let answer = call.session.shared.service.ban(BanOrder { field, value, length, reason });
+    call.reply_with(answer, |answer, reply| {
+        answer?;
+        reply.ok();
+        Ok(())
+    })
 }
 
 /// `FG.UNBAN field value`: 1 when there was such a ban, else 0.
 pub(super) fn unban(call: &mut Call<'_>) -> Result<(), Error> {
     let lifted = call.session.shared.service.unban_value(call.text(0, "field")?, call.text(1, "value")?);
-    call.reply().integer(i64::from(lifted));
-    Ok(())
+    call.reply_with(lifted, |lifted, reply| {
+        reply.integer(i64::from(lifted?));
+        Ok(())
+    })
 }
 
 /// A number of units or seconds.
@@ -99,8 +110,7 @@ fn numbers(verdict: Verdict, limit: Option<u64>, remaining: Option<u64>, reset_a
     [allowed, count(limit), count(remaining), retry_after, millis(reset_after), delay]
 }
 
-fn write(call: &mut Call<'_>, numbers: [i64; 6], action: &str, rule: &str) {
-    let mut reply = call.reply();
+fn write(reply: &mut Reply<'_>, numbers: [i64; 6], action: &str, rule: &str) {
     reply.array(numbers.len() + 2);
     for number in numbers {
         reply.integer(number);

@@ -6,36 +6,28 @@ use flowgate::Span;
 
 use super::Call;
 use crate::resp::error::Error;
+use crate::service::{Answer, StoreAway};
 
 /// What `TTL` says of a key that does not exist.
 const NO_KEY: i64 = -2;
 
 pub(super) fn del(call: &mut Call<'_>) -> Result<(), Error> {
-    let service = &call.session.shared.service;
-    let deleted = call.command.args().filter(|key| service.key_reset_at(key, call.now)).count();
-    call.reply().integer(deleted as i64);
-    Ok(())
+    count(call, |call, key| call.session.shared.service.key_reset_at(key, call.now))
 }
 
 /// A key that is named twice counts twice, as in Redis.
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Error> {
-    let existing = call.command.args().filter(|key| lifetime(call, key).is_some()).count();
-    call.reply().integer(existing as i64);
-    Ok(())
+    count(call, |call, key| lifetime(call, key).map(|left| left.map(|left| left.is_some())))
 }
 
 /// Seconds, rounded up: whoever waits that long finds the key gone.
 pub(super) fn ttl(call: &mut Call<'_>) -> Result<(), Error> {
-    let seconds = own_lifetime(call).map_or(NO_KEY, |left| left.as_secs_ceil() as i64);
-    call.reply().integer(seconds);
-    Ok(())
+    own_lifetime(call, |left| left.as_secs_ceil())
 }
 
 /// Milliseconds, rounded up.
 pub(super) fn pttl(call: &mut Call<'_>) -> Result<(), Error> {
-    let millis = own_lifetime(call).map_or(NO_KEY, |left| left.as_millis_ceil() as i64);
-    call.reply().integer(millis);
-    Ok(())
+    own_lifetime(call, |left| left.as_millis_ceil())
 }
 
 /// The number of counters, those of rules included.
@@ -45,10 +37,28 @@ pub(super) fn dbsize(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn own_lifetime(call: &Call<'_>) -> Option<Span> {
-    lifetime(call, call.command.arg(0).unwrap_or_default())
+/// Replies with the number of keys of which something holds.
+fn count(
+    call: &mut Call<'_>,
+    holds: impl Fn(&Call<'_>, &[u8]) -> Answer<Result<bool, StoreAway>>,
+) -> Result<(), Error> {
+    let sum = |sum: Result<i64, StoreAway>, holds: Result<bool, StoreAway>| Ok(sum? + i64::from(holds?));
+    let keys = call.command.args();
+    let number = keys.fold(Answer::Now(Ok(0)), |number, key| number.with(holds(call, key), sum));
+    call.reply_with(number, |number, reply| {
+        reply.integer(number?);
+        Ok(())
+    })
 }
 
-fn lifetime(call: &Call<'_>, key: &[u8]) -> Option<Span> {
+fn own_lifetime(call: &mut Call<'_>, unit: fn(Span) -> u64) -> Result<(), Error> {
+    let left = lifetime(call, call.command.arg(0).unwrap_or_default());
+    call.reply_with(left, move |left, reply| {
+        reply.integer(left?.map_or(NO_KEY, |left| unit(left) as i64));
+        Ok(())
+    })
+}
+
+fn lifetime(call: &Call<'_>, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
     call.session.shared.service.key_lifetime_at(key, call.now)
 }

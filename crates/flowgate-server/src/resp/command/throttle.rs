@@ -20,11 +20,13 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if let Some(quantity) = quantity {
         throttle = throttle.quantity(quantity)?;
     }
-    let numbers = call.session.shared.service.throttle_at(key, &throttle, call.now)?.numbers();
-    let mut reply = call.reply();
-    reply.array(numbers.len());
-    for number in numbers {
-        reply.integer(number);
-    }
-    Ok(())
+    let answer = call.session.shared.service.throttle_at(key, &throttle, call.now);
+    call.reply_with(answer, |answer, reply| {
+        let numbers = answer?.numbers();
+        reply.array(numbers.len());
+        for number in numbers {
+            reply.integer(number);
+        }
+        Ok(())
+    })
 }

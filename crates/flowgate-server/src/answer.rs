@@ -1,0 +1,133 @@
+//! An answer that is there at once, or after a round trip to the store that several nodes share.
+//!
+//! Rule       What is to be asked of the store has been sent when an [`Answer`] is handed out, whether or not anybody
+//!            waits for it: answers that were asked for one after the other share a round trip.
+//! Invariant  An answer from memory is [`Answer::Now`]: no allocation, no future, no wait.
+
+use std::fmt;
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What a call of the service answers, now or later: `answer.await` in asynchronous code.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use flowgate_server::Answer;
+///
+/// assert_eq!(Answer::Now(42).await, 42);
+/// assert_eq!(Answer::later(async { 6 * 7 }).await, 42);
+/// # });
+/// ```
+#[must_use = "what was asked for is in it"]
+pub enum Answer<T> {
+    /// It is there.
+    Now(T),
+    /// It is on its way.
+    Later(Pin<Box<dyn Future<Output = T> + Send>>),
+}
+
+impl<T> Answer<T> {
+    /// An answer that is on its way.
+    pub fn later(future: impl Future<Output = T> + Send + 'static) -> Answer<T> {
+        Answer::Later(Box::pin(future))
+    }
+
+    /// The answer, if it is there: always, where counters live in memory.
+    pub fn now(self) -> Option<T> {
+        match self {
+            Answer::Now(value) => Some(value),
+            Answer::Later(_) => None,
+        }
+    }
+
+    /// Makes something else of it.
+    #[inline]
+    pub fn map<U>(self, make: impl FnOnce(T) -> U + Send + 'static) -> Answer<U>
+    where
+        T: 'static,
+    {
+        match self {
+            Answer::Now(value) => Answer::Now(make(value)),
+            Answer::Later(future) => Answer::later(async move { make(future.await) }),
+        }
+    }
+
+    /// Makes one of two.
+    pub fn with<U, V>(self, other: Answer<U>, make: impl FnOnce(T, U) -> V + Send + 'static) -> Answer<V>
+    where
+        T: Send + 'static,
+        U: Send + 'static,
+    {
+        match (self, other) {
+            (Answer::Now(one), Answer::Now(other)) => Answer::Now(make(one, other)),
+            (one, other) => Answer::later(async move {
+                let one = one.await;
+                make(one, other.await)
+            }),
+        }
+    }
+}
+
+impl<T> IntoFuture for Answer<T> {
+    type Output = T;
+    type IntoFuture = Awaited<T>;
+
+    fn into_future(self) -> Awaited<T> {
+        Awaited(match self {
+            Answer::Now(value) => Kind::Now(ready(value)),
+            Answer::Later(future) => Kind::Later(future),
+        })
+    }
+}
+
+/// An [`Answer`] that is being waited for.
+#[must_use = "futures do nothing unless polled"]
+pub struct Awaited<T>(Kind<T>);
+
+enum Kind<T> {
+    Now(Ready<T>),
+    Later(Pin<Box<dyn Future<Output = T> + Send>>),
+}
+
+impl<T> Future for Awaited<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match &mut self.get_mut().0 {
+            Kind::Now(value) => Pin::new(value).poll(cx),
+            Kind::Later(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Now(value) => f.debug_tuple("Now").field(value).finish(),
+            Answer::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Awaited<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Awaited")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_made_of_an_answer_is_there_as_soon_as_the_answer_is() {
+        assert_eq!(Answer::Now(1).map(|n| n + 1).now(), Some(2));
+        assert_eq!(Answer::Now(1).with(Answer::Now(2), |a, b| a + b).now(), Some(3));
+        let later = || Answer::later(async { 1 });
+        assert_eq!(later().now(), None);
+        assert_eq!(later().map(|n| n + 1).await, 2);
+        assert_eq!(later().with(Answer::Now(2), |a, b| a + b).await, 3);
+        assert_eq!(Answer::Now(2).with(later(), |a, b| a + b).await, 3);
+    }
+}
