@@ -117,8 +117,3 @@ pub use plan::{Hit, Op, Rule};
 pub use single::Single;
 pub use time::{Span, Time};
 pub use wait::WaitError;
-
-/// The README's examples are tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

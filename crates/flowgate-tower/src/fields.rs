@@ -1,0 +1,132 @@
+//! Fields of a request: functions from its head to a text, ready-made for the usual ones.
+//!
+//! Rule       Where a client could choose how something is spelled, there is one spelling: an IPv6 client is its
+//!            network, a path is normalised, a host is in lower case and without its port.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use flowgate_engine::{ClientAddresses, normalized_path};
+use http::header::{AsHeaderName, HOST};
+use http::request::Parts;
+
+/// The client's address: that of the connection, or behind the proxies that `addresses` trusts what they say in
+/// `X-Forwarded-For`, walked from the right. An IPv6 client is counted by its network.
+///
+/// The connection's address is looked for in the request's extensions: a [`SocketAddr`], an [`IpAddr`], or with the
+/// feature `axum` axum's `ConnectInfo<SocketAddr>`. A request without one has no such field; the first is warned about.
+pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    let warned = AtomicBool::new(false);
+    move |request| {
+        let Some(peer) = peer(request) else {
+            if !warned.swap(true, Relaxed) {
+                tracing::warn!("a request without its peer's address: clients are not told apart (see client_ip)");
+            }
+            return None;
+        };
+        // A header that is no text stands for what it is, no address, and ends the walk there.
+        let forwarded = request.headers.get_all("x-forwarded-for").iter().map(|value| value.to_str().unwrap_or(""));
+        // Headers come in one direction only; the walk starts at the last.
+        let forwarded: Vec<&str> = forwarded.collect();
+        Some(addresses.find(peer, forwarded).counted.to_string())
+    }
+}
+
+/// The first value of a header. Bytes that are no UTF-8 become U+FFFD.
+///
+/// # Panics
+/// When no header can have that name.
+pub fn header(name: impl AsHeaderName + AsRef<str>) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    let name: http::HeaderName = name.as_ref().parse().expect("the name of a header");
+    move |request| Some(String::from_utf8_lossy(request.headers.get(&name)?.as_bytes()).into_owned())
+}
+
+/// The path in its one spelling: escapes decoded, `//` and dot segments resolved.
+pub fn path() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    |request| Some(normalized_path(request.uri.path()).into_owned())
+}
+
+/// The method: `GET`.
+pub fn method() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    |request| Some(request.method.as_str().to_owned())
+}
+
+/// The host that is asked for, in lower case, without a port: of the request's target, else of `Host`.
+pub fn host() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    |request| {
+        let target = request.uri.host();
+        let host = target.or_else(|| request.headers.get(HOST)?.to_str().ok().map(without_port))?;
+        Some(host.to_ascii_lowercase())
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // The colons of an IPv6 address are within brackets.
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => host,
+    }
+}
+
+fn peer(request: &Parts) -> Option<IpAddr> {
+    let extensions = &request.extensions;
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::ConnectInfo(address)) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
+        return Some(address.ip());
+    }
+    extensions.get().map(SocketAddr::ip).or_else(|| extensions.get().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(build: impl FnOnce(http::request::Builder) -> http::request::Builder) -> Parts {
+        build(Request::builder()).body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_peer_is_where_a_server_puts_it() {
+        let find = client_ip(ClientAddresses::default());
+        let socket: SocketAddr = "203.0.113.7:4711".parse().unwrap();
+        assert_eq!(find(&parts(|request| request.extension(socket))).unwrap(), "203.0.113.7");
+        assert_eq!(find(&parts(|request| request.extension(socket.ip()))).unwrap(), "203.0.113.7");
+        #[cfg(feature = "axum")]
+        assert_eq!(
+            find(&parts(|request| request.extension(axum::extract::ConnectInfo(socket)))).unwrap(),
+            "203.0.113.7"
+        );
+        assert_eq!(find(&parts(|request| request)), None);
+    }
+
+    #[test]
+    fn headers_count_from_the_right_over_all_lines() {
+        let find = client_ip(ClientAddresses::default());
+        let from = |lines: &[&'static [u8]]| {
+            let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
+            let start = Request::builder().extension(local);
+            let add = |request: http::request::Builder, line: &&'static [u8]| request.header("x-forwarded-for", *line);
+            find(&lines.iter().fold(start, add).body(()).unwrap().into_parts().0).unwrap()
+        };
+        assert_eq!(from(&[b"6.6.6.6", b"203.0.113.7"]), "203.0.113.7");
+        assert_eq!(from(&[b"203.0.113.7", b"127.0.0.2"]), "203.0.113.7");
+        assert_eq!(from(&[b"2001:db8:1:2:3::4"]), "2001:db8:1:2::");
+        assert_eq!(from(&[b"203.0.113.7", b"\xff"]), "127.0.0.1");
+    }
+
+    #[test]
+    fn one_spelling() {
+        assert_eq!(path()(&parts(|request| request.uri("//a/%62?x=1"))).unwrap(), "/a/b");
+        assert_eq!(method()(&parts(|request| request)).unwrap(), "GET");
+        for (value, expected) in [("Example.COM:8080", "example.com"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]")] {
+            assert_eq!(host()(&parts(|request| request.header(HOST, value))).unwrap(), expected);
+        }
+        assert_eq!(host()(&parts(|request| request.uri("http://A.b:1/").header(HOST, "c"))).unwrap(), "a.b");
+        assert_eq!(host()(&parts(|request| request)), None);
+        let key = header("X-Key");
+        assert_eq!(key(&parts(|request| request.header("x-key", "k1").header("x-key", "k2"))).unwrap(), "k1");
+        assert_eq!(key(&parts(|request| request)), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Rate limits for tower, axum and hyper services, in the service's own process: a layer, and no server to run.
+//!
+//! A [`RateLimit`] is a [tower layer](tower_layer::Layer). It takes what every request costs from a limit, or lets
+//! rules decide; it tells clients how much is left (`RateLimit-Policy`, `RateLimit`, `X-RateLimit-*`), and answers whom
+//! it denies itself: 429 with `Retry-After` and a problem document (RFC 9457).
+//!
+//! # A limit
+//!
+//! ```
+//! use axum::{Router, routing::get};
+//! use flowgate_tower::{ClientAddresses, RateLimit, client_ip};
+//!
+//! // 300 a minute, but no more than 100 in 5 seconds, for each address.
+//! let limit = RateLimit::new("api", ["300/60s", "100/5s"])?.by(client_ip(ClientAddresses::default()));
+//! let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(limit);
+//! # Ok::<(), flowgate_tower::Error>(())
+//! ```
+//!
+//! Limits are written in the [language of `flowgate`](flowgate::Limit). With several, a request passes all of them or is
+//! counted by none. Without [`by`](RateLimit::by) all requests share one counter.
+//!
+//! # Rules
+//!
+//! Who is limited how can stand in a file instead: the same rules, lists and bans that `flowgate serve` takes.
+//! Then say which [fields](RateLimit::field) a request has.
+//!
+//! ```
+//! use flowgate_engine::{Engine, config::Config};
+//! use flowgate_tower::{ClientAddresses, RateLimit, client_ip, header, path};
+//! use std::sync::Arc;
+//!
+//! let config = Config::from_toml(r#"
+//!     [[rule]]
+//!     name = "health"
+//!     when = { path = "/healthz" }
+//!     action = "allow"
+//!
+//!     [[rule]]
+//!     name = "login"
+//!     when = { path = "/login" }
+//!     by = ["ip"]
+//!     limits = ["5/60s"]
+//!     ban = { after = 3, within = "10m", for = ["10m", "1h"], forget = "24h" }
+//!
+//!     [[rule]]
+//!     name = "key"
+//!     by = ["key"]
+//!     limits_by = { field = "plan", pro = ["1000/60s"], default = ["100/60s"] }
+//! "#)?;
+//! let engine = Arc::new(Engine::new(&config.policy, flowgate::Memory::default())?);
+//! let limit = RateLimit::with_engine(engine)
+//!     .field("ip", client_ip(ClientAddresses::from(&config.gate)))
+//!     .field("path", path())
+//!     .field("key", header("x-api-key"))
+//!     .field("plan", |request| Some(if request.uri.path().starts_with("/pro/") { "pro" } else { "free" }.to_owned()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Keep the engine: [`Engine::replace`](flowgate_engine::Engine::replace) puts other rules in force while requests go on.
+//!
+//! # What else it does
+//!
+//! * **Failures need not count.** [`refund_failures`](RateLimit::refund_failures) gives back what a request took
+//!   when the answer is a 5xx or an error; [`refund_if`](RateLimit::refund_if) asks you.
+//! * **Turns are kept.** A request that a `pace` limit gives a turn is held until then, [at
+//!   most](RateLimit::max_delay) ten seconds; a turn further away is denied.
+//! * **The denial is yours to word**: [`on_deny`](RateLimit::on_deny).
+//! * **Handlers see the decision**: `request.extensions().get::<Arc<Decision>>()`, for shadow rules, say.
+//!
+//! # Pitfalls
+//!
+//! * **Behind a proxy** every connection is the proxy's. [`client_ip`] walks `X-Forwarded-For` from the right, past the
+//!   proxies that you trust and no further; name yours in [`ClientAddresses`], or all clients share one counter.
+//! * **axum tells peers' addresses only when asked**: serve `app.into_make_service_with_connect_info::<SocketAddr>()` and
+//!   use this crate with the feature `axum`. In other services put the peer's `SocketAddr` into the request's extensions.
+//!   Requests without an address are counted together, or lack the field where rules decide; a warning says so once.
+//! * **A header is the client's word.** Count by one only behind something that checks it.
+//! * **Counters live in the process.** Three instances grant three times as much; for shared counters ask a server.
+
+mod answer;
+mod fields;
+mod future;
+mod layer;
+
+pub use answer::problem;
+pub use fields::{client_ip, header, host, method, path};
+pub use flowgate_engine::{Client, ClientAddresses, Decision, config::HeaderFamily};
+pub use future::ResponseFuture;
+pub use layer::{Error, Outcome, RateLimit, RateLimited};
+
+/// The README's examples are tests: here, where all that they use can be used.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,293 @@
+//! The layer around real services: what passes, what clients hear, what is given back.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use bytes::Bytes;
+use flowgate::{ManualClock, Memory, Span, Time};
+use flowgate_engine::{Engine, config::Config};
+use flowgate_tower::{ClientAddresses, Decision, HeaderFamily, Outcome, RateLimit, client_ip, header, path};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+const START: Time = Time::from_secs(1_700_000_000);
+
+type Answer = Response<Full<Bytes>>;
+
+fn get_as(key: &str) -> Request<()> {
+    Request::builder().uri("/").header("x-key", key).body(()).unwrap()
+}
+
+/// A service that answers with the status that the request asks for, and counts those that reach it.
+fn echo(
+    reached: &Arc<AtomicUsize>,
+) -> impl Service<Request<()>, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + use<> {
+    let reached = Arc::clone(reached);
+    service_fn(move |request: Request<()>| {
+        reached.fetch_add(1, Relaxed);
+        let status = request.headers().get("x-status").map_or(200, |status| status.to_str().unwrap().parse().unwrap());
+        let seen = request.extensions().get::<Arc<Decision>>().is_some();
+        let response = Response::builder().status(status).header("x-decided", seen.to_string());
+        std::future::ready(Ok(response.body(Full::default()).unwrap()))
+    })
+}
+
+async fn ask<S>(service: &S, request: Request<()>) -> Answer
+where
+    S: Service<Request<()>, Response = Answer, Error = Infallible> + Clone,
+{
+    service.clone().oneshot(request).await.unwrap()
+}
+
+/// The named headers, joined; a missing one is `-`.
+fn headers(response: &Answer, names: &[&str]) -> String {
+    let value = |name: &&str| response.headers().get(*name).map_or("-", |value| value.to_str().unwrap()).to_owned();
+    names.iter().map(value).collect::<Vec<_>>().join(" | ")
+}
+
+const LEFT: &[&str] = &[
+    "ratelimit-policy",
+    "ratelimit",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "retry-after",
+];
+
+#[tokio::test]
+async fn a_limit_for_each_key() {
+    let (clock, reached) = (ManualClock::new(START), Arc::default());
+    let limit = RateLimit::new("api", "2/60s").unwrap().by(header("x-key")).clock(clock.clone());
+    let service = limit.layer(echo(&reached));
+
+    let first = ask(&service, get_as("a")).await;
+    assert_eq!(first.status(), 200);
+    assert_eq!(headers(&first, LEFT), r#""api";q=2;w=60 | "api";r=1;t=60 | 2 | 1 | 60 | -"#);
+    assert_eq!(headers(&first, &["x-decided"]), "true");
+    ask(&service, get_as("a")).await;
+
+    let denied = ask(&service, get_as("a")).await;
+    assert_eq!(denied.status(), 429);
+    assert_eq!(headers(&denied, LEFT), r#""api";q=2;w=60 | "api";r=0;t=60 | 2 | 0 | 60 | 60"#);
+    assert_eq!(headers(&denied, &["content-type"]), "application/problem+json");
+    let body = denied.into_body().collect().await.unwrap().to_bytes();
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
+    assert_eq!(body["violated-policies"], serde_json::json!(["api"]));
+    assert_eq!(body["status"], 429);
+
+    assert_eq!(ask(&service, get_as("b")).await.status(), 200, "another key");
+    assert_eq!(reached.load(Relaxed), 3, "a denied request never reaches the service");
+    clock.advance(Span::from_secs(60));
+    assert_eq!(ask(&service, get_as("a")).await.status(), 200);
+}
+
+#[tokio::test]
+async fn requests_without_a_key_are_counted_together() {
+    let limit = RateLimit::new("api", "1/60s").unwrap().by(header("x-key"));
+    let service = limit.layer(echo(&Arc::default()));
+    let without = || Request::builder().uri("/").body(()).unwrap();
+    assert_eq!(ask(&service, without()).await.status(), 200);
+    assert_eq!(ask(&service, without()).await.status(), 429);
+    assert_eq!(ask(&service, get_as("a")).await.status(), 200);
+}
+
+#[tokio::test]
+async fn costs_come_from_the_request() {
+    let limit = RateLimit::new("api", "10/60s").unwrap().cost(|request| request.uri.path().len() as u64);
+    let service = limit.layer(echo(&Arc::default()));
+    let to = |path: &str| Request::builder().uri(path).body(()).unwrap();
+    assert_eq!(headers(&ask(&service, to("/123456")).await, &["x-ratelimit-remaining"]), "3");
+    assert_eq!(ask(&service, to("/123456")).await.status(), 429);
+    let never = ask(&service, to("/1234567890")).await;
+    assert_eq!((never.status(), headers(&never, &["retry-after"])), (StatusCode::TOO_MANY_REQUESTS, "-".to_owned()));
+}
+
+#[tokio::test]
+async fn rules_decide_by_fields() {
+    let config = Config::from_toml(
+        r#"
+        [[rule]]
+        name = "blocked"
+        when = { ip = "6.6.6.0/24" }
+        action = "deny"
+        code = 7
+        message = "Go away."
+        [[rule]]
+        name = "api"
+        when = { path = "/api" }
+        by = ["ip"]
+        limits = ["1/60s"]
+        "#,
+    );
+    let engine = Arc::new(Engine::new(&config.unwrap().policy, Memory::default()).unwrap());
+    let limit = RateLimit::with_engine(engine).field("ip", client_ip(ClientAddresses::default())).field("path", path());
+    let service = limit.layer(echo(&Arc::default()));
+    let from = |client: &str, path: &str| {
+        let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        Request::builder().uri(path).header("x-forwarded-for", client).extension(peer).body(()).unwrap()
+    };
+    assert_eq!(ask(&service, from("1.1.1.1", "/api")).await.status(), 200);
+    for spelling in ["/api", "//api", "/%61pi", "/./api"] {
+        assert_eq!(ask(&service, from("1.1.1.1", spelling)).await.status(), 429, "{spelling}");
+        assert_eq!(ask(&service, from("9.9.9.9, 1.1.1.1", spelling)).await.status(), 429, "{spelling}");
+    }
+    assert_eq!(ask(&service, from("1.1.1.2", "/api")).await.status(), 200);
+    let free = ask(&service, from("1.1.1.1", "/other")).await;
+    assert_eq!((free.status(), headers(&free, LEFT)), (StatusCode::OK, "- | - | - | - | - | -".to_owned()));
+
+    let blocked = ask(&service, from("6.6.6.6", "/")).await;
+    assert_eq!((blocked.status(), headers(&blocked, &["retry-after"])), (StatusCode::FORBIDDEN, "-".to_owned()));
+    let body = blocked.into_body().collect().await.unwrap().to_bytes();
+    let expected = r#"{"type":"about:blank","title":"Forbidden","status":403,"detail":"Go away.","violated-policies":["blocked"],"action":"deny","code":7}"#;
+    let parse = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).unwrap();
+    assert_eq!(parse(&body), parse(expected.as_bytes()));
+}
+
+#[tokio::test]
+async fn failures_are_given_back() {
+    let limit = RateLimit::new("api", "2/60s").unwrap().refund_failures();
+    let service = limit.layer(echo(&Arc::default()));
+    let with_status = |status: u16| Request::builder().header("x-status", status).body(()).unwrap();
+    for _ in 0..5 {
+        let failed = ask(&service, with_status(503)).await;
+        assert_eq!(failed.status(), 503);
+        assert_eq!(headers(&failed, &["x-ratelimit-remaining"]), "2", "told after it was given back");
+    }
+    assert_eq!(ask(&service, with_status(404)).await.status(), 404);
+    assert_eq!(ask(&service, with_status(200)).await.status(), 200);
+    assert_eq!(ask(&service, with_status(503)).await.status(), 429);
+}
+
+#[tokio::test]
+async fn a_service_that_fails_is_an_outcome_too() {
+    let limit = RateLimit::new("api", "1/60s").unwrap();
+    let broken = || service_fn(|_: Request<()>| std::future::ready(Err::<Answer, _>("broken")));
+    let refunding = limit.clone().refund_if(|outcome| matches!(outcome, Outcome::Failed)).layer(broken());
+    for _ in 0..3 {
+        assert_eq!(refunding.clone().oneshot(get_as("a")).await.unwrap_err(), "broken");
+    }
+    let counting = limit.layer(broken());
+    assert!(counting.clone().oneshot(get_as("a")).await.is_err());
+    assert_eq!(counting.oneshot(get_as("a")).await.unwrap().status(), 429);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_waited_for() {
+    let clock = ManualClock::new(START);
+    let limit = RateLimit::new("report", "pace 1/2s max_wait=1h").unwrap().clock(clock);
+    let service = limit.max_delay(Duration::from_secs(3)).layer(echo(&Arc::default()));
+    let start = tokio::time::Instant::now();
+    assert_eq!(ask(&service, get_as("a")).await.status(), 200);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(ask(&service, get_as("a")).await.status(), 200);
+    let waited = start.elapsed();
+    assert!(waited >= Duration::from_secs(2) && waited < Duration::from_millis(2010), "{waited:?}");
+
+    // The next turn is 4 seconds away, a second more than anybody is held.
+    for _ in 0..3 {
+        let denied = ask(&service, get_as("a")).await;
+        assert_eq!((denied.status(), headers(&denied, &["retry-after"])), (StatusCode::TOO_MANY_REQUESTS, "1".into()));
+    }
+    assert_eq!(start.elapsed(), waited, "who is denied does not wait, and gives the turn back");
+}
+
+#[tokio::test]
+async fn whoever_gives_up_while_waiting_never_reaches_the_service() {
+    let reached = Arc::default();
+    let service = RateLimit::new("report", "pace 1/s").unwrap().layer(echo(&reached));
+    ask(&service, get_as("a")).await;
+    let held = tokio::time::timeout(Duration::from_millis(20), ask(&service, get_as("a"))).await;
+    assert!(held.is_err());
+    assert_eq!(reached.load(Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_denial_in_other_words() {
+    let limit =
+        RateLimit::new("api", "1/60s").unwrap().headers([HeaderFamily::RateLimit]).on_deny(|decision, request| {
+            let text = format!("{} denies {}", decision.rule.as_ref().unwrap().name(), request.uri.path());
+            Response::builder().status(503).header("retry-after", "120").body(text.into()).unwrap()
+        });
+    let service = limit.layer(echo(&Arc::default()));
+    ask(&service, get_as("a")).await;
+    let denied = ask(&service, get_as("a")).await;
+    assert_eq!(denied.status(), 503);
+    assert_eq!(headers(&denied, LEFT), r#""api";q=1;w=60 | "api";r=0;t=60 | - | - | - | 120"#);
+    assert_eq!(denied.into_body().collect().await.unwrap().to_bytes(), "api denies /");
+}
+
+#[tokio::test]
+async fn layers_add_up() {
+    let (outer, inner) = (RateLimit::new("all", "9/60s").unwrap(), RateLimit::new("route", "5/60s").unwrap());
+    let service = outer.layer(inner.layer(echo(&Arc::default())));
+    let answer = ask(&service, get_as("a")).await;
+    let listed: Vec<_> = answer.headers().get_all("ratelimit").iter().collect();
+    assert_eq!(listed, [r#""route";r=4;t=60"#, r#""all";r=8;t=60"#]);
+    assert_eq!(headers(&answer, &["x-ratelimit-remaining"]), "4");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let error = |name, limit| RateLimit::new(name, limit).unwrap_err().to_string();
+    assert!(error("api", "5 per minute").contains("a slash and a period"), "{}", error("api", "5 per minute"));
+    assert!(error("a b", "5/60s").contains("letters, digits"), "{}", error("a b", "5/60s"));
+}
+
+#[tokio::test]
+async fn many_at_once_get_what_was_promised() {
+    let reached = Arc::default();
+    let service = RateLimit::new("api", "10/60s").unwrap().layer(echo(&reached));
+    let asking = (0..64).map(|_| {
+        let service = service.clone();
+        tokio::spawn(async move { ask(&service, get_as("a")).await.status() })
+    });
+    let mut passed = 0;
+    for asked in asking.collect::<Vec<_>>() {
+        passed += usize::from(asked.await.unwrap() == 200);
+    }
+    assert_eq!((passed, reached.load(Relaxed)), (10, 10));
+}
+
+/// A server on a free port, until the test ends.
+async fn serve(app: Router) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
+    address
+}
+
+/// What a server says to a request with these headers, in lower case.
+async fn raw(address: SocketAddr, headers: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    said.to_lowercase()
+}
+
+#[tokio::test]
+async fn an_axum_server_tells_clients_apart_by_their_connection() {
+    let trust_nobody = ClientAddresses { trusted_proxies: Vec::new(), ..ClientAddresses::default() };
+    let limit = RateLimit::new("api", "2/60s").unwrap().by(client_ip(trust_nobody));
+    let app = Router::new().route("/", get(|| async { Body::from("hello") })).layer(limit);
+    let address = serve(app).await;
+    for (client, status) in [("1.1.1.1", "200"), ("2.2.2.2", "200"), ("3.3.3.3", "429")] {
+        let said = raw(address, &format!("x-forwarded-for: {client}\r\n")).await;
+        assert!(said.starts_with(&format!("http/1.1 {status}")), "{said}");
+        assert!(said.contains("ratelimit-policy: \"api\";q=2;w=60"), "{said}");
+        assert_eq!(said.contains("retry-after: 60"), status == "429", "{said}");
+    }
+}
