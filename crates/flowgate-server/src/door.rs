@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::shutdown::Shutdown;
+use crate::tls::Certificates;
 use listener::{Caller, Listener};
 
 pub(crate) use listener::Peer;
@@ -49,6 +50,9 @@ pub(crate) trait Protocol: Clone + Send + 'static {
     /// Takes note that a client found every place taken.
     fn refused(&self) {}
 
+    /// Takes note that a client came to no understanding over TLS.
+    fn misunderstood(&self) {}
+
     /// Serves one connection to its end; after a shutdown request it comes to the end soon.
     fn converse<S: Stream>(
         self,
@@ -64,16 +68,32 @@ pub(crate) struct Door {
     listener: Listener,
     address: config::Door,
     places: Arc<Semaphore>,
+    /// With these, clients from other machines must speak TLS. Those on a unix socket need none: what they say does not
+    /// leave the machine, and the file's permissions say who may.
+    certificates: Option<Certificates>,
+    /// How long they may take to come to an understanding.
+    patience: Duration,
     drain: Duration,
 }
 
 impl Door {
     /// Listens at `door`; `None` when it is off.
-    pub(crate) async fn bind(door: &config::Door, bounds: &config::Server) -> io::Result<Option<Self>> {
+    pub(crate) async fn bind(
+        door: &config::Door,
+        bounds: &config::Server,
+        certificates: Option<Certificates>,
+    ) -> io::Result<Option<Self>> {
         let Some(listener) = Listener::bind(door).await? else { return Ok(None) };
         let address = listener.address()?;
         let places = Arc::new(Semaphore::new(bounds.max_connections));
-        Ok(Some(Self { listener, address, places, drain: bounds.drain }))
+        Ok(Some(Self {
+            listener,
+            address,
+            places,
+            certificates,
+            patience: bounds.request_timeout,
+            drain: bounds.drain,
+        }))
     }
 
     /// Where the door really is, with the port that the system chose if port 0 was asked for.
@@ -119,20 +139,33 @@ impl Door {
     fn admit<P: Protocol>(&self, caller: Caller, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             protocol.refused();
-            return caller.dismiss(P::FULL);
+            // Over TLS it would take several round trips to say so.
+            let clear = self.certificates.is_none() || caller.peer() == Peer::Unix;
+            return caller.dismiss(if clear { P::FULL } else { b"" });
         };
         let guest = Guest { protocol: protocol.clone(), peer: caller.peer(), shutdown: shutdown.clone(), place };
         let home = protocol.home();
         // A stream is made where it is served: there its readiness is watched.
         match caller {
-            Caller::Tcp(stream, _) => {
-                connections.spawn_on(guest.serve(async { TcpStream::from_std(stream) }), &home);
-            }
+            Caller::Tcp(stream, _) => match self.certificates.clone() {
+                None => connections.spawn_on(guest.serve(async { TcpStream::from_std(stream) }), &home),
+                Some(certificates) => {
+                    let (protocol, patience, mut shutdown) = (protocol.clone(), self.patience, shutdown.clone());
+                    let opening = async move {
+                        tokio::select! {
+                            opened = certificates.accept(TcpStream::from_std(stream)?, patience) => {
+                                opened.inspect_err(|_| protocol.misunderstood())
+                            }
+                            // It has asked for nothing yet.
+                            () = shutdown.requested() => Err(io::ErrorKind::ConnectionAborted.into()),
+                        }
+                    };
+                    connections.spawn_on(guest.serve(opening), &home)
+                }
+            },
             #[cfg(unix)]
-            Caller::Unix(stream) => {
-                connections.spawn_on(guest.serve(async { UnixStream::from_std(stream) }), &home);
-            }
-        }
+            Caller::Unix(stream) => connections.spawn_on(guest.serve(async { UnixStream::from_std(stream) }), &home),
+        };
     }
 }
 
@@ -201,7 +234,7 @@ mod tests {
     async fn door(drain: Duration) -> (Door, SocketAddr) {
         let bounds = config::Server { max_connections: 1, drain, ..config::Server::default() };
         let anywhere = config::Door::Tcp(([127, 0, 0, 1], 0).into());
-        let door = Door::bind(&anywhere, &bounds).await.unwrap().unwrap();
+        let door = Door::bind(&anywhere, &bounds, None).await.unwrap().unwrap();
         let config::Door::Tcp(address) = *door.address() else { panic!("{}", door.address()) };
         (door, address)
     }

@@ -30,6 +30,7 @@ mod resp;
 mod server;
 mod service;
 mod shutdown;
+mod tls;
 
 pub use flowgate_engine::config::Config;
 pub use readiness::{Readiness, Ready};
@@ -37,3 +38,4 @@ pub use reload::{POLL, Reload, ReloadStatus, Reloader};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
 pub use service::{Answer, Awaited, BanError, KeyDecision, Operation, Service, StoreAway};
 pub use shutdown::{Shutdown, Trigger};
+pub use tls::{Certificates, TlsError};

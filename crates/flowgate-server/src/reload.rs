@@ -3,7 +3,7 @@
 //! State      The configuration in force, what the last attempt to load one was made of, and how attempts went.
 //! Rule       When an origin of the last attempt has changed, or somebody asks, the configuration is loaded again.
 //!            A right one puts its rules and lists in force, whole; requests under way finish with the old ones.
-//!            A wrong one changes nothing, is logged, and stays in the [status](ReloadStatus) until a right one comes.
+//!            Certificates are renewed with them. A wrong one changes nothing, is logged, and stays in the [status](ReloadStatus) until a right one comes.
 //! Rule       Settings that cannot change while the server runs (addresses, threads, ..) are named in a warning.
 //! Invariant  One change, one attempt: what failed is not tried again before something changes or somebody asks.
 //!
@@ -15,9 +15,11 @@
 //!
 //! It runs on a thread of its own: a file system that hangs holds up nothing but the next reload.
 
+mod certificates;
 mod settings;
 mod watch;
 
+use std::error::Error;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +28,8 @@ use std::{io, thread};
 use flowgate_engine::config::{Config, Loaded, Report};
 
 use crate::service::Service;
+use crate::tls::Certificates;
+use certificates::Renewal;
 use watch::Watch;
 
 /// How often to look for a change.
@@ -46,6 +50,8 @@ pub struct Reload {
     pub loaded: Loaded,
     /// Loads it again, from the same place.
     pub load: Box<dyn FnMut() -> Result<Loaded, Report> + Send>,
+    /// The certificates to renew with it, if there are any.
+    pub certificates: Option<Certificates>,
     /// How often to look for a change: [`POLL`], unless a test is in a hurry.
     pub poll: Duration,
 }
@@ -77,9 +83,11 @@ impl Reload {
     pub fn start(self) -> io::Result<Reloader> {
         let status = Arc::default();
         let (wish, wishes) = mpsc::sync_channel(1);
-        let Reload { service, loaded, load, poll } = self;
+        let Reload { service, loaded, load, certificates, poll } = self;
         let watch = Watch::new(loaded.origins);
-        let work = Work { service, in_force: loaded.config, load, watch, status: Arc::clone(&status) };
+        let renewal = certificates.zip(loaded.config.tls.clone());
+        let renewal = renewal.map(|(certificates, files)| Renewal::new(certificates, files));
+        let work = Work { service, in_force: loaded.config, load, watch, renewal, status: Arc::clone(&status) };
         thread::Builder::new().name("reload".to_owned()).spawn(move || work.run(poll, &wishes))?;
         Ok(Reloader { status, wish })
     }
@@ -107,6 +115,7 @@ struct Work {
     in_force: Config,
     load: Box<dyn FnMut() -> Result<Loaded, Report> + Send>,
     watch: Watch,
+    renewal: Option<Renewal>,
     status: Arc<Mutex<ReloadStatus>>,
 }
 
@@ -115,7 +124,7 @@ impl Work {
         loop {
             match wishes.recv_timeout(poll) {
                 Ok(()) => self.attempt(),
-                Err(RecvTimeoutError::Timeout) if self.watch.has_changed() => {
+                Err(RecvTimeoutError::Timeout) if self.has_changed() => {
                     self.settle();
                     self.attempt();
                 }
@@ -130,16 +139,28 @@ impl Work {
     fn settle(&mut self) {
         for _ in 0..MOST_LOOKS {
             thread::sleep(SETTLING);
-            if self.watch.is_steady() {
+            // Both are looked at, so that the next look has something to compare with.
+            let renewed = self.renewal.as_mut().is_none_or(Renewal::is_steady);
+            if self.watch.is_steady() & renewed {
                 return;
             }
         }
+    }
+
+    fn has_changed(&mut self) -> bool {
+        let renewed = self.renewal.as_mut().is_some_and(Renewal::has_changed);
+        self.watch.has_changed() | renewed
     }
 
     fn attempt(&mut self) {
         match (self.load)() {
             Ok(loaded) => {
                 self.watch = Watch::new(loaded.origins);
+                if let Some(renewal) = &mut self.renewal
+                    && let Err(error) = renewal.renew(loaded.config.tls.as_ref())
+                {
+                    return self.fail(with_reason(&error));
+                }
                 match self.service.replace(&loaded.config.policy) {
                     Ok(()) => self.succeed(loaded.config, &loaded.warnings),
                     Err(error) => self.fail(error.to_string()),
@@ -175,6 +196,10 @@ impl Work {
         status.failed += 1;
         status.last_error = Some(error);
     }
+}
+
+fn with_reason(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |reason| format!("{error}: {reason}"))
 }
 
 fn lock(status: &Mutex<ReloadStatus>) -> MutexGuard<'_, ReloadStatus> {

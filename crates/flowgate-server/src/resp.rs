@@ -60,6 +60,10 @@ impl Protocol for Resp {
         self.shared.counters.refused.add(1);
     }
 
+    fn misunderstood(&self) {
+        self.shared.counters.handshakes.add(1);
+    }
+
     async fn converse<S: Stream>(self, stream: S, _: Peer, shutdown: Shutdown) -> io::Result<()> {
         Connection::new(stream, Session::new(self.shared), self.idle_timeout).run(shutdown).await
     }

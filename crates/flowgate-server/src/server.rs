@@ -14,6 +14,7 @@ use crate::readiness::Readiness;
 use crate::resp::Resp;
 use crate::service::Service;
 use crate::shutdown::Shutdown;
+use crate::tls::{Certificates, TlsError};
 
 /// Opens the doors that `config` names and serves until `shutdown`.
 ///
@@ -31,6 +32,7 @@ pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), ServeError> 
 pub struct Server {
     service: Service,
     readiness: Readiness,
+    certificates: Option<Certificates>,
     http: Option<(Door, Http)>,
     resp: Option<(Door, Resp)>,
     /// There for RESP.
@@ -54,6 +56,9 @@ pub enum StartError {
     /// The rules do not fit together.
     #[error("the rules do not fit together")]
     Policy(#[from] PolicyError),
+    /// Certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// An address cannot be had.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -120,15 +125,16 @@ impl Server {
             return Err(StartError::NoDoor);
         }
         let readiness = Readiness::default();
-        let http = open("http", &config.listen.http, &config.server).await?;
-        let resp = open("resp", &config.listen.resp, &config.server).await?;
+        let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
+        let http = open("http", &config.listen.http, &config.server, certificates.clone()).await?;
+        let resp = open("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
         let loops = match &resp {
             Some(_) => Some(Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?)),
             None => None,
         };
         let http = http.map(|door| (door, Http::new(config.server.idle_timeout, readiness.clone())));
         let resp = resp.zip(loops.clone()).map(|(door, loops)| (door, Resp::new(config, service.clone(), loops)));
-        Ok(Self { service, readiness, http, resp, loops })
+        Ok(Self { service, readiness, certificates, http, resp, loops })
     }
 
     /// What decides, for whoever shares it or replaces its rules.
@@ -139,6 +145,11 @@ impl Server {
     /// What the server says of itself to whoever asks whether to send it work.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
+    }
+
+    /// What clients are shown, for whoever renews it; `None`: no TLS.
+    pub fn certificates(&self) -> Option<&Certificates> {
+        self.certificates.as_ref()
     }
 
     /// Where HTTP is spoken; `None`: nowhere.
@@ -167,7 +178,7 @@ impl Server {
     /// # Errors
     /// When a part of the server fails. The rest then ends as on `shutdown`: half a server would be worse than none.
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RunError> {
-        let Self { service: _, readiness, http, resp, loops } = self;
+        let Self { service: _, readiness, certificates: _, http, resp, loops } = self;
         let (trigger, stopping) = Shutdown::new();
         let stop = || {
             readiness.drain();
@@ -213,7 +224,6 @@ fn refuse_what_is_not_there(config: &Config) -> Result<(), StartError> {
     let refuse = |asked, what, instead| if asked { Err(StartError::NotYet { what, instead }) } else { Ok(()) };
     refuse(config.store.redis.is_some(), "store.type = \"redis\"", "write \"memory\"")?;
     refuse(config.listen.grpc != config::Door::Off, "listen.grpc", "write \"off\"")?;
-    refuse(config.tls.is_some(), "[tls]", "leave it out, and let a proxy do it")?;
     refuse(config.koala.rules.is_some(), "koala.rules", "leave it out")
 }
 
@@ -224,8 +234,13 @@ fn tcp(door: &config::Door) -> Option<SocketAddr> {
     }
 }
 
-async fn open(protocol: &'static str, door: &config::Door, bounds: &config::Server) -> Result<Option<Door>, BindError> {
-    let opened = Door::bind(door, bounds).await;
+async fn open(
+    protocol: &'static str,
+    door: &config::Door,
+    bounds: &config::Server,
+    certificates: Option<Certificates>,
+) -> Result<Option<Door>, BindError> {
+    let opened = Door::bind(door, bounds, certificates).await;
     opened.map_err(|source| BindError { protocol, address: door.clone(), source })
 }
 
@@ -238,7 +253,7 @@ mod tests {
         for (toml, expected) in [
             ("[store]\ntype = \"redis\"", "store.type = \"redis\" is not there yet: write \"memory\""),
             ("[listen]\ngrpc = \"127.0.0.1:0\"", "listen.grpc is not there yet: write \"off\""),
-            ("[tls]\ncert = \"c\"\nkey = \"k\"", "[tls] is not there yet: leave it out, and let a proxy do it"),
+            ("[tls]\ncert = \"/no/c\"\nkey = \"/no/k\"", "[tls] cert: cannot read /no/c"),
             ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every door is off: set http or resp in [listen]"),
         ] {
             let config = Config::from_toml(toml).unwrap();

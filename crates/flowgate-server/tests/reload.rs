@@ -42,7 +42,8 @@ impl Watched {
         let loaded = load(Input::File(&file), []).unwrap();
         let service = Service::start(&loaded.config).unwrap();
         let again = Box::new(move || load(Input::File(&file), []));
-        let reloader = Reload { service: service.clone(), loaded, load: again, poll }.start().unwrap();
+        let reloader = Reload { service: service.clone(), loaded, load: again, certificates: None, poll };
+        let reloader = reloader.start().unwrap();
         Watched { directory, service, reloader }
     }
 

@@ -108,7 +108,7 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
 fn watch(server: &Server, source: Source, loaded: Loaded) -> std::io::Result<Reloader> {
     let service = server.service().clone();
     let load = Box::new(move || configuration::load(source.file.as_deref(), &source.environment));
-    Reload { service, loaded, load, poll: POLL }.start()
+    Reload { service, loaded, load, certificates: server.certificates().cloned(), poll: POLL }.start()
 }
 
 /// Says what is in force: to people line by line, to a machine as one event.
@@ -117,8 +117,9 @@ fn announce(server: &Server, source: &Source, config: &config::Config) {
     let origin = source.file.as_ref().map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
     let store = format!("memory, at most {}", config.store.max_memory);
-    let http = url("http", server.http_door());
-    let resp = url("redis", server.resp_door());
+    let tls = config.tls.is_some();
+    let http = url(if tls { "https" } else { "http" }, server.http_door());
+    let resp = url(if tls { "rediss" } else { "redis" }, server.resp_door());
     if config.log.format == LogFormat::Json {
         tracing::info!(version, config = origin, rules, lists, store, http, resp, "serving");
         return;
@@ -129,7 +130,7 @@ fn announce(server: &Server, source: &Source, config: &config::Config) {
     eprintln!("  store   {store}");
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
-    if let Some(command) = try_it(server) {
+    if let Some(command) = try_it(server, tls) {
         eprintln!("try: {command}");
     }
 }
@@ -138,19 +139,24 @@ fn url(scheme: &str, door: Option<&config::Door>) -> String {
     match door {
         None | Some(config::Door::Off) => "off".to_owned(),
         Some(config::Door::Tcp(address)) => format!("{scheme}://{address}"),
-        Some(config::Door::Unix(path)) => format!("{scheme}+unix://{}", path.display()),
+        // No TLS there, and no scheme that everybody knows.
+        Some(door @ config::Door::Unix(_)) => door.to_string(),
     }
 }
 
 /// A command that shows that the server answers.
-fn try_it(server: &Server) -> Option<String> {
-    const DECIDE: &str = "FG.LIMIT user:42:reply 5/60s";
+fn try_it(server: &Server, tls: bool) -> Option<String> {
+    let decide = "FG.LIMIT user:42:reply 5/60s";
     match (server.resp_door(), server.http_door()) {
         (Some(config::Door::Tcp(address)), _) => {
-            Some(format!("redis-cli -h {} -p {} {DECIDE}", address.ip(), address.port()))
+            let tls = if tls { "--tls " } else { "" };
+            Some(format!("redis-cli {tls}-h {} -p {} {decide}", address.ip(), address.port()))
         }
-        (Some(config::Door::Unix(path)), _) => Some(format!("redis-cli -s {} {DECIDE}", path.display())),
-        (_, Some(config::Door::Tcp(address))) => Some(format!("curl http://{address}/healthz")),
+        (Some(config::Door::Unix(path)), _) => Some(format!("redis-cli -s {} {decide}", path.display())),
+        (_, Some(config::Door::Tcp(address))) => {
+            let scheme = if tls { "https" } else { "http" };
+            Some(format!("curl {scheme}://{address}/healthz"))
+        }
         (_, Some(config::Door::Unix(path))) => {
             Some(format!("curl --unix-socket {} http://localhost/healthz", path.display()))
         }

@@ -25,10 +25,10 @@ struct Watched {
 }
 
 /// What a name led to, links followed; `None`: nothing.
-type Stamp = Option<Marks>;
+pub(crate) type Stamp = Option<Marks>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Marks {
+pub(crate) struct Marks {
     file: (u64, u64),
     size: u64,
     modified: (i64, i64),
@@ -74,7 +74,7 @@ impl Watched {
     }
 }
 
-fn stamp(path: &Path) -> Stamp {
+pub(crate) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).ok().map(|metadata| marks(&metadata))
 }
 

@@ -175,7 +175,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.out.clear();
         self.sent = 0;
         buffers::give_back(&mut self.out);
-        Poll::Ready(Ok(()))
+        // TLS keeps what it could not send yet.
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     /// Answers every whole command received so far.

@@ -21,6 +21,8 @@ pub(crate) struct Counters {
     pub(crate) backlogs: Counter,
     /// ...because nothing had happened on them for too long.
     pub(crate) idle: Counter,
+    /// ...because they came to no understanding over TLS.
+    pub(crate) handshakes: Counter,
     /// Passwords that were wrong.
     pub(crate) wrong_passwords: Counter,
 }
@@ -46,7 +48,7 @@ impl Counter {
 
 impl Counters {
     /// Every count with its name, for a report.
-    pub(crate) fn list(&self) -> [(&'static str, u64); 9] {
+    pub(crate) fn list(&self) -> [(&'static str, u64); 10] {
         [
             ("connected_clients", self.open.get()),
             ("total_connections_received", self.connections.get()),
@@ -56,6 +58,7 @@ impl Counters {
             ("cross_protocol_connections", self.cross_protocol.get()),
             ("client_output_buffer_limit_disconnections", self.backlogs.get()),
             ("idle_disconnections", self.idle.get()),
+            ("tls_handshake_errors", self.handshakes.get()),
             ("acl_access_denied_auth", self.wrong_passwords.get()),
         ]
     }

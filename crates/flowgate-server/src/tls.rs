@@ -1,0 +1,142 @@
+//! TLS: the server's certificate, and which clients must show one.
+//!
+//! State      One set of certificates in force. Connections that are open keep the one that they began with.
+//! Rule       Files are read whole before anything changes: a file that is missing, wrong or does not fit the others
+//!            leaves what is in force.
+//!
+//! TLS 1.2 and 1.3, on the cryptography of *ring*, which needs nothing but a C compiler to build.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use flowgate_engine::config;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::door::Stream;
+
+/// The certificates in force. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    in_force: Arc<ArcSwap<ServerConfig>>,
+}
+
+/// Why certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("[tls] {key}: cannot read {}", .path.display())]
+    Unreadable {
+        /// The key of the configuration.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file holds something else.
+    #[error("[tls] {key}: {} {problem}", .path.display())]
+    Wrong {
+        /// The key of the configuration.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Certificate and key are not a pair, or of a kind that is not known.
+    #[error("[tls]: {} and {} cannot be used together", .cert.display(), .key.display())]
+    Pair {
+        /// The file of the certificate.
+        cert: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+}
+
+impl Certificates {
+    /// Reads certificates, and puts them in force.
+    ///
+    /// # Errors
+    /// When one cannot be read or used.
+    pub fn load(files: &config::Tls) -> Result<Certificates, TlsError> {
+        Ok(Certificates { in_force: Arc::new(ArcSwap::new(read(files)?)) })
+    }
+
+    /// Reads certificates anew; connections from now on use them.
+    ///
+    /// # Errors
+    /// As [`Certificates::load`]. The old ones then stay in force.
+    pub fn replace(&self, files: &config::Tls) -> Result<(), TlsError> {
+        self.in_force.store(read(files)?);
+        Ok(())
+    }
+
+    /// Lets a client in that comes to an understanding within `patience`.
+    pub(crate) async fn accept<S: Stream>(&self, stream: S, patience: Duration) -> io::Result<TlsStream<S>> {
+        let acceptor = TlsAcceptor::from(self.in_force.load_full());
+        match tokio::time::timeout(patience, acceptor.accept(stream)).await {
+            Ok(accepted) => accepted,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let certs = certificates("cert", &files.cert)?;
+    let key = PrivateKeyDer::from_pem_slice(&bytes("key", &files.key)?)
+        .map_err(|error| wrong("key", &files.key, &error, "private key in clear"))?;
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let pair = |source| TlsError::Pair { cert: files.cert.clone(), key: files.key.clone(), source };
+    let config = config.map_err(pair)?;
+    let config = match &files.client_ca {
+        Some(path) => config.with_client_cert_verifier(verifier(path, provider)?),
+        None => config.with_no_client_auth(),
+    };
+    config.with_single_cert(certs, key).map(Arc::new).map_err(pair)
+}
+
+/// Clients must show a certificate that one of these has signed.
+fn verifier(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let refuse = |problem: String| TlsError::Wrong { key: "client_ca", path: path.to_owned(), problem };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("client_ca", path)? {
+        roots.add(certificate).map_err(|error| refuse(format!("holds a certificate that signs nothing: {error}")))?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    verifier.map_err(|error| refuse(format!("cannot be used: {error}")))
+}
+
+fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = bytes(key, path)?;
+    let certificates = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    let certificates = certificates.map_err(|error| wrong(key, path, &error, "certificate"))?;
+    if certificates.is_empty() {
+        return Err(wrong(key, path, &pem::Error::NoItemsFound, "certificate"));
+    }
+    Ok(certificates)
+}
+
+fn bytes(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Unreadable { key, path: path.to_owned(), source })
+}
+
+fn wrong(key: &'static str, path: &Path, error: &pem::Error, expected: &str) -> TlsError {
+    let problem = match error {
+        pem::Error::NoItemsFound => format!("holds no {expected} in PEM"),
+        error => format!("is no PEM file: {error}"),
+    };
+    TlsError::Wrong { key, path: path.to_owned(), problem }
+}

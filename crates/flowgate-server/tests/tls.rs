@@ -1,0 +1,286 @@
+//! TLS from outside: redis-cli and curl, with certificates that openssl makes. `scripts/test` installs them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flowgate_engine::config::{Input, load};
+use flowgate_server::{Config, Reload, Reloader, Server, Shutdown, Trigger};
+use tempfile::TempDir;
+
+/// So many looks, each a little apart: what has not happened by then will not.
+const LOOKS: u32 = 2000;
+
+/// A certificate authority with its files, in a directory of its own.
+struct Authority {
+    directory: TempDir,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let authority = Authority { directory: tempfile::tempdir().unwrap() };
+        let args = ["req", "-x509", "-subj", "/CN=test authority", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem"];
+        authority.openssl(&[&args[..], NEW_KEY].concat());
+        authority
+    }
+
+    /// Signs a certificate for `name` and this machine: `name.pem`, `name.key`.
+    fn issue(&self, name: &str) {
+        let (key, request, cert) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
+        fs::write(self.path("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").unwrap();
+        let subject = format!("/CN={name}");
+        self.openssl(&[&["req", "-subj", &subject, "-keyout", &key, "-out", &request][..], NEW_KEY].concat());
+        let sign = ["x509", "-req", "-in", &request, "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
+        self.openssl(&[&sign[..], &["-days", "2", "-extfile", "names", "-out", &cert]].concat());
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    fn openssl(&self, args: &[&str]) {
+        let output = run(Command::new("openssl").args(args).current_dir(self.directory.path()));
+        assert!(output.status.success(), "openssl {args:?}: {}", said(&output));
+    }
+
+    /// A configuration file with these certificates.
+    fn configure(&self, client_ca: Option<&str>) -> PathBuf {
+        let mut text = "listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }\nserver = { threads = 1 }\n".to_owned();
+        text += "[tls]\ncert = 'server.pem'\nkey = 'server.key'\n";
+        if let Some(client_ca) = client_ca {
+            text += &format!("client_ca = '{client_ca}'\n");
+        }
+        fs::write(self.path("flowgate.toml"), text).unwrap();
+        self.path("flowgate.toml")
+    }
+}
+
+/// A fast kind of key, not encrypted.
+const NEW_KEY: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
+/// A server that renews its certificates, stopped when it is dropped.
+struct Running {
+    resp: SocketAddr,
+    http: SocketAddr,
+    reloader: Reloader,
+    trigger: Trigger,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn start(file: &Path) -> Running {
+        let file = file.to_owned();
+        let loaded = load(Input::File(&file), []).unwrap();
+        let (trigger, shutdown) = Shutdown::new();
+        let (bound, addresses) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let server = Server::bind(&loaded.config).await.unwrap();
+                let reload = Reload {
+                    service: server.service().clone(),
+                    loaded,
+                    load: Box::new(move || load(Input::File(&file), [])),
+                    certificates: server.certificates().cloned(),
+                    poll: Duration::from_millis(10),
+                };
+                let reloader = reload.start().unwrap();
+                bound.send((server.resp_address().unwrap(), server.http_address().unwrap(), reloader)).unwrap();
+                server.run(shutdown).await.unwrap();
+            });
+        });
+        let (resp, http, reloader) = addresses.recv().unwrap();
+        Running { resp, http, reloader, trigger, thread: Some(thread) }
+    }
+
+    fn redis_cli(&self, args: &[&str]) -> Output {
+        let port = self.resp.port().to_string();
+        run(Command::new("redis-cli").args(["-h", "127.0.0.1", "-p", &port]).args(args))
+    }
+
+    fn curl(&self, args: &[&str]) -> Output {
+        let url = format!("https://{}/healthz", self.http);
+        run(Command::new("curl").args(["-sS", "-m", "30"]).args(args).arg(url))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.trigger.stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || std::thread::panicking(), "the server panicked");
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Output {
+    let program = command.get_program().to_owned();
+    command.output().unwrap_or_else(|error| panic!("{program:?}: {error} (scripts/test installs it)"))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn both_protocols_are_encrypted() {
+    let authority = Authority::new();
+    authority.issue("server");
+    let server = Running::start(&authority.configure(None));
+    let ca = authority.text("ca.pem");
+
+    let tls = ["--tls", "--cacert", &ca];
+    let throttled = server.redis_cli(&[&tls[..], &["CL.THROTTLE", "user:42", "15", "30", "60"]].concat());
+    assert_eq!(said(&throttled), "0\n16\n15\n-1\n2\n");
+    let long = "x".repeat(100_000);
+    assert_eq!(said(&server.redis_cli(&[&tls[..], &["ECHO", &long]].concat())).trim_end(), long);
+    assert_eq!(said(&server.curl(&["--cacert", &ca])), "ok");
+    // A certificate of nobody the client knows is refused, by the client.
+    assert!(!server.curl(&[]).status.success());
+}
+
+#[test]
+fn replies_that_are_read_late_arrive_in_full() {
+    let authority = Authority::new();
+    authority.issue("server");
+    let server = Running::start(&authority.configure(None));
+    // Far more than the system and TLS hold on the way, so that the server has to wait for the client to read.
+    let (ca, port, word) = (authority.text("ca.pem"), server.resp.port().to_string(), "x".repeat(100_000));
+    // A tenth of a second, unless the server forgets about what is still to be sent.
+    let mut command = Command::new("timeout");
+    command.args([
+        "15",
+        "redis-benchmark",
+        "--tls",
+        "--cacert",
+        &ca,
+        "-p",
+        &port,
+        "-n",
+        "200",
+        "-c",
+        "2",
+        "-P",
+        "100",
+        "-q",
+        "ECHO",
+        &word,
+    ]);
+    let output = run(&mut command);
+    assert!(output.status.success() && !said(&output).contains("rror"), "{}", said(&output));
+}
+
+#[test]
+fn mutual_tls_asks_for_a_certificate() {
+    let authority = Authority::new();
+    authority.issue("server");
+    authority.issue("client");
+    let stranger = Authority::new();
+    stranger.issue("client");
+    let server = Running::start(&authority.configure(Some("ca.pem")));
+    let ca = authority.text("ca.pem");
+
+    let show = |authority: &Authority| {
+        ["--cert".to_owned(), authority.text("client.pem"), "--key".to_owned(), authority.text("client.key")]
+    };
+    let tls = |shown: &[String]| {
+        let mut args = vec!["--tls".to_owned(), "--cacert".to_owned(), ca.clone()];
+        args.extend_from_slice(shown);
+        args.push("PING".to_owned());
+        said(&server.redis_cli(&args.iter().map(String::as_str).collect::<Vec<_>>()))
+    };
+    assert_eq!(tls(&show(&authority)), "PONG\n");
+    assert!(!tls(&[]).contains("PONG"));
+    assert!(!tls(&show(&stranger)).contains("PONG"));
+    let [cert, pem, key, private] = show(&authority);
+    assert_eq!(said(&server.curl(&["--cacert", &ca, &cert, &pem, &key, &private])), "ok");
+    assert!(!server.curl(&["--cacert", &ca]).status.success());
+}
+
+#[test]
+fn who_speaks_in_clear_is_not_heard_and_others_are_served() {
+    let authority = Authority::new();
+    authority.issue("server");
+    let server = Running::start(&authority.configure(None));
+    let mut clear = TcpStream::connect(server.resp).unwrap();
+    clear.write_all(b"PING\r\n").unwrap();
+    let mut answer = Vec::new();
+    // It hears an alert at the most.
+    let _ = clear.read_to_end(&mut answer);
+    assert!(!answer.windows(4).any(|window| window == b"PONG"), "{answer:?}");
+    let info = said(&server.redis_cli(&["--tls", "--cacert", &authority.text("ca.pem"), "INFO"]));
+    assert!(info.contains("tls_handshake_errors:1\r\n"), "{info}");
+}
+
+#[test]
+fn renewed_certificates_are_shown_and_wrong_ones_are_not() {
+    let authority = Authority::new();
+    authority.issue("server");
+    let server = Running::start(&authority.configure(None));
+    let name = || {
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-connect", &server.resp.to_string()]).stdin(std::process::Stdio::null());
+        let shown = said(&run(&mut command));
+        shown.lines().find_map(|line| line.strip_prefix("subject=")).unwrap_or(&shown).replace(' ', "")
+    };
+    assert_eq!(name(), "CN=server");
+
+    // The key of another certificate: what is in force stays.
+    authority.issue("renewed");
+    fs::copy(authority.path("renewed.key"), authority.path("server.key")).unwrap();
+    let failed = wait_for(|| server.reloader.status().last_error);
+    assert!(failed.contains("server.pem and ") && failed.contains("server.key cannot be used together"), "{failed}");
+    assert_eq!(name(), "CN=server");
+
+    fs::copy(authority.path("renewed.pem"), authority.path("server.pem")).unwrap();
+    wait_for(|| server.reloader.status().last_error.is_none().then_some(()));
+    assert_eq!(name(), "CN=renewed");
+}
+
+fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..LOOKS {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it never happened");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_named() {
+    let authority = Authority::new();
+    authority.issue("server");
+    authority.issue("other");
+    fs::write(authority.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
+    fs::write(authority.path("empty.pem"), "").unwrap();
+    let in_directory = |text: &str| text.replace('@', &format!("{}/", authority.directory.path().display()));
+    for (tls, expected) in [
+        ("cert = '@none.pem'\nkey = '@server.key'", "[tls] cert: cannot read @none.pem"),
+        ("cert = '@server.pem'\nkey = '@none.key'", "[tls] key: cannot read @none.key"),
+        ("cert = '@empty.pem'\nkey = '@server.key'", "[tls] cert: @empty.pem holds no certificate in PEM"),
+        ("cert = '@server.pem'\nkey = '@server.pem'", "[tls] key: @server.pem holds no private key in clear in PEM"),
+        ("cert = '@server.pem'\nkey = '@other.key'", "[tls]: @server.pem and @other.key cannot be used together"),
+        (
+            "cert = '@server.pem'\nkey = '@server.key'\nclient_ca = '@empty.pem'",
+            "[tls] client_ca: @empty.pem holds no certificate in PEM",
+        ),
+        ("cert = '@broken.pem'\nkey = '@server.key'", "[tls] cert: @broken.pem is no PEM file: "),
+    ] {
+        let config = Config::from_toml(&format!("[tls]\n{}", in_directory(tls))).unwrap();
+        let error = Server::bind(&config).await.unwrap_err().to_string();
+        assert!(error.starts_with(&in_directory(expected)), "{error}");
+    }
+}
