@@ -47,6 +47,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use auth::Auth;
+pub use duration::parse as parse_duration;
 pub use gate::{Gate, HeaderFamily, Network, NetworkError};
 pub use koala::Koala;
 pub use listen::{Door, Listen};

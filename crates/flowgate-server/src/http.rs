@@ -1,19 +1,49 @@
-//! HTTP/1.1: the routes, and how one connection is served.
+//! HTTP/1.1: a connection -> [`routes`] -> one file per kind of endpoint -> the service -> [`reply`].
+//!
+//! Endpoints translate and call [`crate::Service`]; they decide nothing themselves. What they need of the request is in
+//! [`Call`], what they share with all others in [`Shared`]; what goes wrong is an [`Error`] and becomes an
+//! answer by the table there. To add an endpoint, see [`routes`].
+//!
+//! [`json`] writes objects, [`crate::decision_json`] decisions; [`body`] and [`fields`] read what clients send; [`auth`] lets them in.
 
+mod auth;
+mod bans;
+mod body;
+mod decide;
+mod error;
+mod explain;
+mod fields;
+mod health;
+mod json;
+mod limit;
+mod reply;
+mod routes;
+
+use std::convert::Infallible;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::StatusCode;
-use axum::routing::get;
+use flowgate_engine::config::Config;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::door::{Peer, Protocol, Stream};
-use crate::readiness::{Readiness, Ready};
+use crate::loops::Loops;
+use crate::readiness::Readiness;
+use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
+use auth::Tokens;
+use error::Error;
+use reply::Reply;
 
 /// A request's line and headers.
 const MAX_HEAD: usize = 64 * 1024;
@@ -21,36 +51,89 @@ const MAX_HEAD: usize = 64 * 1024;
 /// Speaks HTTP with one client.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
-    router: Router,
+    shared: Arc<Shared>,
     idle_timeout: Duration,
+    loops: Arc<Loops>,
 }
 
-impl Http {
-    pub(crate) fn new(idle_timeout: Duration, readiness: Readiness) -> Self {
-        let router = Router::new()
-            .route("/healthz", get(|| async { "ok" }))
-            .route("/readyz", get(|| async move { ready(&readiness.get()) }));
-        Self { router, idle_timeout }
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) service: Service,
+    readiness: Readiness,
+    tokens: Tokens,
+    /// The most bytes of a body.
+    max_body: usize,
+    /// How long a body may take to arrive, and an answer to be found.
+    request_timeout: Duration,
+}
+
+/// What the requests of one connection share. Each holds it while it is answered, so it is counted apart: requests on
+/// different loops do not meet at one counter.
+#[derive(Debug)]
+struct Conversation {
+    shared: Arc<Shared>,
+    peer: IpAddr,
+}
+
+/// One request, but for its body.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) shared: &'a Shared,
+    /// Who is at the other end of the connection, which may be a proxy.
+    pub(crate) peer: IpAddr,
+    pub(crate) head: hyper::http::request::Parts,
+}
+
+impl Call<'_> {
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// What the service answers. That is there at once, or comes from another machine, which may be slow.
+    pub(crate) async fn answered<T>(&self, answer: Answer<T>) -> Result<T, Error> {
+        match answer {
+            Answer::Now(answer) => Ok(answer),
+            Answer::Later(answer) => timeout(self.shared.request_timeout, answer).await.map_err(|_| Error::Overloaded),
+        }
     }
 }
 
-fn ready(ready: &Ready) -> (StatusCode, String) {
-    match ready {
-        Ready::Yes => (StatusCode::OK, "ready".to_owned()),
-        Ready::Degraded(missing) => (StatusCode::OK, format!("degraded: {missing}")),
-        Ready::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining".to_owned()),
+impl Http {
+    /// Speaks for `service`, on `loops`.
+    pub(crate) fn new(config: &Config, service: Service, readiness: Readiness, loops: Arc<Loops>) -> Http {
+        let shared = Shared {
+            service,
+            readiness,
+            tokens: Tokens::new(&config.auth),
+            max_body: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
+            request_timeout: config.server.request_timeout,
+        };
+        Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
     }
 }
 
 impl Protocol for Http {
-    const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
+        content-type: application/json\r\ncontent-length: 46\r\n\r\n{\"error\":\"too many connections\",\"field\":null}";
 
-    async fn converse<S: Stream>(self, stream: S, _: Peer, mut shutdown: Shutdown) -> io::Result<()> {
+    fn home(&self) -> Handle {
+        self.loops.next().clone()
+    }
+
+    async fn converse<S: Stream>(self, stream: S, peer: Peer, mut shutdown: Shutdown) -> io::Result<()> {
+        let peer = match peer {
+            Peer::Address(address) => address.ip(),
+            // Whoever may open the socket's file is on this machine.
+            Peer::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        let Http { shared, idle_timeout, .. } = self;
+        let conversation = Arc::new(Conversation { shared, peer });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.idle_timeout)
+            .header_read_timeout(idle_timeout)
             .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
+            .serve_connection(TokioIo::new(stream), service_fn(|request| answer(Arc::clone(&conversation), request)));
         let mut connection = pin!(connection);
         let served = tokio::select! {
             served = connection.as_mut() => served,
@@ -61,4 +144,10 @@ impl Protocol for Http {
         };
         served.map_err(io::Error::other)
     }
+}
+
+async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> Result<Reply, Infallible> {
+    let (head, body) = request.into_parts();
+    let call = Call { shared: &conversation.shared, peer: conversation.peer, head };
+    Ok(routes::answer(&call, body).await.unwrap_or_else(|error| error.reply()))
 }

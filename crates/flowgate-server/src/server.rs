@@ -35,8 +35,7 @@ pub struct Server {
     certificates: Option<Certificates>,
     http: Option<(Door, Http)>,
     resp: Option<(Door, Resp)>,
-    /// There for RESP.
-    loops: Option<Arc<Loops>>,
+    loops: Arc<Loops>,
 }
 
 /// Why a server cannot start.
@@ -128,12 +127,12 @@ impl Server {
         let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
         let http = open("http", &config.listen.http, &config.server, certificates.clone()).await?;
         let resp = open("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
-        let loops = match &resp {
-            Some(_) => Some(Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?)),
-            None => None,
-        };
-        let http = http.map(|door| (door, Http::new(config.server.idle_timeout, readiness.clone())));
-        let resp = resp.zip(loops.clone()).map(|(door, loops)| (door, Resp::new(config, service.clone(), loops)));
+        let loops = Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?);
+        let http = http.map(|door| {
+            let http = Http::new(config, service.clone(), readiness.clone(), Arc::clone(&loops));
+            (door, http)
+        });
+        let resp = resp.map(|door| (door, Resp::new(config, service.clone(), Arc::clone(&loops))));
         Ok(Self { service, readiness, certificates, http, resp, loops })
     }
 
@@ -195,16 +194,10 @@ impl Server {
             stop();
             std::future::pending().await
         };
-        let failed = async {
-            match &loops {
-                Some(loops) => loops.failed().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             served = doors => served,
             never = asked => never,
-            number = failed => Err(RunError::Loop(number)),
+            number = loops.failed() => Err(RunError::Loop(number)),
         }
     }
 }

@@ -43,9 +43,10 @@ pub struct Service {
 }
 
 /// What a caller asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
     /// Check and count, in one step.
+    #[default]
     Take,
     /// Would it pass? Changes nothing.
     Peek,

@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 7] = [
 pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads `"5m"`; `None` when it is no duration or longer than 366 days.
-pub(crate) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|char: char| !char.is_ascii_digit())?);
     let name = match unit {
         "sec" | "second" => "s",

@@ -1,0 +1,92 @@
+//! `/v1/bans`: who is banned, by hand or by a rule; banning and lifting.
+
+use flowgate::Span;
+use flowgate_engine::config::parse_duration;
+use flowgate_engine::{BanOrder, ManualBan, RuleBan};
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use serde::Deserialize;
+
+use super::error::Error;
+use super::fields::Text;
+use super::json::{self, Object};
+use super::reply::{self, Reply};
+use super::{Call, body};
+
+/// A reason is a remark, not a document.
+const MAX_REASON: usize = 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked<'b> {
+    #[serde(borrow)]
+    field: Text<'b>,
+    #[serde(borrow)]
+    value: Text<'b>,
+    #[serde(borrow, rename = "for")]
+    length: Text<'b>,
+    #[serde(borrow, default)]
+    reason: Option<Text<'b>>,
+}
+
+/// Every ban in force: `{"bans":[..]}`.
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
+    let service = &call.shared.service;
+    let (by_hand, by_rules) = (service.bans(), call.answered(service.rule_bans()).await??);
+    let mut out = Vec::new();
+    let mut object = Object::new(&mut out);
+    object.list("bans", by_hand, |out, ban| write_manual(out, &ban));
+    object.list("rule_bans", by_rules, |out, ban| write_imposed(out, &ban));
+    object.end();
+    Ok(reply::json(out))
+}
+
+/// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id.
+pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    let body = body::read_json(call.shared, call.headers(), body).await?;
+    let Asked { field, value, length, reason } = body::parse(&body)?;
+    let length = match parse_duration(&length.0) {
+        Some(length) if !length.is_zero() => Span::from(length),
+        _ => return Err(Error::invalid("for", "expected a length such as \"10m\", \"1h\" or \"7d\", at most 366d")),
+    };
+    let reason = reason.as_ref().map_or("", |reason| &*reason.0);
+    if reason.len() > MAX_REASON {
+        return Err(Error::invalid("reason", format!("longer than {MAX_REASON} bytes")));
+    }
+    let order = BanOrder { field: &field.0, value: &value.0, length, reason };
+    let ban = call.answered(call.shared.service.ban(order)).await??;
+    let mut out = Vec::with_capacity(128);
+    write_manual(&mut out, &ban);
+    let mut reply = reply::json(out);
+    *reply.status_mut() = StatusCode::CREATED;
+    Ok(reply)
+}
+
+/// `DELETE /v1/bans/{id}`, whoever imposed it.
+pub(super) async fn lift(call: &Call<'_>) -> Result<Reply, Error> {
+    let id = call.head.uri.path().rsplit('/').next().unwrap_or_default();
+    let lifted = match id.parse() {
+        Ok(id) => call.answered(call.shared.service.unban(id)).await??,
+        Err(_) => false,
+    };
+    if lifted { Ok(reply::empty(StatusCode::NO_CONTENT)) } else { Err(Error::NoSuchThing("no ban of that id")) }
+}
+
+fn write_manual(out: &mut Vec<u8>, ban: &ManualBan) {
+    let mut object = Object::new(out);
+    object.number("id", ban.id);
+    object.text("field", &ban.field);
+    object.text("value", &ban.value);
+    object.time("until", ban.until);
+    object.text("reason", &ban.reason);
+    object.end();
+}
+
+fn write_imposed(out: &mut Vec<u8>, ban: &RuleBan) {
+    let mut object = Object::new(out);
+    object.number("id", ban.id);
+    object.text("rule", ban.rule.name());
+    object.value("subject", |out| json::fields(out, &ban.subject));
+    object.time("until", ban.until);
+    object.end();
+}

@@ -1,0 +1,80 @@
+//! The body of a request: bounded in size and time, then read as JSON.
+//!
+//! Rule       Texts are borrowed from the body where they hold no escapes. Only when reading fails it is read a second
+//!            time, slowly, to learn which field is wrong.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::Shared;
+use super::error::Error;
+
+/// Reads the whole body of a write, whose content type must be JSON: a web page of another site cannot send that
+/// unasked.
+pub(crate) async fn read_json(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Error> {
+    if !is_type(headers, "application/json") {
+        return Err(Error::ContentType("application/json"));
+    }
+    read(shared, body).await
+}
+
+/// Whether the content type is this one, whatever its parameters.
+pub(crate) fn is_type(headers: &HeaderMap, expected: &str) -> bool {
+    let Some(given) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
+    let (given, rest) = given.split_at_checked(expected.len()).unwrap_or((given, b""));
+    given.eq_ignore_ascii_case(expected.as_bytes()) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
+}
+
+/// Reads the whole body.
+pub(crate) async fn read(shared: &Shared, body: Incoming) -> Result<Bytes, Error> {
+    timeout(shared.request_timeout, collect(body, shared.max_body)).await.map_err(|_| Error::BodyTimeout)?
+}
+
+async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Error> {
+    // What is announced is a bound, never an allocation.
+    if body.size_hint().lower() > most as u64 {
+        return Err(Error::TooLarge(most));
+    }
+    let mut whole = Bytes::new();
+    let mut parts = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        // Trailers say nothing here.
+        let Ok(part) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
+        if whole.len() + parts.len() + part.len() > most {
+            return Err(Error::TooLarge(most));
+        }
+        // A body that arrives in one part, as nearly all do, is used where it lies.
+        if whole.is_empty() && parts.is_empty() {
+            whole = part;
+        } else {
+            parts.extend_from_slice(&std::mem::take(&mut whole));
+            parts.extend_from_slice(&part);
+        }
+    }
+    Ok(if parts.is_empty() { whole } else { parts.freeze() })
+}
+
+/// Reads a body as JSON.
+pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
+}
+
+fn explain<'b, T: Deserialize<'b>>(body: &'b [u8], error: &serde_json::Error) -> Error {
+    if !error.is_data() {
+        return Error::Body(format!("expected JSON: {error}"));
+    }
+    let mut again = serde_json::Deserializer::from_slice(body);
+    let field = match serde_path_to_error::deserialize::<_, T>(&mut again) {
+        Err(error) => error.path().to_string(),
+        Ok(_) => String::new(),
+    };
+    // The path of the whole is a dot.
+    match field.as_str() {
+        "" | "." => Error::Body(error.to_string()),
+        _ => Error::invalid(field, error),
+    }
+}

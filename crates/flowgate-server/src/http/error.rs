@@ -1,0 +1,123 @@
+//! Errors to clients: the one table from what went wrong to a status and a text.
+//!
+//! Rule       4xx is the caller's mistake and says what to change and where; 503 asks to come again. 500 is left for
+//!            what only the operator can mend, and no input leads there.
+
+use std::borrow::Cow;
+
+use flowgate::{LimitError, OtherAlgorithm};
+use flowgate_engine::BanOrderError;
+use hyper::StatusCode;
+use hyper::header::{self, HeaderValue};
+
+use super::json::Object;
+use super::reply::{self, Reply};
+use crate::service::{BanError, StoreAway};
+
+/// Why a request has no answer. Displayed as `error`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{problem}")]
+    Invalid { field: Cow<'static, str>, problem: String },
+    #[error("the body: {0}")]
+    Body(String),
+    #[error("content-type: expected {0}")]
+    ContentType(&'static str),
+    #[error("the body exceeds {0} bytes")]
+    TooLarge(usize),
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    #[error("the body broke off")]
+    BodyBroken,
+    #[error("no such path")]
+    NoSuchPath,
+    #[error("{0}")]
+    NoSuchThing(&'static str),
+    #[error("the method does not fit: use {0}")]
+    Method(&'static str),
+    #[error("authorization: expected `Bearer` and the {0}")]
+    Unauthorized(&'static str),
+    #[error("{0}")]
+    Forbidden(&'static str),
+    #[error("the key is in use by a limit of another algorithm")]
+    OtherAlgorithm(#[from] OtherAlgorithm),
+    #[error(transparent)]
+    Away(#[from] StoreAway),
+    #[error("no answer in time")]
+    Overloaded,
+}
+
+impl Error {
+    /// A mistake in a field of the body or the query.
+    pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, problem: impl ToString) -> Error {
+        Error::Invalid { field: field.into(), problem: problem.to_string() }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Error::Invalid { .. } | Error::Body(_) | Error::BodyBroken => StatusCode::BAD_REQUEST,
+            Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
+            Error::Forbidden(_) => StatusCode::FORBIDDEN,
+            Error::NoSuchPath | Error::NoSuchThing(_) => StatusCode::NOT_FOUND,
+            Error::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Error::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Error::OtherAlgorithm(_) => StatusCode::CONFLICT,
+            Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Error::Away(_) | Error::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Error::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        }
+    }
+
+    /// What of the request is wrong, where one part is.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Error::Invalid { field, .. } => Some(field),
+            Error::ContentType(_) => Some("content-type"),
+            Error::Unauthorized(_) => Some("authorization"),
+            Error::OtherAlgorithm(_) => Some("limit"),
+            _ => None,
+        }
+    }
+
+    /// A header that goes with the status.
+    fn header(&self) -> Option<(header::HeaderName, HeaderValue)> {
+        match self {
+            Error::Unauthorized(_) => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            Error::Method(allowed) => Some((header::ALLOW, HeaderValue::from_static(allowed))),
+            Error::Away(_) | Error::Overloaded => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
+            // What is left of the body would be taken for the next request.
+            Error::TooLarge(_) | Error::BodyTimeout => Some((header::CONNECTION, HeaderValue::from_static("close"))),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn reply(&self) -> Reply {
+        let mut body = Vec::with_capacity(128);
+        let mut object = Object::new(&mut body);
+        object.text("error", &self.to_string());
+        object.optional_text("field", self.field());
+        object.end();
+        let mut reply = reply::json(body);
+        *reply.status_mut() = self.status();
+        if let Some((name, value)) = self.header() {
+            reply.headers_mut().insert(name, value);
+        }
+        reply
+    }
+}
+
+impl From<LimitError> for Error {
+    fn from(error: LimitError) -> Error {
+        Error::invalid("limit", error)
+    }
+}
+
+impl From<BanError> for Error {
+    fn from(error: BanError) -> Error {
+        match error {
+            BanError::Order(BanOrderError::Field) => Error::invalid("field", error),
+            BanError::Order(BanOrderError::Value { .. } | BanOrderError::Full) => Error::invalid("value", error),
+            BanError::Away(away) => away.into(),
+        }
+    }
+}

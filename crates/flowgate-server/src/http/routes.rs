@@ -1,0 +1,124 @@
+//! The routes: which path and method lead to which endpoint, and who may use it.
+//!
+//! To add one: a variant of [`Endpoint`], its row in [`ROUTES`], its arm in [`Endpoint::answer`], and its description in
+//! `openapi.json`; a test fails where the last is missing.
+
+use hyper::Method;
+use hyper::body::Incoming;
+
+use super::auth::Access;
+use super::error::Error;
+use super::reply::Reply;
+use super::{Call, bans, decide, explain, health, limit};
+use crate::service::Operation;
+
+/// Everything that has an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Decide(Operation),
+    Batch,
+    Limit,
+    Explain,
+    ListBans,
+    Ban,
+    Unban,
+    Alive,
+    Ready,
+}
+
+/// A path and what its methods lead to.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// One that ends in `{..}` takes any last segment.
+    path: &'static str,
+    access: Access,
+    methods: Methods,
+}
+
+#[derive(Debug)]
+enum Methods {
+    Get(Endpoint),
+    Post(Endpoint),
+    Delete(Endpoint),
+    /// `GET` and `POST`.
+    GetPost(Endpoint, Endpoint),
+}
+
+use Methods::{Delete, Get, GetPost, Post};
+
+/// All routes, those that are asked most often first.
+pub(crate) const ROUTES: &[Route] = &[
+    route("/v1/take", Access::Decide, Post(Endpoint::Decide(Operation::Take))),
+    route("/v1/limit", Access::Decide, Post(Endpoint::Limit)),
+    route("/v1/peek", Access::Decide, Post(Endpoint::Decide(Operation::Peek))),
+    route("/v1/record", Access::Decide, Post(Endpoint::Decide(Operation::Record))),
+    route("/v1/refund", Access::Decide, Post(Endpoint::Decide(Operation::Refund))),
+    route("/v1/reset", Access::Decide, Post(Endpoint::Decide(Operation::Reset))),
+    route("/v1/batch", Access::Decide, Post(Endpoint::Batch)),
+    route("/v1/explain", Access::Decide, Post(Endpoint::Explain)),
+    route("/v1/bans", Access::Admin, GetPost(Endpoint::ListBans, Endpoint::Ban)),
+    route("/v1/bans/{id}", Access::Admin, Delete(Endpoint::Unban)),
+    route("/healthz", Access::Open, Get(Endpoint::Alive)),
+    route("/readyz", Access::Open, Get(Endpoint::Ready)),
+];
+
+impl Endpoint {
+    /// Answers a request that was let in.
+    async fn answer(self, call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+        match self {
+            Endpoint::Decide(operation) => decide::one(call, body, operation).await,
+            Endpoint::Batch => decide::batch(call, body).await,
+            Endpoint::Limit => limit::limit(call, body).await,
+            Endpoint::Explain => explain::explain(call, body).await,
+            Endpoint::ListBans => bans::list(call).await,
+            Endpoint::Ban => bans::impose(call, body).await,
+            Endpoint::Unban => bans::lift(call).await,
+            Endpoint::Alive => Ok(health::alive()),
+            Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
+        }
+    }
+}
+
+/// Finds the endpoint, lets the request in, answers it.
+pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    let path = call.head.uri.path();
+    let route = ROUTES.iter().find(|route| route.leads_from(path)).ok_or(Error::NoSuchPath)?;
+    // Who may not come in learns nothing of the methods either.
+    call.shared.tokens.check(route.access, call.peer, call.headers())?;
+    let endpoint = route.methods.endpoint(&call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
+    endpoint.answer(call, body).await
+}
+
+const fn route(path: &'static str, access: Access, methods: Methods) -> Route {
+    Route { path, access, methods }
+}
+
+impl Route {
+    fn leads_from(&self, path: &str) -> bool {
+        match self.path.split_once('{') {
+            None => path == self.path,
+            Some((start, _)) => path.strip_prefix(start).is_some_and(|last| !last.is_empty() && !last.contains('/')),
+        }
+    }
+}
+
+impl Methods {
+    /// Whoever may `GET` may ask for the head alone: the body is left out on the way.
+    fn endpoint(&self, method: &Method) -> Option<Endpoint> {
+        match (self, method) {
+            (Get(endpoint) | GetPost(endpoint, _), &Method::GET | &Method::HEAD)
+            | (Post(endpoint) | GetPost(_, endpoint), &Method::POST)
+            | (Delete(endpoint), &Method::DELETE) => Some(*endpoint),
+            _ => None,
+        }
+    }
+
+    fn allowed(&self) -> &'static str {
+        match self {
+            Get(_) => "GET, HEAD",
+            Post(_) => "POST",
+            Delete(_) => "DELETE",
+            GetPost(..) => "GET, HEAD, POST",
+        }
+    }
+}

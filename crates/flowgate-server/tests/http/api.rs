@@ -1,0 +1,173 @@
+//! Decisions, bans, explanations: what is asked and what comes back.
+
+use flowgate::Span;
+use serde_json::json;
+
+use super::*;
+
+const RULES: &str = r#"
+    [[rule]]
+    name = "reply"
+    title = "Replies"
+    when = { act = "reply" }
+    by = ["user"]
+    limits = ["5/60s"]
+    code = 201
+    message = "You reply too fast."
+"#;
+
+const REPLY: &str = r#"{"fields":{"act":"reply","user":"42"}}"#;
+
+#[test]
+fn the_decision_in_full() {
+    let server = Running::start(RULES);
+    let allowed = server.post("/v1/take", r#"{"fields":{"act":"reply","user":"42"},"cost":5}"#);
+    assert_eq!((allowed.status, allowed.header("content-type")), (200, Some("application/json")));
+    let expected = json!({"allowed": true, "action": "allow", "rule": "reply", "matched": true, "limit": 5, "remaining": 0,
+        "retry_after": null, "reset_after": 60, "delay": 0, "exceeded": [], "shadow": [], "banned_until": null,
+        "degraded": false});
+    assert_eq!(allowed.json(), expected);
+
+    server.clock.advance(Span::from_millis(47_750));
+    let denied = server.post("/v1/take", REPLY);
+    assert_eq!(denied.status, 200);
+    let expected = json!({"allowed": false, "action": "deny", "rule": "reply", "matched": true, "code": 201,
+        "message": "You reply too fast.", "limit": 5, "remaining": 0, "retry_after": 12.25, "reset_after": 12.25,
+        "delay": 0, "exceeded": [{"rule": "reply", "limit": "sliding 5/60s", "retry_after": 12.25}], "shadow": [],
+        "banned_until": null, "degraded": false});
+    assert_eq!(denied.json(), expected);
+
+    let unmatched = server.post("/v1/take", r#"{"fields":{}}"#).json();
+    assert_eq!(
+        (&unmatched["allowed"], &unmatched["matched"], &unmatched["rule"]),
+        (&json!(true), &json!(false), &json!(null))
+    );
+}
+
+#[test]
+fn every_operation() {
+    let server = Running::start(RULES);
+    for (operation, remaining) in
+        [("take", 4), ("peek", 4), ("record", 3), ("refund", 4), ("take", 3), ("reset", 5), ("peek", 5)]
+    {
+        assert_eq!(server.post(&format!("/v1/{operation}"), REPLY).json()["remaining"], remaining, "{operation}");
+    }
+}
+
+#[test]
+fn a_batch_in_order_all_of_it_or_nothing() {
+    let server = Running::start(RULES);
+    let body = r#"[{"op":"take","fields":{"act":"reply","user":"42"},"cost":2},
+                   {"fields":{"act":"reply","user":"42"}},
+                   {"op":"peek","fields":{"act":"reply","user":"42"},"cost":4},
+                   {"op":"refund","fields":{"act":"reply","user":"42"}}]"#;
+    let replies = server.post("/v1/batch", body).json();
+    let seen: Vec<_> = replies.as_array().unwrap().iter().map(|one| (&one["allowed"], &one["remaining"])).collect();
+    assert_eq!(
+        format!("{seen:?}"),
+        "[(Bool(true), Number(3)), (Bool(true), Number(2)), (Bool(false), Number(2)), (Bool(true), Number(3))]"
+    );
+
+    server
+        .post("/v1/batch", r#"[{"fields":{"act":"reply","user":"42"}},{"op":"give","fields":{}}]"#)
+        .is_mistake(400, Some("[1].op"));
+    server.post("/v1/batch", &format!("[{}]", vec![REPLY; 1001].join(","))).is_mistake(400, Some("[1000]"));
+    assert_eq!(server.post("/v1/peek", REPLY).json()["remaining"], 3, "a mistake leaves everything as it was");
+    assert_eq!(server.post("/v1/batch", "[]").body, "[]");
+}
+
+#[test]
+fn a_limit_of_the_callers() {
+    let server = Running::start("");
+    let body = r#"{"key":"hist:42","limit":"2/60s"}"#;
+    let expected = json!({"allowed": true, "action": "allow", "rule": null, "matched": true, "limit": 2, "remaining": 1,
+        "retry_after": null, "reset_after": 60, "delay": 0, "exceeded": [], "shadow": [], "banned_until": null,
+        "degraded": false});
+    assert_eq!(server.post("/v1/limit", body).json(), expected);
+    server.post("/v1/limit", body);
+    let denied = server.post("/v1/limit", body).json();
+    assert_eq!(denied["exceeded"], json!([{"rule": null, "limit": "sliding 2/60s", "retry_after": 60}]));
+    assert_eq!((&denied["allowed"], &denied["action"]), (&json!(false), &json!("deny")));
+    let never = server.post("/v1/limit", r#"{"key":"hist:42","limit":"2/60s","cost":3}"#).json();
+    assert_eq!((&never["retry_after"], &never["never"]), (&json!(null), &json!(true)));
+
+    server.post("/v1/limit", r#"{"key":"hist:42","limit":"bucket 2/60s"}"#).is_mistake(409, Some("limit"));
+    let reset = server.post("/v1/limit", r#"{"key":"hist:42","limit":"bucket 2/60s","op":"reset"}"#).json();
+    assert_eq!(reset["remaining"], 2);
+    let unlimited = server.post("/v1/limit", r#"{"key":"x","limit":"unlimited"}"#).json();
+    assert_eq!((&unlimited["limit"], &unlimited["remaining"]), (&json!(null), &json!(null)));
+    let escaped = server.post("/v1/limit", r#"{"key":"\u0000\n\u00e9","limit":"\u0032/60s"}"#).json();
+    assert_eq!(escaped["remaining"], 1);
+
+    server.post("/v1/limit", r#"{"key":"x","limit":"2/parsec"}"#).is_mistake(400, Some("limit"));
+    server.post("/v1/limit", r#"{"key":"x"}"#).is_mistake(400, None);
+    server.post("/v1/limit", r#"{"key":"x","limit":"2/60s","cost":1000000000001}"#).is_mistake(400, Some("cost"));
+    server.post("/v1/limit", r#"{"key":"x","limit":"2/60s","burst":2}"#).is_mistake(400, Some("burst"));
+}
+
+#[test]
+fn explanations_change_nothing() {
+    let server =
+        Running::start(&format!("{RULES}\n[[rule]]\nname = \"all\"\nwhen = {{ user = \"*\" }}\naction = \"captcha\""));
+    server.post("/v1/take", REPLY);
+    let explained = server.post("/v1/explain", REPLY).json();
+    assert_eq!(
+        (&explained["decision"]["allowed"], &explained["decision"]["action"]),
+        (&json!(false), &json!("captcha"))
+    );
+    let expected = json!({"rule": "reply", "title": "Replies", "matched": true, "failed": null, "reached": true,
+        "shadow": false, "action": "deny", "limits": [{"limit": "sliding 5/60s", "allowed": true, "most": 5, "remaining": 5,
+        "retry_after": null, "reset_after": 0, "delay": 0}], "banned_until": null});
+    assert_eq!(explained["rules"][0], expected);
+
+    let other = server.post("/v1/explain", r#"{"fields":{"act":"post"}}"#).json();
+    assert_eq!(other["rules"][0]["failed"], json!({"field": "act", "expected": "reply", "found": "post"}));
+    assert_eq!(other["rules"][1]["failed"], json!({"field": "user", "expected": "*", "found": null}));
+    assert_eq!(other["decision"]["matched"], false);
+}
+
+#[test]
+fn bans_are_listed_imposed_and_lifted() {
+    let server = Running::start(
+        r#"rule = [{ name = "login", by = ["ip"], limits = ["1/60s"], ban = { after = 1, within = "10m", for = ["1h"] } }]"#,
+    );
+    assert_eq!(server.get("/v1/bans").json(), json!({"bans": [], "rule_bans": []}));
+    let imposed = server.post("/v1/bans", r#"{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":"scraper"}"#);
+    let ban = json!({"id": 1, "field": "ip", "value": "192.0.2.0/24", "until": 1_700_003_600, "reason": "scraper"});
+    assert_eq!((imposed.status, imposed.json()), (201, ban.clone()));
+    let denied = server.post("/v1/take", r#"{"fields":{"ip":"192.0.2.7"}}"#).json();
+    assert_eq!(
+        (&denied["allowed"], &denied["message"], &denied["banned_until"]),
+        (&json!(false), &json!("scraper"), &json!(1_700_003_600))
+    );
+
+    for _ in 0..2 {
+        server.post("/v1/take", r#"{"fields":{"ip":"198.51.100.9"}}"#);
+    }
+    let listed = server.get("/v1/bans").json();
+    assert_eq!(listed["bans"], json!([ban]));
+    assert_eq!(
+        listed["rule_bans"],
+        json!([{"id": 2, "rule": "login", "subject": {"ip": "198.51.100.9"}, "until": 1_700_003_600}])
+    );
+    let mut client = server.connect();
+    for id in [1, 2] {
+        assert_eq!(client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").status, 204);
+        client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").is_mistake(404, None);
+    }
+    client.call("DELETE", "/v1/bans/x", &[], "").is_mistake(404, None);
+    assert_eq!(server.get("/v1/bans").json(), json!({"bans": [], "rule_bans": []}));
+
+    for (body, field) in [
+        (r#"{"field":"","value":"x","for":"1h"}"#, Some("field")),
+        (r#"{"field":"ip","value":"","for":"1h"}"#, Some("value")),
+        (r#"{"field":"ip","value":"1.2.3.0/33","for":"1h"}"#, Some("value")),
+        (r#"{"field":"ip","value":"x","for":"soon"}"#, Some("for")),
+        (r#"{"field":"ip","value":"x","for":"0s"}"#, Some("for")),
+        (r#"{"field":"ip","value":"x","for":3600}"#, Some("for")),
+        (r#"{"field":"ip","value":"x"}"#, None),
+        (r#"{"field":"ip","value":"x","for":"1h","whom":"me"}"#, Some("whom")),
+    ] {
+        server.post("/v1/bans", body).is_mistake(400, field);
+    }
+}
