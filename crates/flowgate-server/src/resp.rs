@@ -24,9 +24,12 @@ use crate::loops::Loops;
 use crate::shutdown::Shutdown;
 use connection::Connection;
 use counters::Counters;
-use session::{Session, Shared};
+use session::{Room, Session, Shared};
 
 use crate::service::Service;
+
+/// What all clients together may hold of half-received commands and unread replies: that of some sixteen of the worst.
+const MAX_OCCUPIED: u64 = 256 << 20;
 
 /// Speaks RESP2 and RESP3.
 #[derive(Debug, Clone)]
@@ -43,6 +46,7 @@ impl Resp {
             service,
             password: config.auth.resp_password.clone(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
+            room: Room::new(MAX_OCCUPIED, config.server.max_connections),
             counters: Counters::default(),
         };
         Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }

@@ -10,6 +10,10 @@ pub(super) const CHUNK: usize = 16 * 1024;
 /// A buffer that grew beyond this is given back to the system.
 const MAX_KEPT: usize = 4 * CHUNK;
 
+/// What holds no more than this while its connection waits is moved to memory of its own size, so that a client that
+/// has sent half a command does not hold a chunk.
+const MAX_SMALL: usize = CHUNK / 4;
+
 /// As many are kept as a loop may use at a time in quiet moments: one to read to, one to write from, some in the hands
 /// of slow clients.
 const MAX_SPARE: usize = 64;
@@ -21,10 +25,23 @@ thread_local! {
 /// Sees to it that `buffer` has room for a chunk.
 #[inline]
 pub(super) fn lend(buffer: &mut Vec<u8>) {
-    if buffer.capacity() == 0 {
-        *buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+    if buffer.capacity() < CHUNK {
+        let small = std::mem::replace(buffer, SPARE.with_borrow_mut(Vec::pop).unwrap_or_default());
+        buffer.extend_from_slice(&small);
     }
     buffer.reserve(CHUNK);
+}
+
+/// Takes `buffer` back, but for what is in it.
+#[inline]
+pub(super) fn put_down(buffer: &mut Vec<u8>) {
+    if !buffer.is_empty() && buffer.len() <= MAX_SMALL && buffer.capacity() >= CHUNK {
+        let small = buffer.as_slice().to_vec();
+        buffer.clear();
+        give_back(buffer);
+        *buffer = small;
+    }
+    give_back(buffer);
 }
 
 /// Takes `buffer` back if it is empty.
@@ -62,6 +79,20 @@ mod tests {
         let mut second = Vec::new();
         lend(&mut second);
         assert_eq!(second.as_ptr(), place);
+    }
+
+    #[test]
+    fn what_little_is_in_a_buffer_gets_memory_of_its_size() {
+        let mut buffer = Vec::new();
+        lend(&mut buffer);
+        buffer.extend_from_slice(b"half a comm");
+        put_down(&mut buffer);
+        assert_eq!((buffer.as_slice(), buffer.capacity()), (&b"half a comm"[..], 11));
+        lend(&mut buffer);
+        assert!(buffer == b"half a comm" && buffer.capacity() >= CHUNK);
+        buffer.clear();
+        put_down(&mut buffer);
+        assert_eq!(buffer.capacity(), 0);
     }
 
     #[test]

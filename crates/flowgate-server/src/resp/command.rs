@@ -6,6 +6,7 @@
 mod connection;
 mod decide;
 mod keys;
+mod limits;
 mod number;
 mod report;
 mod throttle;

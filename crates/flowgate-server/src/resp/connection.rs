@@ -6,6 +6,7 @@
 //! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
 //!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
 //!            both sides would wait for each other.)
+//! Bound      What all clients together leave unread or half-sent is bounded, too ([`Session::occupy`]).
 //! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
 
 use std::future::poll_fn;
@@ -62,6 +63,8 @@ enum Event {
     Resume,
     /// Time to look whether it is idle.
     Look,
+    /// All clients together hold too much, and this one more than its share.
+    Crowded,
     /// The server stops.
     Stop,
 }
@@ -102,6 +105,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         return Ok(());
                     }
                 }
+                Event::Crowded => {
+                    self.session.shared.counters.crowded.add(1);
+                    return Ok(());
+                }
                 Event::Stop => self.session.end = End::AfterReplies,
             }
             match self.session.end {
@@ -136,7 +143,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if look.poll(cx).is_ready() {
             return Poll::Ready(Ok(Event::Look));
         }
-        stop.poll(cx).map(|()| Ok(Event::Stop))
+        if stop.poll(cx).is_ready() {
+            return Poll::Ready(Ok(Event::Stop));
+        }
+        self.decoder.relax();
+        if !self.session.occupy(self.out.capacity() + self.decoder.occupied() + self.pending.bytes()) {
+            return Poll::Ready(Ok(Event::Crowded));
+        }
+        Poll::Pending
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -144,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         buffers::lend(buffer);
         let read = pin!(self.stream.read_buf(buffer)).poll(cx);
         if read.is_pending() {
-            buffers::give_back(self.decoder.buffer());
+            buffers::put_down(self.decoder.buffer());
         }
         read
     }
@@ -271,5 +285,84 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Ok(copied) => copied.map(drop),
             Err(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use flowgate_engine::config::Config;
+    use tokio::io::DuplexStream;
+
+    use super::super::counters::Counters;
+    use super::super::session::{Room, Shared};
+    use super::*;
+    use crate::service::Service;
+
+    /// Room for three clients of 64 KiB, or for ten with a fair share.
+    fn shared() -> Arc<Shared> {
+        let service = Service::start(&Config::default()).unwrap();
+        let room = Room::new(192 << 10, 10);
+        Arc::new(Shared { service, password: None, max_command: 1 << 20, room, counters: Counters::default() })
+    }
+
+    fn connect(shared: &Arc<Shared>, shutdown: &Shutdown) -> DuplexStream {
+        let (client, server) = tokio::io::duplex(1 << 10);
+        let connection = Connection::new(server, Session::new(Arc::clone(shared)), Duration::from_secs(60));
+        tokio::spawn(connection.run(shutdown.clone()));
+        client
+    }
+
+    async fn says_pong(client: &mut DuplexStream) -> bool {
+        let mut said = [0; 7];
+        client.write_all(b"PING\r\n").await.is_ok() && client.read_exact(&mut said).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn who_takes_more_than_a_share_goes_when_all_hold_too_much() {
+        let (_trigger, shutdown) = Shutdown::new();
+        let shared = shared();
+        let half_a_command = [b"*2\r\n$4\r\nECHO\r\n$100000\r\n".to_vec(), vec![b'x'; 60_000]].concat();
+        let mut small = connect(&shared, &shutdown);
+        small.write_all(b"*1\r\n$4\r\nPI").await.unwrap();
+
+        let mut greedy = Vec::new();
+        let refused = loop {
+            let mut client = connect(&shared, &shutdown);
+            if client.write_all(&half_a_command).await.is_err() || greedy.len() > 10 {
+                break greedy.len();
+            }
+            greedy.push(client);
+        };
+        assert!((1..=3).contains(&refused), "{refused}");
+        assert_eq!(shared.counters.crowded.get(), 1);
+        assert!(shared.counters.occupied.get() > 60_000 * refused as u64);
+        small.write_all(b"NG\r\n").await.unwrap();
+        small.read_exact(&mut [0; 7]).await.unwrap();
+        assert!(says_pong(&mut connect(&shared, &shutdown)).await);
+
+        // They leave, and there is room again.
+        drop((greedy, small));
+        while shared.counters.open.get() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(shared.counters.occupied.get(), 0);
+        connect(&shared, &shutdown).write_all(&half_a_command).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_holds_nothing() {
+        let (_trigger, shutdown) = Shutdown::new();
+        let shared = shared();
+        let mut client = connect(&shared, &shutdown);
+        let many = [b"*5000\r\n".to_vec(), b"$4\r\nPING\r\n".repeat(5000)].concat();
+        client.write_all(&many).await.unwrap();
+        let mut said = vec![0; b"-ERR wrong number of arguments for 'ping' command\r\n".len()];
+        client.read_exact(&mut said).await.unwrap();
+        assert!(says_pong(&mut client).await);
+        tokio::task::yield_now().await;
+        let occupied = shared.counters.occupied.get();
+        assert!(occupied <= 1024, "{occupied}");
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts since the start, but for `open`.
+/// Counts since the start, but for `open` and `occupied`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Connections that are open now.
     pub(crate) open: Counter,
+    /// Bytes of half-received commands and unread replies on them.
+    pub(crate) occupied: Counter,
     /// Connections that were let in.
     pub(crate) connections: Counter,
     /// Connections that were refused because every place was taken.
@@ -19,6 +21,8 @@ pub(crate) struct Counters {
     pub(crate) cross_protocol: Counter,
     /// ...because too many replies waited to be read.
     pub(crate) backlogs: Counter,
+    /// ...because all clients together held too much.
+    pub(crate) crowded: Counter,
     /// ...because nothing had happened on them for too long.
     pub(crate) idle: Counter,
     /// ...because they came to no understanding over TLS.
@@ -36,9 +40,9 @@ impl Counter {
         self.0.fetch_add(number, Relaxed);
     }
 
-    /// Takes one back.
-    pub(crate) fn subtract_one(&self) {
-        self.0.fetch_sub(1, Relaxed);
+    /// Takes some back that were added.
+    pub(crate) fn subtract(&self, number: u64) {
+        self.0.fetch_sub(number, Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -48,15 +52,17 @@ impl Counter {
 
 impl Counters {
     /// Every count with its name, for a report.
-    pub(crate) fn list(&self) -> [(&'static str, u64); 10] {
+    pub(crate) fn list(&self) -> [(&'static str, u64); 12] {
         [
             ("connected_clients", self.open.get()),
             ("total_connections_received", self.connections.get()),
+            ("mem_clients_normal", self.occupied.get()),
             ("rejected_connections", self.refused.get()),
             ("total_commands_processed", self.commands.get()),
             ("protocol_errors", self.protocol_errors.get()),
             ("cross_protocol_connections", self.cross_protocol.get()),
             ("client_output_buffer_limit_disconnections", self.backlogs.get()),
+            ("evicted_clients", self.crowded.get()),
             ("idle_disconnections", self.idle.get()),
             ("tls_handshake_errors", self.handshakes.get()),
             ("acl_access_denied_auth", self.wrong_passwords.get()),

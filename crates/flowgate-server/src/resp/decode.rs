@@ -10,7 +10,9 @@
 //!            check, never an allocation.
 //! After an error the stream has lost its frame: the connection must be closed.
 //!
-//! Inline arguments are separated by blanks; quotes have no meaning there. No I/O, no clock.
+//! No I/O, no clock.
+
+mod inline;
 
 use std::ops::Range;
 
@@ -22,6 +24,9 @@ const MIN_ELEMENT: usize = 6;
 
 /// The most arguments of a command, its name included.
 pub(crate) const MAX_ARGS: usize = 1 << 16;
+
+/// Room for so many arguments stays with a connection from command to command.
+const KEPT_ARGS: usize = 32;
 
 /// Collects bytes and hands out the commands in them.
 #[derive(Debug)]
@@ -53,6 +58,8 @@ pub(crate) enum ProtocolError {
     NotBulk { got: u8 },
     #[error("expected CRLF after a bulk string")]
     BulkEnd,
+    #[error("unbalanced quotes in request")]
+    Quotes,
 }
 
 /// What is known of the current command. Positions count from where it begins.
@@ -83,6 +90,18 @@ impl Decoder {
             self.begin = 0;
         }
         &mut self.buffer
+    }
+
+    /// How many bytes this takes up.
+    pub(crate) fn occupied(&self) -> usize {
+        self.buffer.capacity() + self.partial.args.capacity() * size_of::<Range<usize>>()
+    }
+
+    /// Lets go of what a command with many arguments left behind. While one is incomplete its arguments stay.
+    pub(crate) fn relax(&mut self) {
+        if self.partial.missing.is_none() && self.partial.args.capacity() > KEPT_ARGS {
+            self.partial.args = Vec::new();
+        }
     }
 
     /// The next whole command, or none until more bytes arrive.
@@ -221,17 +240,8 @@ impl Decoder {
         if end.is_none() {
             return Ok(false);
         }
-        let line = &self.buffer[self.begin..self.begin + self.partial.next];
-        if line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() > MAX_ARGS {
-            return Err(ProtocolError::ArrayLength);
-        }
-        let mut at = 0;
-        for word in line.split(u8::is_ascii_whitespace) {
-            if !word.is_empty() {
-                self.partial.args.push(at..at + word.len());
-            }
-            at += word.len() + 1;
-        }
+        let line = &mut self.buffer[self.begin..self.begin + self.partial.next];
+        inline::split(line, &mut self.partial.args)?;
         Ok(true)
     }
 
@@ -321,7 +331,19 @@ mod tests {
         check(b"PING\r\n", "PING\n");
         check(b"PING\n", "PING\n");
         check(b"  PING \t hello  \r\n", "PING|hello\n");
-        check(b"say \"a b\"\r\n", "say|\\\"a|b\\\"\n");
+    }
+
+    #[test]
+    fn quotes_of_an_inline_line() {
+        check(b"say \"a b\" 'c d'\r\n", "say|a b|c d\n");
+        check(b"say \"\" ''\n", "say||\n");
+        check(b"a\"b c\"\n", "ab c\n");
+        check(b"'it\\'s' '\\n'\n", "it\\\'s|\\\\n\n");
+        check(b"\"\\n\\r\\t\\b\\a\\\"\\\\\"\n", "\\n\\r\\t\\x08\\x07\\\"\\\\\n");
+        check(b"\"\\x00\\xfF\\xg0\\x\"\n", "\\x00\\xffxg0x\n");
+        for unbalanced in ["\"a", "'a", "\"a\"b", "'a'b", "\"a\\", "'a\\'", "a\""] {
+            check(format!("{unbalanced}\r\nPING\r\n").as_bytes(), "unbalanced quotes in request\n");
+        }
     }
 
     #[test]

@@ -16,7 +16,24 @@ pub(crate) struct Shared {
     pub(crate) password: Option<Secret>,
     /// A command, framing included.
     pub(crate) max_command: usize,
+    pub(crate) room: Room,
     pub(crate) counters: Counters,
+}
+
+/// What clients may hold of half-received commands and unread replies while they wait.
+///
+/// Beyond `all`, who holds more than its share and asks for more is closed. As the shares add up to as much again, it
+/// is never more than twice `all`, and who holds little is never the one to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    all: u64,
+    share: u64,
+}
+
+impl Room {
+    pub(crate) fn new(all: u64, max_connections: usize) -> Room {
+        Room { all, share: all / max_connections.max(1) as u64 }
+    }
 }
 
 /// The longest command of a client that has yet to give the password, so that strangers hold little memory. As in Redis.
@@ -31,6 +48,8 @@ pub(crate) struct Session {
     pub(crate) version: Version,
     pub(crate) authenticated: bool,
     pub(crate) name: Vec<u8>,
+    /// What it holds of commands and replies while it waits.
+    occupied: u64,
     /// Whether to go on after the command at hand.
     pub(crate) end: End,
 }
@@ -52,7 +71,34 @@ impl Session {
         shared.counters.open.add(1);
         let id = shared.counters.connections.get();
         let authenticated = shared.password.is_none();
-        Session { shared, id, version: Version::default(), authenticated, name: Vec::new(), end: End::NotYet }
+        Session {
+            shared,
+            id,
+            version: Version::default(),
+            authenticated,
+            name: Vec::new(),
+            occupied: 0,
+            end: End::NotYet,
+        }
+    }
+
+    /// Takes note of how much this client holds; false when that is too much.
+    #[inline]
+    pub(crate) fn occupy(&mut self, bytes: usize) -> bool {
+        // Nearly always both are nothing.
+        bytes as u64 == self.occupied || self.occupy_other(bytes as u64)
+    }
+
+    #[cold]
+    fn occupy_other(&mut self, bytes: u64) -> bool {
+        let all = &self.shared.counters.occupied;
+        let less = std::mem::replace(&mut self.occupied, bytes);
+        if bytes < less {
+            all.subtract(less - bytes);
+            return true;
+        }
+        all.add(bytes - less);
+        bytes <= self.shared.room.share || all.get() <= self.shared.room.all
     }
 
     /// The longest command that this client may send.
@@ -72,6 +118,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.shared.counters.open.subtract_one();
+        self.shared.counters.open.subtract(1);
+        self.shared.counters.occupied.subtract(self.occupied);
     }
 }

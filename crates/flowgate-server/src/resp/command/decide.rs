@@ -3,10 +3,10 @@
 //! A decision is eight elements: allowed, limit, remaining, retry after, reset after, delay, action, rule. Times are
 //! milliseconds, rounded up; -1 stands for "no wait" and "no limit", -2 for "no wait helps".
 
-use flowgate::{Limit, Retry, Span, Verdict};
+use flowgate::{Retry, Span, Verdict};
 use flowgate_engine::{AdHoc, BanOrder, Request};
 
-use super::{Call, number};
+use super::{Call, limits, number};
 use crate::resp::error::Error;
 use crate::resp::reply::Reply;
 use crate::service::Operation;
@@ -49,7 +49,7 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
 /// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
 pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
     let key = call.command.arg(0).unwrap_or_default();
-    let limit: Limit = call.text(1, "limit")?.parse()?;
+    let limit = call.text(1, "limit")?;
     let cost = if call.command.count() > 2 { units(call, 2)? } else { 1 };
     let operation = match call.command.count() {
         2 | 3 => Operation::Take,
@@ -59,8 +59,8 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         4 if call.is(3, "refund") => Operation::Refund,
         _ => return Err(Error::Syntax),
     };
-    let order = AdHoc { key, limit: &limit, cost };
-    let answer = call.session.shared.service.limit_at(operation, order, call.now);
+    let (service, now) = (&call.session.shared.service, call.now);
+    let answer = limits::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, now))?;
     call.reply_with(answer, |answer, reply| {
         let decision = answer?.decision;
         let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
