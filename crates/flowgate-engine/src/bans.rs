@@ -171,6 +171,11 @@ impl ManualBans {
         self.table.load().bans.iter().filter(|ban| now < ban.until).cloned().collect()
     }
 
+    /// The fields by whose values somebody is banned.
+    pub(crate) fn fields(&self) -> Vec<Arc<str>> {
+        self.table.load().fields.keys().cloned().collect()
+    }
+
     fn change<R>(&self, now: Time, change: impl FnOnce(&mut Vec<Arc<ManualBan>>) -> R) -> R {
         // Nothing is half done when a change panics: the table is swapped at the end.
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);

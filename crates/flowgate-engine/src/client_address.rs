@@ -73,7 +73,8 @@ impl ClientAddresses {
         Client { address, counted: self.counted(address), untrusted_header }
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether the word of a proxy at this address is taken.
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 

@@ -176,6 +176,11 @@ impl Engine {
         self.bans.list(now)
     }
 
+    /// The fields by whose values somebody is banned by hand. No allocation when there are none.
+    pub fn ban_fields(&self) -> Vec<Arc<str>> {
+        self.bans.fields()
+    }
+
     /// The bans by rules that are in force, oldest first: the newest 10,000 of them.
     pub fn rule_bans(&self, now: Time) -> Vec<RuleBan> {
         self.imposed.list(&self.memory, now)

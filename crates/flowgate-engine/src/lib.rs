@@ -24,7 +24,7 @@ pub use engine::{AdHoc, Engine};
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
 pub use headers::{QUOTA_EXCEEDED, Quota};
 pub use lists::{List, ListDef, ListError, ListSource};
-pub use path::normalized_path;
+pub use path::{decoded_query, normalized_path};
 pub use plan::Plan;
 pub use request::Request;
 pub use rules::{

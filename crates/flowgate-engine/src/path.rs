@@ -47,6 +47,19 @@ pub fn normalized_path(path: &str) -> Cow<'_, str> {
     })
 }
 
+/// A name or a value of a query, decoded: `+` is a blank, percent escapes are decoded once.
+///
+/// ```
+/// assert_eq!(flowgate_engine::decoded_query("a+b%2Bc"), "a b+c");
+/// ```
+pub fn decoded_query(text: &str) -> Cow<'_, str> {
+    if !text.contains(['+', '%']) {
+        return Cow::Borrowed(text);
+    }
+    let decoded = decoded(text.replace('+', " ").as_bytes());
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
 /// Whether a path is in its one spelling already: no escape, no empty segment, none that begins with a dot.
 fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && !path.contains(&b'%') && !path.windows(2).any(|pair| matches!(pair, b"//" | b"/."))

@@ -47,10 +47,7 @@ pub fn write_members(out: &mut Vec<u8>, decision: &Decision) {
     text(out, ",\"matched\":", if decision.matched { "true" } else { "false" });
     if let Some(code) = decision.code {
         out.extend_from_slice(b",\"code\":");
-        if code < 0 {
-            out.push(b'-');
-        }
-        write_number(out, code.unsigned_abs());
+        write_signed(out, code);
     }
     if let Some(message) = &decision.message {
         out.extend_from_slice(b",\"message\":");
@@ -158,6 +155,14 @@ pub fn write_number(out: &mut Vec<u8>, mut number: u64) {
         }
     }
     out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a whole number that may be negative.
+pub fn write_signed(out: &mut Vec<u8>, number: i64) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    write_number(out, number.unsigned_abs());
 }
 
 /// Appends a text in quotes, escaped as JSON asks for.

@@ -13,6 +13,7 @@ mod decide;
 mod error;
 mod explain;
 mod fields;
+mod gate;
 mod health;
 mod json;
 mod limit;
@@ -43,6 +44,7 @@ use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
 use auth::Tokens;
 use error::Error;
+use gate::Gate;
 use reply::Reply;
 
 /// A request's line and headers.
@@ -62,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) service: Service,
     readiness: Readiness,
     tokens: Tokens,
+    gate: Gate,
     /// The most bytes of a body.
     max_body: usize,
     /// How long a body may take to arrive, and an answer to be found.
@@ -106,6 +109,7 @@ impl Http {
             service,
             readiness,
             tokens: Tokens::new(&config.auth),
+            gate: Gate::new(&config.gate),
             max_body: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             request_timeout: config.server.request_timeout,
         };

@@ -233,6 +233,11 @@ impl Service {
         self.engine.bans(self.now())
     }
 
+    /// The fields by whose values somebody is banned by hand.
+    pub fn ban_fields(&self) -> Vec<Arc<str>> {
+        self.engine.ban_fields()
+    }
+
     /// The bans by rules that are in force, oldest first.
     ///
     /// # Errors

@@ -88,6 +88,11 @@ impl RuleSet {
         &self.rules
     }
 
+    /// The names of the fields that some rule looks at: whatever else a request has makes no difference to rules.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.fields.ids().map(|id| self.fields.name(id))
+    }
+
     pub(crate) fn rule(&self, id: u32) -> &Arc<Rule> {
         &self.rules[id as usize]
     }

@@ -41,6 +41,10 @@ impl<'b> Object<'b> {
         }
     }
 
+    pub(crate) fn signed(&mut self, key: &'static str, value: i64) {
+        decision_json::write_signed(self.key(key), value);
+    }
+
     pub(crate) fn boolean(&mut self, key: &'static str, value: bool) {
         self.key(key).extend_from_slice(if value { b"true" } else { b"false" });
     }
@@ -140,6 +144,7 @@ mod tests {
             object.text("text", "a\"b");
             object.optional_text("none", None);
             object.number("number", u64::MAX);
+            object.signed("signed", i64::MIN);
             object.boolean("yes", true);
             object.list("list", [1, 2], decision_json::write_number);
             object.time("time", Time::from_millis(1_700_000_000_500));
@@ -150,7 +155,7 @@ mod tests {
             object.value("empty", |out| Object::new(out).end());
             object.end();
         };
-        let expected = r#"{"text":"a\"b","none":null,"number":18446744073709551615,"yes":true,"list":[1,2],"time":1700000000.5,"never":null,"fields":{"a\"":"1","b":"2"},"empty":{}}"#;
+        let expected = r#"{"text":"a\"b","none":null,"number":18446744073709551615,"signed":-9223372036854775808,"yes":true,"list":[1,2],"time":1700000000.5,"never":null,"fields":{"a\"":"1","b":"2"},"empty":{}}"#;
         assert_eq!(written(object), expected);
     }
 }

@@ -9,13 +9,14 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
-use super::{Call, bans, decide, explain, health, limit};
+use super::{Call, bans, decide, explain, gate, health, limit};
 use crate::service::Operation;
 
 /// Everything that has an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Decide(Operation),
+    Gate,
     Batch,
     Limit,
     Explain,
@@ -37,6 +38,7 @@ pub(crate) struct Route {
 
 #[derive(Debug)]
 enum Methods {
+    Any(Endpoint),
     Get(Endpoint),
     Post(Endpoint),
     Delete(Endpoint),
@@ -44,10 +46,12 @@ enum Methods {
     GetPost(Endpoint, Endpoint),
 }
 
-use Methods::{Delete, Get, GetPost, Post};
+use Methods::{Any, Delete, Get, GetPost, Post};
 
 /// All routes, those that are asked most often first.
 pub(crate) const ROUTES: &[Route] = &[
+    // The gateway's own check: see there.
+    route("/gate", Access::Open, Any(Endpoint::Gate)),
     route("/v1/take", Access::Decide, Post(Endpoint::Decide(Operation::Take))),
     route("/v1/limit", Access::Decide, Post(Endpoint::Limit)),
     route("/v1/peek", Access::Decide, Post(Endpoint::Decide(Operation::Peek))),
@@ -67,6 +71,7 @@ impl Endpoint {
     async fn answer(self, call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
         match self {
             Endpoint::Decide(operation) => decide::one(call, body, operation).await,
+            Endpoint::Gate => gate::check(call).await,
             Endpoint::Batch => decide::batch(call, body).await,
             Endpoint::Limit => limit::limit(call, body).await,
             Endpoint::Explain => explain::explain(call, body).await,
@@ -106,7 +111,8 @@ impl Methods {
     /// Whoever may `GET` may ask for the head alone: the body is left out on the way.
     fn endpoint(&self, method: &Method) -> Option<Endpoint> {
         match (self, method) {
-            (Get(endpoint) | GetPost(endpoint, _), &Method::GET | &Method::HEAD)
+            (Any(endpoint), _)
+            | (Get(endpoint) | GetPost(endpoint, _), &Method::GET | &Method::HEAD)
             | (Post(endpoint) | GetPost(_, endpoint), &Method::POST)
             | (Delete(endpoint), &Method::DELETE) => Some(*endpoint),
             _ => None,
@@ -115,6 +121,8 @@ impl Methods {
 
     fn allowed(&self) -> &'static str {
         match self {
+            // Never asked: every method leads somewhere.
+            Any(_) => "",
             Get(_) => "GET, HEAD",
             Post(_) => "POST",
             Delete(_) => "DELETE",

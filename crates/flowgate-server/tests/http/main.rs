@@ -6,6 +6,7 @@
 
 mod api;
 mod bounds;
+mod gate;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

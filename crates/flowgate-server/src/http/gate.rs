@@ -1,0 +1,111 @@
+//! `/gate`: a gateway asks before it lets a request through (nginx `auth_request`, `forward_auth` of Caddy and Traefik, ..).
+//!
+//! Rule       The answer is a status: 200, or that of a denial, which `?deny=` may choose; headers say the rest.
+//! Rule       Fields are those of the [original] request. Only what rules and bans ask for is looked at.
+//! Rule       A request that `pace` gives a turn is held until its turn: a gateway knows only yes and no, and waits for
+//!            the answer.
+
+mod fields;
+mod original;
+mod reply;
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use flowgate_engine::ClientAddresses;
+use flowgate_engine::config::{self, HeaderFamily};
+use hyper::StatusCode;
+
+use super::Call;
+use super::auth::Access;
+use super::error::Error;
+use super::reply::Reply;
+use crate::service::Operation;
+use fields::Fields;
+use original::{Contradiction, Original};
+
+/// Beyond so many, strangers are no longer told apart in the log.
+const MAX_STRANGERS: usize = 64;
+
+/// How gateways are answered.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    addresses: ClientAddresses,
+    /// `RateLimit-Policy` and `RateLimit`.
+    ratelimit: bool,
+    /// `X-RateLimit-*`.
+    x_ratelimit: bool,
+    deny_status: StatusCode,
+    /// Peers that said whom they speak for and have no right to.
+    strangers: Mutex<Vec<IpAddr>>,
+    missed_uri: AtomicBool,
+}
+
+impl Gate {
+    pub(crate) fn new(gate: &config::Gate) -> Gate {
+        Gate {
+            addresses: ClientAddresses::from(gate),
+            ratelimit: gate.headers.contains(&HeaderFamily::RateLimit),
+            x_ratelimit: gate.headers.contains(&HeaderFamily::XRateLimit),
+            // The configuration has none that does not fit.
+            deny_status: StatusCode::from_u16(gate.deny_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+            strangers: Mutex::default(),
+            missed_uri: AtomicBool::new(false),
+        }
+    }
+
+    /// Warns of a peer that sends `X-Forwarded-*` without being trusted, once for each of them.
+    fn warn_of_stranger(&self, peer: IpAddr) {
+        // A list that lost an entry warns once more.
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.len() < MAX_STRANGERS && !strangers.contains(&peer) {
+            strangers.push(peer);
+            tracing::warn!(
+                %peer,
+                "X-Forwarded-* of an untrusted peer is ignored; if this is your gateway, add it to gate.trusted_proxies"
+            );
+        }
+    }
+
+    /// Warns of a gateway that does not say what was asked for, once.
+    fn warn_of_missing_uri(&self) {
+        if !self.missed_uri.swap(true, Relaxed) {
+            tracing::warn!(
+                "the gateway sends neither X-Forwarded-Uri nor X-Original-URI: rules see no path and no query"
+            );
+        }
+    }
+}
+
+/// Any method on `/gate`.
+pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
+    let gate = &call.shared.gate;
+    let status = chosen_status(call.head.uri.query())?;
+    let original = match Original::of(call, gate) {
+        Ok(original) => original,
+        Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
+    };
+    if !original.trusted {
+        call.shared.tokens.check(Access::Decide, call.peer, call.headers())?;
+    }
+    let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
+    let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
+    let fields = Fields::read(&original, call.headers(), names);
+    let decision = call.answered(call.shared.service.decide(Operation::Take, &fields.request())).await?;
+    if !decision.delay().is_zero() {
+        tokio::time::sleep(decision.delay().into()).await;
+    }
+    Ok(reply::decided(gate, &decision, status))
+}
+
+/// The status that `?deny=403` asks for.
+fn chosen_status(query: Option<&str>) -> Result<Option<StatusCode>, Error> {
+    let Some(query) = query else { return Ok(None) };
+    let Some(text) = query.split('&').find_map(|part| part.strip_prefix("deny=")) else { return Ok(None) };
+    let status = text.parse().ok().filter(|status| (400..=599).contains(status));
+    match status.and_then(|status| StatusCode::from_u16(status).ok()) {
+        Some(status) => Ok(Some(status)),
+        None => Err(Error::invalid("deny", "expected a status from 400 to 599")),
+    }
+}

@@ -1,0 +1,120 @@
+//! What a gateway hears: a status, headers, and for the client of a denied request a problem document (RFC 9457).
+
+use std::fmt::{self, Write};
+
+use bytes::{Bytes, BytesMut};
+use flowgate_engine::{DecidedBy, Decision, QUOTA_EXCEEDED, Quota};
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+
+use super::Gate;
+use crate::decision_json;
+use crate::http::json::Object;
+use crate::http::reply::{self, Reply};
+
+const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const X_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const RULE: HeaderName = HeaderName::from_static("x-flowgate-rule");
+const ACTION: HeaderName = HeaderName::from_static("x-flowgate-action");
+
+/// The answer that a decision is. `chosen` is the status that the gateway wants for a denial.
+pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> Reply {
+    let mut reply = match status(gate, decision, chosen) {
+        StatusCode::OK => reply::empty(StatusCode::OK),
+        denied => problem(denied, |object| describe(object, decision)),
+    };
+    write_headers(gate, decision, reply.headers_mut());
+    reply
+}
+
+/// The answer to a gateway that passes on two headers that contradict each other. It is a denial, not an error: a gateway
+/// that stays open when it gets no answer must not be opened by a client who makes one up.
+pub(super) fn contradiction(name: &str, chosen: Option<StatusCode>) -> Reply {
+    problem(chosen.unwrap_or(StatusCode::FORBIDDEN), |object| {
+        object.text("type", "about:blank");
+        object.text("title", "Forbidden");
+        object.text("detail", &format!("{name} contradicts another header of the same meaning"));
+    })
+}
+
+fn status(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> StatusCode {
+    match (decision.allowed(), decision.decided_by) {
+        (true, _) => StatusCode::OK,
+        (false, DecidedBy::Limits | DecidedBy::Nothing) => chosen.unwrap_or(gate.deny_status),
+        (false, DecidedBy::Rule | DecidedBy::Ban | DecidedBy::ManualBan) => chosen.unwrap_or(StatusCode::FORBIDDEN),
+    }
+}
+
+fn problem(status: StatusCode, describe: impl FnOnce(&mut Object<'_>)) -> Reply {
+    let mut body = Vec::with_capacity(256);
+    let mut object = Object::new(&mut body);
+    object.number("status", status.as_u16().into());
+    describe(&mut object);
+    object.end();
+    let mut reply = reply::with_type(body, "application/problem+json");
+    *reply.status_mut() = status;
+    reply
+}
+
+fn describe(object: &mut Object<'_>, decision: &Decision) {
+    if decision.decided_by == DecidedBy::Limits {
+        object.text("type", QUOTA_EXCEEDED);
+        object.text("title", "Quota exceeded");
+    } else {
+        object.text("type", "about:blank");
+        object.text("title", "Forbidden");
+    }
+    if let Some(message) = &decision.message {
+        object.text("detail", message);
+    }
+    object.text("action", decision.action());
+    if let Some(code) = decision.code {
+        object.signed("code", code);
+    }
+    if let Some(wait) = decision.retry_after() {
+        object.seconds("retry_after", wait);
+    }
+    object.list("violated-policies", decision.violated_policies(), decision_json::write_text);
+}
+
+fn write_headers(gate: &Gate, decision: &Decision, headers: &mut HeaderMap) {
+    let mut values = Values { text: BytesMut::with_capacity(192), headers };
+    if let Some(quota) = Quota::of(decision) {
+        if gate.ratelimit {
+            values.insert(RATELIMIT_POLICY, quota.policy_header());
+            values.insert(RATELIMIT, quota.header());
+        }
+        if gate.x_ratelimit {
+            values.insert(X_LIMIT, quota.limit);
+            values.insert(X_REMAINING, quota.remaining);
+            values.insert(X_RESET, quota.reset);
+        }
+    }
+    if let Some(wait) = decision.retry_after_header() {
+        values.insert(RETRY_AFTER, wait);
+    }
+    if let Some(rule) = &decision.rule {
+        values.insert(RULE, rule.name());
+    }
+    values.insert(ACTION, decision.action());
+}
+
+/// Values of headers, written one behind the other into one allocation.
+struct Values<'a> {
+    text: BytesMut,
+    headers: &'a mut HeaderMap,
+}
+
+impl Values<'_> {
+    fn insert(&mut self, name: HeaderName, value: impl fmt::Display) {
+        // Writing into a buffer that grows cannot fail, and what rules may be called can stand in a header.
+        let _ = write!(self.text, "{value}");
+        let value: Bytes = self.text.split().freeze();
+        if let Ok(value) = HeaderValue::from_maybe_shared(value) {
+            self.headers.insert(name, value);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The gateway check: what it makes of the original request, and how it answers.
+
+use flowgate::Span;
+use serde_json::json;
+use sfv::{BareItem, List, ListEntry, Parser};
+
+use super::*;
+
+const API: &str = r#"
+    [[rule]]
+    name = "api"
+    when = { path = "/api/**" }
+    by = ["ip"]
+    limits = ["2/60s"]
+    message = "Slowly."
+"#;
+
+impl Running {
+    /// Asks as a gateway does.
+    fn gate(&self, headers: &[(&str, &str)]) -> Reply {
+        self.connect().call("GET", "/gate", headers, "")
+    }
+}
+
+fn about<'a>(client: &'a str, uri: &'a str) -> [(&'a str, &'a str); 2] {
+    [("x-forwarded-for", client), ("x-forwarded-uri", uri)]
+}
+
+#[test]
+fn so_many_pass_and_no_more() {
+    let server = Running::start(API);
+    for remaining in ["1", "0"] {
+        let passed = server.gate(&about("203.0.113.7", "/api/x"));
+        assert_eq!((passed.status, passed.body.as_str()), (200, ""));
+        assert_eq!(passed.header("x-ratelimit-remaining"), Some(remaining));
+        assert_eq!(passed.header("x-flowgate-action"), Some("allow"));
+        assert_eq!(passed.header("retry-after"), None);
+    }
+    server.clock.advance(Span::from_millis(500));
+    let denied = server.gate(&about("203.0.113.7", "/api/y"));
+    assert_eq!(denied.status, 429);
+    for (name, value) in [
+        ("content-type", "application/problem+json"),
+        ("ratelimit-policy", r#""api";q=2;w=60"#),
+        ("ratelimit", r#""api";r=0;t=60"#),
+        ("x-ratelimit-limit", "2"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", "60"),
+        ("retry-after", "60"),
+        ("x-flowgate-rule", "api"),
+        ("x-flowgate-action", "deny"),
+    ] {
+        assert_eq!(denied.header(name), Some(value), "{name}");
+    }
+    let problem = json!({"status": 429, "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        "title": "Quota exceeded", "detail": "Slowly.", "action": "deny", "retry_after": 59.5, "violated-policies": ["api"]});
+    assert_eq!(denied.json(), problem);
+
+    let other = server.gate(&about("203.0.113.8", "/api/y"));
+    assert_eq!(other.header("x-ratelimit-remaining"), Some("1"), "another client");
+    let unmatched = server.gate(&about("203.0.113.7", "/"));
+    assert_eq!(
+        (unmatched.status, unmatched.header("ratelimit"), unmatched.header("x-flowgate-rule")),
+        (200, None, None)
+    );
+}
+
+#[test]
+fn no_spelling_slips_past_a_rule() {
+    let spellings = [
+        "/api/x",
+        "//api/x",
+        "/%61pi/x",
+        "/./api/x",
+        "/y/../api/x",
+        "/api//x?a=b",
+        "http://host/api/x",
+        "/%2e/api%2fx",
+    ];
+    for spelling in spellings {
+        for name in ["x-forwarded-uri", "x-original-uri"] {
+            let server = Running::start(API);
+            let gate = |uri| server.gate(&[("x-forwarded-for", "203.0.113.7"), (name, uri)]).status;
+            assert_eq!([gate("/api/x"), gate("/api/x"), gate(spelling)], [200, 200, 429], "{name}: {spelling}");
+        }
+    }
+}
+
+#[test]
+fn the_client_is_found_from_the_right() {
+    let server = Running::start(&format!("gate = {{ trusted_proxies = ['127.0.0.0/8', '10.0.0.0/8'] }}\n{API}"));
+    let left = |forwarded: &str| {
+        let reply = server.gate(&about(forwarded, "/api/x"));
+        reply.header("x-ratelimit-remaining").unwrap().to_owned()
+    };
+    assert_eq!(left("203.0.113.7"), "1");
+    assert_eq!(left("6.6.6.6, 203.0.113.7"), "0", "what a client writes at the left changes nothing");
+    assert_eq!(left("6.6.6.6, 203.0.113.8, 10.1.2.3"), "1", "trusted proxies are walked past");
+    assert_eq!(left("2001:db8:1:2:3:4:5:6"), "1");
+    assert_eq!(left("[2001:db8:1:2::9]:443"), "0", "an IPv6 client is its network");
+    assert_eq!(left("::ffff:203.0.113.9"), "1");
+    assert_eq!(left("203.0.113.9:5555"), "0", "one address however it is written");
+}
+
+#[test]
+fn what_an_untrusted_peer_says_is_ignored() {
+    let rules = "gate = { trusted_proxies = ['192.0.2.1'] }\nrule = [{ name = 'all', by = ['ip', 'method'], limits = ['2/60s'] }]";
+    let server = Running::start(rules);
+    for remaining in ["1", "0"] {
+        let client = format!("203.0.113.{remaining}");
+        let headers = [("x-forwarded-for", client.as_str()), ("x-forwarded-method", client.as_str())];
+        assert_eq!(server.gate(&headers).header("x-ratelimit-remaining"), Some(remaining));
+    }
+    let locked = Running::start(&format!("auth = {{ api_token = 'decide' }}\n{rules}"));
+    locked.gate(&[]).is_mistake(401, Some("authorization"));
+    assert_eq!(locked.gate(&[("authorization", "Bearer decide")]).status, 200);
+    let trusting = Running::start("auth = { api_token = 'decide' }");
+    assert_eq!(trusting.gate(&[]).status, 200, "a trusted proxy needs no token");
+}
+
+#[test]
+fn two_headers_that_differ_are_denied() {
+    let server = Running::start(API);
+    let uris = [("x-original-uri", "/api/x"), ("x-forwarded-uri", "/harmless")];
+    let denied = server.gate(&uris);
+    assert_eq!((denied.status, denied.header("content-type")), (403, Some("application/problem+json")));
+    assert_eq!(server.connect().call("GET", "/gate?deny=418", &uris, "").status, 418);
+    assert_eq!(server.gate(&[("x-forwarded-method", "GET"), ("x-forwarded-method", "POST")]).status, 403);
+    assert_eq!(server.gate(&[("x-original-uri", "/x"), ("x-forwarded-uri", "/x")]).status, 200);
+}
+
+#[test]
+fn every_field() {
+    for (when, headers) in [
+        ("ip = '203.0.113.7'", [("x-forwarded-for", "203.0.113.7")]),
+        ("method = 'PATCH'", [("x-forwarded-method", "PATCH")]),
+        ("method = 'PATCH'", [("x-original-method", "PATCH")]),
+        ("method = 'GET'", [("x-other", "")]),
+        ("host = 'example.com'", [("x-forwarded-host", "Example.com:8443")]),
+        ("host = 'localhost'", [("x-other", "")]),
+        ("path = '/a b'", [("x-forwarded-uri", "/a%20b?c")]),
+        ("'header.X-Api-Key' = 'k1'", [("X-API-KEY", "k1")]),
+        ("'header.x-api-key' = '!*'", [("x-other", "k1")]),
+        ("'query.q' = 'a b'", [("x-original-uri", "/?p=1&q=a+b&q=2")]),
+        ("'query.q' = '!*'", [("x-original-uri", "/q")]),
+        ("path = '!*'", [("x-other", "")]),
+    ] {
+        let server =
+            Running::start(&format!("rule = [{{ name = 'it', when = {{ {when} }}, action = 'captcha', code = 7 }}]"));
+        let denied = server.gate(&headers);
+        assert_eq!((denied.status, denied.header("x-flowgate-action")), (403, Some("captcha")), "{when} {headers:?}");
+        assert_eq!((&denied.json()["code"], denied.header("retry-after")), (&json!(7), None));
+    }
+}
+
+#[test]
+fn a_ban_by_a_header_holds_although_no_rule_asks_for_it() {
+    let server = Running::start("");
+    server.post("/v1/bans", r#"{"field":"header.x-key","value":"stolen","for":"90s","reason":"stolen key"}"#);
+    server.clock.advance(Span::from_nanos(1));
+    let denied = server.gate(&[("x-key", "stolen")]);
+    assert_eq!((denied.status, denied.header("retry-after")), (403, Some("90")));
+    assert_eq!(denied.json()["detail"], "stolen key");
+    assert_eq!(server.gate(&[("x-key", "own")]).status, 200);
+}
+
+#[test]
+fn the_status_of_a_denial() {
+    let rules =
+        "rule = [{ name = 'no', when = { method = 'DELETE' }, action = 'deny' }, { name = 'all', limits = ['1/60s'] }]";
+    for (gate, query, by_limit, at_once) in [
+        ("", "", 429, 403),
+        ("", "?deny=403", 403, 403),
+        ("", "?x=1&deny=503", 503, 503),
+        ("gate = { deny_status = 444 }", "", 444, 403),
+    ] {
+        let server = Running::start(&format!("{gate}\n{rules}"));
+        let status = |method| server.connect().call(method, &format!("/gate{query}"), &[], "").status;
+        assert_eq!([status("GET"), status("POST"), status("DELETE")], [200, by_limit, at_once], "{gate} {query}");
+    }
+    let server = Running::start("");
+    for wrong in ["200", "", "x", "600", "4xx", "-1"] {
+        server.get(&format!("/gate?deny={wrong}")).is_mistake(400, Some("deny"));
+    }
+}
+
+#[test]
+fn headers_as_configured() {
+    for (families, ratelimit, x_ratelimit) in
+        [("[]", false, false), ("['ratelimit']", true, false), ("['x-ratelimit']", false, true)]
+    {
+        let server =
+            Running::start(&format!("gate = {{ headers = {families} }}\nrule = [{{ name = 'a', limits = ['1/s'] }}]"));
+        let reply = server.gate(&[]);
+        let has = |names: &[&str]| names.iter().map(|name| reply.header(name).is_some()).collect::<Vec<_>>();
+        assert_eq!(has(&["ratelimit", "ratelimit-policy"]), [ratelimit; 2], "{families}");
+        assert_eq!(
+            has(&["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]),
+            [x_ratelimit; 3],
+            "{families}"
+        );
+    }
+}
+
+/// The one member of a list of structured fields: a string and parameters.
+#[track_caller]
+fn structured(text: &str) -> (String, Vec<(String, i64)>) {
+    let list = Parser::new(text).parse::<List>().unwrap();
+    let [ListEntry::Item(item)] = list.as_slice() else { panic!("{text}") };
+    let integer = |value: &BareItem| i64::from(value.as_integer().unwrap());
+    let params = item.params.iter().map(|(key, value)| (key.as_str().to_owned(), integer(value))).collect();
+    (item.bare_item.as_string().unwrap().as_str().to_owned(), params)
+}
+
+#[test]
+fn the_fields_are_structured_and_agree_with_the_decision() {
+    for limit in
+        ["5/60s", "bucket 7/10s burst=3", "fixed 4/day tz=Asia/Shanghai", "approx 3/1500ms", "fixed 1/5s after=3/day"]
+    {
+        let server = Running::start(&format!("rule = [{{ name = 'a.b-c_9', limits = ['{limit}'] }}]"));
+        for step in 0..12 {
+            server.clock.advance(Span::from_millis(step * 137));
+            let before = server.post("/v1/peek", r#"{"fields":{}}"#).json();
+            let reply = server.gate(&[]);
+            let after = server.post("/v1/peek", r#"{"fields":{},"cost":0}"#).json();
+            let (name, policy) = structured(reply.header("ratelimit-policy").unwrap());
+            let (same, left) = structured(reply.header("ratelimit").unwrap());
+            assert_eq!((name.as_str(), same.as_str()), ("a.b-c_9", "a.b-c_9"));
+            assert_eq!((policy[0].0.as_str(), left[0].0.as_str(), left[1].0.as_str()), ("q", "r", "t"));
+            assert_eq!(left[0].1, after["remaining"].as_i64().unwrap(), "{limit}");
+            let seconds = if reply.status == 200 { &after["reset_after"] } else { &before["retry_after"] };
+            let seconds = (seconds.as_f64().unwrap().ceil() as i64).max(i64::from(reply.status != 200));
+            assert_eq!(left[1].1, seconds, "{limit}");
+            let retry_after = reply.header("retry-after").map(|text| text.parse::<i64>().unwrap());
+            assert_eq!(retry_after, (reply.status != 200).then_some(seconds), "{limit}");
+        }
+    }
+}
+
+#[test]
+fn retry_after_is_never_early() {
+    for limit in
+        ["3/7s", "bucket 3/700ms burst=2", "fixed 2/hour tz=Asia/Kathmandu", "approx 5/11s", "sliding 2000/13s"]
+    {
+        let server = Running::start(&format!("rule = [{{ name = 'all', limits = ['{limit}'] }}]"));
+        for step in 1..40 {
+            server.clock.advance(Span::from_nanos(step * 123_456_789));
+            let reply = server.gate(&[]);
+            if let Some(wait) = reply.header("retry-after") {
+                server.clock.advance(Span::from_secs(wait.parse().unwrap()));
+                assert_eq!(server.gate(&[]).status, 200, "{limit}: {wait} s are too short");
+            }
+            server.post("/v1/record", r#"{"fields":{},"cost":2}"#);
+        }
+    }
+}
+
+#[test]
+fn a_turn_is_waited_for() {
+    let server = Running::start("rule = [{ name = 'turns', limits = ['pace 1/50ms'] }]");
+    let before = std::time::Instant::now();
+    assert_eq!([server.gate(&[]).status, server.gate(&[]).status], [200, 200]);
+    assert!(before.elapsed() >= Duration::from_millis(50));
+}
