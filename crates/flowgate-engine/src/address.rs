@@ -93,6 +93,20 @@ impl AddressRange {
         is_network.then(|| host.leading_zeros() - unused)
     }
 
+    /// From the first address of one to the last of another; `None` when they are of two families or the wrong way
+    /// round.
+    pub(crate) fn up_to(&self, other: &AddressRange) -> Option<AddressRange> {
+        match (*self, *other) {
+            (AddressRange::V4 { first, .. }, AddressRange::V4 { last, .. }) if first <= last => {
+                Some(AddressRange::V4 { first, last })
+            }
+            (AddressRange::V6 { first, .. }, AddressRange::V6 { last, .. }) if first <= last => {
+                Some(AddressRange::V6 { first, last })
+            }
+            _ => None,
+        }
+    }
+
     fn between(first: &str, last: &str) -> Result<Option<AddressRange>, RangeError> {
         const EXPECTED: &str = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
         let error = Err(RangeError { expected: EXPECTED });

@@ -9,6 +9,7 @@ mod engine;
 mod explain;
 mod headers;
 mod key;
+mod koala;
 mod lists;
 mod nested;
 mod path;
@@ -23,6 +24,10 @@ pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::{AdHoc, Engine};
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
 pub use headers::{QUOTA_EXCEEDED, Quota};
+pub use koala::{
+    KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaPlan, KoalaResult, KoalaRules, KoalaTally, KoalaValue,
+    LoadedKoala, RuleTally,
+};
 pub use lists::{List, ListDef, ListError, ListSource};
 pub use path::{decoded_query, normalized_path};
 pub use plan::Plan;

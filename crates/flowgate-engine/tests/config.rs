@@ -6,12 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use flowgate::WhenFull;
+use flowgate::{Memory, Op, Time, WhenFull};
 use flowgate_engine::config::{
     ByteSize, Config, Denials, Door, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Origin, RedisServers, Report,
     Share, load,
 };
-use flowgate_engine::{Action, Limits, Matcher, OnFailure};
+use flowgate_engine::{Action, Engine, Limits, Matcher, OnFailure, Request};
 
 /// Every key of the documentation, with its default.
 const DOCUMENTED_DEFAULTS: &str = include_str!("../../../testdata/config/defaults.toml");
@@ -432,4 +432,17 @@ action = "allow"
 "#,
         );
     }
+}
+
+#[test]
+fn all_of_several_must_hold_of_a_field() {
+    let text = r#"rule = [{ name = "r", limits = ["5/60s"], when = { n = { all = ["*", ["1..9", "20"], "!7", { ne = "~x" }] } } }]"#;
+    let config = Config::from_toml(text).unwrap();
+    let engine = Engine::new(&config.policy, Memory::default()).unwrap();
+    let matched = |value| engine.decide(Op::Peek, &Request::new().field("n", value), Time::from_secs(1)).matched;
+    assert!(matched("1") && matched("20") && !matched("7") && !matched("10") && !matched(""));
+    assert_eq!(config.policy.rules[0].when.len(), 4);
+    let again = Config::from_toml(&config.to_toml()).unwrap();
+    assert_eq!(again.to_toml(), config.to_toml());
+    assert!(config.to_toml().contains(r#"when = { n = { all = ["*", ["1..9", "20"], "!7", { ne = "~x" }] } }"#));
 }

@@ -20,6 +20,13 @@ pub(crate) enum Unreadable {
     NotUtf8 { line: usize, column: usize },
 }
 
+impl Unreadable {
+    /// Whether there is nothing of that name.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Unreadable::Io(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+    }
+}
+
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -15,7 +15,7 @@ use super::writer::{self, Writer};
 use crate::lists::{List, ListDef, ListError, ListSource};
 
 /// The largest list file: ten million addresses fit.
-const LARGEST_FILE: u64 = 256 << 20;
+pub(crate) const LARGEST_FILE: u64 = 256 << 20;
 
 /// The lists as they were read.
 #[derive(Default)]
@@ -113,7 +113,7 @@ fn from_file(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
     }
 }
 
-fn wrong_entry(error: &ListError) -> String {
+pub(crate) fn wrong_entry(error: &ListError) -> String {
     format!("expected {}, found {}", error.expected(), quoted(error.found()))
 }
 

@@ -103,7 +103,7 @@ fn read(report: &mut Report, input: Input<'_>) -> Table {
 }
 
 /// So that what is loaded does not depend on the current directory later on.
-fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     // An empty path, which has no absolute form, stands for the current directory.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())

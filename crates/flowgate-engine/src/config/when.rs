@@ -22,9 +22,8 @@ pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Ve
         if !check_field(report, &entry.key, entry.key_at) {
             continue;
         }
-        if let Some(matcher) = matcher(report, &entry.key, &entry.node, lists) {
-            conditions.push(Condition::new(entry.key.clone(), matcher));
-        }
+        let matchers = all(report, &entry.key, &entry.node, lists);
+        conditions.extend(matchers.into_iter().map(|matcher| Condition::new(entry.key.clone(), matcher)));
     }
     Some(conditions)
 }
@@ -37,6 +36,26 @@ pub(crate) fn check_field(report: &mut Report, name: &str, at: Location) -> bool
         report.error(at, format!("{} cannot be the name of a field", quoted(name))).hint(hint).done();
     }
     fits
+}
+
+/// What must hold of a field: one thing, or each of `{ all = [..] }`.
+fn all(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Vec<Matcher> {
+    if let Value::Table(table) = &node.value
+        && let [entry] = table.entries.as_slice()
+        && entry.key == "all"
+    {
+        return match &entry.node.value {
+            Value::Array(items) if !items.is_empty() => {
+                items.iter().filter_map(|item| matcher(report, field, item, lists)).collect()
+            }
+            _ => {
+                let hint = "such as { all = [\"> 5\", \"!7\"] }";
+                report.error(entry.node.at, "expected an array of what must hold").hint(hint).done();
+                Vec::new()
+            }
+        };
+    }
+    matcher(report, field, node, lists).into_iter().collect()
 }
 
 fn matcher(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Option<Matcher> {
@@ -93,12 +112,13 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
     Some(matcher)
 }
 
-/// `{ eq = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML takes apart.
+/// `{ eq = "*literal" }` and `{ ne = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML takes apart.
 fn literal(report: &mut Report, field: &str, node: &Node, table: &Table) -> Option<Matcher> {
     if let [entry] = table.entries.as_slice()
-        && entry.key == "eq"
+        && let "eq" | "ne" = entry.key.as_str()
     {
-        return value::text(report, &entry.node).map(Matcher::equal);
+        let equal = value::text(report, &entry.node).map(Matcher::equal)?;
+        return Some(if entry.key == "eq" { equal } else { Matcher::Not(Box::new(equal)) });
     }
     match table.entries.first() {
         Some(entry) => {
@@ -122,20 +142,32 @@ fn report_unknown_list(report: &mut Report, node: &Node, text: &str, name: &str,
     report.error(at, format!("there is no list {}", quoted(name))).hint(hint).done();
 }
 
-/// The conditions as an inline table.
+/// The conditions as an inline table. A field with several of them has all of them.
 pub(crate) fn write(conditions: &[Condition]) -> String {
-    let items: Vec<_> = conditions
-        .iter()
-        .map(|condition| format!("{} = {}", writer::name(&condition.field), written(&condition.matcher)))
+    let mut fields: Vec<(&str, Vec<String>)> = Vec::new();
+    for Condition { field, matcher } in conditions {
+        match fields.iter_mut().find(|(known, _)| known == field) {
+            Some((_, matchers)) => matchers.push(written(matcher)),
+            None => fields.push((field, vec![written(matcher)])),
+        }
+    }
+    let items: Vec<_> = fields
+        .into_iter()
+        .map(|(field, matchers)| match matchers.as_slice() {
+            [only] => format!("{} = {only}", writer::name(field)),
+            several => format!("{} = {{ all = [{}] }}", writer::name(field), several.join(", ")),
+        })
         .collect();
     format!("{{ {} }}", items.join(", "))
 }
 
 fn written(matcher: &Matcher) -> String {
     match matcher {
-        Matcher::Equal(text) if !matches!(Matcher::parse(text), Ok(Matcher::Equal(_))) || text.is_empty() => {
-            format!("{{ eq = {} }}", writer::string(text))
-        }
+        Matcher::Equal(text) if is_special(text) => format!("{{ eq = {} }}", writer::string(text)),
+        Matcher::Not(inner) => match &**inner {
+            Matcher::Equal(text) if is_special(text) => format!("{{ ne = {} }}", writer::string(text)),
+            _ => writer::string(&matcher.to_string()),
+        },
         Matcher::OneOf(matchers) => {
             let items: Vec<_> = matchers.iter().map(written).collect();
             format!("[{}]", items.join(", "))
@@ -143,4 +175,9 @@ fn written(matcher: &Matcher) -> String {
         Matcher::Equal(text) => writer::string(text),
         other => writer::string(&other.to_string()),
     }
+}
+
+/// Whether a text would be read as something else than itself.
+fn is_special(text: &str) -> bool {
+    text.is_empty() || !matches!(Matcher::parse(text), Ok(Matcher::Equal(_)))
 }

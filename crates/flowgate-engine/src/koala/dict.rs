@@ -1,0 +1,105 @@
+//! `[dicts]`: `name : file`, one entry a line. A dict is a list of the engine's, so networks work in it, too.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::piece::Piece;
+use crate::config::files;
+use crate::config::lists::{LARGEST_FILE, wrong_entry};
+use crate::config::load::absolute;
+use crate::config::render::quoted;
+use crate::config::report::Report;
+use crate::config::source::Location;
+use crate::lists::{List, ListDef, ListSource};
+
+/// The most dicts of a file.
+const MOST_DICTS: usize = 1000;
+
+/// The dicts of a file.
+#[derive(Default)]
+pub(super) struct Dicts {
+    pub(super) defs: Vec<ListDef>,
+    pub(super) loaded: BTreeMap<String, Arc<List>>,
+    /// Every name with its place, also of dicts that are wrong: a rule that refers to one is not wrong, too.
+    names: BTreeMap<String, Location>,
+}
+
+impl Dicts {
+    /// Reads the dicts; `base` is the directory of the rule file.
+    pub(super) fn read(report: &mut Report, lines: &[Piece<'_>], base: &Path) -> Dicts {
+        let mut dicts = Dicts::default();
+        if let Some(line) = lines.get(MOST_DICTS) {
+            report.error(line.at(), format!("there are at most {MOST_DICTS} dicts")).done();
+        }
+        for line in lines.iter().take(MOST_DICTS) {
+            dicts.read_one(report, line.without_comment(), base);
+        }
+        dicts
+    }
+
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(String::as_str)
+    }
+
+    fn read_one(&mut self, report: &mut Report, line: Piece<'_>, base: &Path) {
+        let (name, file) = match line.split_once(':') {
+            Some((name, file)) if !name.trim().text.is_empty() && !file.trim().text.is_empty() => {
+                (name.trim(), file.trim())
+            }
+            _ => {
+                let message = format!("expected `name : file`, found {}", quoted(line.text));
+                report.error(line.at(), message).done();
+                return;
+            }
+        };
+        if let Some(first) = self.names.insert(name.text.to_owned(), name.at()) {
+            let message = format!("the dict {} is given twice; the last one counts", quoted(name.text));
+            report.warning(name.at(), message).place("the first one is at", first).done();
+            self.defs.retain(|def| def.name != name.text);
+        }
+        let Some((path, text)) = find(report, file, base) else { return };
+        match List::parse(&text) {
+            Ok(list) => {
+                self.defs.push(ListDef { name: name.text.to_owned(), source: ListSource::File(path) });
+                self.loaded.insert(name.text.to_owned(), Arc::new(list));
+            }
+            Err(error) => {
+                let message = format!("{}:{}: {}", path.display(), error.line(), wrong_entry(&error));
+                report.error(file.at(), message).done();
+            }
+        }
+    }
+}
+
+/// Koala starts relative paths from the directory in which it was started, mostly the one above its `conf`. So they
+/// are looked for beside the rule file, above it, and where we were started, in this order.
+fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, String)> {
+    let mut places = vec![base.join(file.text)];
+    if Path::new(file.text).is_relative() {
+        places.extend(base.parent().map(|above| above.join(file.text)));
+        places.push(absolute(Path::new(file.text)));
+    }
+    places.dedup();
+    for place in &places {
+        match files::read(report, place, LARGEST_FILE) {
+            Ok(text) => return Some((place.clone(), text)),
+            Err(cause) if cause.is_absence() => {}
+            Err(cause) => {
+                report.error(file.at(), format!("cannot read {}: {cause}", place.display())).done();
+                return None;
+            }
+        }
+    }
+    let message = format!("cannot read {}: there is no such file", quoted(file.text));
+    let hint = match places.len() {
+        1 => "a dict without entries is an empty file".to_owned(),
+        _ => "a relative path starts from the rule file's directory, the one above it, or the current one".to_owned(),
+    };
+    report.error(file.at(), message).hint(hint).done();
+    None
+}

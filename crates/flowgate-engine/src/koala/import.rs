@@ -1,0 +1,127 @@
+//! A Koala rule file as Flowgate's TOML.
+//!
+//! Rule       A `peek` by the TOML passes, or is denied by the same rule, as Koala's browse answers after the same
+//!            counted history; a `record` counts as Koala's update, unless a direct rule matches: Koala counts the
+//!            rules below it, too. The counters have the same names, so both may count side by side on one store.
+//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::KoalaFile;
+use super::rule::{KoalaRule, Method};
+use crate::config::name;
+use crate::config::when;
+use crate::config::writer::{list, string};
+use crate::lists::ListSource;
+use crate::rules::{Condition, Limits, Matcher};
+
+const HEAD: &str = "\
+#
+# A peek by these rules answers as /rule/browse does, a record counts as /rule/update does. A take is both in one step:
+# it counts what passes, and nothing when it denies. docs/koala.md tells what else differs.
+";
+
+impl KoalaFile {
+    /// The same policy as TOML, with comments on where each rule comes from.
+    pub fn to_toml(&self) -> String {
+        let mut out = format!("# From {}, by `flowgate import koala`.\n{HEAD}", one_line(&self.name));
+        let names = self.list_names();
+        if !self.dicts.is_empty() {
+            out.push_str("\n[lists]\n");
+        }
+        for dict in &self.dicts {
+            let ListSource::File(path) = &dict.source else { continue };
+            let file = string(&path.display().to_string());
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(out, "{} = {{ file = {file} }}", crate::config::writer::name(&names[dict.name.as_str()]));
+        }
+        for rule in &self.rules {
+            self.write_rule(&mut out, rule, &names);
+        }
+        out
+    }
+
+    /// The numbers of the rules whose meaning TOML cannot express: exceeded, they answer a pass and end the evaluation.
+    pub fn inexpressible(&self) -> Vec<u32> {
+        self.rules.iter().filter(|rule| self.passes_when_exceeded(rule)).map(|rule| rule.number).collect()
+    }
+
+    fn passes_when_exceeded(&self, rule: &KoalaRule) -> bool {
+        let limited = matches!(&rule.def.limits, Limits::Fixed(limits) if limits[0].rate().is_some());
+        limited && self.results.get(&rule.result).is_some_and(|result| result.passes())
+    }
+
+    /// A name that TOML takes for each dict.
+    fn list_names(&self) -> BTreeMap<&str, String> {
+        let mut names: BTreeMap<&str, String> = BTreeMap::new();
+        for dict in &self.dicts {
+            let fitting = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
+            let mut wanted: String = dict.name.chars().take(100).map(fitting).collect();
+            if !name::fits(&wanted) {
+                wanted = "dict".to_owned();
+            }
+            let is_taken = |name: &String| names.values().any(|known| known == name);
+            let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+            let free = std::iter::once(wanted.clone()).chain(numbered).find(|name| !is_taken(name));
+            names.insert(&dict.name, free.unwrap_or(wanted));
+        }
+        names
+    }
+
+    fn write_rule(&self, out: &mut String, rule: &KoalaRule, names: &BTreeMap<&str, String>) {
+        out.push('\n');
+        for line in rule.comment.iter().map(|line| line.trim_matches('#').trim()).filter(|line| !line.is_empty()) {
+            let _ = writeln!(out, "# {}", one_line(line));
+        }
+        let _ = writeln!(out, "# {}", one_line(&rule.written));
+        if rule.method != Method::Direct && rule.gauge.is_none() {
+            out.push_str("# count=0: never exceeded.\n");
+        }
+        let def = &rule.def;
+        let shadow = self.passes_when_exceeded(rule);
+        if shadow {
+            out.push_str(
+                "# Exceeded, Koala answers a pass and asks no further rule. Here it is a shadow: it never denies.\n",
+            );
+        }
+        let conditions: Vec<Condition> = def.when.iter().map(|condition| renamed(condition, names)).collect();
+        let _ = writeln!(out, "[[rule]]\nname = {}", string(&def.name));
+        let _ = writeln!(out, "when = {}", when::write(&conditions));
+        if let Limits::Fixed(limits) = &def.limits {
+            if !def.by.is_empty() {
+                let _ = writeln!(out, "by = {}", list(&def.by));
+            }
+            let _ = writeln!(out, "limits = {}", list(limits.iter().map(ToString::to_string)));
+        }
+        let _ = writeln!(out, "action = {}", string(def.action.as_str()));
+        let _ = writeln!(out, "code = {}", rule.number);
+        if let Some(message) = &def.message {
+            let _ = writeln!(out, "message = {}", string(message));
+        }
+        if shadow {
+            out.push_str("shadow = true\n");
+        }
+    }
+}
+
+fn renamed(condition: &Condition, names: &BTreeMap<&str, String>) -> Condition {
+    let matcher = match &condition.matcher {
+        Matcher::List(name) => list_matcher(name, names),
+        Matcher::Not(inner) => match &**inner {
+            Matcher::List(name) => Matcher::Not(Box::new(list_matcher(name, names))),
+            _ => condition.matcher.clone(),
+        },
+        other => other.clone(),
+    };
+    Condition::new(condition.field.clone(), matcher)
+}
+
+fn list_matcher(name: &str, names: &BTreeMap<&str, String>) -> Matcher {
+    Matcher::List(names.get(name).map_or(name, String::as_str).into())
+}
+
+/// A comment ends with its line, and holds no character that TOML refuses.
+fn one_line(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() && char != '\t' { ' ' } else { char }).collect()
+}

@@ -1,0 +1,67 @@
+//! A part of the rule file's text that knows where it stands.
+
+use crate::config::source::{Location, SourceId};
+
+/// Some text of the file.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'t> {
+    pub(super) text: &'t str,
+    source: SourceId,
+    start: usize,
+}
+
+impl<'t> Piece<'t> {
+    /// The whole file.
+    pub(super) fn whole(source: SourceId, text: &'t str) -> Piece<'t> {
+        Piece { text, source, start: 0 }
+    }
+
+    pub(super) fn at(&self) -> Location {
+        Location::new(self.source, self.start..self.start + self.text.len())
+    }
+
+    /// The text between two bytes of this one.
+    pub(super) fn part(&self, start: usize, end: usize) -> Piece<'t> {
+        Piece { text: &self.text[start..end], start: self.start + start, ..*self }
+    }
+
+    /// What follows a byte of this one.
+    pub(super) fn from(&self, start: usize) -> Piece<'t> {
+        self.part(start, self.text.len())
+    }
+
+    /// Without the blanks around it.
+    pub(super) fn trim(&self) -> Piece<'t> {
+        let start = self.text.len() - self.text.trim_start().len();
+        self.part(start, start + self.text.trim().len())
+    }
+
+    /// What stands before and behind the first `separator`.
+    pub(super) fn split_once(&self, separator: char) -> Option<(Piece<'t>, Piece<'t>)> {
+        let at = self.text.find(separator)?;
+        Some((self.part(0, at), self.from(at + separator.len_utf8())))
+    }
+
+    /// The parts between the separators, without the blanks around them; those with nothing in them are left out.
+    pub(super) fn items(self, separator: char) -> impl Iterator<Item = Piece<'t>> {
+        let mut start = 0;
+        let parts = self.text.split(separator).map(move |part| {
+            let piece = self.part(start, start + part.len());
+            start += part.len() + separator.len_utf8();
+            piece.trim()
+        });
+        parts.filter(|piece| !piece.text.is_empty())
+    }
+
+    /// Without a comment: what follows a `#` at the start or after a blank.
+    pub(super) fn without_comment(&self) -> Piece<'t> {
+        let starts_one = |&(at, _): &(usize, &str)| self.text[..at].chars().next_back().is_none_or(char::is_whitespace);
+        let comment = self.text.match_indices('#').find(starts_one);
+        comment.map_or(*self, |(at, _)| self.part(0, at)).trim()
+    }
+
+    /// Whether there is nothing, or nothing but a comment.
+    pub(super) fn is_blank(&self) -> bool {
+        self.without_comment().text.is_empty()
+    }
+}

@@ -1,0 +1,88 @@
+//! How often each rule let pass and refused today: what `/admin/counters` shows.
+//!
+//! State      Two counts per rule number, and the end of the day in the file's zone. They are of this process.
+//! Rule       The first note after the end of the day starts all counts anew. A rule that is edited keeps its counts.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flowgate::{Limit, Memory, MemoryConfig, Op, Time};
+
+/// The counts of all rules.
+#[derive(Debug, Default)]
+pub struct KoalaTally {
+    /// In nanoseconds since the epoch.
+    day_ends: AtomicU64,
+    rules: Mutex<BTreeMap<u32, Arc<Counts>>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    allowed: AtomicU64,
+    denied: AtomicU64,
+}
+
+/// The counts of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleTally {
+    /// Its number.
+    pub rule: u32,
+    /// How often it matched and was not exceeded.
+    pub allowed: u64,
+    /// How often it was exceeded, or decided at once.
+    pub denied: u64,
+}
+
+impl KoalaTally {
+    /// The counts of these rules; others are forgotten.
+    pub(super) fn keep(&self, numbers: impl Iterator<Item = u32>) -> Vec<Arc<Counts>> {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = std::mem::take(&mut *rules);
+        let kept: Vec<_> = numbers.map(|number| (number, known.remove(&number).unwrap_or_default())).collect();
+        rules.extend(kept.iter().cloned());
+        kept.into_iter().map(|(_, counts)| counts).collect()
+    }
+
+    /// Starts anew when the day is over.
+    pub(super) fn turn(&self, day: &Limit, now: Time) {
+        if now.as_nanos() < self.day_ends.load(Relaxed) {
+            return;
+        }
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.as_nanos() < self.day_ends.load(Relaxed) {
+            return;
+        }
+        for counts in rules.values() {
+            counts.allowed.store(0, Relaxed);
+            counts.denied.store(0, Relaxed);
+        }
+        self.day_ends.store(day_end(day, now).as_nanos(), Relaxed);
+    }
+
+    /// The counts of today, by number.
+    pub(super) fn list(&self) -> Vec<RuleTally> {
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = |(&rule, counts): (&u32, &Arc<Counts>)| RuleTally {
+            rule,
+            allowed: counts.allowed.load(Relaxed),
+            denied: counts.denied.load(Relaxed),
+        };
+        rules.iter().map(tally).collect()
+    }
+}
+
+impl Counts {
+    pub(super) fn note(&self, exceeded: bool) {
+        let count = if exceeded { &self.denied } else { &self.allowed };
+        count.fetch_add(1, Relaxed);
+    }
+}
+
+/// When the day that holds `now` ends, by a limit of one a day: the library knows the calendar. Asked once a day.
+fn day_end(day: &Limit, now: Time) -> Time {
+    let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
+    let key = memory.subject(b"").counter(memory.counter(b""));
+    now + memory.apply_one(Op::Record, 1, now, key, day).reset_after
+}
