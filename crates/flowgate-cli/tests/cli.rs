@@ -24,14 +24,24 @@ struct Serving {
     stderr: BufReader<ChildStderr>,
     http: String,
     resp: String,
+    /// What it said before it announced where it is.
+    before: Vec<String>,
 }
 
 impl Serving {
     fn start(more: &[&str]) -> Self {
+        Self::start_with(more, |command| command)
+    }
+
+    fn start_with(more: &[&str], prepare: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let mut command = flowgate(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
-        let mut child = command.args(more).spawn().unwrap();
+        Self::of(prepare(command.args(more)))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut serving = Self { child, stderr, http: String::new(), resp: String::new() };
+        let mut serving = Self { child, stderr, http: String::new(), resp: String::new(), before: Vec::new() };
         serving.http = serving.announced("http://");
         serving.resp = serving.announced("redis://");
         serving
@@ -39,10 +49,11 @@ impl Serving {
 
     /// Reads standard error up to the line that announces an address of this kind.
     fn announced(&mut self, scheme: &str) -> String {
-        for line in self.stderr.by_ref().lines() {
-            if let Some((_, address)) = line.unwrap().split_once(scheme) {
+        for line in self.stderr.by_ref().lines().map(Result::unwrap) {
+            if let Some((_, address)) = line.split_once(scheme) {
                 return address.to_owned();
             }
+            self.before.push(line);
         }
         panic!("the server ended without announcing {scheme}");
     }
@@ -126,6 +137,55 @@ fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
     // And without being asked.
     write(&rules(&["a", "b", "c"]));
     assert!(serving.said("new rules are in force").contains("rules=3"));
+}
+
+#[cfg(unix)]
+#[test]
+fn systemd_hears_how_it_is_doing() {
+    use std::os::unix::net::UnixDatagram;
+
+    let directory = tempfile::tempdir().unwrap();
+    let (socket, file) = (directory.path().join("notify"), directory.path().join("flowgate.toml"));
+    fs::write(&file, "").unwrap();
+    let systemd = UnixDatagram::bind(&socket).unwrap();
+    systemd.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let heard = || {
+        let mut heard = [0; 200];
+        let length = systemd.recv(&mut heard).unwrap();
+        text(&heard[..length]).lines().next().unwrap().to_owned()
+    };
+    let mut serving =
+        Serving::start_with(&["--config", file.to_str().unwrap()], |command| command.env("NOTIFY_SOCKET", &socket));
+    assert_eq!(heard(), "READY=1");
+    serving.signal("HUP");
+    assert_eq!([heard(), heard()], ["RELOADING=1", "READY=1"]);
+    serving.signal("TERM");
+    assert_eq!(heard(), "STOPPING=1");
+    assert!(serving.child.wait().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("flowgate.toml");
+    let serve = |max_connections: &str| {
+        fs::write(&file, format!("[server]\nmax_connections = {max_connections}\n")).unwrap();
+        let script = "ulimit -Sn 300; exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_flowgate"), "serve", "--config"]).arg(&file);
+        Serving::of(command.args(["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]))
+    };
+    let allowed = |serving: &Serving| -> u64 {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", serving.child.id())).unwrap();
+        let mut soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap().split_whitespace();
+        soft.next().unwrap().parse().unwrap()
+    };
+    assert!(allowed(&serve("500")) >= 2 * 500);
+    // Few systems allow so many, whoever asks.
+    let serving = serve("10_000_000");
+    let said = serving.before.iter().any(|line| line.contains("open files and the system allows"));
+    assert_ne!(said, allowed(&serving) > 10_000_000, "{:?}", serving.before);
 }
 
 #[test]

@@ -26,6 +26,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use flowgate_engine::config::{Config, Loaded, Report};
+use tokio::sync::watch as signal;
 
 use crate::service::Service;
 use crate::tls::Certificates;
@@ -60,6 +61,8 @@ pub struct Reload {
 #[derive(Debug)]
 pub struct Reloader {
     status: Arc<Mutex<ReloadStatus>>,
+    /// How many attempts have been made.
+    attempts: signal::Receiver<u64>,
     /// Holds one wish: two before the next attempt are as good as one.
     wish: SyncSender<()>,
 }
@@ -83,13 +86,14 @@ impl Reload {
     pub fn start(self) -> io::Result<Reloader> {
         let status = Arc::default();
         let (wish, wishes) = mpsc::sync_channel(1);
+        let (made, attempts) = signal::channel(0);
         let Reload { service, loaded, load, certificates, poll } = self;
         let watch = Watch::new(loaded.origins);
         let renewal = certificates.zip(loaded.config.tls.clone());
         let renewal = renewal.map(|(certificates, files)| Renewal::new(certificates, files));
-        let work = Work { service, in_force: loaded.config, load, watch, renewal, status: Arc::clone(&status) };
+        let work = Work { service, in_force: loaded.config, load, watch, renewal, status: Arc::clone(&status), made };
         thread::Builder::new().name("reload".to_owned()).spawn(move || work.run(poll, &wishes))?;
-        Ok(Reloader { status, wish })
+        Ok(Reloader { status, attempts, wish })
     }
 }
 
@@ -100,6 +104,11 @@ impl Reloader {
             // The thread ends only with us, or by a panic, which is reported as such.
             Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
         }
+    }
+
+    /// Changes whenever an attempt has been made, asked for or not; ends in an error if none will ever be made again.
+    pub fn attempts(&self) -> signal::Receiver<u64> {
+        self.attempts.clone()
     }
 
     /// How it went so far.
@@ -117,6 +126,7 @@ struct Work {
     watch: Watch,
     renewal: Option<Renewal>,
     status: Arc<Mutex<ReloadStatus>>,
+    made: signal::Sender<u64>,
 }
 
 impl Work {
@@ -153,6 +163,11 @@ impl Work {
     }
 
     fn attempt(&mut self) {
+        self.load();
+        self.made.send_modify(|made| *made += 1);
+    }
+
+    fn load(&mut self) {
         match (self.load)() {
             Ok(loaded) => {
                 self.watch = Watch::new(loaded.origins);

@@ -1,17 +1,22 @@
 //! `flowgate serve`: runs the server until it is asked to stop.
 
+mod announcement;
+mod descriptors;
+mod systemd;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use flowgate_engine::config::{self, Loaded, LogFormat};
+use flowgate_engine::config::Loaded;
 use flowgate_server::{POLL, Reload, Reloader, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
 use crate::{logging, terminal};
+use systemd::{News, Notifier};
 
 /// Serve the Redis protocol and HTTP
 ///
@@ -79,8 +84,14 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     // Signals are caught before the addresses are announced: whoever reads those may send one at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let server = Server::bind(&loaded.config).await?;
-    announce(&server, &source, &loaded.config);
+    if let Err(shortage) = descriptors::provide(&loaded.config) {
+        tracing::warn!("{shortage}");
+    }
+    announcement::announce(&server, source.file.as_deref(), &loaded.config);
     let reloader = watch(&server, source, loaded).context("cannot watch the configuration")?;
+    let mut attempts = reloader.attempts();
+    let notifier = Notifier::of_process();
+    notifier.tell(News::Ready);
 
     let (trigger, shutdown) = Shutdown::new();
     let mut running = pin!(server.run(shutdown));
@@ -88,12 +99,20 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
         tokio::select! {
             ended = running.as_mut() => return Ok(ended?),
             signal = signals.next() => match signal {
-                Signal::Reload => reloader.reload(),
+                Signal::Reload => {
+                    notifier.tell(News::Reloading);
+                    reloader.reload();
+                }
                 Signal::Stop => break,
             },
+            attempt = attempts.changed() => {
+                attempt.context("the thread that reads the configuration has failed")?;
+                notifier.tell(News::Ready);
+            }
         }
     }
     eprintln!("stopping");
+    notifier.tell(News::Stopping);
     trigger.stop();
     loop {
         tokio::select! {
@@ -109,57 +128,4 @@ fn watch(server: &Server, source: Source, loaded: Loaded) -> std::io::Result<Rel
     let service = server.service().clone();
     let load = Box::new(move || configuration::load(source.file.as_deref(), &source.environment));
     Reload { service, loaded, load, certificates: server.certificates().cloned(), poll: POLL }.start()
-}
-
-/// Says what is in force: to people line by line, to a machine as one event.
-fn announce(server: &Server, source: &Source, config: &config::Config) {
-    let version = env!("FLOWGATE_VERSION");
-    let origin = source.file.as_ref().map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
-    let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-    let store = format!("memory, at most {}", config.store.max_memory);
-    let tls = config.tls.is_some();
-    let http = url(if tls { "https" } else { "http" }, server.http_door());
-    let resp = url(if tls { "rediss" } else { "redis" }, server.resp_door());
-    if config.log.format == LogFormat::Json {
-        tracing::info!(version, config = origin, rules, lists, store, http, resp, "serving");
-        return;
-    }
-    eprintln!("flowgate {version}");
-    eprintln!("  config  {origin}");
-    eprintln!("  rules   {rules}, lists {lists}");
-    eprintln!("  store   {store}");
-    eprintln!("  http    {http}");
-    eprintln!("  resp    {resp}");
-    if let Some(command) = try_it(server, tls) {
-        eprintln!("try: {command}");
-    }
-}
-
-fn url(scheme: &str, door: Option<&config::Door>) -> String {
-    match door {
-        None | Some(config::Door::Off) => "off".to_owned(),
-        Some(config::Door::Tcp(address)) => format!("{scheme}://{address}"),
-        // No TLS there, and no scheme that everybody knows.
-        Some(door @ config::Door::Unix(_)) => door.to_string(),
-    }
-}
-
-/// A command that shows that the server answers.
-fn try_it(server: &Server, tls: bool) -> Option<String> {
-    let decide = "FG.LIMIT user:42:reply 5/60s";
-    match (server.resp_door(), server.http_door()) {
-        (Some(config::Door::Tcp(address)), _) => {
-            let tls = if tls { "--tls " } else { "" };
-            Some(format!("redis-cli {tls}-h {} -p {} {decide}", address.ip(), address.port()))
-        }
-        (Some(config::Door::Unix(path)), _) => Some(format!("redis-cli -s {} {decide}", path.display())),
-        (_, Some(config::Door::Tcp(address))) => {
-            let scheme = if tls { "https" } else { "http" };
-            Some(format!("curl {scheme}://{address}/healthz"))
-        }
-        (_, Some(config::Door::Unix(path))) => {
-            Some(format!("curl --unix-socket {} http://localhost/healthz", path.display()))
-        }
-        _ => None,
-    }
 }

@@ -1,0 +1,89 @@
+//! Descriptors: each connection takes one, and a process has few unless it asks for more.
+
+use std::fmt;
+
+use flowgate_engine::config::{Config, Door};
+
+/// What the server takes besides connections: listeners, event loops, files that are read, the store.
+const RESERVE: u64 = 256;
+
+/// The system allows fewer than the configuration may need.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shortage {
+    needed: u64,
+    allowed: u64,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shortage { needed, allowed } = self;
+        write!(
+            f,
+            "max_connections may need {needed} open files and the system allows {allowed}: clients beyond that will \
+             wait. Raise the limit (ulimit -n, LimitNOFILE= of systemd) or lower max_connections in [server]"
+        )
+    }
+}
+
+/// Raises the limit of this process to what `config` may need, as far as the system lets it.
+///
+/// That every door is full at once is provided for where it can be; that one is, is not to be done without.
+pub(super) fn provide(config: &Config) -> Result<(), Shortage> {
+    let one_door = (config.server.max_connections as u64).saturating_add(RESERVE);
+    let allowed = raise_to(needed(config));
+    if allowed < one_door { Err(Shortage { needed: one_door, allowed }) } else { Ok(()) }
+}
+
+fn needed(config: &Config) -> u64 {
+    let listen = &config.listen;
+    let doors = [&listen.http, &listen.resp, &listen.grpc].into_iter().filter(|door| **door != Door::Off).count();
+    (config.server.max_connections as u64).saturating_mul(doors as u64).saturating_add(RESERVE)
+}
+
+/// Gives what is allowed then.
+#[cfg(unix)]
+fn raise_to(needed: u64) -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // No number is no limit.
+    let Some(allowed) = current else { return u64::MAX };
+    if allowed >= needed {
+        return allowed;
+    }
+    let most = maximum.map_or(needed, |maximum| maximum.min(needed));
+    // Only who may do anything can raise the second number; the first, up to it, everybody.
+    let attempts = [
+        Rlimit { current: Some(needed), maximum: Some(maximum.map_or(needed, |maximum| maximum.max(needed))) },
+        Rlimit { current: Some(most), maximum },
+    ];
+    let raised = attempts.into_iter().find(|attempt| setrlimit(Resource::Nofile, *attempt).is_ok());
+    raised.and_then(|raised| raised.current).unwrap_or(allowed)
+}
+
+#[cfg(not(unix))]
+fn raise_to(_: u64) -> u64 {
+    // There is no such limit.
+    u64::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_door_counts() {
+        let needed = |toml: &str| needed(&Config::from_toml(toml).unwrap());
+        assert_eq!(needed(""), 2 * 10_000 + RESERVE);
+        assert_eq!(needed("listen = { http = 'off' }\nserver = { max_connections = 100 }"), 100 + RESERVE);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn more_than_the_system_has_is_said() {
+        let mut config = Config::default();
+        config.server.max_connections = usize::MAX;
+        let Shortage { needed, allowed } = provide(&config).unwrap_err();
+        assert!(allowed > 0 && allowed < needed);
+    }
+}

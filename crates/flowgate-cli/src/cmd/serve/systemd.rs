@@ -1,0 +1,91 @@
+//! Tells systemd, or whoever else listens on `NOTIFY_SOCKET`, how the server is doing.
+//!
+//! The protocol is a datagram of lines. What cannot be told is let be: the server works without anybody listening.
+
+use std::ffi::OsString;
+use std::io;
+
+/// What there is to tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News {
+    /// It serves, or serves again after a reload.
+    Ready,
+    /// It reads its configuration.
+    Reloading,
+    /// It has been told to stop.
+    Stopping,
+}
+
+/// Where to tell it; nowhere when nobody asked.
+#[derive(Debug)]
+pub(super) struct Notifier {
+    socket: Option<OsString>,
+}
+
+impl Notifier {
+    pub(super) fn of_process() -> Notifier {
+        Notifier { socket: std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()) }
+    }
+
+    pub(super) fn tell(&self, news: News) {
+        let Some(socket) = &self.socket else { return };
+        let text = match news {
+            News::Ready => "READY=1\nSTATUS=serving",
+            News::Reloading => "RELOADING=1\nSTATUS=reading the configuration",
+            News::Stopping => "STOPPING=1\nSTATUS=finishing what is under way",
+        };
+        if let Err(error) = send(socket, text) {
+            tracing::warn!(socket = %socket.display(), %error, "cannot notify systemd");
+        }
+    }
+}
+
+#[cfg(unix)]
+fn send(socket: &OsString, text: &str) -> io::Result<()> {
+    use std::os::unix::net::UnixDatagram;
+
+    let sender = UnixDatagram::unbound()?;
+    // Whoever should listen but does not must not hold up the server.
+    sender.set_nonblocking(true)?;
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::ffi::OsStrExt;
+        use std::os::unix::net::SocketAddr;
+
+        // A name of its own, not in the file system.
+        if let Some(name) = socket.as_bytes().strip_prefix(b"@") {
+            return sender.send_to_addr(text.as_bytes(), &SocketAddr::from_abstract_name(name)?).map(drop);
+        }
+    }
+    sender.send_to(text.as_bytes(), socket).map(drop)
+}
+
+#[cfg(not(unix))]
+fn send(_: &OsString, _: &str) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+    use super::*;
+
+    #[test]
+    fn a_name_outside_of_the_file_system() {
+        let name = format!("flowgate-test-{}", std::process::id());
+        let systemd = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        Notifier { socket: Some(format!("@{name}").into()) }.tell(News::Ready);
+        let mut heard = [0; 100];
+        let length = systemd.recv(&mut heard).unwrap();
+        assert_eq!(&heard[..length], b"READY=1\nSTATUS=serving");
+    }
+
+    #[test]
+    fn nobody_listens() {
+        Notifier { socket: None }.tell(News::Ready);
+        Notifier { socket: Some("/nonexistent/socket".into()) }.tell(News::Ready);
+    }
+}
