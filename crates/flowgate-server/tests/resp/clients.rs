@@ -1,8 +1,14 @@
-//! Real clients connect and are content: redis-cli, redis-benchmark. `scripts/test` installs them.
+//! Real clients connect and are content: redis-cli, redis-benchmark, redis-py, the `redis` crate. `scripts/test` installs
+//! what cargo does not.
+
+mod python;
+mod rust;
 
 use std::process::Command;
 
 use crate::Running;
+
+const RULES: &str = "rule = [{ name = 'reply', by = ['user'], limits = ['2/60s'], action = 'captcha' }]";
 
 /// What a program prints, to both outputs.
 fn output(program: &str, server: &Running, args: &[&str]) -> String {
