@@ -69,7 +69,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::new`]; then nothing has changed.
     pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        self.rules.store(Arc::new(RuleSet::compile(policy, &self.memory)?));
+        let mut rules = RuleSet::compile(policy, &self.memory)?;
+        rules.inherit_tallies(&self.rules.load());
+        self.rules.store(Arc::new(rules));
         Ok(())
     }
 

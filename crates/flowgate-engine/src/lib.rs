@@ -17,6 +17,7 @@ mod plan;
 mod request;
 mod rules;
 mod store;
+mod tally;
 
 pub use bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan, RuleBan};
 pub use client_address::{Client, ClientAddresses};
@@ -37,3 +38,4 @@ pub use rules::{
     OnFailure, Policy, PolicyError, Rule, RuleDef, RuleSet,
 };
 pub use store::Store;
+pub use tally::{Counted, Tallied, Tally};

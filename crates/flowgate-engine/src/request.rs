@@ -14,11 +14,12 @@ use smallvec::SmallVec;
 pub struct Request<'a> {
     fields: SmallVec<[(&'a str, &'a str); 8]>,
     cost: u64,
+    id: Option<&'a str>,
 }
 
 impl Default for Request<'_> {
     fn default() -> Self {
-        Request { fields: SmallVec::new(), cost: 1 }
+        Request { fields: SmallVec::new(), cost: 1, id: None }
     }
 }
 
@@ -47,6 +48,18 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// Names the request, so that what is logged about it can be found again. No rule sees it.
+    #[must_use]
+    pub fn id(mut self, id: &'a str) -> Request<'a> {
+        self.id = Some(id);
+        self
+    }
+
+    /// The request's name, where the caller gave it one.
+    pub fn request_id(&self) -> Option<&'a str> {
+        self.id
+    }
+
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.fields.iter().find(|field| field.0 == name).map(|field| field.1)
@@ -65,6 +78,6 @@ impl<'a> Request<'a> {
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Request<'a> {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(fields: I) -> Request<'a> {
-        Request { fields: fields.into_iter().collect(), cost: 1 }
+        Request { fields: fields.into_iter().collect(), cost: 1, id: None }
     }
 }

@@ -17,6 +17,7 @@ mod gate;
 mod health;
 mod json;
 mod limit;
+mod metrics;
 mod reply;
 mod routes;
 
@@ -27,6 +28,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flowgate::Time;
 use flowgate_engine::config::Config;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -39,6 +41,7 @@ use tokio::time::timeout;
 
 use crate::door::{Peer, Protocol, Stream};
 use crate::loops::Loops;
+use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
 use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
@@ -77,6 +80,21 @@ pub(crate) struct Shared {
 struct Conversation {
     shared: Arc<Shared>,
     peer: IpAddr,
+}
+
+impl Conversation {
+    fn new(shared: Arc<Shared>, peer: IpAddr) -> Conversation {
+        let counters = &shared.service.metrics().http;
+        counters.connections.add(1);
+        counters.open.add(1);
+        Conversation { shared, peer }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.shared.service.metrics().http.open.subtract(1);
+    }
 }
 
 /// One request, but for its body.
@@ -125,6 +143,14 @@ impl Protocol for Http {
         self.loops.next().clone()
     }
 
+    fn refused(&self) {
+        self.shared.service.metrics().http.refused.add(1);
+    }
+
+    fn misunderstood(&self) {
+        self.shared.service.metrics().http.handshakes.add(1);
+    }
+
     async fn converse<S: Stream>(self, stream: S, peer: Peer, mut shutdown: Shutdown) -> io::Result<()> {
         let peer = match peer {
             Peer::Address(address) => address.ip(),
@@ -132,7 +158,7 @@ impl Protocol for Http {
             Peer::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
         let Http { shared, idle_timeout, .. } = self;
-        let conversation = Arc::new(Conversation { shared, peer });
+        let conversation = Arc::new(Conversation::new(shared, peer));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
@@ -152,6 +178,35 @@ impl Protocol for Http {
 
 async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> Result<Reply, Infallible> {
     let (head, body) = request.into_parts();
+    let service = &conversation.shared.service;
+    service.metrics().http.requests.add(1);
+    let timer = Timer::start(service);
     let call = Call { shared: &conversation.shared, peer: conversation.peer, head };
-    Ok(routes::answer(&call, body).await.unwrap_or_else(|error| error.reply()))
+    let reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
+    if let Some(timer) = timer {
+        timer.stop(service);
+    }
+    Ok(reply)
+}
+
+/// Times one request of many.
+struct Timer {
+    began: Time,
+    weight: u32,
+}
+
+impl Timer {
+    fn start(service: &Service) -> Option<Timer> {
+        let mut began = Time::EPOCH;
+        let weight = sampling::weight(Kind::Latency, || {
+            began = service.now();
+            began
+        })?;
+        Some(Timer { began, weight })
+    }
+
+    fn stop(self, service: &Service) {
+        let took = service.now().since(self.began);
+        service.metrics().http_latency.note(took, self.weight.into());
+    }
 }

@@ -24,6 +24,8 @@ pub mod decision_json;
 mod door;
 mod http;
 mod loops;
+mod metrics;
+mod observer;
 mod readiness;
 mod reload;
 mod resp;
@@ -33,6 +35,7 @@ mod shutdown;
 mod tls;
 
 pub use flowgate_engine::config::Config;
+pub use metrics::{Top, TopSubject};
 pub use readiness::{Readiness, Ready};
 pub use reload::{POLL, Reload, ReloadStatus, Reloader};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};

@@ -163,7 +163,10 @@ impl Work {
     }
 
     fn attempt(&mut self) {
+        let (start, failed) = (self.service.now(), lock(&self.status).failed);
         self.load();
+        let succeeded = lock(&self.status).failed == failed;
+        self.service.metrics().reloads.note(succeeded, start, self.service.now());
         self.made.send_modify(|made| *made += 1);
     }
 

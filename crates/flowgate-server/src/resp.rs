@@ -23,7 +23,7 @@ use crate::door::{Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::shutdown::Shutdown;
 use connection::Connection;
-use counters::Counters;
+pub(crate) use counters::Counters;
 use session::{Room, Session, Shared};
 
 use crate::service::Service;
@@ -43,11 +43,11 @@ impl Resp {
     /// Speaks for `service`, on `loops`.
     pub(crate) fn new(config: &Config, service: Service, loops: Arc<Loops>) -> Resp {
         let shared = Shared {
-            service,
             password: config.auth.resp_password.clone(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             room: Room::new(MAX_OCCUPIED, config.server.max_connections),
-            counters: Counters::default(),
+            counters: Arc::clone(&service.metrics().resp),
+            service,
         };
         Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
     }

@@ -14,13 +14,15 @@ use flowgate::{
     Clock, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Throttle, ThrottleError, ThrottleReply,
     Time,
 };
-use flowgate_engine::config::Config;
+use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{
     AdHoc, BanOrder, BanOrderError, Decision, Engine, Explanation, ManualBan, Policy, PolicyError, Request, RuleBan,
     RuleSet,
 };
 
 pub use crate::answer::{Answer, Awaited};
+use crate::metrics::{Metrics, Top};
+use crate::observer::Observer;
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
@@ -40,6 +42,8 @@ pub use crate::answer::{Answer, Awaited};
 pub struct Service {
     engine: Arc<Engine>,
     clock: Clock,
+    observer: Arc<Observer>,
+    started: Time,
 }
 
 /// What a caller asks for.
@@ -92,12 +96,19 @@ impl Service {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
         let engine = Engine::new(&config.policy, Memory::new(memory))?;
-        Ok(Service::new(Arc::new(engine), Clock::System))
+        Ok(Service::new(Arc::new(engine), Clock::System).log_denials(config.log.denials))
     }
 
     /// A service of an engine and a clock: tests bring one that they move by hand.
     pub fn new(engine: Arc<Engine>, clock: Clock) -> Service {
-        Service { engine, clock }
+        let started = clock.now();
+        Service { engine, clock, observer: Arc::default(), started }
+    }
+
+    /// Logs denials. To be called before anything is decided: counts begin anew.
+    #[must_use]
+    pub fn log_denials(self, denials: Denials) -> Service {
+        Service { observer: Arc::new(Observer::new(denials)), ..self }
     }
 
     /// The time now, for a batch.
@@ -115,10 +126,11 @@ impl Service {
     /// As [`Service::decide`], at a time that was read for a batch.
     #[inline]
     pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        Answer::Now(match operation.op() {
+        let answer = Answer::Now(match operation.op() {
             Some(op) => self.engine.decide(op, request, now),
             None => self.engine.reset(request, now),
-        })
+        });
+        self.observer.decision(operation, request, now, answer)
     }
 
     /// Applies a limit that the caller brings to a key of the caller's.
@@ -148,10 +160,12 @@ impl Service {
                 self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now)
             }
         };
-        Answer::Now(decision.map(|decision| KeyDecision { decision, degraded: false }))
+        let answer = Answer::Now(decision.map(|decision| KeyDecision { decision, degraded: false }));
+        self.observer.key_answer(operation, call.key, now, answer)
     }
 
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, at a time that was read for a batch.
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, at a time that was read for a batch. It is not
+    /// counted: whoever has a batch counts it at once.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
@@ -258,6 +272,34 @@ impl Service {
     /// The rules in force.
     pub fn rules(&self) -> Arc<RuleSet> {
         self.engine.rules()
+    }
+
+    /// What is counted, as text for Prometheus. Visits all counters: for a scrape, not for every request.
+    pub async fn prometheus(&self) -> String {
+        crate::metrics::render(self).await
+    }
+
+    /// Who asked most in the last minute or two: subjects of rules, and keys.
+    pub fn hottest(&self) -> Top {
+        self.observer.metrics.hottest.read(self.now())
+    }
+
+    /// Who was denied most in the last minute or two.
+    pub fn most_denied(&self) -> Top {
+        self.observer.metrics.most_denied.read(self.now())
+    }
+
+    /// When the service was started.
+    pub fn started(&self) -> Time {
+        self.started
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.observer.metrics
+    }
+
+    pub(crate) fn observer(&self) -> &Arc<Observer> {
+        &self.observer
     }
 
     /// What the store holds and had to give up. Visits all of it: for a report, not for every request.

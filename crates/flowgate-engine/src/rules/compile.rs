@@ -90,6 +90,8 @@ impl Compiler<'_> {
             subject,
             limits,
             ban,
+            by: def.by.iter().map(|field| field.as_str().into()).collect(),
+            tally: Arc::default(),
         })
     }
 

@@ -12,6 +12,7 @@ use super::test::Test;
 use super::{Action, OnFailure};
 use crate::key;
 use crate::request::Request;
+use crate::tally::Tally;
 
 /// The rules in force.
 #[derive(Debug, Default)]
@@ -37,6 +38,9 @@ pub struct Rule {
     pub(super) subject: SubjectId,
     pub(super) limits: RuleLimits,
     pub(super) ban: Option<(Ban, CounterId)>,
+    /// The names of the fields it counts by, in the order in which they are written.
+    pub(super) by: Box<[Box<str>]>,
+    pub(super) tally: Arc<Tally>,
 }
 
 /// One condition of a rule.
@@ -91,6 +95,17 @@ impl RuleSet {
     /// The names of the fields that some rule looks at: whatever else a request has makes no difference to rules.
     pub fn field_names(&self) -> impl Iterator<Item = &str> {
         self.fields.ids().map(|id| self.fields.name(id))
+    }
+
+    /// Lets rules go on counting where those of the same name in `old` have got to.
+    pub(crate) fn inherit_tallies(&mut self, old: &RuleSet) {
+        let tallies: HashMap<&str, &Arc<Tally>> = old.rules.iter().map(|rule| (rule.name(), &rule.tally)).collect();
+        for rule in &mut self.rules {
+            // A set that is not in force yet has its rules for itself.
+            if let (Some(tally), Some(rule)) = (tallies.get(rule.name()), Arc::get_mut(rule)) {
+                rule.tally = Arc::clone(tally);
+            }
+        }
     }
 
     pub(crate) fn rule(&self, id: u32) -> &Arc<Rule> {
@@ -204,6 +219,17 @@ impl Rule {
     /// What it does while the store is away, where it differs from the store's.
     pub fn on_failure(&self) -> Option<OnFailure> {
         self.on_failure
+    }
+
+    /// The fields whose values make the subject, as they are written; none: one counter for all.
+    pub fn by(&self) -> impl Iterator<Item = &str> {
+        self.by.iter().map(|field| &**field)
+    }
+
+    /// What it has decided, as far as somebody counts.
+    #[inline]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Its place in the policy, from 0 at the top.

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
-use super::{Call, bans, decide, explain, gate, health, limit};
+use super::{Call, bans, decide, explain, gate, health, limit, metrics};
 use crate::service::Operation;
 
 /// Everything that has an answer.
@@ -25,6 +25,7 @@ pub(crate) enum Endpoint {
     Unban,
     Alive,
     Ready,
+    Metrics,
 }
 
 /// A path and what its methods lead to.
@@ -64,6 +65,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/v1/bans/{id}", Access::Admin, Delete(Endpoint::Unban)),
     route("/healthz", Access::Open, Get(Endpoint::Alive)),
     route("/readyz", Access::Open, Get(Endpoint::Ready)),
+    route("/metrics", Access::Open, Get(Endpoint::Metrics)),
 ];
 
 impl Endpoint {
@@ -80,6 +82,7 @@ impl Endpoint {
             Endpoint::Unban => bans::lift(call).await,
             Endpoint::Alive => Ok(health::alive()),
             Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
+            Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
         }
     }
 }
@@ -89,7 +92,8 @@ pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     let path = call.head.uri.path();
     let route = ROUTES.iter().find(|route| route.leads_from(path)).ok_or(Error::NoSuchPath)?;
     // Who may not come in learns nothing of the methods either.
-    call.shared.tokens.check(route.access, call.peer, call.headers())?;
+    let let_in = call.shared.tokens.check(route.access, call.peer, call.headers());
+    let_in.inspect_err(|_| call.shared.service.metrics().http.unauthorized.add(1))?;
     let endpoint = route.methods.endpoint(&call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
     endpoint.answer(call, body).await
 }

@@ -227,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.give_up();
             }
         }
-        self.session.shared.counters.commands.add(commands);
+        self.session.end_batch(commands, now);
     }
 
     /// Puts what was written since there were `written` bytes behind the replies that are on their way; true when no
@@ -295,7 +295,6 @@ mod tests {
     use flowgate_engine::config::Config;
     use tokio::io::DuplexStream;
 
-    use super::super::counters::Counters;
     use super::super::session::{Room, Shared};
     use super::*;
     use crate::service::Service;
@@ -304,7 +303,7 @@ mod tests {
     fn shared() -> Arc<Shared> {
         let service = Service::start(&Config::default()).unwrap();
         let room = Room::new(192 << 10, 10);
-        Arc::new(Shared { service, password: None, max_command: 1 << 20, room, counters: Counters::default() })
+        Arc::new(Shared { service, password: None, max_command: 1 << 20, room, counters: Arc::default() })
     }
 
     fn connect(shared: &Arc<Shared>, shutdown: &Shutdown) -> DuplexStream {

@@ -1,6 +1,6 @@
 //! What happened on the connections of the Redis protocol, counted: what was served, and each bound that was hit.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::metrics::Counter;
 
 /// Counts since the start, but for `open` and `occupied`.
 #[derive(Debug, Default)]
@@ -29,25 +29,6 @@ pub(crate) struct Counters {
     pub(crate) handshakes: Counter,
     /// Passwords that were wrong.
     pub(crate) wrong_passwords: Counter,
-}
-
-/// One count. Counts are facts by themselves, so no order between them is kept.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self, number: u64) {
-        self.0.fetch_add(number, Relaxed);
-    }
-
-    /// Takes some back that were added.
-    pub(crate) fn subtract(&self, number: u64) {
-        self.0.fetch_sub(number, Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
 }
 
 impl Counters {

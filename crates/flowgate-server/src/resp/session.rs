@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use flowgate::{ThrottleError, ThrottleReply, Time};
+use flowgate_engine::Counted;
 use flowgate_engine::config::Secret;
 
 use super::counters::Counters;
 use super::reply::Version;
+use crate::answer::Answer;
+use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
 
 /// What all connections share.
@@ -17,7 +21,7 @@ pub(crate) struct Shared {
     /// A command, framing included.
     pub(crate) max_command: usize,
     pub(crate) room: Room,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
 }
 
 /// What clients may hold of half-received commands and unread replies while they wait.
@@ -52,6 +56,15 @@ pub(crate) struct Session {
     occupied: u64,
     /// Whether to go on after the command at hand.
     pub(crate) end: End,
+    /// What `CL.THROTTLE` has answered since it was last told to the metrics.
+    throttled: Throttled,
+}
+
+/// Answers of `CL.THROTTLE`, counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Throttled {
+    allowed: u64,
+    limited: u64,
 }
 
 /// How a conversation goes on.
@@ -79,6 +92,7 @@ impl Session {
             name: Vec::new(),
             occupied: 0,
             end: End::NotYet,
+            throttled: Throttled::default(),
         }
     }
 
@@ -99,6 +113,63 @@ impl Session {
         }
         all.add(bytes - less);
         bytes <= self.shared.room.share || all.get() <= self.shared.room.all
+    }
+
+    /// Notes an answer of `CL.THROTTLE`: of a batch all are counted at once, by [`Session::end_batch`].
+    #[inline]
+    pub(crate) fn throttled(
+        &mut self,
+        key: &[u8],
+        now: Time,
+        answer: Answer<Result<ThrottleReply, ThrottleError>>,
+    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        match &answer {
+            Answer::Now(Ok(reply)) => {
+                let Throttled { allowed, limited } = &mut self.throttled;
+                *(if reply.limited { limited } else { allowed }) += 1;
+                self.shared.service.observer().key_seen(key, !reply.limited, now);
+                answer
+            }
+            Answer::Now(Err(_)) => answer,
+            Answer::Later(_) => self.throttled_later(key, now, answer),
+        }
+    }
+
+    #[cold]
+    fn throttled_later(
+        &self,
+        key: &[u8],
+        now: Time,
+        later: Answer<Result<ThrottleReply, ThrottleError>>,
+    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        let (key, observer) = (key.to_vec(), Arc::clone(self.shared.service.observer()));
+        later.map(move |answer| {
+            if let Ok(reply) = &answer {
+                observer.key_decision(&key, !reply.limited, now);
+            }
+            answer
+        })
+    }
+
+    /// Tells the metrics what a batch of commands came to: how many there were, and when it began.
+    #[inline]
+    pub(crate) fn end_batch(&mut self, commands: u64, began: Time) {
+        let metrics = self.shared.service.metrics();
+        self.shared.counters.commands.add(commands);
+        let Throttled { allowed, limited } = std::mem::take(&mut self.throttled);
+        if allowed > 0 {
+            metrics.keys.add(Counted::Allowed, allowed);
+        }
+        if limited > 0 {
+            metrics.keys.add(Counted::Denied, limited);
+        }
+        // One batch of many is worth a second look at the clock.
+        if commands > 0
+            && let Some(weight) = sampling::weight(Kind::Latency, || began)
+        {
+            let took = self.shared.service.now().since(began);
+            metrics.resp_latency.note(took, commands * u64::from(weight));
+        }
     }
 
     /// The longest command that this client may send.

@@ -21,6 +21,7 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
         throttle = throttle.quantity(quantity)?;
     }
     let answer = call.session.shared.service.throttle_at(key, &throttle, call.now);
+    let answer = call.session.throttled(key, call.now, answer);
     call.reply_with(answer, |answer, reply| {
         let numbers = answer?.numbers();
         reply.array(numbers.len());

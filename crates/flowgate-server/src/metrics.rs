@@ -1,0 +1,148 @@
+//! What the server counts about itself, for Prometheus (`/metrics`) and for people (`/v1/stats`).
+//!
+//! Rule       Nothing here slows a decision down: counts are additions to memory that other threads seldom touch, kept
+//!            beside what they are about; no lock, no allocation, no lookup, no reading of the clock. What costs more
+//!            (a latency, who is hottest) is [sampled](sampling).
+//! Bound      Label values are bounded: protocols, kinds and reasons are fixed sets, rules are at most
+//!            [`render::MAX_RULES`], the rest adds up under one label. What a client sends never becomes a label;
+//!            subjects are named only in the [top lists](top), which have a fixed size.
+
+mod exposition;
+mod histogram;
+mod process;
+mod render;
+pub(crate) mod sampling;
+mod top;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use flowgate::{Span, Time};
+use flowgate_engine::Tally;
+
+pub(crate) use histogram::Histogram;
+pub(crate) use render::render;
+pub(crate) use top::{MAX_SUBJECT_BYTES, TopList};
+pub use top::{Top, TopSubject};
+
+use crate::resp::Counters;
+use crate::service::Operation;
+
+/// The type of what [`render`] writes.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All counts of a service.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    /// Requests that no rule had a say about.
+    pub(crate) unruled: Tally,
+    /// Requests that were denied by a ban by hand.
+    pub(crate) banned: Tally,
+    /// Requests on keys of the caller's.
+    pub(crate) keys: Tally,
+    /// Decisions that were a stopgap, as the store was away.
+    pub(crate) degraded: Counter,
+    operations: [Counter; OPERATIONS.len()],
+    pub(crate) resp: Arc<Counters>,
+    pub(crate) resp_latency: Histogram,
+    pub(crate) http: HttpCounters,
+    pub(crate) http_latency: Histogram,
+    pub(crate) reloads: Reloads,
+    pub(crate) store: StoreCounters,
+    /// All requests, by subject.
+    pub(crate) hottest: TopList,
+    /// Denied ones.
+    pub(crate) most_denied: TopList,
+}
+
+/// What is asked of counters besides taking.
+const OPERATIONS: [(Operation, &str); 4] = [
+    (Operation::Peek, "peek"),
+    (Operation::Record, "record"),
+    (Operation::Refund, "refund"),
+    (Operation::Reset, "reset"),
+];
+
+impl Metrics {
+    /// Notes an operation that is no decision.
+    pub(crate) fn count_operation(&self, operation: Operation) {
+        if let Some(index) = OPERATIONS.iter().position(|(known, _)| *known == operation) {
+            self.operations[index].add(1);
+        }
+    }
+}
+
+/// One count. Counts are facts by themselves, so no order between them is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, number: u64) {
+        self.0.fetch_add(number, Relaxed);
+    }
+
+    /// Takes some back that were added.
+    pub(crate) fn subtract(&self, number: u64) {
+        self.0.fetch_sub(number, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The connections that speak HTTP.
+#[derive(Debug, Default)]
+pub(crate) struct HttpCounters {
+    pub(crate) open: Counter,
+    pub(crate) connections: Counter,
+    pub(crate) refused: Counter,
+    /// Connections that came to no understanding over TLS.
+    pub(crate) handshakes: Counter,
+    pub(crate) requests: Counter,
+    pub(crate) unauthorized: Counter,
+}
+
+/// The store that several nodes share.
+#[derive(Debug, Default)]
+pub(crate) struct StoreCounters {
+    /// Whether there is one.
+    pub(crate) shared: AtomicBool,
+    /// Whether it is away, and answers are stopgaps.
+    pub(crate) away: AtomicBool,
+    /// Calls that were not answered in time.
+    pub(crate) timeouts: Counter,
+    /// Calls that failed otherwise.
+    pub(crate) errors: Counter,
+    /// How long calls took.
+    pub(crate) latency: Histogram,
+}
+
+/// How the attempts to load the configuration again went.
+#[derive(Debug, Default)]
+pub(crate) struct Reloads {
+    succeeded: Counter,
+    failed: Counter,
+    /// Of the last one.
+    failing: AtomicBool,
+    last_success: AtomicU64,
+    last_nanos: AtomicU64,
+}
+
+impl Reloads {
+    /// Notes an attempt that began at `start`.
+    pub(crate) fn note(&self, succeeded: bool, start: Time, end: Time) {
+        self.failing.store(!succeeded, Relaxed);
+        self.last_nanos.store(end.since(start).as_nanos(), Relaxed);
+        if succeeded {
+            self.succeeded.add(1);
+            self.last_success.store(end.as_nanos(), Relaxed);
+        } else {
+            self.failed.add(1);
+        }
+    }
+
+    fn last_duration(&self) -> Span {
+        Span::from_nanos(self.last_nanos.load(Relaxed))
+    }
+}

@@ -1,0 +1,82 @@
+//! A histogram of times: how many took at most so long.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use flowgate::Span;
+
+/// Upper bounds in nanoseconds, as Prometheus shows them: from what a decision in memory takes to what a client
+/// gives up at.
+const BOUNDS: [(u64, &str); 17] = [
+    (5_000, "0.000005"),
+    (10_000, "0.00001"),
+    (25_000, "0.000025"),
+    (50_000, "0.00005"),
+    (100_000, "0.0001"),
+    (250_000, "0.00025"),
+    (500_000, "0.0005"),
+    (1_000_000, "0.001"),
+    (2_500_000, "0.0025"),
+    (5_000_000, "0.005"),
+    (10_000_000, "0.01"),
+    (25_000_000, "0.025"),
+    (50_000_000, "0.05"),
+    (100_000_000, "0.1"),
+    (250_000_000, "0.25"),
+    (1_000_000_000, "1"),
+    (5_000_000_000, "5"),
+];
+
+/// Times, counted by bucket. Only samples are noted, so it need not be spread over threads.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    /// By bound; the last one for what took longer.
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    sum_nanos: AtomicU64,
+}
+
+impl Histogram {
+    /// Notes that `number` took so long each.
+    pub(crate) fn note(&self, took: Span, number: u64) {
+        let nanos = took.as_nanos();
+        let bucket = BOUNDS.partition_point(|(bound, _)| *bound < nanos);
+        self.buckets[bucket].fetch_add(number, Relaxed);
+        self.sum_nanos.fetch_add(nanos.saturating_mul(number), Relaxed);
+    }
+
+    /// How many took at most each bound (`+Inf` last), and the sum in nanoseconds.
+    pub(crate) fn read(&self) -> (Vec<(&'static str, u64)>, u64) {
+        let bounds = BOUNDS.iter().map(|(_, shown)| *shown).chain(["+Inf"]);
+        let mut total = 0;
+        let mut up_to = |bucket: &AtomicU64| {
+            total += bucket.load(Relaxed);
+            total
+        };
+        let counts = bounds.zip(&self.buckets).map(|(bound, bucket)| (bound, up_to(bucket))).collect();
+        (counts, self.sum_nanos.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_add_up() {
+        let histogram = Histogram::default();
+        histogram.note(Span::from_micros(5), 2);
+        histogram.note(Span::from_nanos(5_001), 1);
+        histogram.note(Span::from_secs(60), 1);
+        let (counts, sum) = histogram.read();
+        assert_eq!(counts[..2], [("0.000005", 2), ("0.00001", 3)]);
+        assert_eq!(counts[BOUNDS.len() - 1..], [("5", 3), ("+Inf", 4)]);
+        assert_eq!(sum, 10_000 + 5_001 + 60_000_000_000);
+    }
+
+    #[test]
+    fn bounds_are_what_they_show() {
+        for (nanos, shown) in BOUNDS {
+            assert_eq!((shown.parse::<f64>().unwrap() * 1e9).round() as u64, nanos);
+        }
+        assert!(BOUNDS.is_sorted());
+    }
+}

@@ -1,0 +1,206 @@
+//! Everything that is counted, as one text for Prometheus.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use flowgate_engine::{Counted, Rule, Tallied};
+
+use super::exposition::{Exposition, seconds};
+use super::{Metrics, OPERATIONS, process};
+use crate::service::Service;
+
+/// So many rules, those at the top, have a label of their own; the others share one.
+pub(super) const MAX_RULES: usize = 1000;
+
+// No rule can have one of these names.
+const OTHER_RULES: &str = "(other)";
+const NO_RULE: &str = "(none)";
+const BAN_BY_HAND: &str = "(ban)";
+const KEY: &str = "(key)";
+
+/// The text.
+pub(crate) async fn render(service: &Service) -> String {
+    let metrics = service.metrics();
+    let mut out = Exposition::default();
+    out.gauge("flowgate_build_info", "1, with the version as a label.")
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    decisions(&mut out, service, metrics);
+    bans(&mut out, service).await;
+    latencies(&mut out, metrics);
+    store(&mut out, service, metrics);
+    connections(&mut out, metrics);
+    reloads(&mut out, service, metrics);
+    process::write(&mut out);
+    out.finish()
+}
+
+fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
+    let rules = service.rules();
+    let named: Vec<(&Rule, Tallied)> =
+        rules.rules().iter().take(MAX_RULES).map(|rule| (&**rule, rule.tally().read())).collect();
+    let mut others = Tallied::default();
+    rules.rules().iter().skip(MAX_RULES).for_each(|rule| others += rule.tally().read());
+
+    let help = "Requests that were decided, by the rule that decided and the action: allow, the rule's own, or ban.";
+    let mut family = out.counter("flowgate_decisions_total", help);
+    let mut sample = |rule: &str, action: &str, count| {
+        family.sample(&[("rule", rule), ("action", action)], count);
+    };
+    for (rule, tallied) in &named {
+        let (name, action) = (rule.name(), rule.action().as_str());
+        let (denied, banned) = (tallied.get(Counted::Denied), tallied.get(Counted::Banned));
+        if action != "allow" {
+            sample(name, action, if action == "ban" { denied + banned } else { denied });
+        }
+        sample(name, "allow", tallied.get(Counted::Allowed));
+        if banned > 0 && action != "ban" {
+            sample(name, "ban", banned);
+        }
+    }
+    if rules.rules().len() > MAX_RULES {
+        sample(OTHER_RULES, "allow", others.get(Counted::Allowed));
+        sample(OTHER_RULES, "deny", others.get(Counted::Denied));
+        sample(OTHER_RULES, "ban", others.get(Counted::Banned));
+    }
+    sample(NO_RULE, "allow", metrics.unruled.read().get(Counted::Allowed));
+    sample(BAN_BY_HAND, "ban", metrics.banned.read().get(Counted::Banned));
+    let keys = metrics.keys.read();
+    sample(KEY, "allow", keys.get(Counted::Allowed));
+    sample(KEY, "deny", keys.get(Counted::Denied));
+
+    let mut by_rule = |name, help, what| {
+        let mut family = out.counter(name, help);
+        for (rule, tallied) in named.iter().filter(|(_, tallied)| tallied.get(what) > 0) {
+            family.sample(&[("rule", rule.name())], tallied.get(what));
+        }
+        if others.get(what) > 0 {
+            family.sample(&[("rule", OTHER_RULES)], others.get(what));
+        }
+    };
+    let help = "Requests that a shadow rule would have denied.";
+    by_rule("flowgate_shadow_denials_total", help, Counted::Shadowed);
+    by_rule("flowgate_bans_started_total", "Bans that a rule has started.", Counted::BanStarted);
+
+    let mut family = out.counter("flowgate_operations_total", "What else was asked of counters.");
+    for ((_, name), counter) in OPERATIONS.iter().zip(&metrics.operations) {
+        family.sample(&[("operation", name)], counter.get());
+    }
+    out.counter("flowgate_degraded_decisions_total", "Decisions that were a stopgap, as the store was away.")
+        .sample(&[], metrics.degraded.get());
+    out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules().len());
+}
+
+async fn bans(out: &mut Exposition, service: &Service) {
+    let mut family = out.gauge("flowgate_bans", "Bans in force, by who imposed them; of those by rules at most 10000.");
+    family.sample(&[("origin", "hand")], service.bans().len());
+    // A store that does not answer is told of elsewhere.
+    if let Ok(bans) = service.rule_bans().await {
+        family.sample(&[("origin", "rule")], bans.len());
+    }
+}
+
+fn latencies(out: &mut Exposition, metrics: &Metrics) {
+    let help = "From a request that has arrived to its answer that is ready to be sent; a sample of all requests.";
+    let mut family = out.histogram("flowgate_request_duration_seconds", help);
+    for (protocol, histogram) in [("http", &metrics.http_latency), ("resp", &metrics.resp_latency)] {
+        let (counts, sum) = histogram.read();
+        family.distribution(&[("protocol", protocol)], &counts, seconds(sum));
+    }
+}
+
+fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
+    let memory = service.stats();
+    out.gauge("flowgate_memory_keys", "Counters in memory.").sample(&[], memory.counters);
+    out.gauge("flowgate_memory_bytes", "Bytes that they take.").sample(&[], memory.bytes);
+    out.gauge("flowgate_memory_max_bytes", "The most that they may take.").sample(&[], memory.max_bytes);
+    let help = "Counters that were forgotten early, as memory was full.";
+    out.counter("flowgate_memory_evicted_total", help).sample(&[], memory.evicted);
+    let help = "Requests that found no room for a counter, as memory was full.";
+    out.counter("flowgate_memory_refused_total", help).sample(&[], memory.refused);
+    let help = "Sliding logs that gave up their precision in time, as memory was full.";
+    out.counter("flowgate_memory_coarsened_total", help).sample(&[], memory.coarsened);
+
+    let store = &metrics.store;
+    let away = u8::from(store.away.load(Relaxed));
+    out.gauge("flowgate_store_degraded", "1 while the shared store is away and answers are stopgaps.")
+        .sample(&[], away);
+    out.counter("flowgate_store_errors_total", "Calls to the shared store that failed.")
+        .sample(&[("kind", "timeout")], store.timeouts.get())
+        .sample(&[("kind", "other")], store.errors.get());
+    if store.shared.load(Relaxed) {
+        let (counts, sum) = store.latency.read();
+        out.histogram("flowgate_store_duration_seconds", "How long calls to the shared store took.").distribution(
+            &[],
+            &counts,
+            seconds(sum),
+        );
+    }
+}
+
+fn connections(out: &mut Exposition, metrics: &Metrics) {
+    let (resp, http) = (&*metrics.resp, &metrics.http);
+    out.gauge("flowgate_connections", "Open connections.")
+        .sample(&[("protocol", "http")], http.open.get())
+        .sample(&[("protocol", "resp")], resp.open.get());
+    let mut counter = |name, help, http: u64, resp: u64| {
+        out.counter(name, help).sample(&[("protocol", "http")], http).sample(&[("protocol", "resp")], resp);
+    };
+    counter(
+        "flowgate_connections_total",
+        "Connections that were let in.",
+        http.connections.get(),
+        resp.connections.get(),
+    );
+    counter(
+        "flowgate_connections_refused_total",
+        "Connections that found every place taken.",
+        http.refused.get(),
+        resp.refused.get(),
+    );
+    counter(
+        "flowgate_tls_failures_total",
+        "Connections that ended in the TLS handshake.",
+        http.handshakes.get(),
+        resp.handshakes.get(),
+    );
+    counter("flowgate_requests_total", "Requests and commands.", http.requests.get(), resp.commands.get());
+    counter(
+        "flowgate_authentication_failures_total",
+        "Wrong passwords and tokens.",
+        http.unauthorized.get(),
+        resp.wrong_passwords.get(),
+    );
+    let help = "Bytes of half-received commands and unread replies of the Redis protocol.";
+    out.gauge("flowgate_resp_buffer_bytes", help).sample(&[], resp.occupied.get());
+    let help = "Connections of the Redis protocol that the server closed, by the bound that was hit.";
+    let mut family = out.counter("flowgate_resp_closed_total", help);
+    for (reason, counter) in [
+        ("idle", &resp.idle),
+        ("protocol_error", &resp.protocol_errors),
+        ("replies_unread", &resp.backlogs),
+        ("crowded", &resp.crowded),
+        ("spoke_http", &resp.cross_protocol),
+    ] {
+        family.sample(&[("reason", reason)], counter.get());
+    }
+}
+
+fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
+    let reloads = &metrics.reloads;
+    out.counter("flowgate_reloads_total", "Attempts to put a changed configuration in force.")
+        .sample(&[("result", "success")], reloads.succeeded.get())
+        .sample(&[("result", "failure")], reloads.failed.get());
+    let help = "0 while the last configuration was wrong and the rules before it stay in force.";
+    let successful = u8::from(!reloads.failing.load(Relaxed));
+    out.gauge("flowgate_reload_last_successful", help).sample(&[], successful);
+    // The start is a success, too.
+    let last = match reloads.last_success.load(Relaxed) {
+        0 => service.started().as_nanos(),
+        nanos => nanos,
+    };
+    out.gauge("flowgate_reload_last_success_timestamp_seconds", "When the rules in force were loaded.")
+        .sample(&[], seconds(last));
+    out.gauge("flowgate_reload_last_duration_seconds", "How long the last attempt took.")
+        .sample(&[], seconds(reloads.last_duration().as_nanos()));
+    out.gauge("process_start_time_seconds", "When the server started.")
+        .sample(&[], seconds(service.started().as_nanos()));
+}

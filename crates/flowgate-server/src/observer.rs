@@ -1,0 +1,297 @@
+//! What is noted about every decision: it is counted beside its rule, a few go to the top lists, and denials are
+//! logged as far as `log.denials` asks for it.
+//!
+//! Rule       The service notes, so that all protocols are noted alike. Only `CL.THROTTLE` counts by itself, a
+//!            batch at a time.
+//! Rule       An answer that comes later is noted when it comes.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use flowgate::{OtherAlgorithm, Time};
+use flowgate_engine::config::{Denials, Share};
+use flowgate_engine::{Counted, DecidedBy, Decision, Request};
+
+use crate::answer::Answer;
+use crate::metrics::sampling::{self, Kind};
+use crate::metrics::{MAX_SUBJECT_BYTES, Metrics};
+use crate::service::{KeyDecision, Operation};
+
+/// What a line about a denial tells of the request's fields.
+const MAX_LOGGED_BYTES: usize = 512;
+
+/// Notes decisions.
+#[derive(Debug, Default)]
+pub(crate) struct Observer {
+    pub(crate) metrics: Metrics,
+    denials: Denials,
+    /// Denials so far, while a share of them is logged.
+    denied: AtomicU64,
+}
+
+impl Observer {
+    pub(crate) fn new(denials: Denials) -> Observer {
+        Observer { denials, ..Observer::default() }
+    }
+
+    /// Notes the answer to a request.
+    #[inline]
+    pub(crate) fn decision(
+        self: &Arc<Self>,
+        operation: Operation,
+        request: &Request<'_>,
+        now: Time,
+        answer: Answer<Decision>,
+    ) -> Answer<Decision> {
+        if operation != Operation::Take {
+            self.metrics.count_operation(operation);
+            return answer;
+        }
+        match answer {
+            Answer::Now(decision) => {
+                self.note(request, &decision, now);
+                Answer::Now(decision)
+            }
+            later => self.decision_to_come(request, now, later),
+        }
+    }
+
+    #[cold]
+    fn decision_to_come(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        now: Time,
+        later: Answer<Decision>,
+    ) -> Answer<Decision> {
+        let owned = |text: &str| text.to_owned();
+        let fields: Vec<(String, String)> = request.fields().map(|(name, value)| (owned(name), owned(value))).collect();
+        let (id, observer) = (request.request_id().map(owned), Arc::clone(self));
+        later.map(move |decision| {
+            let mut request: Request<'_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            if let Some(id) = &id {
+                request = request.id(id);
+            }
+            observer.note(&request, &decision, now);
+            decision
+        })
+    }
+
+    fn note(&self, request: &Request<'_>, decision: &Decision, now: Time) {
+        let Metrics { unruled, banned, degraded, .. } = &self.metrics;
+        let allowed = decision.allowed();
+        match (&decision.rule, decision.decided_by) {
+            (Some(rule), _) if allowed => rule.tally().count(Counted::Allowed),
+            (Some(rule), DecidedBy::Ban) => rule.tally().count(Counted::Banned),
+            (Some(rule), _) => {
+                rule.tally().count(Counted::Denied);
+                if decision.banned_until.is_some() {
+                    rule.tally().count(Counted::BanStarted);
+                }
+            }
+            (None, _) if allowed => unruled.count(Counted::Allowed),
+            (None, _) => banned.count(Counted::Banned),
+        }
+        decision.shadow.iter().for_each(|rule| rule.tally().count(Counted::Shadowed));
+        if decision.degraded {
+            degraded.add(1);
+        }
+        if let Some(weight) = sampling::weight(Kind::Asked, || now) {
+            self.rank(request, decision, weight, now, false);
+        }
+        if !allowed {
+            self.note_denial(request, decision, now);
+        }
+    }
+
+    #[inline(never)]
+    fn note_denial(&self, request: &Request<'_>, decision: &Decision, now: Time) {
+        if let Some(weight) = sampling::weight(Kind::Denied, || now) {
+            self.rank(request, decision, weight, now, true);
+        }
+        if self.is_logged() {
+            log_denial(request, decision);
+        }
+    }
+
+    /// Puts the subject on a top list. Who is counted together with all others, or by nobody, is no subject.
+    #[cold]
+    fn rank(&self, request: &Request<'_>, decision: &Decision, weight: u32, now: Time, denied: bool) {
+        let Some(rule) = &decision.rule else { return };
+        let values = rule.by().filter_map(|field| Some((field, request.get(field)?)));
+        let subject = text(values, MAX_SUBJECT_BYTES);
+        if !subject.is_empty() {
+            let Metrics { hottest, most_denied, .. } = &self.metrics;
+            let list = if denied { most_denied } else { hottest };
+            list.note(Some(rule.name()), subject, weight, now);
+        }
+    }
+
+    /// Notes the answer to a limit on a key of the caller's.
+    #[inline]
+    pub(crate) fn key_answer(
+        self: &Arc<Self>,
+        operation: Operation,
+        key: &[u8],
+        now: Time,
+        answer: Answer<Result<KeyDecision, OtherAlgorithm>>,
+    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
+        if operation != Operation::Take {
+            self.metrics.count_operation(operation);
+            return answer;
+        }
+        match answer {
+            Answer::Now(answer) => {
+                self.note_key(key, &answer, now);
+                Answer::Now(answer)
+            }
+            later => {
+                let (key, observer) = (key.to_vec(), Arc::clone(self));
+                later.map(move |answer| {
+                    observer.note_key(&key, &answer, now);
+                    answer
+                })
+            }
+        }
+    }
+
+    fn note_key(&self, key: &[u8], answer: &Result<KeyDecision, OtherAlgorithm>, now: Time) {
+        let Ok(KeyDecision { decision, degraded }) = answer else { return };
+        self.key_decision(key, decision.allowed(), now);
+        if *degraded {
+            self.metrics.degraded.add(1);
+        }
+    }
+
+    /// Notes a decision about a key.
+    pub(crate) fn key_decision(&self, key: &[u8], allowed: bool, now: Time) {
+        self.metrics.keys.count(if allowed { Counted::Allowed } else { Counted::Denied });
+        self.key_seen(key, allowed, now);
+    }
+
+    /// As [`Observer::key_decision`], for whoever counts by itself.
+    #[inline]
+    pub(crate) fn key_seen(&self, key: &[u8], allowed: bool, now: Time) {
+        if let Some(weight) = sampling::weight(Kind::Asked, || now) {
+            self.metrics.hottest.note(None, key_text(key), weight, now);
+        }
+        if !allowed {
+            self.key_denied(key, now);
+        }
+    }
+
+    #[inline(never)]
+    fn key_denied(&self, key: &[u8], now: Time) {
+        if let Some(weight) = sampling::weight(Kind::Denied, || now) {
+            self.metrics.most_denied.note(None, key_text(key), weight, now);
+        }
+        if self.is_logged() {
+            tracing::info!(target: "flowgate::denials", key = key_text(key), "denied");
+        }
+    }
+
+    /// Whether this denial is one to be logged: of a share they are evenly spread.
+    fn is_logged(&self) -> bool {
+        match self.denials {
+            Denials::Off => false,
+            Denials::Share(Share::ALL) => true,
+            Denials::Share(share) => {
+                let number = self.denied.fetch_add(1, Relaxed) % share.whole();
+                // Both are below 10^9.
+                number * share.part() % share.whole() < share.part()
+            }
+        }
+    }
+}
+
+fn log_denial(request: &Request<'_>, decision: &Decision) {
+    // Headers and queries may hold what is secret.
+    let told = request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query."));
+    let by = match decision.decided_by {
+        DecidedBy::Limits | DecidedBy::Nothing => "limit",
+        DecidedBy::Rule => "rule",
+        DecidedBy::Ban => "ban",
+        DecidedBy::ManualBan => "ban by hand",
+    };
+    tracing::info!(
+        target: "flowgate::denials",
+        rule = decision.rule.as_ref().map(|rule| rule.name()),
+        by,
+        action = decision.action(),
+        fields = text(told, MAX_LOGGED_BYTES),
+        cost = request.units(),
+        retry_after = decision.retry_after().map(tracing::field::display),
+        degraded = decision.degraded.then_some(true),
+        request_id = request.request_id(),
+        "denied"
+    );
+}
+
+/// `name=value name=value`, on one line and at most about `most` bytes long.
+fn text<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>, most: usize) -> String {
+    let mut text = String::new();
+    for (name, value) in fields {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        for part in [name, "=", value] {
+            if !append(&mut text, part, most) {
+                return text;
+            }
+        }
+    }
+    text
+}
+
+fn key_text(key: &[u8]) -> String {
+    // A little more than is kept, so that what is cut off is seen to be.
+    let start = &key[..key.len().min(MAX_SUBJECT_BYTES + 4)];
+    let mut text = String::new();
+    append(&mut text, &String::from_utf8_lossy(start), MAX_SUBJECT_BYTES);
+    text
+}
+
+/// Appends with control characters escaped; false when it was too long and is cut short.
+fn append(text: &mut String, part: &str, most: usize) -> bool {
+    for character in part.chars() {
+        if text.len() >= most {
+            text.push_str("...");
+            return false;
+        }
+        if character.is_control() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}", character.escape_default());
+        } else {
+            text.push(character);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_short_and_on_one_line() {
+        let fields = [("user", "42"), ("ip", "1.2.3.4\n\u{1b}[31m")];
+        assert_eq!(text(fields.into_iter(), 99), "user=42 ip=1.2.3.4\\n\\u{1b}[31m");
+        assert_eq!(text([("user", "x".repeat(500).as_str())].into_iter(), 10), "user=xxxxx...");
+        assert_eq!(key_text(b"user:42\xff"), "user:42\u{fffd}");
+        assert_eq!(key_text(&[b'k'; 1 << 20]).len(), MAX_SUBJECT_BYTES + 3);
+    }
+
+    #[test]
+    fn a_share_of_the_denials_is_spread_evenly() {
+        let logged = |share: &str| {
+            let observer = Observer::new(Denials::Share(share.parse().unwrap()));
+            let pattern: Vec<bool> = (0..300).map(|_| observer.is_logged()).collect();
+            (pattern.iter().filter(|logged| **logged).count(), pattern[..6].to_vec())
+        };
+        assert_eq!(logged("1/3"), (100, vec![true, false, false, true, false, false]));
+        assert_eq!(logged("2/3").0, 200);
+        assert_eq!(logged("1%").0, 3);
+        assert_eq!(logged("1/1").0, 300);
+        assert!(!Observer::new(Denials::Off).is_logged());
+    }
+}
