@@ -20,8 +20,8 @@ use crate::address::{Address, AddressRange};
 use crate::nested::{Nested, Network};
 use crate::request::Request;
 
-pub(crate) use imposed::ImposedBans;
 pub use imposed::RuleBan;
+pub(crate) use imposed::{ImposedBans, RuleBanPlace};
 
 /// Bans by hand are few; whom a list should stop belongs into a list.
 pub const MAX_BANS: usize = 10_000;
@@ -52,6 +52,34 @@ pub struct BanOrder<'a> {
     pub length: Span,
     /// Any text.
     pub reason: &'a str,
+}
+
+#[cfg(feature = "redis")]
+impl BanOrder<'_> {
+    /// Whom the ban is on, the same for all ways to write it.
+    pub(crate) fn whom(&self) -> Result<String, BanOrderError> {
+        whom(self.field, self.value)
+    }
+}
+
+#[cfg(feature = "redis")]
+impl ManualBan {
+    /// Whom the ban is on, the same for all ways to write it.
+    pub(crate) fn whom(&self) -> Result<String, BanOrderError> {
+        whom(&self.field, &self.value)
+    }
+}
+
+#[cfg(feature = "redis")]
+fn whom(field: &str, value: &str) -> Result<String, BanOrderError> {
+    if field.is_empty() {
+        return Err(BanOrderError::Field);
+    }
+    let len = field.len();
+    Ok(match Whom::parse(value)? {
+        Whom::Text(text) => format!("{len}:{field}={text}"),
+        Whom::Network(network) => format!("{len}:{field}@{network}"),
+    })
 }
 
 /// Why a ban cannot be imposed.
@@ -164,6 +192,12 @@ impl ManualBans {
             bans.retain(|ban| !lifted(ban));
             before - bans.len()
         })
+    }
+
+    /// Puts other bans in place of all.
+    #[cfg(feature = "redis")]
+    pub(crate) fn adopt(&self, bans: Vec<ManualBan>, now: Time) {
+        self.change(now, |own| *own = bans.into_iter().filter(|ban| now < ban.until).map(Arc::new).collect());
     }
 
     /// The bans in force, oldest first.

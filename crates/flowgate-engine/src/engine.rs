@@ -15,12 +15,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use flowgate::{CounterId, Limit, Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 
-use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan};
+use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace};
 use crate::decision::Decision;
 use crate::key;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::rules::{Policy, PolicyError, RuleSet, Subjects};
+use crate::rules::{Found, Policy, PolicyError, RuleSet, Subjects, Values};
 use crate::store::Store;
 
 /// A policy in force, with its counters and bans.
@@ -94,23 +94,39 @@ impl Engine {
     /// What a request asks of the store.
     pub fn plan<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
         let mut plan = Plan::new(rules, op, request.units());
-        if let Some(ban) = self.bans.find(request, now) {
-            plan.end_with_ban(ban);
-            return plan;
-        }
         let values = rules.read(request);
         let mut subjects = Subjects::new(rules, &values, &self.memory);
-        for (rule, limits) in rules.matching(&values) {
+        self.evaluate(rules, request, &values, now, |found| match found {
+            Found::Ban(ban) => plan.end_with_ban(ban),
+            Found::Limits(rule, limits) => plan.limit(rule, subjects.of(rule), limits),
+            Found::PassBy(rule) => plan.pass_by(rule),
+            Found::End(rule) => plan.end_with(rule),
+        });
+        plan
+    }
+
+    /// Goes through bans and rules, top to bottom, to the end of the evaluation.
+    #[inline]
+    pub(crate) fn evaluate<'r>(
+        &self,
+        rules: &'r RuleSet,
+        request: &Request<'_>,
+        values: &Values<'_>,
+        now: Time,
+        mut found: impl FnMut(Found<'r>),
+    ) {
+        if let Some(ban) = self.bans.find(request, now) {
+            return found(Found::Ban(ban));
+        }
+        for (rule, limits) in rules.matching(values) {
             if !limits.is_empty() {
-                plan.limit(rule, subjects.of(rule), limits);
+                found(Found::Limits(rule, limits));
             } else if rule.is_shadow() {
-                plan.pass_by(rule);
+                found(Found::PassBy(rule));
             } else {
-                plan.end_with(rule);
-                break;
+                return found(Found::End(rule));
             }
         }
-        plan
     }
 
     /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers how things
@@ -203,8 +219,24 @@ impl Engine {
         for (rule, key, until) in plan.new_bans() {
             let value = |field: &str| (field.to_owned(), request.get(field).unwrap_or_default().to_owned());
             let subject = plan.by(rule).map(value).collect();
-            self.imposed.note(RuleBan { id: self.ban_ids.next(), rule: Arc::clone(rule), subject, until, key });
+            let place = RuleBanPlace::Memory(key);
+            self.imposed.note(RuleBan { id: self.ban_ids.next(), rule: Arc::clone(rule), subject, until, place });
         }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn imposed(&self) -> &ImposedBans {
+        &self.imposed
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn manual_bans(&self) -> &ManualBans {
+        &self.bans
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn next_ban_id(&self) -> u64 {
+        self.ban_ids.next()
     }
 
     fn ad_hoc_key(&self, key: &[u8]) -> flowgate::Key {

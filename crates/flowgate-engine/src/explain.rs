@@ -81,8 +81,15 @@ impl Engine {
         let rules = self.rules();
         let mut plan = self.plan(&rules, Op::Peek, request, now);
         self.memory().apply_plan(&mut plan, now);
+        Explanation::of(&rules, request, &plan, now)
+    }
+}
+
+impl Explanation {
+    /// Of a plan for a `peek` whose outcomes the store has filled in.
+    pub(crate) fn of(rules: &RuleSet, request: &Request<'_>, plan: &Plan<'_>, now: Time) -> Explanation {
         let values = rules.read(request);
-        let reports = rules.rules().iter().map(|rule| report(&rules, rule, &values, &plan)).collect();
+        let reports = rules.rules().iter().map(|rule| report(rules, rule, &values, plan)).collect();
         Explanation { rules: reports, decision: plan.conclude(now) }
     }
 }

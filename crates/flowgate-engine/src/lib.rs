@@ -38,4 +38,6 @@ pub use rules::{
     OnFailure, Policy, PolicyError, Rule, RuleDef, RuleSet,
 };
 pub use store::Store;
+#[cfg(feature = "redis")]
+pub use store::redis;
 pub use tally::{Counted, Tallied, Tally};

@@ -52,6 +52,13 @@ impl Network {
     }
 }
 
+#[cfg(feature = "redis")]
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl Ord for Network {
     fn cmp(&self, other: &Network) -> std::cmp::Ordering {
         let ((first, last), (other_first, other_last)) = (self.ends(), other.ends());

@@ -53,6 +53,16 @@ impl<'r> Plan<'r> {
         }
     }
 
+    /// As [`Plan::limit`], where the counters are kept elsewhere.
+    #[cfg(feature = "redis")]
+    pub(crate) fn limit_elsewhere(&mut self, rule: &'r Rule, limits: &'r [NamedLimit]) {
+        self.matched = true;
+        self.hits.extend(limits.iter().map(|named| Hit::remote(&named.limit, rule.behaviour())));
+        if let Some((ban, _)) = rule.ban() {
+            self.bans.push(BanHit::remote(ban, rule.behaviour().id));
+        }
+    }
+
     /// Ends with a rule without limits.
     pub(crate) fn end_with(&mut self, rule: &'r Arc<Rule>) {
         self.matched = true;

@@ -23,7 +23,7 @@ pub(crate) use fields::Values;
 pub(crate) use matcher::shown;
 pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
 pub(crate) use number::Decimal;
-pub(crate) use set::{Mismatch, NamedLimit, Subjects};
+pub(crate) use set::{Found, Mismatch, NamedLimit, Subjects};
 pub use set::{Rule, RuleSet};
 pub use {glob::Glob, number::NumberRange};
 

@@ -8,6 +8,9 @@
 //!
 //! [`Engine::plan`]: crate::Engine::plan
 
+#[cfg(feature = "redis")]
+pub mod redis;
+
 use flowgate::{Memory, Time};
 
 use crate::plan::Plan;

@@ -21,6 +21,7 @@ pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Counted, Fixed, Window};
 pub(crate) use sliding::{Entries, Entry, Log, Sliding};
+pub(crate) use ticks::Ticks;
 
 use crate::ban::Banned;
 use crate::decision::{Decision, Retry, Verdict};

@@ -11,7 +11,8 @@ use std::fmt;
 
 use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
 use crate::memory::Key;
-use crate::time::{Span, Time};
+use crate::remote::BanTerms;
+use crate::time::{NANOS_PER_MICRO, Span, Time};
 
 /// So many strikes keep their exact time.
 const MAX_STRIKES: u64 = 1000;
@@ -64,6 +65,14 @@ impl Ban {
         }
         let lengths = lengths.iter().map(|length| length.as_nanos()).collect();
         Ok(Ban { strikes: Sliding::new(after, within.as_nanos()), lengths, forget: forget.as_nanos() })
+    }
+
+    /// What a store elsewhere needs to know.
+    pub(crate) fn terms(&self) -> BanTerms {
+        let (after, within, _) = self.strikes.numbers_in_nanos();
+        let micros = |nanos: u64| nanos.div_ceil(NANOS_PER_MICRO);
+        let lengths = self.lengths.iter().copied().map(micros).collect();
+        BanTerms { after, within: micros(within), lengths, forget: micros(self.forget) }
     }
 
     /// Counts a denial; the ban that it starts, if it does.

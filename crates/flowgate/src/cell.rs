@@ -114,6 +114,19 @@ impl Throttle {
         })
     }
 
+    /// Answers a call on a key that something else keeps and has found in this state; see [`remote`](crate::remote).
+    ///
+    /// # Errors
+    /// When the nanoseconds do not fit.
+    pub fn answer(&self, tat: Option<Time>, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        self.decide(&mut tat.map(Time::as_nanos), now)
+    }
+
+    /// What the call takes (negative when it gives back) and what may be owed, in nanoseconds.
+    pub fn nanos(&self) -> (i64, i64) {
+        (self.increment, self.tolerance)
+    }
+
     /// What could be taken by who owes so many nanoseconds, as redis-cell reckons it.
     #[inline]
     fn remaining(&self, owed: i64) -> i64 {

@@ -100,6 +100,7 @@ mod limiter;
 mod memory;
 mod plan;
 mod queue;
+pub mod remote;
 mod single;
 mod time;
 #[cfg(test)]

@@ -25,7 +25,27 @@ pub struct RuleBan {
     pub subject: Vec<(String, String)>,
     /// When it ends.
     pub until: Time,
-    pub(crate) key: Key,
+    pub(crate) place: RuleBanPlace,
+}
+
+/// Where the record of a ban is kept.
+#[derive(Clone, Debug)]
+pub(crate) enum RuleBanPlace {
+    Memory(Key),
+    /// What follows the prefix in its key.
+    #[cfg(feature = "redis")]
+    Redis(Box<[u8]>),
+}
+
+impl RuleBan {
+    /// Whether the store still knows of it. Redis is not asked: there, one that was lifted elsewhere stays listed.
+    fn is_kept(&self, memory: &Memory, now: Time) -> bool {
+        match &self.place {
+            RuleBanPlace::Memory(key) => memory.lifetime(*key, now).is_some(),
+            #[cfg(feature = "redis")]
+            RuleBanPlace::Redis(_) => true,
+        }
+    }
 }
 
 /// What is known of the bans that rules have imposed.
@@ -47,15 +67,23 @@ impl ImposedBans {
     /// The bans in force, oldest first.
     pub(crate) fn list(&self, memory: &Memory, now: Time) -> Vec<RuleBan> {
         let mut noted = self.lock();
-        noted.retain(|ban| now < ban.until && memory.lifetime(ban.key, now).is_some());
+        noted.retain(|ban| now < ban.until && ban.is_kept(memory, now));
         noted.iter().cloned().collect()
     }
 
     /// Lifts a ban: the store forgets it, and that there ever was one.
     pub(crate) fn lift(&self, id: u64, memory: &Memory, now: Time) -> bool {
+        match self.take(id, now).map(|ban| ban.place) {
+            Some(RuleBanPlace::Memory(key)) => memory.reset(key),
+            _ => false,
+        }
+    }
+
+    /// Strikes a ban from the list.
+    pub(crate) fn take(&self, id: u64, now: Time) -> Option<RuleBan> {
         let mut noted = self.lock();
-        let Some(index) = noted.iter().position(|ban| ban.id == id && now < ban.until) else { return false };
-        noted.remove(index).is_some_and(|ban| memory.reset(ban.key))
+        let index = noted.iter().position(|ban| ban.id == id && now < ban.until)?;
+        noted.remove(index)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<RuleBan>> {

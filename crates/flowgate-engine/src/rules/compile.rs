@@ -159,8 +159,14 @@ impl Compiler<'_> {
         }
         let named = limits.iter().enumerate().map(|(index, limit)| {
             let alike = limits[..index].iter().filter(|before| key::identity(before) == key::identity(limit));
-            let name = key::limit_counter(&wrong.def.name, limit, alike.count());
-            NamedLimit { limit: limit.clone(), id: self.memory.counter(&name) }
+            let nth = alike.count();
+            let name = key::limit_counter(&wrong.def.name, limit, nth);
+            NamedLimit {
+                limit: limit.clone(),
+                id: self.memory.counter(&name),
+                #[cfg(feature = "redis")]
+                tail: crate::store::redis::limit_counter(&wrong.def.name, limit, nth),
+            }
         });
         Ok(named.collect())
     }

@@ -10,6 +10,7 @@ use super::fields::{FieldId, FieldNames, Values};
 use super::index::Index;
 use super::test::Test;
 use super::{Action, OnFailure};
+use crate::bans::ManualBan;
 use crate::key;
 use crate::request::Request;
 use crate::tally::Tally;
@@ -61,6 +62,9 @@ pub(crate) struct SubjectId(pub(super) u32);
 pub(crate) struct NamedLimit {
     pub(crate) limit: Limit,
     pub(crate) id: CounterId,
+    /// What follows the subject in its key in Redis.
+    #[cfg(feature = "redis")]
+    pub(crate) tail: Box<str>,
 }
 
 #[derive(Debug)]
@@ -73,6 +77,18 @@ pub(crate) enum RuleLimits {
         cases: HashMap<Box<str>, Box<[NamedLimit]>>,
         default: Option<Box<[NamedLimit]>>,
     },
+}
+
+/// What the evaluation of the rules has come to.
+pub(crate) enum Found<'r> {
+    /// A ban by hand, before any rule: the end.
+    Ban(Arc<ManualBan>),
+    /// A rule that matches, with the limits that apply.
+    Limits(&'r Arc<Rule>, &'r [NamedLimit]),
+    /// A shadow rule without limits.
+    PassBy(&'r Arc<Rule>),
+    /// A rule without limits: the end.
+    End(&'r Arc<Rule>),
 }
 
 /// Why a rule does not match.
@@ -144,6 +160,25 @@ impl RuleSet {
         }
     }
 
+    /// The value that chooses among the limits of a rule; `None` where there is no choice, or the default is chosen.
+    #[cfg(feature = "redis")]
+    pub(crate) fn case<'q>(&self, rule: &Rule, values: &Values<'q>) -> Option<&'q str> {
+        let RuleLimits::ByField { field, cases, .. } = &rule.limits else { return None };
+        values.get(*field).map(|value| value.text).filter(|value| cases.contains_key(*value))
+    }
+
+    /// The limits that were chosen by [`RuleSet::case`].
+    #[cfg(feature = "redis")]
+    pub(crate) fn limits<'s>(&self, rule: &'s Rule, case: Option<&str>) -> &'s [NamedLimit] {
+        match &rule.limits {
+            RuleLimits::None => &[],
+            RuleLimits::Fixed(limits) => limits,
+            RuleLimits::ByField { cases, default, .. } => {
+                case.and_then(|case| cases.get(case)).or(default.as_ref()).map_or(&[], |limits| limits)
+            }
+        }
+    }
+
     pub(crate) fn field_name(&self, id: FieldId) -> &str {
         self.fields.name(id)
     }
@@ -152,15 +187,23 @@ impl RuleSet {
         &self.subjects[rule.subject.0 as usize]
     }
 
+    /// The names and values of the `by` fields of a rule that matches.
+    pub(crate) fn subject_fields<'a>(
+        &'a self,
+        rule: &Rule,
+        values: &'a Values<'_>,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let value = |field: FieldId| values.get(field).map_or("", |value| value.text);
+        self.by(rule).iter().map(move |&field| (self.field_name(field), value(field)))
+    }
+
     /// The subject of a rule that matches: names and values of its `by` fields. A rule that counts everything
     /// together is a subject of its own, so that such rules spread over the store.
     fn subject(&self, rule: &Rule, values: &Values<'_>, memory: &Memory) -> Subject {
         if self.by(rule).is_empty() {
             return memory.subject(&key::all(&rule.name));
         }
-        let value = |field: FieldId| values.get(field).map_or("", |value| value.text);
-        let fields = self.by(rule).iter().map(|&field| (self.field_name(field), value(field)));
-        memory.subject(&key::subject(fields))
+        memory.subject(&key::subject(self.subject_fields(rule, values)))
     }
 }
 
@@ -257,6 +300,11 @@ impl Rule {
 
     /// Every counter that the rule may keep for a subject.
     pub(crate) fn counters(&self) -> impl Iterator<Item = CounterId> {
+        self.all_limits().map(|limit| limit.id).chain(self.ban.as_ref().map(|(_, id)| *id))
+    }
+
+    /// Every limit that the rule may apply.
+    pub(crate) fn all_limits(&self) -> impl Iterator<Item = &NamedLimit> {
         let limits: Vec<&NamedLimit> = match &self.limits {
             RuleLimits::None => Vec::new(),
             RuleLimits::Fixed(limits) => limits.iter().collect(),
@@ -264,6 +312,6 @@ impl Rule {
                 cases.values().flatten().chain(default.iter().flatten()).collect()
             }
         };
-        limits.into_iter().map(|limit| limit.id).chain(self.ban.as_ref().map(|(_, id)| *id))
+        limits.into_iter()
     }
 }

@@ -41,6 +41,11 @@ impl Approx {
         Approx { count, period }
     }
 
+    /// Count and period.
+    pub(crate) fn numbers_in_nanos(&self) -> (u64, u64) {
+        (self.count, self.period)
+    }
+
     #[inline]
     fn view(&self, state: Option<&Pair>, now: u64) -> View {
         let start = now - now % self.period;

@@ -65,6 +65,16 @@ impl Bucket {
 }
 
 impl<T: Ticks> Bucket<T> {
+    /// The ticks of a nanosecond and of a unit.
+    pub(crate) fn ticks(&self) -> (u64, T) {
+        (self.ticks_per_nano, self.ticks_per_unit)
+    }
+
+    /// The ticks of a full burst and of the longest debt.
+    pub(crate) fn bounds(&self) -> (u128, u128) {
+        (self.capacity.wide(), self.longest.wide())
+    }
+
     #[inline(always)]
     fn debt(&self, state: Option<&FullAt>, now: u64) -> T {
         match state {
@@ -173,6 +183,10 @@ impl Pace {
     #[inline]
     pub(crate) fn at_once(&self) -> Pace {
         Pace { bucket: self.bucket.clone(), max_wait: 0 }
+    }
+
+    pub(crate) fn max_wait_ticks(&self) -> u128 {
+        self.max_wait
     }
 }
 

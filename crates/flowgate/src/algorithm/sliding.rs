@@ -58,6 +58,11 @@ impl Sliding {
         Sliding { count, period, grid }
     }
 
+    /// Count, period and grid.
+    pub(crate) fn numbers_in_nanos(&self) -> (u64, u64, u64) {
+        (self.count, self.period, self.grid)
+    }
+
     fn stamp(&self, now: u64) -> u64 {
         if self.grid == 1 { now } else { (now / self.grid + 1) * self.grid }
     }
@@ -106,6 +111,17 @@ impl Meter for Sliding {
 }
 
 impl Log {
+    /// A log of entries, oldest first; `None` where there are none.
+    pub(crate) fn of(entries: impl Iterator<Item = Entry>) -> Option<Log> {
+        let mut log = Entries::default();
+        entries.filter(|entry| entry.units > 0).for_each(|entry| log.push_back(entry, MOST_ENTRIES as u64));
+        match log.entries.len() {
+            0 => None,
+            1 => log.entries.pop_front().map(Log::One),
+            _ => Some(Log::Many(Box::new(log))),
+        }
+    }
+
     /// When the last unit leaves.
     #[inline]
     pub(crate) fn last_leaves_at(&self) -> u64 {

@@ -14,6 +14,7 @@ pub(crate) trait Ticks: Copy + Ord + Default {
     fn over(self, other: Self) -> u64;
     /// Whole nanoseconds and the ticks that are left. The caller knows that they fit.
     fn split(self, ticks_per_nano: u64) -> (u64, u64);
+    fn wide(self) -> u128;
 }
 
 impl Ticks for u64 {
@@ -52,6 +53,10 @@ impl Ticks for u64 {
         // A division costs as much as all the rest.
         if ticks_per_nano == 1 { (self, 0) } else { (self / ticks_per_nano, self % ticks_per_nano) }
     }
+
+    fn wide(self) -> u128 {
+        u128::from(self)
+    }
 }
 
 impl Ticks for u128 {
@@ -89,5 +94,9 @@ impl Ticks for u128 {
     fn split(self, ticks_per_nano: u64) -> (u64, u64) {
         let divisor = u128::from(ticks_per_nano);
         ((self / divisor) as u64, (self % divisor) as u64)
+    }
+
+    fn wide(self) -> u128 {
+        self
     }
 }

@@ -74,6 +74,9 @@ pub struct Key {
 }
 
 impl Key {
+    /// Of a counter that this store does not keep.
+    pub(crate) const NOWHERE: Key = Key { place: 0, name: 0 };
+
     /// Which of `shards` (a power of two, at most 2^16).
     #[inline]
     pub(crate) fn shard(self, shards: usize) -> usize {

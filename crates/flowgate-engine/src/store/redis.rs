@@ -1,0 +1,33 @@
+//! Redis as the store: what to ask of it, and what its answers mean. Connections are somebody else's.
+//!
+//! Rule       One script call decides a request: all its limits and bans, all or nothing, at Redis's own time. The
+//!            script counts and answers with the states that it found; the decision is derived from those here, by the
+//!            functions that decide in memory.
+//! Invariant  Whatever awaits a reply owns what it needs and may cross threads.
+//!
+//! ```text
+//! engine.prepare(op, request, now) -> Prepared
+//!     .call(prefix, time, around)  -> ScriptCall      to Redis: EVALSHA
+//!     .conclude(reply)             -> Conclusion      the decision
+//! ```
+//!
+//! See docs/redis.md, "How it counts", for the keys, the values and why the numbers are exact.
+
+mod ad_hoc;
+mod bans;
+mod decode;
+mod encode;
+mod engine;
+mod keys;
+mod prepared;
+mod script;
+mod undo;
+
+pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
+pub use bans::{BanCall, BanResult, SharedBans};
+pub use decode::ReplyError;
+pub use encode::ScriptTime;
+pub use prepared::{Conclusion, Prepared};
+pub use script::{BANS, DECIDE, Script, ScriptCall, THROTTLE, UNDO};
+
+pub(crate) use keys::limit_counter;

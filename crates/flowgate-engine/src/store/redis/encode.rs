@@ -1,0 +1,204 @@
+//! A request as the arguments of `decide.lua`.
+//!
+//! ```text
+//! call   = op time cost rules {rule}                   op: t take, l peek (look), r record, w check and record, f refund, d deny
+//! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits, bans: how many
+//! limit  = numbers never after                         never: 1 if waiting does not help who is denied
+//! numbers= (b|p) want want room room capacity capacity ticks    each as whole microseconds and remainder
+//!        | f count window | s count period grid | a count period | u
+//! after  = "-" | free window
+//! window = p length | c unit | l from number {end}     plain, aligned to the epoch, a calendar's ends
+//! ban    = strikes within forget number {length}
+//! ```
+//!
+//! A take of a single `bucket` or `pace` goes a shorter way: `(b|p) want room [want room ticks [time]]`, wholes before
+//! remainders. Times are microseconds; an empty `time` is Redis's own.
+
+use flowgate::remote::{AfterTerms, BanTerms, Exact, Own, Terms, WindowTerms};
+use flowgate::{Algorithm, MAX_COUNT, Op, Rule, Time};
+
+use super::script::Parts;
+
+/// Whose clock decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptTime {
+    /// Redis's.
+    Redis,
+    /// The caller's: for tests. In whole microseconds, but for `CL.THROTTLE`.
+    Injected(Time),
+}
+
+impl ScriptTime {
+    pub(super) fn micros(self) -> Option<u64> {
+        match self {
+            ScriptTime::Redis => None,
+            ScriptTime::Injected(time) => Some(time.as_nanos() / 1000),
+        }
+    }
+}
+
+/// A rule's part of a call.
+pub(super) struct RuleTerms {
+    pub(super) rule: Rule,
+    pub(super) limits: Vec<(Algorithm, Terms)>,
+    pub(super) ban: Option<BanTerms>,
+}
+
+/// What is asked of every counter.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    pub(super) op: Op,
+    pub(super) cost: u64,
+    pub(super) time: ScriptTime,
+}
+
+impl Ask {
+    /// What costs nothing changes nothing.
+    fn letter(self) -> &'static [u8] {
+        match self.op {
+            _ if self.cost == 0 => b"l",
+            Op::Take | Op::TakeNow => b"t",
+            Op::Peek => b"l",
+            Op::Record => b"r",
+            Op::CheckAndRecord => b"w",
+            Op::Refund => b"f",
+            Op::Deny => b"d",
+        }
+    }
+
+    /// One more than can be counted is as good as any number that never passes.
+    fn units(self) -> u64 {
+        match self.op {
+            Op::Record | Op::Refund => self.cost.min(MAX_COUNT),
+            _ => self.cost.min(MAX_COUNT + 1),
+        }
+    }
+}
+
+pub(super) fn call(args: &mut Parts, ask: Ask, rules: &[RuleTerms]) {
+    if let [only] = rules
+        && short(args, ask, only)
+    {
+        return;
+    }
+    args.push(ask.letter());
+    time(args, ask.time);
+    args.number(ask.units());
+    args.number(rules.len() as u64);
+    for RuleTerms { rule, limits, ban } in rules {
+        args.number(u64::from(rule.count_denied) + 2 * u64::from(rule.shadow));
+        args.number(limits.len() as u64);
+        args.number(u64::from(ban.is_some()));
+        for (algorithm, terms) in limits {
+            limit(args, *algorithm, terms);
+        }
+        if let Some(terms) = ban {
+            self::ban(args, terms);
+        }
+    }
+}
+
+pub(super) fn time(args: &mut Parts, time: ScriptTime) {
+    match time.micros() {
+        None => args.push(b""),
+        Some(micros) => args.number(micros),
+    }
+}
+
+/// The short way, where it leads to the same: one bucket, nothing around it.
+fn short(args: &mut Parts, ask: Ask, only: &RuleTerms) -> bool {
+    let RuleTerms { rule, limits, ban: None } = only else { return false };
+    let [(algorithm, Terms { own: Own::Bucket { ticks, want, room, .. }, after: None, .. })] = limits.as_slice() else {
+        return false;
+    };
+    if ask.letter() != b"t" || rule.count_denied {
+        return false;
+    }
+    args.push(letter(*algorithm));
+    args.number(want.micros);
+    room_micros(args, *room);
+    let injected = ask.time.micros();
+    if *ticks > 1 || injected.is_some() {
+        args.number(want.ticks);
+        args.number(room.map_or(0, |room| room.ticks));
+        args.number(*ticks);
+    }
+    if let Some(micros) = injected {
+        args.number(micros);
+    }
+    true
+}
+
+/// No debt is less than nothing: with that much room, nothing passes.
+fn room_micros(args: &mut Parts, room: Option<Exact>) {
+    match room {
+        Some(room) => args.number(room.micros),
+        None => args.push(b"-1"),
+    }
+}
+
+fn letter(algorithm: Algorithm) -> &'static [u8] {
+    match algorithm {
+        Algorithm::Sliding => b"s",
+        Algorithm::Fixed => b"f",
+        Algorithm::Bucket => b"b",
+        Algorithm::Pace => b"p",
+        Algorithm::Approx => b"a",
+        Algorithm::Unlimited => b"u",
+    }
+}
+
+fn limit(args: &mut Parts, algorithm: Algorithm, terms: &Terms) {
+    args.push(letter(algorithm));
+    match &terms.own {
+        Own::Unlimited => {}
+        Own::Bucket { ticks, want, room, capacity } => {
+            args.number(want.micros);
+            args.number(want.ticks);
+            room_micros(args, *room);
+            args.number(room.map_or(0, |room| room.ticks));
+            args.number(capacity.micros);
+            args.number(capacity.ticks);
+            args.number(*ticks);
+        }
+        Own::Fixed { count, window } => {
+            args.number(*count);
+            self::window(args, window);
+        }
+        Own::Sliding { count, period, grid } => [count, period, grid].into_iter().for_each(|n| args.number(*n)),
+        Own::Approx { count, period } => [count, period].into_iter().for_each(|n| args.number(*n)),
+    }
+    args.number(u64::from(terms.never));
+    match &terms.after {
+        None => args.push(b"-"),
+        Some(AfterTerms { free, window }) => {
+            args.number(*free);
+            self::window(args, window);
+        }
+    }
+}
+
+fn window(args: &mut Parts, window: &WindowTerms) {
+    match window {
+        WindowTerms::Plain(length) => {
+            args.push(b"p");
+            args.number(*length);
+        }
+        WindowTerms::Aligned(unit) => {
+            args.push(b"c");
+            args.number(*unit);
+        }
+        WindowTerms::Calendar { from, ends } => {
+            args.push(b"l");
+            args.number(*from);
+            args.number(ends.len() as u64);
+            ends.iter().for_each(|end| args.number(*end));
+        }
+    }
+}
+
+fn ban(args: &mut Parts, BanTerms { after, within, lengths, forget }: &BanTerms) {
+    [after, within, forget].into_iter().for_each(|number| args.number(*number));
+    args.number(lengths.len() as u64);
+    lengths.iter().for_each(|length| args.number(*length));
+}

@@ -1,0 +1,75 @@
+//! What the engine does where its counters live in Redis.
+
+use std::sync::Arc;
+
+use flowgate::{Op, Time};
+
+use super::prepared::{Conclusion, Prepared, tag};
+use super::{SharedBans, keys};
+use crate::bans::{RuleBan, RuleBanPlace};
+use crate::engine::Engine;
+use crate::request::Request;
+
+impl Engine {
+    /// What a request asks of Redis: the counterpart of [`Engine::decide`], which asks its own memory.
+    pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> Prepared {
+        let rules = self.rules();
+        let values = rules.read(request);
+        let mut prepared = Prepared::new(&rules, op, request.units());
+        self.evaluate(&rules, request, &values, now, |found| prepared.note(found, &values));
+        prepared
+    }
+
+    /// The keys of all that matching rules have counted for the request's subjects, bans included, those of each
+    /// subject together: what to delete for a `reset`. Afterwards, a `peek` of 0 tells how things stand.
+    pub fn reset_keys(&self, prefix: &str, request: &Request<'_>) -> Vec<Vec<Vec<u8>>> {
+        let rules = self.rules();
+        let values = rules.read(request);
+        let mut groups: Vec<(Vec<u8>, Vec<Vec<u8>>)> = Vec::new();
+        for (rule, _) in rules.matching(&values) {
+            let tag = tag(&rules, rule, &values);
+            let mut found: Vec<Vec<u8>> = Vec::new();
+            let mut name = |counter: &str| {
+                let mut key = Vec::new();
+                keys::write(&mut key, prefix, &tag, counter);
+                if !found.contains(&key) {
+                    found.push(key);
+                }
+            };
+            rule.all_limits().for_each(|named| name(&named.tail));
+            if rule.ban().is_some() {
+                name(&keys::ban_counter(rule.name()));
+            }
+            match groups.iter_mut().find(|(known, _)| *known == tag) {
+                Some((_, keys)) => keys.append(&mut found),
+                None => groups.push((tag, found)),
+            }
+        }
+        groups.into_iter().map(|(_, keys)| keys).filter(|keys| !keys.is_empty()).collect()
+    }
+
+    /// Remembers by name whom a conclusion has got banned.
+    pub fn note_conclusion(&self, conclusion: &Conclusion) {
+        for ban in &conclusion.new_bans {
+            let (rule, subject) = (Arc::clone(&ban.rule), ban.subject.clone());
+            let place = RuleBanPlace::Redis(ban.key.clone());
+            self.imposed().note(RuleBan { id: self.next_ban_id(), rule, subject, until: ban.until, place });
+        }
+    }
+
+    /// Strikes a ban that a rule has imposed from the list: what follows the prefix in the key that is to be deleted
+    /// for it to be lifted. `None` when there is no such ban.
+    pub fn take_rule_ban(&self, id: u64, now: Time) -> Option<Box<[u8]>> {
+        match self.imposed().take(id, now)?.place {
+            RuleBanPlace::Redis(key) => Some(key),
+            RuleBanPlace::Memory(_) => None,
+        }
+    }
+
+    /// Puts the shared bans by hand in force on this node, if they have changed.
+    pub fn adopt_bans(&self, shared: &SharedBans, now: Time) {
+        if let Some(bans) = &shared.bans {
+            self.manual_bans().adopt(bans.clone(), now);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The names of keys in Redis: readable, unambiguous, of bounded length.
+//!
+//! ```text
+//! fg:{s:user=42}:reply:sliding:60s:0    the subject user=42, its counter of the rule `reply` for a sliding minute
+//! fg:{s:user=42}:reply:ban              its strikes and bans
+//! fg:{a:upload}:upload:bucket:1s:0      a rule without `by`: one subject for all
+//! fg:{k:hist:42}                        an ad hoc key
+//! fg:{bans}                             the bans by hand
+//! ```
+//!
+//! Rule       What stands in braces is the hash tag: all counters of a subject live in one slot of a cluster. A counter
+//!            is named by what stays the same when its limit is edited, as in memory (see [`key`](crate::key)).
+//! Invariant  Different things have different names: every byte that has a meaning in a name, or does not print, is
+//!            escaped as `%XX`. A tag longer than [`MAX_TAG`] becomes `h:` and 128 bits of its SHA-256.
+
+use std::io::Write;
+
+use flowgate::Limit;
+use sha2::{Digest, Sha256};
+
+use crate::key::identity;
+
+/// The longest hash tag that is written out.
+pub(super) const MAX_TAG: usize = 160;
+
+/// The tag of a subject: the names and values of its `by` fields, in the order of the names.
+pub(super) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut tag = b"s".to_vec();
+    for (index, (name, value)) in fields.enumerate() {
+        tag.push(if index == 0 { b':' } else { b',' });
+        escape(&mut tag, name.as_bytes());
+        tag.push(b'=');
+        escape(&mut tag, value.as_bytes());
+    }
+    bounded(tag)
+}
+
+/// The tag of a rule without `by`.
+pub(super) fn all(rule: &str) -> Vec<u8> {
+    let mut tag = b"a:".to_vec();
+    escape(&mut tag, rule.as_bytes());
+    bounded(tag)
+}
+
+/// The tag of an ad hoc key.
+pub(super) fn ad_hoc(key: &[u8]) -> Vec<u8> {
+    let mut tag = b"k:".to_vec();
+    // Nothing follows, so a colon has no meaning here; most keys have some.
+    for part in key.split_inclusive(|byte| *byte == b':') {
+        let (text, colon) = part.strip_suffix(b":").map_or((part, false), |text| (text, true));
+        escape(&mut tag, text);
+        if colon {
+            tag.push(b':');
+        }
+    }
+    bounded(tag)
+}
+
+/// What follows the tag in the key of a limit's counter. `nth` tells limits of one algorithm and period apart.
+pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> Box<str> {
+    let (algorithm, period) = identity(limit);
+    let period = if period == 0 { "month".to_owned() } else { flowgate::Span::from_nanos(period).to_string() };
+    format!(":{rule}:{}:{period}:{nth}", algorithm.name()).into()
+}
+
+/// What follows the tag in the key of a rule's bans.
+pub(super) fn ban_counter(rule: &str) -> String {
+    format!(":{rule}:ban")
+}
+
+/// A whole key.
+pub(super) fn write(key: &mut Vec<u8>, prefix: &str, tag: &[u8], counter: &str) {
+    key.reserve(prefix.len() + tag.len() + counter.len() + 2);
+    key.extend_from_slice(prefix.as_bytes());
+    key.push(b'{');
+    key.extend_from_slice(tag);
+    key.push(b'}');
+    key.extend_from_slice(counter.as_bytes());
+}
+
+fn escape(tag: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        match byte {
+            b'{' | b'}' | b'%' | b':' | b'=' | b',' | 0..=b' ' | 0x7f => {
+                tag.push(b'%');
+                tag.push(HEX[usize::from(byte >> 4)]);
+                tag.push(HEX[usize::from(byte & 15)]);
+            }
+            _ => tag.push(byte),
+        }
+    }
+}
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+fn bounded(tag: Vec<u8>) -> Vec<u8> {
+    if tag.len() <= MAX_TAG {
+        return tag;
+    }
+    let mut short = b"h:".to_vec();
+    for byte in &Sha256::digest(&tag)[..16] {
+        // A vector takes whatever is written.
+        _ = write!(short, "{byte:02x}");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Fields = Vec<(String, String)>;
+
+    fn tag(fields: &Fields) -> Vec<u8> {
+        subject(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    fn shown(tag: Vec<u8>) -> String {
+        String::from_utf8(tag).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn different_subjects_have_different_tags(
+            a in proptest::collection::vec(("[ab:=,%{} ]{0,3}", "[ab:=,%{} ]{0,3}"), 0..3),
+            b in proptest::collection::vec(("[ab:=,%{} ]{0,3}", "[ab:=,%{} ]{0,3}"), 0..3),
+        ) {
+            prop_assert_eq!(tag(&a) == tag(&b), a == b);
+            let braces = tag(&a).into_iter().filter(|byte| matches!(byte, b'{' | b'}')).count();
+            prop_assert_eq!(braces, 0);
+        }
+
+        #[test]
+        fn different_ad_hoc_keys_have_different_tags(
+            a in proptest::collection::vec(proptest::sample::select(b"ab:%{}5\0\xff".to_vec()), 0..4),
+            b in proptest::collection::vec(proptest::sample::select(b"ab:%{}5\0\xff".to_vec()), 0..4),
+        ) {
+            prop_assert_eq!(ad_hoc(&a) == ad_hoc(&b), a == b);
+        }
+    }
+
+    #[test]
+    fn names_can_be_read() {
+        assert_eq!(shown(subject([("ip", "::1"), ("user", "4 2")].into_iter())), "s:ip=%3A%3A1,user=4%202");
+        assert_eq!(shown(ad_hoc(b"hist:42:{x}")), "k:hist:42:%7Bx%7D");
+        let counter = |limit: &str| limit_counter("reply", &limit.parse().unwrap(), 1);
+        assert_eq!(&*counter("5/1m"), ":reply:sliding:60s:1");
+        assert_eq!(&*counter("fixed 5/month tz=UTC"), ":reply:fixed:month:1");
+        assert_eq!(&*counter("bucket 5/10us"), ":reply:bucket:0.00001s:1");
+    }
+
+    #[test]
+    fn a_long_subject_is_hashed() {
+        let long = "x".repeat(1000);
+        let tag = shown(subject([("user", long.as_str())].into_iter()));
+        assert_eq!(tag.len(), 34);
+        assert!(tag.starts_with("h:"), "{tag}");
+        let other = shown(subject([("user", format!("{long}y").as_str())].into_iter()));
+        assert_ne!(tag, other);
+        assert_eq!(subject([("user", "x".repeat(MAX_TAG - 7).as_str())].into_iter()).len(), MAX_TAG);
+    }
+}

@@ -1,0 +1,402 @@
+//! A request on its way to Redis: what to send, and the decision that follows from the reply.
+//!
+//! Rule       Between [`Engine::prepare`] and [`Prepared::conclude`] a reply is awaited, for as long as that takes. What is
+//!            prepared therefore owns all it needs, and the rules it was made with are those it is concluded with.
+//! Rule       On a single server one call decides the whole request. In a cluster each *group*, the rules that count
+//!            for one subject, is decided where that subject lives; if one of them denies, what the others have
+//!            taken is rolled back by name ([`Prepared::rollbacks`]).
+//!
+//! [`Engine::prepare`]: crate::Engine::prepare
+
+use std::sync::Arc;
+
+use flowgate::remote;
+use flowgate::{Algorithm, BanHit, Op, Standing, Time};
+use smallvec::SmallVec;
+
+use super::decode::{Reply, ReplyError};
+use super::encode::{self, Ask, RuleTerms, ScriptTime};
+use super::keys;
+use super::script::{DECIDE, ScriptCall};
+use super::undo;
+use crate::bans::ManualBan;
+use crate::decision::Decision;
+use crate::explain::Explanation;
+use crate::plan::Plan;
+use crate::request::Request;
+use crate::rules::{Found, NamedLimit, Rule, RuleSet, Values};
+
+/// A request that awaits its reply.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    rules: Arc<RuleSet>,
+    asked: Op,
+    cost: u64,
+    /// The hash tags of the groups.
+    groups: SmallVec<[Box<[u8]>; 2]>,
+    steps: SmallVec<[Step; 2]>,
+    /// Shadow rules without limits.
+    passed_by: SmallVec<[u32; 1]>,
+    end: Ending,
+}
+
+/// A rule whose limits are to be applied.
+#[derive(Clone, Debug)]
+struct Step {
+    rule: u32,
+    /// The value that chose among `limits_by`.
+    case: Option<Box<str>>,
+    /// `None` where Redis has no say.
+    group: Option<usize>,
+    /// Whom a ban would name; empty where the rule does not ban.
+    subject: Box<[(String, String)]>,
+}
+
+#[derive(Clone, Debug)]
+enum Ending {
+    Bottom,
+    Rule(u32),
+    Ban(Arc<ManualBan>),
+}
+
+/// A decision and the bans that it has started.
+#[derive(Clone, Debug)]
+pub struct Conclusion {
+    /// The decision.
+    pub decision: Decision,
+    /// Redis's time.
+    pub now: Time,
+    pub(crate) new_bans: Vec<NewBan>,
+}
+
+/// A ban that a rule has imposed.
+#[derive(Clone, Debug)]
+pub(crate) struct NewBan {
+    pub(crate) rule: Arc<Rule>,
+    pub(crate) subject: Vec<(String, String)>,
+    pub(crate) until: Time,
+    /// What follows the prefix in the key of its record.
+    pub(crate) key: Box<[u8]>,
+}
+
+/// Which groups a call is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    Only(usize),
+}
+
+impl Which {
+    fn has(self, step: &Step) -> bool {
+        match self {
+            Which::All => true,
+            Which::Only(group) => step.group == Some(group),
+        }
+    }
+}
+
+impl Prepared {
+    pub(crate) fn new(rules: &Arc<RuleSet>, op: Op, cost: u64) -> Prepared {
+        Prepared {
+            rules: Arc::clone(rules),
+            asked: op,
+            cost,
+            groups: SmallVec::new(),
+            steps: SmallVec::new(),
+            passed_by: SmallVec::new(),
+            end: Ending::Bottom,
+        }
+    }
+
+    /// Notes what the evaluation of the rules has found.
+    pub(crate) fn note(&mut self, found: Found<'_>, values: &Values<'_>) {
+        match found {
+            Found::Limits(rule, limits) => {
+                let group = is_asked(rule, limits).then(|| {
+                    let tag = tag(&self.rules, rule, values);
+                    let known = self.groups.iter().position(|group| **group == *tag);
+                    known.unwrap_or_else(|| {
+                        self.groups.push(tag.into());
+                        self.groups.len() - 1
+                    })
+                });
+                let subject = match rule.ban() {
+                    Some(_) => self.rules.subject_fields(rule, values).map(owned).collect(),
+                    None => Box::default(),
+                };
+                let case = self.rules.case(rule, values).map(Into::into);
+                self.steps.push(Step { rule: rule.behaviour().id, case, group, subject });
+            }
+            Found::PassBy(rule) => self.passed_by.push(rule.behaviour().id),
+            Found::End(rule) => self.end = Ending::Rule(rule.behaviour().id),
+            Found::Ban(ban) => self.end = Ending::Ban(ban),
+        }
+    }
+
+    /// How many groups there are: how many calls a cluster needs.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// What is asked, as it was asked.
+    pub fn op(&self) -> Op {
+        self.asked
+    }
+
+    /// How much the request costs.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// The rules whose limits are asked, in file order.
+    pub fn limited_by(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.steps.iter().map(|step| self.rules.rule(step.rule))
+    }
+
+    /// The decision, where Redis has no say in it: no limit is asked.
+    pub fn at_once(&self, now: Time) -> Option<Decision> {
+        self.groups.is_empty().then(|| self.plan(Which::All).conclude(now))
+    }
+
+    /// The call that decides the whole request on a single server, where keys start with `prefix`. `around` is about
+    /// what Redis's clock says: at first this node's time, then what [`ReplyError::Around`] says.
+    pub fn call(&self, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        self.call_for(Which::All, prefix, time, around)
+    }
+
+    /// The call that decides one group of the request.
+    pub fn group_call(&self, group: usize, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        self.call_for(Which::Only(group), prefix, time, around)
+    }
+
+    /// The decision that follows from the reply to [`Prepared::call`].
+    ///
+    /// # Errors
+    /// When there is none in it.
+    pub fn conclude(&self, reply: &[i64]) -> Result<Conclusion, ReplyError> {
+        let (plan, now) = self.concluded(reply)?;
+        Ok(self.conclusion(&plan, now))
+    }
+
+    /// The decision that follows from the replies to [`Prepared::group_call`], one for each group.
+    ///
+    /// # Errors
+    /// When there is none in one of them.
+    pub fn conclude_groups(&self, replies: &[&[i64]]) -> Result<Conclusion, ReplyError> {
+        let replies: Vec<Option<&[i64]>> = replies.iter().copied().map(Some).collect();
+        let decided = self.decide_groups(&replies)?;
+        let denied = decided.iter().flatten().any(|group| group.denied);
+        let mut plan = self.plan(Which::All);
+        let mut now = Time::EPOCH;
+        for (group, decided) in decided.iter().enumerate() {
+            let Some(decided) = decided else { return Err(ReplyError::Malformed) };
+            now = now.max(decided.now);
+            let mut part = self.plan(Which::Only(group));
+            self.restore(&mut part, Which::Only(group), replies[group].unwrap_or_default())?;
+            // What passes by itself but is rolled back was denied by something else.
+            let rolled_back = denied && !decided.denied && takes(part.op());
+            let op = if rolled_back { Op::Deny } else { part.op() };
+            remote::decide(op, self.cost, decided.now, &mut part.hits, &mut part.bans);
+            settle(&mut plan, &part);
+        }
+        Ok(self.conclusion(&plan, now))
+    }
+
+    /// What to take back in a cluster when the request is denied in one place, or there is no telling (`None`: no
+    /// reply): the groups that have charged it, and the call that undoes that.
+    ///
+    /// # Errors
+    /// When a reply is not the script's.
+    pub fn rollbacks(
+        &self,
+        prefix: &str,
+        time: ScriptTime,
+        replies: &[Option<&[i64]>],
+    ) -> Result<Vec<(usize, ScriptCall)>, ReplyError> {
+        let decided = self.decide_groups(replies)?;
+        let denied = decided.iter().any(|group| group.as_ref().is_none_or(|group| group.denied));
+        if !denied || !takes(self.plan(Which::All).op()) || self.cost == 0 {
+            return Ok(Vec::new());
+        }
+        let mut calls = Vec::new();
+        for (group, decided) in decided.iter().enumerate() {
+            if let Some(Decided { denied: false, plan, .. }) = decided {
+                calls.extend(undo::call(self, plan, group, prefix, time).map(|call| (group, call)));
+            }
+        }
+        Ok(calls)
+    }
+
+    /// What [`Engine::explain`](crate::Engine::explain) answers, from the reply to the call for a `peek`.
+    ///
+    /// # Errors
+    /// When there is no decision in it.
+    pub fn explain(&self, request: &Request<'_>, reply: &[i64]) -> Result<Explanation, ReplyError> {
+        let (plan, now) = self.concluded(reply)?;
+        Ok(Explanation::of(&self.rules, request, &plan, now))
+    }
+
+    /// As [`Prepared::explain`], where Redis has no say: no limit is asked.
+    pub fn explain_at_once(&self, request: &Request<'_>, now: Time) -> Explanation {
+        Explanation::of(&self.rules, request, &self.plan(Which::All), now)
+    }
+
+    /// The key of one of a group's counters.
+    pub(super) fn write_key(&self, key: &mut Vec<u8>, prefix: &str, group: usize, counter: &str) {
+        keys::write(key, prefix, &self.groups[group], counter);
+    }
+
+    fn concluded(&self, reply: &[i64]) -> Result<(Plan<'_>, Time), ReplyError> {
+        let mut plan = self.plan(Which::All);
+        let now = self.restore(&mut plan, Which::All, reply)?;
+        remote::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
+        Ok((plan, now))
+    }
+
+    fn conclusion(&self, plan: &Plan<'_>, now: Time) -> Conclusion {
+        let new_ban = |(rule, until): (&Arc<Rule>, Time)| {
+            let step = self.steps.iter().find(|step| step.rule == rule.behaviour().id)?;
+            let mut key = Vec::new();
+            self.write_key(&mut key, "", step.group?, &keys::ban_counter(rule.name()));
+            Some(NewBan { rule: Arc::clone(rule), subject: step.subject.to_vec(), until, key: key.into() })
+        };
+        let new_bans = plan.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
+        Conclusion { decision: plan.conclude(now), now, new_bans }
+    }
+
+    fn call_for(&self, which: Which, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        let mut call = ScriptCall::new(&DECIDE);
+        let op = self.plan(which).op();
+        let mut rules: SmallVec<[RuleTerms; 2]> = SmallVec::new();
+        for step in self.steps.iter().filter(|step| which.has(step)) {
+            let Some(group) = step.group else { continue };
+            let rule = self.rules.rule(step.rule);
+            let mut limits = Vec::new();
+            for named in self.limits(step).iter().filter(|named| is_kept(&named.limit)) {
+                call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
+                limits.push((named.limit.algorithm(), named.limit.terms(op, self.cost, around)));
+            }
+            let ban = rule.ban().filter(|_| asks(op)).map(|(ban, _)| {
+                call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(rule.name())));
+                BanHit::remote(ban, step.rule).terms()
+            });
+            rules.push(RuleTerms { rule: rule.behaviour(), limits, ban });
+        }
+        encode::call(&mut call.args, Ask { op, cost: self.cost, time }, &rules);
+        call
+    }
+
+    /// The plan anew, as it was when the request was prepared.
+    fn plan(&self, which: Which) -> Plan<'_> {
+        let mut plan = Plan::new(&self.rules, self.asked, self.cost);
+        for step in self.steps.iter().filter(|step| which.has(step)) {
+            plan.limit_elsewhere(self.rules.rule(step.rule), self.limits(step));
+        }
+        self.passed_by.iter().for_each(|rule| plan.pass_by(self.rules.rule(*rule)));
+        match &self.end {
+            Ending::Bottom => {}
+            Ending::Rule(rule) => plan.end_with(self.rules.rule(*rule)),
+            Ending::Ban(ban) => plan.end_with_ban(Arc::clone(ban)),
+        }
+        plan
+    }
+
+    /// The limits of a group, in the order of its hits.
+    pub(super) fn named_limits(&self, group: usize) -> impl Iterator<Item = &NamedLimit> {
+        self.steps.iter().filter(move |step| step.group == Some(group)).flat_map(|step| self.limits(step))
+    }
+
+    fn limits(&self, step: &Step) -> &[NamedLimit] {
+        self.rules.limits(self.rules.rule(step.rule), step.case.as_deref())
+    }
+
+    /// Puts what the script has found into a plan.
+    fn restore(&self, plan: &mut Plan<'_>, which: Which, reply: &[i64]) -> Result<Time, ReplyError> {
+        let asks = asks(plan.op());
+        let (mut reply, now) = Reply::open(reply)?;
+        let (mut hits, mut bans) = (plan.hits.iter_mut(), plan.bans.iter_mut());
+        for step in self.steps.iter().filter(|step| which.has(step)) {
+            for _ in self.limits(step) {
+                let Some(hit) = hits.next() else { return Err(ReplyError::Malformed) };
+                let (own, seen) = reply.counter(hit.limit())?;
+                hit.restore(own, seen);
+            }
+            if self.rules.rule(step.rule).ban().is_some()
+                && let Some(ban) = bans.next()
+                && asks
+            {
+                ban.restore(reply.ban()?, now);
+            }
+        }
+        reply.close()?;
+        Ok(now)
+    }
+
+    /// What each group has decided by itself, as its script did.
+    fn decide_groups(&self, replies: &[Option<&[i64]>]) -> Result<Vec<Option<Decided<'_>>>, ReplyError> {
+        let decide = |group: usize| {
+            let Some(Some(reply)) = replies.get(group) else { return Ok(None) };
+            let mut plan = self.plan(Which::Only(group));
+            let now = self.restore(&mut plan, Which::Only(group), reply)?;
+            remote::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
+            let exceeded = plan.hits.iter().any(|hit| !hit.rule().shadow && !hit.outcome().allowed());
+            let banned = plan.bans.iter().any(|ban| ban.standing() != Standing::Clear);
+            Ok(Some(Decided { denied: exceeded || banned, now, plan }))
+        };
+        (0..self.groups.len()).map(decide).collect()
+    }
+}
+
+/// What a group has decided by itself.
+struct Decided<'r> {
+    denied: bool,
+    now: Time,
+    plan: Plan<'r>,
+}
+
+/// Puts the outcomes of a part into the whole.
+fn settle(plan: &mut Plan<'_>, part: &Plan<'_>) {
+    let mut decided = part.hits.iter().peekable();
+    for hit in plan.hits.iter_mut() {
+        // Both are in file order, and a rule is in one part with all its limits.
+        if let Some(decided) = decided.next_if(|decided| decided.rule().id == hit.rule().id) {
+            hit.settle(*decided.outcome());
+        }
+    }
+    for ban in plan.bans.iter_mut() {
+        if let Some(decided) = part.bans.iter().find(|decided| decided.rule() == ban.rule()) {
+            ban.settle(decided.standing());
+        }
+    }
+}
+
+/// The hash tag of a rule's subject.
+pub(super) fn tag(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> Vec<u8> {
+    if rules.by(rule).is_empty() {
+        return keys::all(rule.name());
+    }
+    keys::subject(rules.subject_fields(rule, values))
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// Whether Redis has a say in what a rule decides. A rule that bans may have banned under limits that it had before.
+fn is_asked(rule: &Rule, limits: &[NamedLimit]) -> bool {
+    rule.ban().is_some() || limits.iter().any(|named| is_kept(&named.limit))
+}
+
+/// Whether a limit has a counter.
+fn is_kept(limit: &flowgate::Limit) -> bool {
+    limit.algorithm() != Algorithm::Unlimited
+}
+
+/// Whether an operation asks to pass, so that bans have a say.
+fn asks(op: Op) -> bool {
+    !matches!(op, Op::Record | Op::Refund)
+}
+
+fn takes(op: Op) -> bool {
+    matches!(op, Op::Take | Op::TakeNow)
+}

@@ -1,0 +1,112 @@
+//! The scripts that run in Redis, and the calls of them.
+
+use std::sync::LazyLock;
+
+/// A script and the name under which Redis keeps it.
+#[derive(Debug)]
+pub struct Script {
+    /// The text, for `EVAL` and `SCRIPT LOAD`.
+    pub source: &'static str,
+    sha1: LazyLock<String>,
+}
+
+/// Makes a script of files, one behind the other.
+macro_rules! script {
+    ($($file:literal),*) => {
+        Script::new(concat!($(include_str!($file)),*), || sha1(concat!($(include_str!($file)),*)))
+    };
+}
+
+/// Decides limits and bans. A single bucket is decided before the rest is even set up.
+pub static DECIDE: Script = script!("lua/bucket.lua", "lua/value.lua", "lua/log.lua", "lua/decide.lua");
+
+/// Answers `CL.THROTTLE`.
+pub static THROTTLE: Script = script!("lua/start.lua", "lua/value.lua", "lua/throttle.lua");
+
+/// Rolls back.
+pub static UNDO: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/undo.lua");
+
+/// Imposes and lifts bans by hand.
+pub static BANS: Script = script!("lua/bans.lua");
+
+impl Script {
+    const fn new(source: &'static str, sha1: fn() -> String) -> Script {
+        Script { source, sha1: LazyLock::new(sha1) }
+    }
+
+    /// The hexadecimal SHA-1 of the text, for `EVALSHA`.
+    pub fn sha1(&self) -> &str {
+        &self.sha1
+    }
+}
+
+fn sha1(text: &str) -> String {
+    sha1_smol::Sha1::from(text).digest().to_string()
+}
+
+/// What to hand to a script: its keys, which share a hash tag or belong to one node, and its arguments.
+#[derive(Clone, Debug)]
+pub struct ScriptCall {
+    /// Which script.
+    pub script: &'static Script,
+    pub(super) keys: Parts,
+    pub(super) args: Parts,
+}
+
+impl ScriptCall {
+    pub(super) fn new(script: &'static Script) -> ScriptCall {
+        ScriptCall { script, keys: Parts::default(), args: Parts::default() }
+    }
+
+    /// The keys; at least one.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.keys.iter()
+    }
+
+    /// The arguments.
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.args.iter()
+    }
+}
+
+/// Some byte strings, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Parts {
+    pub(super) fn push(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(part);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn number(&mut self, number: u64) {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        let mut rest = number;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.push(&digits[at..]);
+    }
+
+    /// Appends what `write` writes.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        (0..self.ends.len()).map(|index| {
+            let start = if index == 0 { 0 } else { self.ends[index - 1] };
+            &self.bytes[start..self.ends[index]]
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! An engine whose counters are in Redis, asked as one whose counters are in memory is.
+#![allow(dead_code)]
+
+use flowgate::{Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{AdHoc, Decision, Engine, Policy, Request, RuleDef};
+
+pub(crate) const PREFIX: &str = "fg:";
+
+/// An engine, a connection, and whose clock decides.
+pub(crate) struct RedisEngine {
+    pub(crate) engine: Engine,
+    pub(crate) connection: redis::Connection,
+    pub(crate) prefix: String,
+    /// Redis's clock instead of the time that a call brings.
+    pub(crate) own_time: bool,
+}
+
+impl RedisEngine {
+    pub(crate) fn new(rules: &[RuleDef], connection: redis::Connection) -> RedisEngine {
+        let policy = Policy { rules: rules.to_vec(), ..Policy::default() };
+        let engine = Engine::new(&policy, Memory::default()).unwrap();
+        RedisEngine { engine, connection, prefix: PREFIX.to_owned(), own_time: false }
+    }
+
+    pub(crate) fn time(&self, now: Time) -> ScriptTime {
+        if self.own_time { ScriptTime::Redis } else { ScriptTime::Injected(now) }
+    }
+
+    pub(crate) fn decide(&mut self, op: Op, request: &Request<'_>, now: Time) -> Decision {
+        let prepared = self.engine.prepare(op, request, now);
+        if let Some(decision) = prepared.at_once(now) {
+            return decision;
+        }
+        let time = self.time(now);
+        let mut around = now;
+        loop {
+            let reply = numbers(&mut self.connection, &prepared.call(&self.prefix, time, around));
+            match prepared.conclude(&reply) {
+                Ok(conclusion) => {
+                    self.engine.note_conclusion(&conclusion);
+                    return conclusion.decision;
+                }
+                Err(ReplyError::Around(other)) if other != around => around = other,
+                Err(error) => panic!("{error}: {reply:?}"),
+            }
+        }
+    }
+
+    /// Decides as in a cluster: each group by itself, and rolls back.
+    pub(crate) fn decide_in_groups(&mut self, op: Op, request: &Request<'_>, now: Time) -> Decision {
+        let prepared = self.engine.prepare(op, request, now);
+        if let Some(decision) = prepared.at_once(now) {
+            return decision;
+        }
+        let time = self.time(now);
+        let replies: Vec<Vec<i64>> = (0..prepared.groups())
+            .map(|group| numbers(&mut self.connection, &prepared.group_call(group, &self.prefix, time, now)))
+            .collect();
+        let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
+        for (_, call) in prepared.rollbacks(&self.prefix, time, &some).unwrap() {
+            numbers(&mut self.connection, &call);
+        }
+        let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
+        prepared.conclude_groups(&replies).unwrap().decision
+    }
+
+    pub(crate) fn reset(&mut self, request: &Request<'_>, now: Time) -> Decision {
+        for keys in self.engine.reset_keys(&self.prefix, request) {
+            redis::cmd("DEL").arg(keys).query::<i64>(&mut self.connection).unwrap();
+        }
+        self.decide(Op::Peek, &request.clone().cost(0), now)
+    }
+
+    pub(crate) fn limit(&mut self, op: Op, call: AdHoc<'_>, now: Time) -> Result<flowgate::Decision, OtherAlgorithm> {
+        let prepared = PreparedLimit::new(op, call);
+        let call = prepared.call(&self.prefix, self.time(now), now);
+        let reply = numbers(&mut self.connection, &call);
+        prepared.conclude(&reply).unwrap()
+    }
+
+    pub(crate) fn throttle(
+        &mut self,
+        key: &[u8],
+        throttle: Throttle,
+        now: Time,
+    ) -> Result<ThrottleReply, ThrottleError> {
+        let prepared = PreparedThrottle::new(key, throttle);
+        let call = prepared.call(&self.prefix, self.time(now));
+        let reply = numbers(&mut self.connection, &call);
+        prepared.conclude(&reply).unwrap()
+    }
+}
+
+/// Calls a script that answers with numbers.
+pub(crate) fn numbers(connection: &mut redis::Connection, call: &ScriptCall) -> Vec<i64> {
+    eval(connection, call)
+}
+
+/// Calls a script by its name, and by its text where Redis does not know it.
+pub(crate) fn eval<T: redis::FromRedisValue>(connection: &mut redis::Connection, call: &ScriptCall) -> T {
+    let command = |name: &str, script: &str| {
+        let mut command = redis::cmd(name);
+        command.arg(script).arg(call.keys().len());
+        call.keys().chain(call.args()).for_each(|part| _ = command.arg(part));
+        command
+    };
+    match command("EVALSHA", call.script.sha1()).query(connection) {
+        Err(error) if error.code() == Some("NOSCRIPT") => {
+            command("EVAL", call.script.source).query(connection).unwrap_or_else(|error| panic!("{error}\n{call:?}"))
+        }
+        result => result.unwrap_or_else(|error| panic!("{error}\n{call:?}")),
+    }
+}
