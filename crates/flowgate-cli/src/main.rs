@@ -23,6 +23,7 @@ enum Command {
     Serve(cmd::serve::Args),
     Validate(cmd::validate::Args),
     Config(cmd::config::Args),
+    Replay(cmd::replay::Args),
 }
 
 const EXIT_CODES: &str = "\
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => cmd::serve::run(args),
         Command::Validate(args) => cmd::validate::run(args),
         Command::Config(args) => cmd::config::run(args),
+        Command::Replay(args) => cmd::replay::run(args),
     };
     match done {
         Ok(code) => code,

@@ -1,0 +1,203 @@
+//! `flowgate replay`: tries rules on traffic that was recorded.
+
+mod progress;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use flowgate_cli::replay::event::Format;
+use flowgate_cli::replay::input::Place;
+use flowgate_cli::replay::pass::{Job, Replay, ReplayError};
+use flowgate_cli::replay::report;
+use flowgate_cli::replay::summary::{Names, Summary};
+use flowgate_engine::config::{Config, Report};
+use progress::Bar;
+
+use crate::configuration::{self, Environment};
+use crate::terminal;
+
+/// Try rules on recorded traffic: what would they have done?
+///
+/// Reads traces in virtual time: each request is decided at the time that its line gives, by the same engine that
+/// serves. A trace is an access log (common or combined) or JSON lines such as
+/// {"ts": 1700000000.25, "fields": {"user": "42"}}; plain or gzip, of any size. Access logs give the fields ip, user,
+/// method, path, status and ua. Lines that cannot be read are skipped, counted and, the first few, shown.
+///
+/// A report shows the traffic over time, who is hit hardest, and what other counts would have done.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The configuration whose rules to try [default: as for serve]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A trace to replay, - for standard input; give several in the order of their times
+    #[arg(long, value_name = "TRACE", required = true)]
+    input: Vec<PathBuf>,
+    /// How the traces are written [default: told from their first lines]
+    #[arg(long, value_enum)]
+    format: Option<FormatName>,
+    /// Write every decision as a line of JSON, - for standard output
+    #[arg(long, value_name = "FILE")]
+    decisions: Option<PathBuf>,
+    /// Write a report: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Another configuration, to see what would change for whom
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  flowgate replay --config flowgate.toml --input access.log --report report.html
+  zcat access.log.*.gz | flowgate replay --config flowgate.toml --input -
+  flowgate replay --config now.toml --compare next.toml --input monday.log.gz --input tuesday.log.gz";
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FormatName {
+    Jsonl,
+    Combined,
+    Common,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Format {
+        match name {
+            FormatName::Jsonl => Format::Jsonl,
+            FormatName::Combined => Format::Combined,
+            FormatName::Common => Format::Common,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let file = configuration::find(args.config.clone());
+    let (config, other) = match load(file.as_deref(), args.compare.as_deref())? {
+        Ok(both) => both,
+        Err(report) => {
+            eprint!("{}", report.render(terminal::color()));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let mut decisions = args.decisions.as_deref().map(create).transpose()?;
+    // A report that cannot be written is found out before the traces are read, and an old one is not lost before.
+    let report = args.report.as_deref().map(report_file).transpose()?;
+    let job = Job {
+        config: &config,
+        compare: other.as_ref(),
+        what_if: report.is_some(),
+        decisions: decisions.as_mut().map(|out| out as &mut dyn Write),
+    };
+    let mut replay = Replay::new(job)?;
+    let places: Vec<Place> = args.input.iter().map(|path| Place::new(path)).collect();
+    let outcome = read(&mut replay, &places, args.format.map(Format::from));
+    if let Err(error @ ReplayError::Decisions(_)) = &outcome
+        && is_closed(error)
+    {
+        // Whoever reads the decisions, as `head` does, has seen enough.
+        return Ok(ExitCode::SUCCESS);
+    }
+    let policy = file.as_ref().map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
+    let compare = args.compare.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let names = Names { traces: places.iter().map(Place::name).collect(), policy, compare };
+    let summary = Summary::new(&replay, names);
+    drop(replay);
+    if let Some(out) = &mut decisions {
+        out.flush().context("cannot write the decisions")?;
+    }
+    if let Some((path, mut out)) = report {
+        let written = out.write_all(report::page(&summary).as_bytes()).and_then(|()| out.flush());
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if summary.lines > 0 {
+        print(&summary, &args)?;
+    }
+    outcome?;
+    match summary.lines {
+        0 => anyhow::bail!("there is nothing to replay in {}", summary.traces.join(", ")),
+        lines if lines == summary.skipped => anyhow::bail!("no line could be read"),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+type Configs = (Config, Option<Config>);
+
+/// Both configurations, or the mistakes in the first that has some.
+fn load(file: Option<&Path>, compare: Option<&Path>) -> anyhow::Result<Result<Configs, Report>> {
+    let environment = Environment::of_process()?;
+    let config = match configuration::load(file, &environment) {
+        Ok(loaded) => loaded.config,
+        Err(report) => return Ok(Err(report)),
+    };
+    Ok(match compare.map(|path| configuration::load(Some(path), &environment)) {
+        None => Ok((config, None)),
+        Some(Ok(loaded)) => Ok((config, Some(loaded.config))),
+        Some(Err(report)) => Err(report),
+    })
+}
+
+fn read(replay: &mut Replay<'_>, places: &[Place], format: Option<Format>) -> Result<(), ReplayError> {
+    let mut bar = Bar::new(places.len());
+    for place in places {
+        bar.next();
+        replay.read(place, format, &mut |progress| bar.show(progress))?;
+    }
+    Ok(())
+}
+
+fn create(path: &Path) -> anyhow::Result<Box<dyn Write>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())));
+    }
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Box::new(BufWriter::with_capacity(1 << 20, file)))
+}
+
+fn report_file(path: &Path) -> anyhow::Result<(&Path, LateFile)> {
+    let file = File::options().create(true).truncate(false).write(true).open(path);
+    Ok((path, LateFile { file: file.with_context(|| format!("cannot write {}", path.display()))?, begun: false }))
+}
+
+/// A file that keeps what it holds until something else is written.
+struct LateFile {
+    file: File,
+    begun: bool,
+}
+
+impl Write for LateFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.begun && self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.begun = true;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// The summary goes where the decisions do not.
+fn print(summary: &Summary, args: &Args) -> anyhow::Result<()> {
+    let text = if args.json { serde_json::to_string_pretty(summary)? + "\n" } else { summary.text() };
+    if args.decisions.as_deref() == Some(Path::new("-")) {
+        eprint!("{text}");
+        return Ok(());
+    }
+    terminal::print(&text)?;
+    if let Some(report) = args.report.as_deref().filter(|_| !args.json) {
+        terminal::print(&format!("\nthe report is in {}\n", report.display()))?;
+    }
+    Ok(())
+}
+
+fn is_closed(error: &ReplayError) -> bool {
+    matches!(error, ReplayError::Decisions(error) if error.kind() == io::ErrorKind::BrokenPipe)
+}

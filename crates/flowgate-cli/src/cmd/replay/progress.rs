@@ -1,0 +1,66 @@
+//! How far a replay has come, on a terminal; elsewhere nothing is shown.
+
+use std::io::{self, IsTerminal, Write};
+
+use flowgate::{Clock, Span, Time};
+use flowgate_cli::replay::figures::grouped;
+use flowgate_cli::replay::pass::Progress;
+
+/// More often nobody can read it.
+const SHOWN_EVERY: Span = Span::from_millis(100);
+const WIDTH: u64 = 24;
+
+/// A line on standard error that is written over and over.
+pub(super) struct Bar {
+    clock: Option<Clock>,
+    traces: usize,
+    number: usize,
+    started: Time,
+    shown: Option<Time>,
+}
+
+impl Bar {
+    /// For so many traces.
+    pub(super) fn new(traces: usize) -> Bar {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let clock = (io::stderr().is_terminal() && !is_dumb).then_some(Clock::System);
+        let started = clock.as_ref().map_or(Time::EPOCH, Clock::now);
+        Bar { clock, traces, number: 0, started, shown: None }
+    }
+
+    /// Begins the next trace.
+    pub(super) fn next(&mut self) {
+        self.number += 1;
+    }
+
+    pub(super) fn show(&mut self, progress: Progress) {
+        let Some(now) = self.clock.as_ref().map(Clock::now) else { return };
+        if now.since(self.shown.unwrap_or(self.started)) < SHOWN_EVERY {
+            return;
+        }
+        self.shown = Some(now);
+        let millis = now.since(self.started).as_millis_ceil().max(1);
+        let rate = grouped(progress.lines.saturating_mul(1000) / millis);
+        let which = if self.traces > 1 { format!("  {} of {}", self.number, self.traces) } else { String::new() };
+        let line = format!("{}  {} lines  {rate}/s{which}", bar(&progress), grouped(progress.lines));
+        // What cannot be shown is not worth an end.
+        let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if self.shown.is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+/// `[=====>    ]  45 %`, where it is known how much there is.
+fn bar(progress: &Progress) -> String {
+    let Some(size) = progress.size.filter(|size| *size > 0) else { return String::new() };
+    let done = progress.read.min(size);
+    let full = usize::try_from(done * WIDTH / size).unwrap_or(0);
+    let rest = WIDTH as usize - full;
+    format!("[{}{}] {:>3} %", "=".repeat(full), " ".repeat(rest), done * 100 / size)
+}

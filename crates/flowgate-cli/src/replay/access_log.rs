@@ -1,0 +1,234 @@
+//! Access logs in the common and the combined format.
+//!
+//! ```text
+//! 203.0.113.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 2326 "http://from/" "Mozilla/5.0"
+//! ip          identd user time                    request               status size referrer    user agent
+//! ```
+//!
+//! Rule       They give the fields `ip user method path status ua`. What a server wrote as `-` is absent. The path is
+//!            what lies before the query. Escapes (`\"`, `\\`, `\x16`) are resolved; bytes that are no text then
+//!            become the replacement character.
+//! Rule       A request that is none, such as the bytes of a TLS handshake, has neither method nor path: it happened
+//!            all the same, and its address is counted. What follows the last field that is known is not looked at,
+//!            since many servers append their own.
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use super::event::{Event, Name, Piece, Unreadable};
+use super::timestamp;
+
+/// Which field is the last that must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// The common format.
+    AfterSize,
+    /// The combined format.
+    AfterUserAgent,
+}
+
+pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unreadable> {
+    let mut log = Log { text: line.as_bytes(), at: 0 };
+    let ip = log.word("an address")?;
+    log.word("what identd said, mostly -")?;
+    let user = log.user()?;
+    let time = log.time()?;
+    event.time = timestamp::from_log(&line.as_bytes()[time.clone()])
+        .ok_or(Unreadable::expected("a time such as 17/May/2015:10:05:03 +0000", time.start))?;
+    event.given = time;
+    let request = log.quoted("a request in quotes")?;
+    let status = log.status()?;
+    log.size()?;
+    push(event, "ip", ip, line);
+    push(event, "user", user, line);
+    push_request(event, request, line);
+    push(event, "status", status, line);
+    if ends == Ends::AfterUserAgent {
+        log.quoted("a referrer in quotes")?;
+        let ua = log.quoted("a user agent in quotes")?;
+        push(event, "ua", ua, line);
+    }
+    Ok(())
+}
+
+/// Method and path of `GET /a?b=c HTTP/1.1`; a path with spaces, as some clients send it, is one.
+fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
+    let text = &line[request.clone()];
+    let Some(space) = text.find(' ') else { return };
+    let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
+    if space == 0 || !text.bytes().take(space).all(is_method) {
+        return;
+    }
+    let target = &text[space + 1..];
+    let target = match target.rfind(" HTTP/") {
+        Some(end) => &target[..end],
+        None => target,
+    };
+    let start = request.start + space + 1;
+    push(event, "method", request.start..request.start + space, line);
+    push(event, "path", path(target, start), line);
+}
+
+/// Where the path of a request's target stands: without the query, and without the host of a proxy's request.
+fn path(target: &str, start: usize) -> Range<usize> {
+    let host = target.find("://").filter(|_| !target.starts_with('/')).map(|scheme| scheme + 3);
+    let begin = host.and_then(|host| Some(host + target[host..].find('/')?)).unwrap_or(0);
+    let end = target[begin..].find(['?', '#']).map_or(target.len(), |query| begin + query);
+    start + begin..start + end
+}
+
+#[inline]
+fn push(event: &mut Event, name: &'static str, value: Range<usize>, line: &str) {
+    let text = &line[value.clone()];
+    if text.is_empty() || text == "-" {
+        return;
+    }
+    let piece = if text.contains('\\') { unescaped(event, text) } else { Event::part(value) };
+    event.push(Name::Fixed(name), piece);
+}
+
+#[cold]
+fn unescaped(event: &mut Event, text: &str) -> Piece {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let (byte, length) = match (byte, after) {
+            (b'\\', [same @ (b'"' | b'\\'), ..]) => (*same, 2),
+            (b'\\', [b'n', ..]) => (b'\n', 2),
+            (b'\\', [b't', ..]) => (b'\t', 2),
+            (b'\\', [b'r', ..]) => (b'\r', 2),
+            (b'\\', [b'x', high, low, ..]) => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => (high * 16 + low, 4),
+                _ => (b'\\', 1),
+            },
+            _ => (byte, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[length..];
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let Ok(piece) = event.aside(|out| {
+        out.push_str(&text);
+        Ok::<(), Infallible>(())
+    });
+    piece
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// A place in a line.
+struct Log<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Log<'_> {
+    /// A word and the space behind it.
+    #[inline]
+    fn word(&mut self, what: &'static str) -> Result<Range<usize>, Unreadable> {
+        let start = self.at;
+        match memchr::memchr(b' ', &self.text[start..]) {
+            Some(length) if length > 0 => {
+                self.at = start + length + 1;
+                Ok(start..start + length)
+            }
+            _ => Err(Unreadable::expected(what, start)),
+        }
+    }
+
+    /// The user: up to the bracket of the time, since a name may have spaces.
+    #[inline]
+    fn user(&mut self) -> Result<Range<usize>, Unreadable> {
+        let start = self.at;
+        let mut at = start;
+        while let Some(length) = memchr::memchr(b'[', &self.text[at..]) {
+            at += length + 1;
+            if at >= start + 3 && self.text[at - 2] == b' ' && self.text.get(at).is_some_and(u8::is_ascii_digit) {
+                self.at = at;
+                return Ok(start..at - 2);
+            }
+        }
+        Err(Unreadable::expected("a user, mostly -, and a time in brackets", start))
+    }
+
+    /// The words up to the closing bracket, behind which a space follows.
+    #[inline]
+    fn time(&mut self) -> Result<Range<usize>, Unreadable> {
+        let start = self.at;
+        let length = memchr::memchr(b']', &self.text[start..]);
+        let end = start + length.ok_or(Unreadable::expected("a time in brackets", start))?;
+        self.at = end + 1;
+        self.space()?;
+        Ok(start..end)
+    }
+
+    /// What stands between quotes, of which those within are escaped.
+    #[inline]
+    fn quoted(&mut self, what: &'static str) -> Result<Range<usize>, Unreadable> {
+        if self.text.get(self.at) != Some(&b'"') {
+            return Err(Unreadable::expected(what, self.at));
+        }
+        let start = self.at + 1;
+        let mut at = start;
+        while let Some(length) = memchr::memchr2(b'"', b'\\', &self.text[at.min(self.text.len())..]) {
+            at += length;
+            if self.text[at] == b'"' {
+                self.at = at + 1;
+                // The last quote of a line has nothing behind it.
+                if self.at < self.text.len() {
+                    self.space()?;
+                }
+                return Ok(start..at);
+            }
+            at += 2;
+        }
+        Err(Unreadable::expected("a closing quote", self.text.len()))
+    }
+
+    #[inline]
+    fn status(&mut self) -> Result<Range<usize>, Unreadable> {
+        let start = self.at;
+        match self.text.get(start..) {
+            Some([a, b, c, b' ', ..]) if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit() => {
+                self.at += 4;
+                Ok(start..start + 3)
+            }
+            Some([b'-', b' ', ..]) => {
+                self.at += 2;
+                Ok(start..start + 1)
+            }
+            _ => Err(Unreadable::expected("a status of three digits", start)),
+        }
+    }
+
+    #[inline]
+    fn size(&mut self) -> Result<(), Unreadable> {
+        let start = self.at;
+        let rest = &self.text[start..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let length = if digits == 0 && rest.first() == Some(&b'-') { 1 } else { digits };
+        self.at += length;
+        match self.text.get(self.at) {
+            _ if length == 0 => Err(Unreadable::expected("a size or -", start)),
+            None => Ok(()),
+            Some(b' ') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => Err(Unreadable::expected("a size or -", start)),
+        }
+    }
+
+    #[inline]
+    fn space(&mut self) -> Result<(), Unreadable> {
+        match self.text.get(self.at) {
+            Some(b' ') => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(Unreadable::expected("a space", self.at)),
+        }
+    }
+}

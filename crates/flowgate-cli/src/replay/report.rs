@@ -1,0 +1,283 @@
+//! The report: one HTML page that needs nothing else, to look at, to send, to print.
+//!
+//! Rule       Charts are drawn here as SVG with their numbers in `data-` attributes, so the page shows everything even
+//!            where scripts are off; the script only answers to pointers and keys.
+//! Rule       Nothing is fetched: the page forbids it to itself by its Content-Security-Policy, which also admits no
+//!            style and no script but those two whose hashes it names. Whatever comes from a log is escaped by
+//!            `html.rs`; were that to fail, nothing would run.
+
+mod curve;
+mod html;
+mod scale;
+mod tables;
+mod timeline;
+
+use std::fmt::Write;
+
+use flowgate::Span;
+
+use super::figures::{grouped, length, percent};
+use super::summary::{Comparison, Curve, Outcome, Point, SubjectCount, Summary};
+use html::Text;
+
+const STYLE: &str = include_str!("report/page.css");
+const SCRIPT: &str = include_str!("report/page.js");
+/// The SHA-256 of both in base64, as browsers compute it: a test has one do so.
+const STYLE_HASH: &str = "CCNQDQ+zHqAGA7uk37zMWy2yfekRSCU+qwkWhPuM4JY=";
+const SCRIPT_HASH: &str = "wlORnu/4NveAjmQGsvWy3f6aBMWY085d1uXQrfssiCY=";
+
+/// The page.
+pub fn page(summary: &Summary) -> String {
+    let mut out = String::with_capacity(1 << 16);
+    let title = format!("Replay: {}", summary.policy);
+    let _ = writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; \
+         script-src 'sha256-{SCRIPT_HASH}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+        Text(&title),
+    );
+    head(&mut out, summary);
+    over_time(&mut out, &summary.outcome);
+    tables::rules(&mut out, &summary.outcome);
+    what_if(&mut out, summary);
+    tables::hardest_hit(&mut out, &summary.outcome);
+    if let Some(comparison) = &summary.compare {
+        compare(&mut out, summary, comparison);
+    }
+    notes(&mut out, summary);
+    let _ = writeln!(
+        out,
+        "<footer>flowgate {}</footer>\n</main>\n<div id=\"tip\" role=\"status\"></div>\n<script>{SCRIPT}</script>\n</body>\n</html>",
+        Text(env!("CARGO_PKG_VERSION")),
+    );
+    out
+}
+
+fn head(out: &mut String, summary: &Summary) {
+    let outcome = &summary.outcome;
+    let Outcome { requests, passed, denied, .. } = *outcome;
+    let headline = match denied {
+        0 => "Nothing would have been denied".to_owned(),
+        _ => format!("{} of {} requests would have been denied", percent(denied, requests), grouped(requests)),
+    };
+    let when = match (&summary.first, &summary.last) {
+        (Some(first), Some(last)) => {
+            let span = length(Span::from_secs(summary.seconds));
+            format!(" &middot; {} to {} UTC, {span}", clock(first), clock(last))
+        }
+        _ => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "<header>\n<p class=\"over\">Replay of recorded traffic</p>\n<h1>{headline}</h1>\n\
+         <p class=\"lead\"><code>{}</code> on <code>{}</code>{when}</p>\n</header>\n<dl class=\"numbers\">",
+        Text(&summary.policy),
+        Text(&summary.traces.join(", ")),
+    );
+    number(out, "requests", "Requests", &grouped(requests), &rate(requests, summary.seconds));
+    number(out, "passed", "Passed", &grouped(passed), &percent(passed, requests));
+    number(out, "denied", "Denied", &grouped(denied), &percent(denied, requests));
+    number(out, "subjects-denied", "Subjects denied", &at_least(outcome.subjects_denied), "once or more");
+    if let Some(minute) = &outcome.busiest_minute {
+        let start = clock(&minute.start);
+        let start = start.get(..16).unwrap_or(&start).to_owned();
+        number(out, "busiest-minute", "Worst minute", &grouped(minute.denied), &format!("denied at {start}"));
+    }
+    *out += "</dl>\n";
+}
+
+fn rate(requests: u64, seconds: u64) -> String {
+    if seconds == 0 {
+        return "at once".to_owned();
+    }
+    let rate = requests as f64 / seconds as f64;
+    match rate {
+        rate if rate >= 10.0 => format!("{} a second", grouped(rate.round() as u64)),
+        rate if rate >= 1.0 => format!("{rate:.1} a second"),
+        rate if rate * 60.0 >= 1.0 => format!("{:.1} a minute", rate * 60.0),
+        rate => format!("{:.1} an hour", rate * 3600.0),
+    }
+}
+
+fn number(out: &mut String, name: &str, title: &str, value: &str, small: &str) {
+    let hot = if name == "denied" && value != "0" { " class=\"hot\"" } else { "" };
+    let _ = writeln!(
+        out,
+        "<div class=\"number\" data-number=\"{name}\"><dt>{title}</dt><dd><span{hot}>{value}</span><small>{}</small></dd></div>",
+        Text(small)
+    );
+}
+
+fn over_time(out: &mut String, outcome: &Outcome) {
+    if outcome.timeline.is_empty() {
+        return;
+    }
+    let width = length(Span::from_secs(outcome.period_seconds));
+    let _ = write!(
+        out,
+        "<h2>Over time</h2>\n<p class=\"about\">One bar for {width}, times in UTC.</p>\n<div class=\"card\">\n\
+         <ul class=\"legend\"><li><i class=\"passed\"></i>passed</li><li><i class=\"denied\"></i>denied</li></ul>\n\
+         <div class=\"chart\">"
+    );
+    timeline::svg(out, outcome);
+    *out += "</div>\n</div>\n";
+}
+
+fn what_if(out: &mut String, summary: &Summary) {
+    let Some(curves) = summary.what_if.as_ref().filter(|curves| !curves.curves.is_empty()) else { return };
+    *out += "<h2>What if the count were another?</h2>\n\
+             <p class=\"about\">Each limit by itself, tried at other counts on the requests that its rule matched. \
+             A subject counts as denied if any of its requests is.</p>\n\
+             <ul class=\"legend\"><li><i class=\"denied stroke\"></i>share of requests denied</li>\
+             <li><i class=\"subjects stroke\"></i>share of subjects denied</li></ul>\n<div class=\"curves\">\n";
+    for curve in &curves.curves {
+        card(out, curve);
+    }
+    *out += "</div>\n";
+    if curves.left_out > 0 {
+        let _ =
+            writeln!(out, "<p class=\"hint\">{} further limits are not shown.</p>", grouped(curves.left_out as u64));
+    }
+}
+
+fn card(out: &mut String, curve: &Curve) {
+    let case = curve.case.as_ref().map(|case| format!("<span class=\"tag\">{}</span>", Text(case))).unwrap_or_default();
+    let _ = write!(
+        out,
+        "<section class=\"card\">\n<div class=\"curve-head\"><h3>{}{case}</h3><code>{}</code></div>\n<div class=\"chart\">",
+        Text(&curve.rule),
+        Text(&curve.limit),
+    );
+    curve::svg(out, curve);
+    let _ = writeln!(out, "</div>\n<p class=\"finding\">{}</p>", finding(curve));
+    if curve.one_in > 1 {
+        let _ = writeln!(
+            out,
+            "<p class=\"hint\">From one subject in {}, chosen by a hash: {} subjects with {} requests.</p>",
+            grouped(curve.one_in),
+            grouped(curve.subjects),
+            grouped(curve.requests)
+        );
+    }
+    if curve.evicted > 0 {
+        let _ = writeln!(
+            out,
+            "<p class=\"hint\">Memory was short: {} counters were forgotten early, so the shares may be too low.</p>",
+            grouped(curve.evicted)
+        );
+    }
+    tables::points(out, curve);
+    *out += "</section>\n";
+}
+
+/// The curve in words.
+fn finding(curve: &Curve) -> String {
+    let shares = |point: &Point| {
+        let (requests, subjects) = (percent(point.requests, curve.requests), percent(point.subjects, curve.subjects));
+        format!("denies <b>{requests}</b> of requests and <b>{subjects}</b> of {} subjects", grouped(curve.subjects))
+    };
+    let Some(configured) = curve.points.get(curve.configured) else { return String::new() };
+    let now = format!("As configured it {}.", shares(configured));
+    let found = match curve.spares {
+        Some(index) => curve.points.get(index).map(|point| (index, point)),
+        None => None,
+    };
+    match found {
+        Some((index, _)) if index == curve.configured => {
+            format!("{now} That <span class=\"good\">spares 99.9 % of the subjects</span>.")
+        }
+        Some((index, point)) if index < curve.configured => format!(
+            "{now} Already a count of <span class=\"good\">{}</span> spares 99.9 % of the subjects.",
+            point.count
+        ),
+        Some((_, point)) => format!(
+            "{now} A count of <span class=\"good\">{}</span> is the smallest tried that spares 99.9 % of the subjects.",
+            point.count
+        ),
+        None => format!("{now} No count that was tried spares 99.9 % of the subjects."),
+    }
+}
+
+fn compare(out: &mut String, summary: &Summary, comparison: &Comparison) {
+    let Comparison { policy, outcome, newly_denied, newly_passed, .. } = comparison;
+    let requests = outcome.requests;
+    let _ = writeln!(
+        out,
+        "<h2>Under <code>{}</code> instead</h2>\n<p class=\"about\">The same traffic under both policies, each with \
+         counters of its own. A change is put down to the rule that decided on the side that denies.</p>\n\
+         <dl class=\"numbers\">",
+        Text(policy)
+    );
+    let denied = format!("instead of {}", grouped(summary.outcome.denied));
+    number(out, "compare-denied", "Denied", &grouped(outcome.denied), &denied);
+    let share = |count: u64| percent(count, requests);
+    number(out, "newly-denied", "Newly denied", &grouped(newly_denied.requests), &share(newly_denied.requests));
+    number(out, "newly-passed", "Newly passed", &grouped(newly_passed.requests), &share(newly_passed.requests));
+    let same = comparison.passed_by_both + comparison.denied_by_both;
+    number(out, "unchanged", "Unchanged", &grouped(same), &share(same));
+    *out += "</dl>\n<div class=\"two\">\n";
+    tables::change(out, newly_denied, "Newly denied", policy);
+    tables::change(out, newly_passed, "Newly passed", &summary.policy);
+    *out += "</div>\n";
+    tables::both(out, summary, comparison);
+}
+
+fn notes(out: &mut String, summary: &Summary) {
+    *out += "<h2>How this was made</h2>\n<div class=\"notes\"><ul>\n";
+    let mut note = |text: String| {
+        let _ = writeln!(out, "<li>{text}</li>");
+    };
+    note(format!(
+        "{} lines were replayed in virtual time through the engine that serves: each request was decided at the time \
+         that its line gives.",
+        grouped(summary.lines - summary.skipped)
+    ));
+    if summary.late > 0 {
+        note(format!(
+            "{} of them are older than a line before them, since logs are written when requests end; they were decided \
+             at the latest time seen.",
+            grouped(summary.late)
+        ));
+    }
+    if summary.other_operations > 0 {
+        let other = grouped(summary.other_operations);
+        note(format!("{other} lines ask for something else than to take, and are in no count."));
+    }
+    note(
+        "A rule counts as denying a request whether or not another rule denies it, too, so the rules' denials may add \
+          up to more than all denials. A shadow rule never denies; its numbers are what it would have done."
+            .to_owned(),
+    );
+    if summary.what_if.is_some() {
+        note("A curve runs its limit alone: no other limit, no other rule and no ban holds anything back. Each count is \
+              half as much again as the one before; a burst that was set grows with the count. The count marked is \
+              the smallest of those tried from which on at least 99.9 % of the subjects are never denied."
+            .to_owned());
+    }
+    if summary.evicted > 0 {
+        let evicted = grouped(summary.evicted);
+        note(format!("{evicted} counters were forgotten early, because <code>store.max_memory</code> was reached."));
+    }
+    if summary.skipped > 0 {
+        let mut text = format!("{} lines could not be read and were skipped:<ul>", grouped(summary.skipped));
+        for line in &summary.unreadable {
+            let _ = write!(text, "<li><code>{}:{}</code> {}</li>", Text(&line.trace), line.line, Text(&line.reason));
+        }
+        note(text + "</ul>");
+    }
+    *out += "</ul></div>\n";
+}
+
+/// `2015-05-17 10:05:03`
+fn clock(instant: &str) -> String {
+    instant.trim_end_matches('Z').replace('T', " ")
+}
+
+fn at_least(count: SubjectCount) -> String {
+    let number = grouped(count.count);
+    if count.at_least { format!("≥ {number}") } else { number }
+}

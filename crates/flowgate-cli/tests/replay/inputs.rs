@@ -1,0 +1,154 @@
+//! Where traces come from and what can be wrong with them as a whole.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use flowgate::Time;
+use flowgate_cli::replay::timestamp;
+use serde_json::Value;
+
+use crate::{Bench, testdata, trace};
+
+const PER_USER: &str = "rule = [{ name = 'per-user', by = ['user'], limits = ['2/60s'] }]";
+const PER_IP: &str = "rule = [{ name = 'per-ip', by = ['ip'], limits = ['60/min'] }]";
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn counts(summary: &Value) -> [u64; 3] {
+    ["requests", "passed", "denied"].map(|key| summary[key].as_u64().unwrap())
+}
+
+#[test]
+fn plain_or_gzip_files_or_standard_input_one_or_several() {
+    let bench = Bench::new(PER_USER);
+    let (first, second) = (trace(&[(1, "a"), (2, "a"), (3, "a")]), trace(&[(4, "a"), (4, "b"), (61, "a")]));
+    bench.file("first.jsonl", &first);
+    bench.file("second.jsonl", gzip(&second));
+    let both = [&first[..], &second].concat();
+    bench.file("members.gz", [gzip(&first), gzip(&second)].concat());
+    for (args, stdin) in [
+        (&["--input", "first.jsonl", "--input", "second.jsonl"][..], &b""[..]),
+        (&["--input", "first.jsonl", "--input", "-"], &gzip(&second)),
+        (&["--input", "-"], &both),
+        (&["--input", "-", "--format", "jsonl"], &gzip(&both)),
+        (&["--input", "members.gz"], b""),
+        (&["--config", "flowgate.toml", "--input", "members.gz"], b""),
+    ] {
+        assert_eq!(counts(&bench.summary(args, stdin)), [6, 4, 2], "{args:?}");
+    }
+}
+
+#[test]
+fn a_real_log_with_times_that_run_back() {
+    let bench = Bench::new(PER_IP);
+    let log = testdata("logs/site.log.gz");
+    let summary = bench.summary(&["--input", log.to_str().unwrap()], b"");
+    assert_eq!(summary["lines"], 10_000);
+    assert_eq!(summary["skipped"], 1, "its last quote is missing");
+    assert_eq!(summary["unreadable"][0]["line"], 8899);
+    assert_eq!(summary["late"], late(&log));
+    assert_eq!(summary["first"], "2015-05-17T10:05:03Z");
+    assert_eq!(summary["last"], "2015-05-20T21:05:59Z");
+    assert_eq!(counts(&summary)[0], 9_999);
+}
+
+/// How many lines are older than one before them.
+fn late(log: &Path) -> u64 {
+    let (mut text, mut latest, mut late) = (String::new(), Time::EPOCH, 0);
+    GzDecoder::new(File::open(log).unwrap()).read_to_string(&mut text).unwrap();
+    for (number, line) in (1..).zip(text.lines()) {
+        let time = line.split(['[', ']']).nth(1).unwrap();
+        let time = timestamp::from_log(time.as_bytes()).unwrap();
+        late += u64::from(number != 8899 && time < latest);
+        latest = latest.max(time);
+    }
+    late
+}
+
+#[test]
+fn formats_are_told_apart_by_their_first_lines() {
+    let bench = Bench::new(PER_IP);
+    let common = "1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 5";
+    let decisions = |text: &str| bench.decisions(&["--input", "-"], text.as_bytes());
+    let lines = decisions(&format!("\u{feff}# a comment\n\n{common}\r\n{common} \"-\" \"x\"\n"));
+    assert_eq!(lines.len(), 2, "the first that can be read decides: common");
+    assert_eq!(lines[0]["ts"], "17/May/2015:10:05:03 +0000");
+    assert_eq!(decisions(&format!("{common} \"-\" \"x\"\n{common}\n")).len(), 1, "combined");
+    assert_eq!(decisions("\u{feff}{\"ts\":\"1970-01-01T00:00:00Z\",\"fields\":{}}")[0]["ts"], "1970-01-01T00:00:00Z");
+    let ran = bench.replay(&["--input", "-"], b"what is this?\nnobody knows\n");
+    assert_eq!(ran.code, 1);
+    let expected = "error: cannot tell the format of standard input from its first lines";
+    assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_skipped_counted_and_shown() {
+    let bench = Bench::new(PER_USER);
+    let mut text = trace(&[(1, "a")]);
+    text.extend_from_slice(b"{\"ts\":1}\n\xff\xfe\n\n   \n");
+    text.extend(std::iter::repeat_n(b'x', 3 << 20));
+    text.push(b'\n');
+    text.extend(trace(&[(2, "a")]));
+    text.extend(b"{]\n".repeat(100));
+    text.extend(trace(&[(3, "a")]));
+    let ran = bench.replay(&["--input", "-"], &text);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let expected = "103 lines could not be read and were skipped:\n  \
+                    standard input:2: column 9: expected a key \"fields\"\n  \
+                    standard input:3: not UTF-8\n  \
+                    standard input:6: longer than 1048576 bytes\n  \
+                    standard input:8: column 2: expected a key in quotes\n  \
+                    standard input:9: column 2: expected a key in quotes\n  ..\n";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+    assert_eq!(counts(&bench.summary(&["--input", "-"], &text)), [3, 2, 1]);
+}
+
+#[test]
+fn what_is_no_trace_is_a_failure_that_says_so() {
+    let bench = Bench::new(PER_USER);
+    let cut = gzip(&trace(&(0..20_000).map(|second| (second, "a")).collect::<Vec<_>>()));
+    bench.file("cut.gz", &cut[..cut.len() / 2]);
+    bench.file("empty", "");
+    bench.file("wrong.toml", "rules = 1");
+    bench.file("broken.gz", b"\x1f\x8bnonsense");
+    for (args, expected) in [
+        (&["--input", "missing.log"][..], "error: cannot read missing.log: No such file or directory"),
+        (&["--input", "."], "error: cannot read .: Is a directory"),
+        (&["--input", "empty"], "error: there is nothing to replay in empty"),
+        (&["--input", "broken.gz"], "error: cannot read broken.gz: "),
+        (&["--input", "cut.gz"], "error: cut.gz, behind line "),
+        (&["--input", "empty", "--format", "common"], "error: there is nothing to replay in empty"),
+        (&["--input", "flowgate.toml", "--format", "common"], "error: no line could be read"),
+        (&["--input", "empty", "--config", "wrong.toml"], "error: unknown key \"rules\""),
+        (&["--input", "empty", "--compare", "wrong.toml"], "error: unknown key \"rules\""),
+        (&["--input", "empty", "--config", "missing.toml"], "error: "),
+        (&["--input", "empty", "--report", "no/such/place.html"], "error: cannot write no/such/place.html: "),
+        (&["--input", "empty", "--decisions", "no/such/place"], "error: cannot write no/such/place: "),
+    ] {
+        let ran = bench.replay(args, b"");
+        assert_eq!(ran.code, 1, "{args:?}");
+        assert!(ran.stderr.starts_with(expected), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(bench.replay(&[], b"").code, 2, "without a trace");
+    // What was read until then is summed up all the same.
+    assert!(bench.replay(&["--input", "cut.gz"], b"").stdout.starts_with("requests"));
+}
+
+#[test]
+fn decisions_on_standard_output_are_alone_there() {
+    let bench = Bench::new(PER_USER);
+    let ran = bench.replay(&["--input", "-", "--decisions", "-"], &trace(&[(1, "a"), (2, "a"), (3, "a")]));
+    assert_eq!(ran.code, 0);
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!((&lines[2]["allowed"], &lines[2]["retry_after"]), (&Value::from(false), &Value::from(58)));
+    assert!(ran.stderr.starts_with("requests"), "{}", ran.stderr);
+}
