@@ -30,8 +30,16 @@ pub(crate) fn find(named: Option<PathBuf>) -> Option<PathBuf> {
 /// # Errors
 /// The mistakes in the configuration.
 pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Report> {
+    load_input(file.map_or(Input::Defaults, Input::File), environment)
+}
+
+/// Reads any input, with the environment over it.
+///
+/// # Errors
+/// The mistakes in the configuration.
+pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<Loaded, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
-    config::load(file.map_or(Input::Defaults, Input::File), variables)
+    config::load(input, variables)
 }
 
 /// The variables that may be ours. Not `Debug`: some are secrets.

@@ -20,12 +20,13 @@ mod limit;
 mod metrics;
 mod reply;
 mod routes;
+mod rules;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use flowgate::Time;
@@ -43,6 +44,7 @@ use crate::door::{Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
+use crate::rules_file::{Administered, RulesFile};
 use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
 use auth::Tokens;
@@ -68,6 +70,8 @@ pub(crate) struct Shared {
     readiness: Readiness,
     tokens: Tokens,
     gate: Gate,
+    /// The configuration file, where there is one.
+    rules: OnceLock<Arc<Administered>>,
     /// The most bytes of a body.
     max_body: usize,
     /// How long a body may take to arrive, and an answer to be found.
@@ -128,10 +132,18 @@ impl Http {
             readiness,
             tokens: Tokens::new(&config.auth),
             gate: Gate::new(&config.gate),
+            rules: OnceLock::new(),
             max_body: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             request_timeout: config.server.request_timeout,
         };
         Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
+    }
+}
+
+impl Http {
+    /// Lets admins read and write a configuration file. Only the first that is given counts.
+    pub(crate) fn administer(&self, file: RulesFile) {
+        self.shared.rules.get_or_init(|| Arc::new(Administered::new(file)));
     }
 }
 

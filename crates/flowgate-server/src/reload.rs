@@ -64,8 +64,11 @@ pub struct Reloader {
     /// How many attempts have been made.
     attempts: signal::Receiver<u64>,
     /// Holds one wish: two before the next attempt are as good as one.
-    wish: SyncSender<()>,
+    wish: SyncSender<Wish>,
 }
+
+/// Who waits for the attempt, if anybody does.
+type Wish = Option<mpsc::Sender<ReloadStatus>>;
 
 /// How attempts to load a configuration again went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,15 +103,23 @@ impl Reload {
 impl Reloader {
     /// Asks for an attempt at once, whether or not anything has changed. Returns before it is made.
     pub fn reload(&self) {
-        match self.wish.try_send(()) {
+        match self.wish.try_send(None) {
             // The thread ends only with us, or by a panic, which is reported as such.
-            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
     }
 
     /// Changes whenever an attempt has been made, asked for or not; ends in an error if none will ever be made again.
     pub fn attempts(&self) -> signal::Receiver<u64> {
         self.attempts.clone()
+    }
+
+    /// As [`Reloader::reload`], but waits for it and tells how things stand then. Blocks: not for an event loop.
+    pub fn reload_now(&self) -> ReloadStatus {
+        let (done, outcome) = mpsc::channel();
+        // A thread that is gone has panicked; the last that is known is all there is.
+        let sent = self.wish.send(Some(done)).is_ok();
+        sent.then(|| outcome.recv().ok()).flatten().unwrap_or_else(|| self.status())
     }
 
     /// How it went so far.
@@ -130,10 +141,16 @@ struct Work {
 }
 
 impl Work {
-    fn run(mut self, poll: Duration, wishes: &Receiver<()>) {
+    fn run(mut self, poll: Duration, wishes: &Receiver<Wish>) {
         loop {
             match wishes.recv_timeout(poll) {
-                Ok(()) => self.attempt(),
+                Ok(waiting) => {
+                    self.attempt();
+                    if let Some(waiting) = waiting {
+                        // Whoever gave up waiting does not need to know.
+                        let _ = waiting.send(lock(&self.status).clone());
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) if self.has_changed() => {
                     self.settle();
                     self.attempt();

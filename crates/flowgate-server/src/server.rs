@@ -12,6 +12,7 @@ use crate::http::Http;
 use crate::loops::Loops;
 use crate::readiness::Readiness;
 use crate::resp::Resp;
+use crate::rules_file::RulesFile;
 use crate::service::Service;
 use crate::shutdown::Shutdown;
 use crate::tls::{Certificates, TlsError};
@@ -149,6 +150,13 @@ impl Server {
     /// What clients are shown, for whoever renews it; `None`: no TLS.
     pub fn certificates(&self) -> Option<&Certificates> {
         self.certificates.as_ref()
+    }
+
+    /// Lets admins read and write the configuration file over HTTP, where that is spoken.
+    pub fn administer(&self, file: RulesFile) {
+        if let Some((_, http)) = &self.http {
+            http.administer(file);
+        }
     }
 
     /// Where HTTP is spoken; `None`: nowhere.

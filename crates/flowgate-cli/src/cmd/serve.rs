@@ -8,10 +8,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
-use flowgate_engine::config::Loaded;
-use flowgate_server::{POLL, Reload, Reloader, Server, Shutdown};
+use flowgate_engine::config::{Input, Loaded};
+use flowgate_server::{POLL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
@@ -44,6 +45,7 @@ fn door(text: &str) -> Result<String, String> {
 }
 
 /// Where the configuration comes from, now and when it is loaded again.
+#[derive(Clone)]
 struct Source {
     /// Found once: when it disappears, another file that happens to lie about must not take its place.
     file: Option<PathBuf>,
@@ -88,7 +90,8 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
         tracing::warn!("{shortage}");
     }
     announcement::announce(&server, source.file.as_deref(), &loaded.config);
-    let reloader = watch(&server, source, loaded).context("cannot watch the configuration")?;
+    let reloader = Arc::new(watch(&server, source.clone(), loaded).context("cannot watch the configuration")?);
+    administer(&server, source, &reloader);
     let mut attempts = reloader.attempts();
     let notifier = Notifier::of_process();
     notifier.tell(News::Ready);
@@ -128,4 +131,13 @@ fn watch(server: &Server, source: Source, loaded: Loaded) -> std::io::Result<Rel
     let service = server.service().clone();
     let load = Box::new(move || configuration::load(source.file.as_deref(), &source.environment));
     Reload { service, loaded, load, certificates: server.certificates().cloned(), poll: POLL }.start()
+}
+
+/// Lets admins change the file, if there is one.
+fn administer(server: &Server, source: Source, reloader: &Arc<Reloader>) {
+    let Source { file, environment } = source;
+    if let Some(path) = file {
+        let load = Box::new(move |input: Input<'_>| configuration::load_input(input, &environment));
+        server.administer(RulesFile { path, load, reloader: Arc::clone(reloader) });
+    }
 }

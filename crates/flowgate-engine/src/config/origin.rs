@@ -37,11 +37,7 @@ type Fingerprint = Option<u128>;
 
 impl Origin {
     pub(crate) fn file(path: &Path, most: u64, bytes: Option<&[u8]>) -> Origin {
-        let content = bytes.map(|bytes| {
-            let mut hasher = SipHasher13::new();
-            hasher.write(bytes);
-            hasher.finish128().as_u128()
-        });
+        let content = bytes.map(fingerprint);
         Origin { path: path.to_path_buf(), kind: Kind::File { most }, content }
     }
 
@@ -62,6 +58,13 @@ impl Origin {
         };
         now != self.content
     }
+}
+
+/// A number that differs where bytes differ.
+pub fn fingerprint(bytes: &[u8]) -> u128 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(bytes);
+    hasher.finish128().as_u128()
 }
 
 /// The names in a directory, in order.

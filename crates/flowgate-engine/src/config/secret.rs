@@ -106,21 +106,39 @@ pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bo
 }
 
 /// Hides everything in a file or in the environment that is a secret, or may be one under a mistyped name, from
-/// whatever is reported later. Rules and lists hold none.
+/// whatever is reported later.
 pub(crate) fn hide(report: &mut Report, root: &Table) {
+    for (key, node) in places(root) {
+        if is_secret(&key) {
+            hide_node(report, node);
+        }
+        hide_password(report, node);
+    }
+}
+
+/// Everything that is a secret or may hold one, with its key: `["auth", "api_token"]`, with a number for an element of
+/// a list. Rules and lists hold none.
+pub(crate) fn places(root: &Table) -> Vec<(Vec<String>, &Node)> {
+    let mut places = Vec::new();
     for section in root.entries.iter().filter(|entry| !["rule", "lists", "include"].contains(&entry.key.as_str())) {
         let Value::Table(table) = &section.node.value else { continue };
         for entry in &table.entries {
-            let open = entry.key == "insecure" || entry.key.ends_with("_file");
-            if !open && (section.key == "auth" || is_secret_name(&entry.key)) {
-                hide_node(report, &entry.node);
+            let key = vec![section.key.clone(), entry.key.clone()];
+            if let Value::Array(items) = &entry.node.value {
+                let numbered = |(index, item)| ([&key[..], &[format!("{index}")]].concat(), item);
+                places.extend(items.iter().enumerate().map(numbered));
             }
-            match &entry.node.value {
-                Value::Array(items) => items.iter().for_each(|item| hide_password(report, item)),
-                _ => hide_password(report, &entry.node),
-            }
+            places.push((key, &entry.node));
         }
     }
+    places
+}
+
+/// Whether a key of a section is one of a secret by its name.
+fn is_secret(key: &[String]) -> bool {
+    let [section, name] = key else { return false };
+    let open = name == "insecure" || name.ends_with("_file");
+    !open && (section == "auth" || is_secret_name(name))
 }
 
 /// Hides what follows a secret's name, line by line: where the syntax is wrong the tree may lack it.
@@ -153,7 +171,7 @@ fn is_secret_name(text: &str) -> bool {
 
 /// An address is worth showing unless it holds a password.
 fn hide_password(report: &mut Report, node: &Node) {
-    if report.sources().written(node.at).contains('@') {
+    if !matches!(node.value, Value::Array(_)) && report.sources().written(node.at).contains('@') {
         hide_node(report, node);
     }
 }

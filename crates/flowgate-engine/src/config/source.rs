@@ -103,6 +103,11 @@ impl Sources {
         &self.all[id.0]
     }
 
+    /// The text that was added first.
+    pub(crate) fn first(&self) -> Option<&Source> {
+        self.all.first()
+    }
+
     /// Never show what stands there.
     pub(crate) fn hide(&mut self, at: Location) {
         self.all[at.source.0].secrets.push(at.start..at.end);

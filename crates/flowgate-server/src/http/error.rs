@@ -12,6 +12,7 @@ use hyper::header::{self, HeaderValue};
 
 use super::json::Object;
 use super::reply::{self, Reply};
+use crate::rules_file::WriteError;
 use crate::service::{BanError, StoreAway};
 
 /// Why a request has no answer. Displayed as `error`.
@@ -45,6 +46,12 @@ pub(crate) enum Error {
     Away(#[from] StoreAway),
     #[error("no answer in time")]
     Overloaded,
+    #[error("there is no configuration file: start the server with --config FILE")]
+    NoFile,
+    #[error("if-match: expected the etag of the text that is to be replaced, or *")]
+    NoIfMatch,
+    #[error(transparent)]
+    Rules(#[from] WriteError),
 }
 
 impl Error {
@@ -55,14 +62,22 @@ impl Error {
 
     fn status(&self) -> StatusCode {
         match self {
-            Error::Invalid { .. } | Error::Body(_) | Error::BodyBroken => StatusCode::BAD_REQUEST,
+            Error::Invalid { .. } | Error::Body(_) | Error::BodyBroken | Error::Rules(WriteError::Wrong(_)) => {
+                StatusCode::BAD_REQUEST
+            }
             Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Error::Forbidden(_) => StatusCode::FORBIDDEN,
-            Error::NoSuchPath | Error::NoSuchThing(_) => StatusCode::NOT_FOUND,
+            Error::NoSuchPath | Error::NoSuchThing(_) | Error::Rules(WriteError::NoSuchVersion) => {
+                StatusCode::NOT_FOUND
+            }
             Error::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Error::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Error::OtherAlgorithm(_) => StatusCode::CONFLICT,
+            Error::OtherAlgorithm(_) | Error::NoFile | Error::Rules(WriteError::NotInForce(_)) => StatusCode::CONFLICT,
+            Error::Rules(WriteError::Changed) => StatusCode::PRECONDITION_FAILED,
+            Error::NoIfMatch => StatusCode::PRECONDITION_REQUIRED,
             Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            // A disk that is full, a file that may not be written.
+            Error::Rules(WriteError::Io(_)) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::Away(_) | Error::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Error::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
@@ -75,6 +90,8 @@ impl Error {
             Error::ContentType(_) => Some("content-type"),
             Error::Unauthorized(_) => Some("authorization"),
             Error::OtherAlgorithm(_) => Some("limit"),
+            Error::NoIfMatch | Error::Rules(WriteError::Changed) => Some("if-match"),
+            Error::Rules(WriteError::NoSuchVersion) => Some("version"),
             _ => None,
         }
     }

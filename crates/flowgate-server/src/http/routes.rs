@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
-use super::{Call, bans, decide, explain, gate, health, limit, metrics};
+use super::{Call, bans, decide, explain, gate, health, limit, metrics, rules};
 use crate::service::Operation;
 
 /// Everything that has an answer.
@@ -23,6 +23,11 @@ pub(crate) enum Endpoint {
     ListBans,
     Ban,
     Unban,
+    ReadRules,
+    WriteRules,
+    ValidateRules,
+    RulesHistory,
+    RollBackRules,
     Alive,
     Ready,
     Metrics,
@@ -43,11 +48,11 @@ enum Methods {
     Get(Endpoint),
     Post(Endpoint),
     Delete(Endpoint),
-    /// `GET` and `POST`.
     GetPost(Endpoint, Endpoint),
+    GetPut(Endpoint, Endpoint),
 }
 
-use Methods::{Any, Delete, Get, GetPost, Post};
+use Methods::{Any, Delete, Get, GetPost, GetPut, Post};
 
 /// All routes, those that are asked most often first.
 pub(crate) const ROUTES: &[Route] = &[
@@ -63,6 +68,10 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/v1/explain", Access::Decide, Post(Endpoint::Explain)),
     route("/v1/bans", Access::Admin, GetPost(Endpoint::ListBans, Endpoint::Ban)),
     route("/v1/bans/{id}", Access::Admin, Delete(Endpoint::Unban)),
+    route("/v1/rules", Access::Admin, GetPut(Endpoint::ReadRules, Endpoint::WriteRules)),
+    route("/v1/rules/validate", Access::Admin, Post(Endpoint::ValidateRules)),
+    route("/v1/rules/history", Access::Admin, Get(Endpoint::RulesHistory)),
+    route("/v1/rules/rollback", Access::Admin, Post(Endpoint::RollBackRules)),
     route("/healthz", Access::Open, Get(Endpoint::Alive)),
     route("/readyz", Access::Open, Get(Endpoint::Ready)),
     route("/metrics", Access::Open, Get(Endpoint::Metrics)),
@@ -80,6 +89,11 @@ impl Endpoint {
             Endpoint::ListBans => bans::list(call).await,
             Endpoint::Ban => bans::impose(call, body).await,
             Endpoint::Unban => bans::lift(call).await,
+            Endpoint::ReadRules => rules::read(call).await,
+            Endpoint::WriteRules => rules::write(call, body).await,
+            Endpoint::ValidateRules => rules::validate(call, body).await,
+            Endpoint::RulesHistory => rules::history(call).await,
+            Endpoint::RollBackRules => rules::roll_back(call, body).await,
             Endpoint::Alive => Ok(health::alive()),
             Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
             Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
@@ -116,8 +130,9 @@ impl Methods {
     fn endpoint(&self, method: &Method) -> Option<Endpoint> {
         match (self, method) {
             (Any(endpoint), _)
-            | (Get(endpoint) | GetPost(endpoint, _), &Method::GET | &Method::HEAD)
+            | (Get(endpoint) | GetPost(endpoint, _) | GetPut(endpoint, _), &Method::GET | &Method::HEAD)
             | (Post(endpoint) | GetPost(_, endpoint), &Method::POST)
+            | (GetPut(_, endpoint), &Method::PUT)
             | (Delete(endpoint), &Method::DELETE) => Some(*endpoint),
             _ => None,
         }
@@ -131,6 +146,7 @@ impl Methods {
             Post(_) => "POST",
             Delete(_) => "DELETE",
             GetPost(..) => "GET, HEAD, POST",
+            GetPut(..) => "GET, HEAD, PUT",
         }
     }
 }

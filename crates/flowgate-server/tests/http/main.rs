@@ -8,6 +8,7 @@ mod api;
 mod bounds;
 mod gate;
 mod gateways;
+mod rules;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +35,11 @@ struct Running {
 impl Running {
     /// A server with this configuration, rules included, but on a free port.
     fn start(toml: &str) -> Running {
-        let mut config = Config::from_toml(toml).unwrap();
+        Running::start_with(Config::from_toml(toml).unwrap(), |_| {})
+    }
+
+    /// As [`Running::start`]; `prepare` sees the server before it runs.
+    fn start_with(mut config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         config.listen = Config::from_toml("listen = { http = '127.0.0.1:0', resp = 'off' }").unwrap().listen;
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
         let engine = Engine::new(&config.policy, Memory::default()).unwrap();
@@ -45,6 +50,7 @@ impl Running {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let server = Server::bind_service(&config, service).await.unwrap();
+                prepare(&server);
                 bound.send(server.http_address().unwrap()).unwrap();
                 server.run(shutdown).await.unwrap();
             });

@@ -1,0 +1,145 @@
+//! `/v1/rules`: the configuration file, to read, to check, to change and to change back.
+//!
+//! Files are read and written on threads of their own: an event loop does not wait for a disk.
+
+use std::str;
+use std::sync::Arc;
+
+use flowgate_engine::config::{Loaded, Report, Severity};
+use hyper::body::Incoming;
+use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
+use serde::Deserialize;
+
+use super::error::Error;
+use super::json::Object;
+use super::reply::{self, Reply};
+use super::{Call, body};
+use crate::rules_file::{Administered, Expected, Text, Version, WriteError, Written};
+
+const TOML: &str = "application/toml";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rollback {
+    version: u64,
+}
+
+/// The text, with an `ETag`. Secrets are hidden.
+pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
+    let Text { text, etag } = on_disk(call, |file| file.read().map_err(WriteError::Io)).await??;
+    Ok(with_etag(reply::with_type(text, TOML), &etag))
+}
+
+/// Replaces the text that `If-Match` names. Hidden secrets stay what they are.
+pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    let expected = expected(call.headers())?;
+    let text = text(call, body).await?;
+    let written = on_disk(call, move |file| file.write(&text, &expected)).await??;
+    Ok(written_reply(&written))
+}
+
+/// What would be wrong with a text: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
+pub(super) async fn validate(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    let text = text(call, body).await?;
+    let checked = on_disk(call, move |file| file.check(&text)).await?;
+    let mut out = Vec::with_capacity(256);
+    let mut object = Object::new(&mut out);
+    let (valid, rules, report) = match &checked {
+        Ok(Loaded { config, warnings, .. }) => (true, Some(config.policy.rules.len() as u64), warnings),
+        Err(report) => (false, None, report),
+    };
+    object.boolean("valid", valid);
+    object.optional_number("rules", rules);
+    write_findings(&mut object, report);
+    object.end();
+    Ok(reply::json(out))
+}
+
+/// `{"versions":[{"version":2,"time":1700000000,"bytes":512}, ..]}`, newest first.
+pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
+    let versions = on_disk(call, |file| file.versions().map_err(WriteError::Io)).await??;
+    let mut out = Vec::with_capacity(1024);
+    let mut object = Object::new(&mut out);
+    object.list("versions", &versions, |out, Version { number, time, bytes }| {
+        let mut object = Object::new(out);
+        object.number("version", *number);
+        object.time("time", *time);
+        object.number("bytes", *bytes);
+        object.end();
+    });
+    object.end();
+    Ok(reply::json(out))
+}
+
+/// `{"version":n}`: puts the text of that version in force, as a new version.
+pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    let body = body::read_json(call.shared, call.headers(), body).await?;
+    let Rollback { version } = body::parse(&body)?;
+    let written = on_disk(call, move |file| file.roll_back(version)).await??;
+    Ok(written_reply(&written))
+}
+
+/// Does something with the file, where there is one.
+async fn on_disk<T: Send + 'static>(
+    call: &Call<'_>,
+    work: impl FnOnce(&Administered) -> T + Send + 'static,
+) -> Result<T, Error> {
+    let file = call.shared.rules.get().map(Arc::clone).ok_or(Error::NoFile)?;
+    // The work does not panic, and its runtime lives as long as this connection.
+    tokio::task::spawn_blocking(move || work(&file)).await.map_err(|_| Error::Overloaded)
+}
+
+async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
+    if !body::is_type(call.headers(), TOML) && !body::is_type(call.headers(), "text/plain") {
+        return Err(Error::ContentType("application/toml or text/plain"));
+    }
+    let body = body::read(call.shared, body).await?;
+    String::from_utf8(body.into()).map_err(|_| Error::Body("expected UTF-8".to_owned()))
+}
+
+fn expected(headers: &HeaderMap) -> Result<Expected, Error> {
+    let mut etags = Vec::new();
+    for value in headers.get_all(IF_MATCH) {
+        // What is no text matches nothing.
+        for etag in value.to_str().unwrap_or_default().split(',').map(str::trim) {
+            if etag == "*" {
+                return Ok(Expected::Anything);
+            }
+            etags.push(etag.to_owned());
+        }
+    }
+    if etags.is_empty() { Err(Error::NoIfMatch) } else { Ok(Expected::Etags(etags)) }
+}
+
+fn written_reply(written: &Written) -> Reply {
+    let mut out = Vec::with_capacity(256);
+    let mut object = Object::new(&mut out);
+    object.number("version", written.version);
+    object.number("rules", written.rules as u64);
+    write_findings(&mut object, &written.warnings);
+    object.end();
+    with_etag(reply::json(out), &written.etag)
+}
+
+fn with_etag(mut reply: Reply, etag: &str) -> Reply {
+    // An etag is quotes and digits.
+    if let Ok(value) = HeaderValue::from_str(etag) {
+        reply.headers_mut().insert(ETAG, value);
+    }
+    reply
+}
+
+/// The findings one by one, and the whole as it is shown to people.
+fn write_findings(object: &mut Object<'_>, report: &Report) {
+    object.list("findings", report.entries(), |out, entry| {
+        let mut object = Object::new(out);
+        object.text("severity", if entry.severity == Severity::Error { "error" } else { "warning" });
+        object.text("message", entry.message);
+        object.optional_text("source", entry.source);
+        object.optional_number("line", entry.position.map(|position| position.line as u64));
+        object.optional_number("column", entry.position.map(|position| position.column as u64));
+        object.text("hint", &entry.hint);
+        object.end();
+    });
+    object.text("report", &report.to_string());
+}

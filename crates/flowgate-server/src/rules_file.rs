@@ -1,0 +1,169 @@
+//! The configuration file as the admin API reads and writes it.
+//!
+//! Rule       A text is written only when it is right, and only over the text that its author has seen: whoever changed
+//!            the file in between is not overwritten.
+//! Rule       The file is replaced whole (a new file, renamed over it), so no reader ever sees half of it. Then it is
+//!            put in force, and the writer learns how that went.
+//! Rule       What stands in the file before and after a change is kept: the last [`KEPT`] versions, beside it in a
+//!            directory `.NAME.history`, with the permissions of the file.
+
+mod history;
+mod replace;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flowgate_engine::config::{Input, Loaded, Report, fingerprint, hide_secrets, restore_secrets};
+
+use crate::reload::Reloader;
+use history::History;
+pub(crate) use history::Version;
+
+/// So many versions are kept.
+pub const KEPT: usize = 20;
+
+/// Loads a configuration the way the server loads its own.
+pub type Loader = dyn Fn(Input<'_>) -> Result<Loaded, Report> + Send + Sync;
+
+/// The file, how to load it, and who puts it in force.
+pub struct RulesFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Checks a text before it is written.
+    pub load: Box<Loader>,
+    /// Puts in force what was written.
+    pub reloader: Arc<Reloader>,
+}
+
+/// A [`RulesFile`] that one at a time changes.
+pub(crate) struct Administered {
+    file: RulesFile,
+    changing: Mutex<()>,
+}
+
+/// The file's text, secrets hidden, and what identifies it.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) etag: String,
+}
+
+/// What is in force after a change.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) version: u64,
+    pub(crate) etag: String,
+    pub(crate) rules: usize,
+    pub(crate) warnings: Report,
+}
+
+/// Why nothing was written, or what was written is not in force.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error("the file has changed: read it again")]
+    Changed,
+    #[error("{0}")]
+    Wrong(Report),
+    #[error("there is no such version")]
+    NoSuchVersion,
+    #[error("written, but not in force: {0}")]
+    NotInForce(String),
+    #[error("the configuration file: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What an author expects to replace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Anything,
+    /// One of these.
+    Etags(Vec<String>),
+}
+
+impl Administered {
+    pub(crate) fn new(file: RulesFile) -> Administered {
+        Administered { file, changing: Mutex::default() }
+    }
+
+    pub(crate) fn read(&self) -> io::Result<Text> {
+        let text = fs::read_to_string(&self.file.path)?;
+        Ok(Text { etag: etag(&text), text: hide_secrets(&text) })
+    }
+
+    /// What loading this text in place of the file would give.
+    pub(crate) fn check(&self, text: &str) -> Result<Loaded, Report> {
+        let old = fs::read_to_string(&self.file.path).unwrap_or_default();
+        self.load(&restore_secrets(text, &old))
+    }
+
+    /// Writes a text and puts it in force.
+    pub(crate) fn write(&self, text: &str, expected: &Expected) -> Result<Written, WriteError> {
+        let _changing = self.lock();
+        let old = fs::read_to_string(&self.file.path)?;
+        if let Expected::Etags(etags) = expected
+            && !etags.contains(&etag(&old))
+        {
+            return Err(WriteError::Changed);
+        }
+        self.put(&restore_secrets(text, &old), &old)
+    }
+
+    /// Writes the text of an older version as a new one.
+    pub(crate) fn roll_back(&self, version: u64) -> Result<Written, WriteError> {
+        let _changing = self.lock();
+        let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
+        let old = fs::read_to_string(&self.file.path)?;
+        self.put(&text, &old)
+    }
+
+    /// The versions that are kept, newest first.
+    pub(crate) fn versions(&self) -> io::Result<Vec<Version>> {
+        self.history().list()
+    }
+
+    fn put(&self, text: &str, old: &str) -> Result<Written, WriteError> {
+        let loaded = self.load(text).map_err(WriteError::Wrong)?;
+        let history = self.history();
+        history.keep(old)?;
+        // The checks took a while. What remains between this look and the rename is as short as it can be.
+        if fs::read_to_string(&self.file.path)? != old {
+            return Err(WriteError::Changed);
+        }
+        replace::replace(&self.file.path, text)?;
+        let version = history.keep(text)?;
+        if let Some(error) = self.file.reloader.reload_now().last_error {
+            return Err(WriteError::NotInForce(error));
+        }
+        let rules = loaded.config.policy.rules.len();
+        Ok(Written { version, etag: etag(text), rules, warnings: loaded.warnings })
+    }
+
+    fn load(&self, text: &str) -> Result<Loaded, Report> {
+        let path = &self.file.path;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let base = path.parent().unwrap_or(path);
+        (self.file.load)(Input::Text { name: &name, base, text })
+    }
+
+    fn history(&self) -> History {
+        History::beside(&self.file.path)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        // It guards files, which a panic leaves whole.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Administered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Administered").field(&self.file.path).finish()
+    }
+}
+
+/// As it stands in a header, quotes included.
+fn etag(text: &str) -> String {
+    format!("\"{:032x}\"", fingerprint(text.as_bytes()))
+}

@@ -1,0 +1,86 @@
+//! Older versions of a file: numbered texts in a directory beside it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use flowgate::{Span, Time};
+
+use super::replace::write_like;
+use super::{KEPT, etag};
+
+/// The versions of one file.
+#[derive(Debug)]
+pub(super) struct History {
+    file: PathBuf,
+    directory: PathBuf,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) number: u64,
+    /// When it was written.
+    pub(crate) time: Time,
+    pub(crate) bytes: u64,
+}
+
+impl History {
+    pub(super) fn beside(file: &Path) -> History {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        History { file: file.to_owned(), directory: file.with_file_name(format!(".{name}.history")) }
+    }
+
+    /// The versions, newest first.
+    pub(super) fn list(&self) -> io::Result<Vec<Version>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut versions = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            // Other files are none of ours.
+            let Some(number) = number(&entry.file_name().to_string_lossy()) else { continue };
+            let metadata = entry.metadata()?;
+            let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+            versions.push(Version { number, time: Time::EPOCH + Span::from(modified), bytes: metadata.len() });
+        }
+        versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
+        Ok(versions)
+    }
+
+    /// The text of a version, if it is kept.
+    pub(super) fn read(&self, number: u64) -> io::Result<Option<String>> {
+        match fs::read_to_string(self.path(number)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => text.map(Some),
+        }
+    }
+
+    /// Keeps a text as the newest version, unless it is that already; drops what is too old. Returns its number.
+    pub(super) fn keep(&self, text: &str) -> io::Result<u64> {
+        let versions = self.list()?;
+        let newest = versions.first().map_or(0, |version| version.number);
+        if newest > 0 && self.read(newest)?.is_some_and(|kept| etag(&kept) == etag(text)) {
+            return Ok(newest);
+        }
+        fs::create_dir_all(&self.directory)?;
+        let number = newest + 1;
+        write_like(&self.path(number), text, &self.file)?;
+        for old in versions.iter().skip(KEPT - 1) {
+            fs::remove_file(self.path(old.number))?;
+        }
+        Ok(number)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{number}.toml"))
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".toml")?;
+    number.parse().ok().filter(|parsed: &u64| *parsed > 0 && parsed.to_string() == number)
+}

@@ -1,0 +1,197 @@
+//! The configuration file over HTTP: reading, checking, changing it, and changing it back.
+
+use std::fs;
+use std::path::PathBuf;
+
+use flowgate_engine::config::{Input, load};
+use flowgate_server::{KEPT, Reload, RulesFile};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+const FIRST: &str = "[auth]\nresp_password = \"sesame\"\n\n[[rule]]\nname = \"all\"\nlimits = [\"5/60s\"]\n";
+
+/// A server whose configuration is a file.
+struct Administered {
+    server: Running,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl Administered {
+    fn start(text: &str) -> Administered {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("flowgate.toml");
+        fs::write(&path, text).unwrap();
+        let file = path.clone();
+        let read = move || load(Input::File(&file), []);
+        let loaded = read().unwrap();
+        let (config, file) = (loaded.config.clone(), path.clone());
+        let server = Running::start_with(config, move |server| {
+            // Changes are put in force by who makes them, not found in passing.
+            let poll = Duration::from_secs(3600);
+            let service = server.service().clone();
+            let reloader = Reload { service, loaded, load: Box::new(read), certificates: None, poll }.start().unwrap();
+            let load = Box::new(|input: Input<'_>| load(input, []));
+            server.administer(RulesFile { path: file, load, reloader: Arc::new(reloader) });
+        });
+        Administered { server, path, _directory: directory }
+    }
+
+    fn read(&self) -> (String, String) {
+        let reply = self.server.get("/v1/rules");
+        assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/toml")));
+        (reply.header("etag").unwrap().to_owned(), reply.body)
+    }
+
+    fn put(&self, etag: &str, text: &str) -> Reply {
+        let headers = [("content-type", "application/toml"), ("if-match", etag)];
+        self.server.connect().call("PUT", "/v1/rules", &headers, text)
+    }
+
+    fn limit(&self) -> Value {
+        self.server.post("/v1/peek", r#"{"fields":{}}"#).json()["limit"].clone()
+    }
+
+    fn versions(&self) -> Vec<u64> {
+        let history = self.server.get("/v1/rules/history").json();
+        history["versions"].as_array().unwrap().iter().map(|version| version["version"].as_u64().unwrap()).collect()
+    }
+}
+
+#[test]
+fn a_change_is_in_force_when_it_is_answered() {
+    let admin = Administered::start(FIRST);
+    let (etag, text) = admin.read();
+    assert_eq!(text, FIRST.replace("sesame", "***"), "secrets are hidden");
+    assert_eq!((admin.limit(), admin.versions()), (json!(5), vec![]));
+
+    let written = admin.put(&etag, &text.replace("5/60s", "6/60s"));
+    assert_eq!((written.status, &written.json()["version"], &written.json()["rules"]), (200, &json!(2), &json!(1)));
+    assert_eq!(admin.limit(), 6);
+    assert_eq!(fs::read_to_string(&admin.path).unwrap(), FIRST.replace("5/60s", "6/60s"), "the secret is still there");
+    assert_eq!(written.header("etag"), Some(admin.read().0.as_str()));
+    assert_eq!(admin.versions(), [2, 1]);
+
+    let rolled_back = admin.server.post("/v1/rules/rollback", r#"{"version":1}"#);
+    assert_eq!((rolled_back.status, &rolled_back.json()["version"]), (200, &json!(3)));
+    assert_eq!((admin.limit(), admin.read().0), (json!(5), etag));
+    assert_eq!(admin.versions(), [3, 2, 1]);
+    admin.server.post("/v1/rules/rollback", r#"{"version":9}"#).is_mistake(404, Some("version"));
+    admin.server.post("/v1/rules/rollback", r#"{"version":-1}"#).is_mistake(400, Some("version"));
+}
+
+#[test]
+fn nobody_is_overwritten() {
+    let admin = Administered::start(FIRST);
+    let (etag, text) = admin.read();
+    let by_hand = FIRST.replace("5/60s", "7/60s");
+    fs::write(&admin.path, &by_hand).unwrap();
+    admin.put(&etag, &text).is_mistake(412, Some("if-match"));
+    admin.put("\"made up\"", &text).is_mistake(412, Some("if-match"));
+    let headers = [("content-type", "application/toml")];
+    admin.server.connect().call("PUT", "/v1/rules", &headers, &text).is_mistake(428, Some("if-match"));
+    assert_eq!(fs::read_to_string(&admin.path).unwrap(), by_hand);
+
+    let etags = format!("\"other\", {}", admin.read().0);
+    assert_eq!(admin.put(&etags, &text.replace("5/60s", "8/60s")).status, 200);
+    assert_eq!(admin.put("*", &text.replace("5/60s", "9/60s")).status, 200);
+    assert_eq!((admin.limit(), admin.versions()), (json!(9), vec![3, 2, 1]), "what was edited by hand is kept, too");
+}
+
+#[test]
+fn what_is_wrong_is_not_written() {
+    let admin = Administered::start(FIRST);
+    let (etag, text) = admin.read();
+    let wrong = admin.put(&etag, &text.replace("5/60s", "5/parsec"));
+    wrong.is_mistake(400, None);
+    assert!(wrong.json()["error"].as_str().unwrap().contains("flowgate.toml:6:"), "{wrong:?}");
+    admin.put(&etag, "[auth]\napi_token = \"***\"").is_mistake(400, None);
+    let headers = [("content-type", "application/json"), ("if-match", "*")];
+    admin.server.connect().call("PUT", "/v1/rules", &headers, "{}").is_mistake(415, Some("content-type"));
+    assert_eq!((admin.read().0, admin.limit(), admin.versions()), (etag, json!(5), vec![]));
+
+    let validate = |text: &str| {
+        let headers = [("content-type", "text/plain; charset=utf-8")];
+        admin.server.connect().call("POST", "/v1/rules/validate", &headers, text).json()
+    };
+    assert_eq!(validate(&text), json!({"valid": true, "rules": 1, "findings": [], "report": ""}));
+    let invalid = validate("[server]\nidle_timout = \"5m\"\n");
+    let finding = json!({"severity": "error", "message": "unknown key \"idle_timout\" in [server]", "source": "flowgate.toml",
+        "line": 2, "column": 1, "hint": "did you mean \"idle_timeout\"?"});
+    assert_eq!(
+        (&invalid["valid"], &invalid["rules"], &invalid["findings"][0]),
+        (&json!(false), &json!(null), &finding)
+    );
+}
+
+#[test]
+fn the_last_versions_are_kept_and_no_more() {
+    let admin = Administered::start(FIRST);
+    for count in 1..=KEPT + 5 {
+        assert_eq!(admin.put("*", &FIRST.replace("5/60s", &format!("{}/60s", 100 + count))).status, 200);
+    }
+    let last = KEPT as u64 + 6;
+    let expected: Vec<u64> = (last + 1 - KEPT as u64..=last).rev().collect();
+    assert_eq!(admin.versions(), expected);
+    assert_eq!(admin.limit(), 100 + KEPT as u64 + 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_and_links_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let admin = Administered::start(FIRST);
+    let real = admin.path.with_file_name("real.toml");
+    fs::rename(&admin.path, &real).unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&real, &admin.path).unwrap();
+    assert_eq!(admin.put("*", &FIRST.replace("5/60s", "6/60s")).status, 200);
+    assert!(fs::symlink_metadata(&admin.path).unwrap().is_symlink());
+    let kept = admin.path.with_file_name(".flowgate.toml.history").join("1.toml");
+    for file in [&real, &kept] {
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o640, "{}", file.display());
+    }
+}
+
+#[test]
+fn without_a_file_there_is_nothing_to_administer() {
+    let server = Running::start("");
+    for path in ["/v1/rules", "/v1/rules/history"] {
+        server.get(path).is_mistake(409, None);
+    }
+    server.post("/v1/rules/rollback", r#"{"version":1}"#).is_mistake(409, None);
+}
+
+#[test]
+fn reloading_a_hundred_times_under_load_loses_nothing() {
+    let admin = Administered::start(FIRST);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let load: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut client, mut answered) = (admin.server.connect(), 0);
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        let headers = [("content-type", "application/json")];
+                        let taken = client.call("POST", "/v1/take", &headers, r#"{"fields":{}}"#);
+                        assert_eq!((taken.status, &taken.json()["rule"]), (200, &json!("all")));
+                        let gate = client.call("GET", "/gate", &[], "");
+                        assert!([200, 429].contains(&gate.status) && gate.header("x-flowgate-rule") == Some("all"));
+                        answered += 2;
+                    }
+                    answered
+                })
+            })
+            .collect();
+        for count in 1..=100 {
+            assert_eq!(admin.put("*", &FIRST.replace("5/60s", &format!("{count}/60s"))).status, 200);
+            assert_eq!(admin.limit(), count);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for load in load {
+            assert!(load.join().unwrap() > 100);
+        }
+    });
+}
