@@ -35,6 +35,11 @@ mod service;
 mod shutdown;
 mod tls;
 
+/// For the fuzz targets, no part of what the crate promises.
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub use resp::fuzzing;
+
 pub use flowgate_engine::config::Config;
 pub use metrics::{Top, TopSubject};
 pub use readiness::{Readiness, Ready};

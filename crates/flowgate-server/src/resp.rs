@@ -8,6 +8,8 @@ mod connection;
 mod counters;
 mod decode;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod pending;
 mod reply;
 mod session;

@@ -17,7 +17,7 @@ mod inline;
 use std::ops::Range;
 
 /// The longest rest of a header (`*count`, `$length`) that can be valid: a sign, the 19 digits of an `i64`, CRLF.
-const MAX_HEADER: usize = 1 + 19 + 2;
+pub(crate) const MAX_HEADER: usize = 1 + 19 + 2;
 
 /// The fewest bytes an array element takes: `$0\r\n\r\n`.
 const MIN_ELEMENT: usize = 6;

@@ -1,0 +1,180 @@
+//! Many connections: idle ones cost little, and connecting over and over leaves nothing behind.
+//!
+//! The full size is run by hand, on a release build:
+//! `cargo test --release -p flowgate-cli --test many -- --ignored --nocapture`
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells what it measured")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What an idle connection may cost.
+const MAX_IDLE: u64 = 8 * 1024;
+
+/// A server of its own process, so that its memory is its own. Killed when it is dropped.
+struct Serving {
+    child: Child,
+    address: SocketAddrV4,
+}
+
+impl Serving {
+    fn start() -> Serving {
+        raise_file_limit();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("flowgate.toml");
+        fs::write(&file, "[server]\nmax_connections = 12_000\nthreads = 2\n").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        command.args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--config"]).arg(&file);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let announced = lines.find_map(|line| line.split_once("redis://").map(|(_, address)| address.to_owned()));
+        // What it says later must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Serving { child, address: announced.expect("it ended without an address").parse().unwrap() }
+    }
+
+    fn client(&self) -> Client {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Client { stream }
+    }
+
+    /// Bytes of memory that the process has.
+    fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim().strip_suffix(" kB");
+        kib.unwrap().parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Client {
+    stream: TcpStream,
+}
+
+impl Client {
+    fn throttle(&mut self) {
+        self.stream.write_all(b"CL.THROTTLE busy 1000000 1000000 1\r\n").unwrap();
+        let mut said = [0; 64];
+        let length = self.stream.read(&mut said).unwrap();
+        assert!(said.starts_with(b"*5\r\n:0\r\n"), "{}", said[..length].escape_ascii());
+    }
+
+    /// The time that all but a hundredth of the calls stay below.
+    fn p99(&mut self, calls: usize) -> Duration {
+        let mut times: Vec<_> = (0..calls)
+            .map(|_| {
+                let start = Instant::now();
+                self.throttle();
+                start.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        times[calls * 99 / 100]
+    }
+}
+
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let enough = limit.maximum.map_or(16_000, |maximum| maximum.min(16_000));
+    if limit.current.is_some_and(|current| current < enough) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(enough), ..limit }).unwrap();
+    }
+}
+
+/// The best of some rounds: what others do on the machine only ever adds.
+fn best_p99(busy: &mut Client) -> Duration {
+    (0..5).map(|_| busy.p99(2000)).min().unwrap()
+}
+
+fn idle(connections: usize) {
+    let serving = Serving::start();
+    let mut busy = serving.client();
+    let alone = best_p99(&mut busy);
+    let before = serving.memory();
+
+    let mut idle: Vec<_> = (0..connections).map(|_| serving.client()).collect();
+    for client in &mut idle {
+        client.throttle();
+    }
+    let each = (serving.memory() - before) / connections as u64;
+    let accompanied = best_p99(&mut busy);
+    println!(
+        "{connections} idle connections: {each} bytes each; p99 {alone:?} without them, {accompanied:?} with them"
+    );
+    assert!(each <= MAX_IDLE, "{each} bytes for each of {connections} idle connections");
+    // A share of the connections in each answer would be many times as long.
+    assert!(
+        accompanied <= alone * 2 + Duration::from_micros(100),
+        "{alone:?} alone, {accompanied:?} with {connections}"
+    );
+    // They are still served.
+    idle.iter_mut().step_by(100).for_each(Client::throttle);
+}
+
+/// Connects from many addresses, one after the other: half say something, half leave at once.
+fn connects(number: u32) {
+    let serving = Serving::start();
+    let mut other = serving.client();
+    let mut longest = Duration::ZERO;
+    let mut round = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let from = Ipv4Addr::new(127, 0, (number / 250 % 4) as u8, (2 + number % 250) as u8);
+            let connection = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            bind(&connection, &SocketAddr::from((from, 0))).unwrap();
+            connect(&connection, &SocketAddr::V4(serving.address)).unwrap();
+            if number % 2 == 0 {
+                let mut client = Client { stream: connection.into() };
+                client.throttle();
+            }
+            if number % 100 == 0 {
+                let start = Instant::now();
+                other.throttle();
+                longest = longest.max(start.elapsed());
+            }
+        }
+    };
+    round(0..number / 10);
+    let before = serving.memory();
+    round(number / 10..number);
+    let growth = serving.memory().saturating_sub(before);
+    println!("{number} connects: {growth} bytes more after the first tenth; others waited {longest:?} at most");
+    assert!(growth <= 8 << 20, "{growth} bytes more");
+    assert!(longest < Duration::from_secs(5), "another client waited {longest:?}");
+}
+
+#[test]
+fn idle_connections_cost_little() {
+    idle(1500);
+}
+
+#[test]
+fn connecting_over_and_over_leaves_nothing_behind() {
+    connects(5000);
+}
+
+#[test]
+#[ignore = "needs 20,000 descriptors and a release build"]
+fn ten_thousand_idle_connections() {
+    idle(10_000);
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn a_hundred_thousand_connects() {
+    connects(100_000);
+}
