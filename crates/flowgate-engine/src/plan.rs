@@ -112,6 +112,18 @@ impl<'r> Plan<'r> {
         limited.chain(self.passed_by.iter().map(|rule| rule.position())).chain(end)
     }
 
+    /// Whether a denial of it by its limits would change nothing and be the same for whoever asks the same: no rule of
+    /// it counts denied requests, bans, or is a shadow, and nothing else decides.
+    pub fn is_idle_when_denied(&self) -> bool {
+        let plain = |hit: &Hit<'_>| !hit.rule().count_denied && !hit.rule().shadow;
+        let ends_idle = match self.end {
+            End::Bottom => true,
+            End::Rule(rule) => *rule.action() == Action::Allow,
+            End::Ban(_) => false,
+        };
+        ends_idle && self.bans.is_empty() && self.passed_by.is_empty() && self.hits.iter().all(plain)
+    }
+
     /// The bans that the request has started: the rule, where its record is kept, the end.
     pub(crate) fn new_bans(&self) -> impl Iterator<Item = (&'r Arc<Rule>, Key, Time)> {
         self.bans.iter().filter_map(|ban| Some((self.rules.rule(ban.rule()), ban.key(), just_banned(ban)?)))

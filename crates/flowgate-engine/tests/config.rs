@@ -84,6 +84,7 @@ mod defaults {
         assert_eq!(url.expose(), "redis://127.0.0.1:6379/0");
         assert_eq!((redis.prefix.as_str(), redis.timeout), ("fg:", Duration::from_millis(50)));
         assert_eq!((redis.on_failure, redis.local_share, redis.deny_cache), (OnFailure::Local, Share::ALL, true));
+        assert_eq!(redis.deny_cache_max, Duration::from_secs(1));
     }
 }
 

@@ -125,6 +125,7 @@ impl Server {
             return Err(StartError::NoDoor);
         }
         let readiness = Readiness::default();
+        service.watch(&readiness);
         let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
         let http = open("http", &config.listen.http, &config.server, certificates.clone()).await?;
         let resp = open("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
@@ -223,7 +224,6 @@ async fn serve<P: Protocol>(
 /// A key that does nothing would let its author believe that it does.
 fn refuse_what_is_not_there(config: &Config) -> Result<(), StartError> {
     let refuse = |asked, what, instead| if asked { Err(StartError::NotYet { what, instead }) } else { Ok(()) };
-    refuse(config.store.redis.is_some(), "store.type = \"redis\"", "write \"memory\"")?;
     refuse(config.listen.grpc != config::Door::Off, "listen.grpc", "write \"off\"")?;
     refuse(config.koala.rules.is_some(), "koala.rules", "leave it out")
 }
@@ -252,7 +252,6 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_there_is_refused_by_name() {
         for (toml, expected) in [
-            ("[store]\ntype = \"redis\"", "store.type = \"redis\" is not there yet: write \"memory\""),
             ("[listen]\ngrpc = \"127.0.0.1:0\"", "listen.grpc is not there yet: write \"off\""),
             ("[tls]\ncert = \"/no/c\"\nkey = \"/no/k\"", "[tls] cert: cannot read /no/c"),
             ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every door is off: set http or resp in [listen]"),

@@ -23,6 +23,8 @@ use flowgate_engine::{
 pub use crate::answer::{Answer, Awaited};
 use crate::metrics::{Metrics, Top};
 use crate::observer::Observer;
+use crate::readiness::Readiness;
+use crate::redis::{SharedStats, SharedStore};
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
@@ -44,6 +46,8 @@ pub struct Service {
     clock: Clock,
     observer: Arc<Observer>,
     started: Time,
+    /// Where counters live, unless in the engine's memory.
+    shared: Option<Arc<SharedStore>>,
 }
 
 /// What a caller asks for.
@@ -71,6 +75,13 @@ pub struct KeyDecision {
     pub degraded: bool,
 }
 
+impl KeyDecision {
+    /// The store's own word.
+    fn certain(decision: flowgate::Decision) -> KeyDecision {
+        KeyDecision { decision, degraded: false }
+    }
+}
+
 /// The store that the nodes share does not answer, and what was asked can only be answered by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared store does not answer")]
@@ -95,20 +106,41 @@ impl Service {
     pub fn start(config: &Config) -> Result<Service, PolicyError> {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
-        let engine = Engine::new(&config.policy, Memory::new(memory))?;
-        Ok(Service::new(Arc::new(engine), Clock::System).log_denials(config.log.denials))
+        let Some(redis) = &config.store.redis else {
+            let engine = Engine::new(&config.policy, Memory::new(memory))?;
+            return Ok(Service::new(Arc::new(engine), Clock::System).log_denials(config.log.denials));
+        };
+        // What this node counts itself while Redis is away lies elsewhere: these stay empty.
+        let engine = Arc::new(Engine::new(&config.policy, Memory::default())?);
+        let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), Clock::System)?;
+        let service = Service::new(engine, Clock::System).log_denials(config.log.denials);
+        Ok(Service { shared: Some(Arc::new(shared)), ..service })
     }
 
     /// A service of an engine and a clock: tests bring one that they move by hand.
     pub fn new(engine: Arc<Engine>, clock: Clock) -> Service {
         let started = clock.now();
-        Service { engine, clock, observer: Arc::default(), started }
+        Service { engine, clock, observer: Arc::default(), started, shared: None }
     }
 
     /// Logs denials. To be called before anything is decided: counts begin anew.
     #[must_use]
     pub fn log_denials(self, denials: Denials) -> Service {
         Service { observer: Arc::new(Observer::new(denials)), ..self }
+    }
+
+    /// Connects to the shared store, if there is one, keeps looking after it, and tells `readiness` how it is. Needs a
+    /// runtime, which does all that.
+    pub fn watch(&self, readiness: &Readiness) {
+        if let Some(shared) = &self.shared {
+            shared.report_to(readiness.clone());
+            shared.watch();
+        }
+    }
+
+    /// How the shared store is; `None` where counters live in memory.
+    pub fn shared_stats(&self) -> Option<SharedStats> {
+        self.shared.as_ref().map(|shared| shared.stats())
     }
 
     /// The time now, for a batch.
@@ -126,10 +158,12 @@ impl Service {
     /// As [`Service::decide`], at a time that was read for a batch.
     #[inline]
     pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        let answer = Answer::Now(match operation.op() {
-            Some(op) => self.engine.decide(op, request, now),
-            None => self.engine.reset(request, now),
-        });
+        let answer = match (&self.shared, operation.op()) {
+            (None, Some(op)) => Answer::Now(self.engine.decide(op, request, now)),
+            (None, None) => Answer::Now(self.engine.reset(request, now)),
+            (Some(shared), Some(op)) => shared.decide(op, request, now),
+            (Some(shared), None) => shared.reset(request, now),
+        };
         self.observer.decision(operation, request, now, answer)
     }
 
@@ -153,14 +187,16 @@ impl Service {
         call: AdHoc<'_>,
         now: Time,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        let decision = match operation.op() {
-            Some(op) => self.engine.limit(op, call, now),
-            None => {
+        let answer = match (&self.shared, operation.op()) {
+            (None, Some(op)) => Answer::Now(self.engine.limit(op, call, now).map(KeyDecision::certain)),
+            (None, None) => {
                 self.engine.limit_reset(call.key);
-                self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now)
+                let peek = self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now);
+                Answer::Now(peek.map(KeyDecision::certain))
             }
+            (Some(shared), Some(op)) => shared.limit(op, call, now),
+            (Some(shared), None) => shared.limit_reset(call, now),
         };
-        let answer = Answer::Now(decision.map(|decision| KeyDecision { decision, degraded: false }));
         self.observer.key_answer(operation, call.key, now, answer)
     }
 
@@ -176,7 +212,10 @@ impl Service {
         throttle: &Throttle,
         now: Time,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
-        Answer::Now(self.engine.throttle(key, throttle, now))
+        match &self.shared {
+            None => Answer::Now(self.engine.throttle(key, throttle, now)),
+            Some(shared) => shared.throttle(key, throttle, now),
+        }
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.
@@ -192,7 +231,10 @@ impl Service {
     /// # Errors
     /// As [`Service::key_lifetime`].
     pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Answer<Result<Option<Span>, StoreAway>> {
-        Answer::Now(Ok(self.engine.limit_lifetime(key, now)))
+        match &self.shared {
+            None => Answer::Now(Ok(self.engine.limit_lifetime(key, now))),
+            Some(shared) => shared.key_lifetime(key),
+        }
     }
 
     /// Forgets an ad hoc key; true when it differed from one that was never used.
@@ -208,6 +250,9 @@ impl Service {
     /// # Errors
     /// As [`Service::key_reset`].
     pub fn key_reset_at(&self, key: &[u8], now: Time) -> Answer<Result<bool, StoreAway>> {
+        if let Some(shared) = &self.shared {
+            return shared.key_reset(key);
+        }
         // A counter that has run out may still lie in the table; to callers it is gone.
         let lived = self.engine.limit_lifetime(key, now).is_some();
         Answer::Now(Ok(self.engine.limit_reset(key) && lived))
@@ -215,7 +260,10 @@ impl Service {
 
     /// Why a request would be decided as it would be: every rule, and how its limits stand.
     pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
-        Answer::Now(self.engine.explain(request, self.now()))
+        match &self.shared {
+            None => Answer::Now(self.engine.explain(request, self.now())),
+            Some(shared) => shared.explain(request, self.now()),
+        }
     }
 
     /// Bans a value of a field, in place of an earlier ban of the same.
@@ -223,7 +271,10 @@ impl Service {
     /// # Errors
     /// When the value is neither a text nor addresses, there are too many bans, or the shared store does not answer.
     pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
-        Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order))
+        match &self.shared {
+            None => Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order)),
+            Some(shared) => shared.ban(order, self.now()),
+        }
     }
 
     /// Lifts a ban by its id, whoever imposed it; false when there is none.
@@ -231,7 +282,10 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn unban(&self, id: u64) -> Answer<Result<bool, StoreAway>> {
-        Answer::Now(Ok(self.engine.unban(id, self.now())))
+        match &self.shared {
+            None => Answer::Now(Ok(self.engine.unban(id, self.now()))),
+            Some(shared) => shared.unban(id, self.now()),
+        }
     }
 
     /// Lifts the ban by hand of a field's value as it was given; false when there is none.
@@ -239,7 +293,10 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
-        Answer::Now(Ok(self.engine.unban_value(field, value, self.now())))
+        match &self.shared {
+            None => Answer::Now(Ok(self.engine.unban_value(field, value, self.now()))),
+            Some(shared) => shared.unban_value(field, value, self.now()),
+        }
     }
 
     /// The bans by hand that are in force, oldest first.
@@ -266,7 +323,8 @@ impl Service {
     /// # Errors
     /// When the rules do not fit together; then nothing has changed.
     pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        self.engine.replace(policy)
+        self.engine.replace(policy)?;
+        self.shared.as_ref().map_or(Ok(()), |shared| shared.replace(policy))
     }
 
     /// The rules in force.
@@ -304,7 +362,7 @@ impl Service {
 
     /// What the store holds and had to give up. Visits all of it: for a report, not for every request.
     pub fn stats(&self) -> MemoryStats {
-        self.engine.memory().stats()
+        self.shared.as_ref().map_or_else(|| self.engine.memory().stats(), |shared| shared.local_stats())
     }
 }
 

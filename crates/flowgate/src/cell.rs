@@ -11,6 +11,7 @@
 //! expectations, from redis-cell: its interval is cut to nanoseconds, `remaining` is reckoned in microseconds, waits
 //! are told in seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
 
+use crate::limit::scaled;
 use crate::memory::OtherAlgorithm;
 use crate::time::{Span, Time};
 
@@ -86,6 +87,33 @@ impl Throttle {
     pub fn quantity(self, quantity: i64) -> Result<Throttle, ThrottleError> {
         let increment = self.interval.checked_mul(quantity).ok_or(ThrottleError::OutOfRange)?;
         Ok(Throttle { increment, ..self })
+    }
+
+    /// `part` of `whole` of it: what one of several nodes grants by itself. At least one unit at once.
+    ///
+    /// # Errors
+    /// When that takes more nanoseconds than fit.
+    pub fn share(self, part: u64, whole: u64) -> Result<Throttle, ThrottleError> {
+        if part >= whole {
+            return Ok(self);
+        }
+        let slower = i128::from(self.interval) * i128::from(whole) / i128::from(part.max(1));
+        let interval = i64::try_from(slower).map_err(|_| ThrottleError::OutOfRange)?;
+        let limit = (scaled(self.limit as u64, part, whole) as i64).max(1);
+        let tolerance = interval.checked_mul(limit).ok_or(ThrottleError::OutOfRange)?;
+        Throttle { interval, limit, tolerance, increment: interval }.quantity(self.increment / self.interval)
+    }
+
+    /// The answer of who can decide nothing: denied, and to come back later.
+    pub fn denied(&self, retry_after: Span) -> ThrottleReply {
+        let (limited, limit, remaining) = (true, self.limit, 0);
+        ThrottleReply { limited, limit, remaining, retry_after: Some(retry_after), reset_after: retry_after }
+    }
+
+    /// The answer of who can decide nothing: allowed, and nothing is owed.
+    pub fn allowed(&self) -> ThrottleReply {
+        let (limited, limit, remaining) = (false, self.limit, self.limit);
+        ThrottleReply { limited, limit, remaining, retry_after: None, reset_after: Span::ZERO }
     }
 
     /// Decides a call. `tat` is the state, which is none once it has passed.

@@ -9,6 +9,7 @@ mod display;
 mod error;
 mod parse;
 mod rate;
+mod share;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub use build::LimitBuilder;
 pub use error::{LimitError, Part};
 pub(crate) use rate::MICRO;
 pub use rate::{MAX_COUNT, Period, Rate, Unit};
+pub(crate) use share::scaled;
 
 use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
 use crate::calendar::Zone;

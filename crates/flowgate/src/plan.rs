@@ -104,6 +104,12 @@ impl<'a> Hit<'a> {
         &self.outcome
     }
 
+    /// The counter.
+    #[inline]
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
     /// The rule it belongs to.
     pub fn rule(&self) -> Rule {
         self.rule

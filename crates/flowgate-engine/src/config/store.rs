@@ -43,6 +43,8 @@ pub struct Redis {
     pub local_share: Share,
     /// Remember denials locally until they end.
     pub deny_cache: bool,
+    /// How long at most: so long a refund or a reset through another node may go unnoticed.
+    pub deny_cache_max: Duration,
 }
 
 /// One server or a cluster.
@@ -76,6 +78,8 @@ const DEFAULT_URL: &str = "redis://127.0.0.1:6379/0";
 const MEMORY_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1_000_000)..=ByteSize::new(1 << 44);
 /// A decision waits this long at most; an answer after a minute helps nobody.
 const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+/// Less saves nothing; whoever gives back elsewhere does not wait an hour to see it.
+const DENY_CACHE_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 const LONGEST_PREFIX: usize = 100;
 
 impl Store {
@@ -143,6 +147,9 @@ impl Redis {
             value::parsed(report, node, "a share above 0 and up to 1 such as \"1/3\" or \"50%\"")
         });
         fields.read_into(report, "deny_cache", &mut redis.deny_cache, value::boolean);
+        fields.read_into(report, "deny_cache_max", &mut redis.deny_cache_max, |report, node| {
+            value::span(report, node, DENY_CACHE_TIMES)
+        });
         Some(Redis { servers: servers?, ..redis })
     }
 
@@ -155,6 +162,7 @@ impl Redis {
             on_failure: OnFailure::Local,
             local_share: Share::ALL,
             deny_cache: true,
+            deny_cache_max: Duration::from_secs(1),
         })
     }
 
@@ -168,6 +176,7 @@ impl Redis {
         out.text("on_failure", value::word_of(&ON_FAILURE, self.on_failure));
         out.text("local_share", &self.local_share.to_string());
         out.raw("deny_cache", self.deny_cache);
+        out.text("deny_cache_max", &duration::format(self.deny_cache_max));
     }
 }
 

@@ -76,6 +76,11 @@ pub struct Key {
 impl Key {
     /// Of a counter that this store does not keep.
     pub(crate) const NOWHERE: Key = Key { place: 0, name: 0 };
+    /// All bits of the hash, for a table of one's own.
+    #[inline]
+    pub fn bits(self) -> u128 {
+        u128::from(self.place) << 64 | u128::from(self.name)
+    }
 
     /// Which of `shards` (a power of two, at most 2^16).
     #[inline]

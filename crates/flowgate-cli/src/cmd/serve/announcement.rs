@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flowgate_engine::config::{Config, Door, LogFormat};
+use flowgate_engine::config::{Config, Door, LogFormat, RedisServers, Store};
 use flowgate_server::Server;
 
 /// Says what is in force: to people line by line, to a machine as one event.
@@ -10,7 +10,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config) {
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-    let store = format!("memory, at most {}", config.store.max_memory);
+    let store = describe_store(&config.store);
     let tls = config.tls.is_some();
     let http = url(if tls { "https" } else { "http" }, server.http_door());
     let resp = url(if tls { "rediss" } else { "redis" }, server.resp_door());
@@ -53,5 +53,17 @@ fn try_it(server: &Server, tls: bool) -> Option<String> {
         }
         (_, Some(Door::Unix(path))) => Some(format!("curl --unix-socket {} http://localhost/healthz", path.display())),
         _ => None,
+    }
+}
+
+/// Where counters live; an address is shown without its password.
+fn describe_store(store: &Store) -> String {
+    match store.redis.as_ref().map(|redis| &redis.servers) {
+        None => format!("memory, at most {}", store.max_memory),
+        Some(RedisServers::One(url)) => url.to_string(),
+        Some(RedisServers::Cluster(urls)) => {
+            let urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
+            format!("the cluster of {}", urls.join(", "))
+        }
     }
 }

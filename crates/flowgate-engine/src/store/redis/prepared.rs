@@ -183,6 +183,11 @@ impl Prepared {
     /// # Errors
     /// When there is none in one of them.
     pub fn conclude_groups(&self, replies: &[&[i64]]) -> Result<Conclusion, ReplyError> {
+        let (plan, now) = self.concluded_groups(replies)?;
+        Ok(self.conclusion(&plan, now))
+    }
+
+    fn concluded_groups(&self, replies: &[&[i64]]) -> Result<(Plan<'_>, Time), ReplyError> {
         let replies: Vec<Option<&[i64]>> = replies.iter().copied().map(Some).collect();
         let decided = self.decide_groups(&replies)?;
         let denied = decided.iter().flatten().any(|group| group.denied);
@@ -199,7 +204,7 @@ impl Prepared {
             remote::decide(op, self.cost, decided.now, &mut part.hits, &mut part.bans);
             settle(&mut plan, &part);
         }
-        Ok(self.conclusion(&plan, now))
+        Ok((plan, now))
     }
 
     /// What to take back in a cluster when the request is denied in one place, or there is no telling (`None`: no
@@ -233,6 +238,15 @@ impl Prepared {
     /// When there is no decision in it.
     pub fn explain(&self, request: &Request<'_>, reply: &[i64]) -> Result<Explanation, ReplyError> {
         let (plan, now) = self.concluded(reply)?;
+        Ok(Explanation::of(&self.rules, request, &plan, now))
+    }
+
+    /// As [`Prepared::explain`], from the replies to [`Prepared::group_call`].
+    ///
+    /// # Errors
+    /// When there is none in one of them.
+    pub fn explain_groups(&self, request: &Request<'_>, replies: &[&[i64]]) -> Result<Explanation, ReplyError> {
+        let (plan, now) = self.concluded_groups(replies)?;
         Ok(Explanation::of(&self.rules, request, &plan, now))
     }
 

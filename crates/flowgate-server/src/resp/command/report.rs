@@ -40,6 +40,14 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
     line("maxmemory", &stats.max_bytes);
     line("evicted_keys", &stats.evicted);
     line("refused_keys", &stats.refused);
+    line("store", &if shared.service.shared_stats().is_some() { "redis" } else { "memory" });
+    if let Some(shared) = shared.service.shared_stats() {
+        line("store_away", &shared.away);
+        line("store_outages", &shared.outages);
+        line("store_unanswered", &shared.unanswered);
+        line("degraded_decisions", &shared.degraded);
+        line("deny_cache_hits", &shared.deny_cache_hits);
+    }
     line("db0", &format_args!("keys={},expires={},avg_ttl=0", stats.counters, stats.counters));
     call.reply().bulk(text.as_bytes());
     Ok(())

@@ -1,0 +1,279 @@
+//! Deciding without the shared store, by each rule's `on_failure`.
+//!
+//! Rule       A request that meets several rules: one that denies (`deny`) denies it; otherwise those that let pass
+//!            (`allow`) have no say, and the rest (`local`) decide on counters of this node, all or nothing, each with
+//!            its share of the limit. Shadow rules never deny. Bans by rules are imposed locally, and end with the
+//!            outage; bans by hand hold as this node last knew them.
+//! Rule       A limit that the caller brings follows the store's `on_failure`.
+//! Bound      A node grants at most its share of a limit per outage, as that limit bounds it: the counters are fresh
+//!            when an outage begins, since they are replaced when the last one has ended.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use flowgate::{
+    Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Retry, Span, Throttle, ThrottleError, ThrottleReply,
+    Time, Verdict,
+};
+use flowgate_engine::config::Share;
+use flowgate_engine::{
+    AdHoc, DecidedBy, Decision, Engine, Limits, OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
+};
+
+/// When to come back to a store that is away. Nobody knows when it will be there.
+const RETRY: Span = Span::from_secs(1);
+
+/// This node's own counters, and who may use them.
+#[derive(Debug)]
+pub(crate) struct Fallback {
+    engine: ArcSwap<Engine>,
+    /// What is in force, in shares.
+    policy: Mutex<Policy>,
+    settings: Settings,
+}
+
+/// How to decide without the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) memory: MemoryConfig,
+    /// What a rule does that says nothing itself.
+    pub(crate) on_failure: OnFailure,
+    pub(crate) share: Share,
+}
+
+impl Fallback {
+    pub(crate) fn new(policy: &Policy, settings: Settings) -> Result<Fallback, PolicyError> {
+        let policy = settings.shared(policy);
+        let engine = ArcSwap::from_pointee(Engine::new(&policy, Memory::new(settings.memory))?);
+        Ok(Fallback { engine, policy: Mutex::new(policy), settings })
+    }
+
+    /// Puts other rules in force.
+    pub(crate) fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
+        let policy = self.settings.shared(policy);
+        let mut in_force = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        self.engine.load().replace(&policy)?;
+        *in_force = policy;
+        Ok(())
+    }
+
+    /// Forgets everything: the next outage begins afresh.
+    pub(crate) fn renew(&self) {
+        let in_force = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        // They were in force, so they fit together.
+        if let Ok(engine) = Engine::new(&in_force, Memory::new(self.settings.memory)) {
+            self.engine.store(Arc::new(engine));
+        }
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        self.engine.load().memory().stats()
+    }
+
+    /// Decides a request that meets those of `rules` that are in `met`, top to bottom.
+    pub(crate) fn decide<'r>(
+        &self,
+        op: Op,
+        request: &Request<'_>,
+        rules: &RuleSet,
+        mut met: impl Iterator<Item = &'r Arc<Rule>>,
+        now: Time,
+    ) -> Decision {
+        let asks = !matches!(op, Op::Record | Op::Refund);
+        let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.of(rule) == OnFailure::Deny;
+        match met.find(denies) {
+            Some(rule) if asks => denied(rule),
+            _ => degraded(self.engine.load().decide(op, request, now), rules),
+        }
+    }
+
+    /// Forgets what this node has counted for a request's subjects.
+    pub(crate) fn reset(&self, request: &Request<'_>, rules: &RuleSet, now: Time) -> Decision {
+        degraded(self.engine.load().reset(request, now), rules)
+    }
+
+    /// Applies a limit that the caller brings.
+    pub(crate) fn limit(&self, op: Op, call: AdHoc<'_>, now: Time) -> Result<flowgate::Decision, OtherAlgorithm> {
+        let asks = !matches!(op, Op::Record | Op::Refund);
+        match self.settings.on_failure {
+            OnFailure::Local => {
+                let limit = call.limit.share(self.settings.share.part(), self.settings.share.whole());
+                self.engine.load().limit(op, AdHoc { limit: &limit, ..call }, now)
+            }
+            OnFailure::Deny if asks => {
+                let verdict = Verdict::Deny(Retry::After(RETRY));
+                Ok(flowgate::Decision { verdict, limit: None, remaining: Some(0), reset_after: RETRY })
+            }
+            OnFailure::Allow | OnFailure::Deny => {
+                let verdict = Verdict::Allow { delay: Span::ZERO };
+                Ok(flowgate::Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO })
+            }
+        }
+    }
+
+    /// Answers a call of `CL.THROTTLE`.
+    pub(crate) fn throttle(&self, key: &[u8], throttle: Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        match self.settings.on_failure {
+            OnFailure::Local => {
+                let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
+                self.engine.load().throttle(key, &throttle, now)
+            }
+            OnFailure::Deny => Ok(throttle.denied(RETRY)),
+            OnFailure::Allow => Ok(throttle.allowed()),
+        }
+    }
+}
+
+impl Settings {
+    fn of(&self, rule: &Rule) -> OnFailure {
+        rule.on_failure().unwrap_or(self.on_failure)
+    }
+
+    /// The policy that decides locally: limits in shares, or none where everything passes.
+    fn shared(&self, policy: &Policy) -> Policy {
+        let rules = policy.rules.iter().map(|rule| self.shared_rule(rule)).collect();
+        Policy { rules, lists: policy.lists.clone() }
+    }
+
+    fn shared_rule(&self, rule: &RuleDef) -> RuleDef {
+        let local = rule.on_failure.unwrap_or(self.on_failure) == OnFailure::Local;
+        let share = |limit: &Limit| match local {
+            true => limit.share(self.share.part(), self.share.whole()),
+            false => Limit::unlimited(),
+        };
+        let shares = |limits: &Vec<Limit>| limits.iter().map(share).collect::<Vec<_>>();
+        let limits = match &rule.limits {
+            Limits::None => Limits::None,
+            Limits::Fixed(limits) => Limits::Fixed(shares(limits)),
+            Limits::ByField { field, cases, default } => Limits::ByField {
+                field: field.clone(),
+                cases: cases.iter().map(|(value, limits)| (value.clone(), shares(limits))).collect(),
+                default: default.as_ref().map(shares),
+            },
+        };
+        RuleDef { limits, ban: rule.ban.clone().filter(|_| local), ..rule.clone() }
+    }
+}
+
+/// A decision of this node alone. It is told, and counted, as one by the rules in force, of which ours are copies.
+fn degraded(mut decision: Decision, rules: &RuleSet) -> Decision {
+    let original = |rule: &mut Arc<Rule>| {
+        let same = |found: &&Arc<Rule>| found.name() == rule.name();
+        if let Some(found) = rules.rules().get(rule.position()).filter(same) {
+            *rule = Arc::clone(found);
+        }
+    };
+    decision.rule.iter_mut().for_each(original);
+    decision.exceeded.iter_mut().for_each(|exceeded| original(&mut exceeded.rule));
+    decision.shadow.iter_mut().for_each(original);
+    decision.degraded = true;
+    decision
+}
+
+/// What a rule with `on_failure = "deny"` says.
+fn denied(rule: &Arc<Rule>) -> Decision {
+    Decision {
+        verdict: Verdict::Deny(Retry::After(RETRY)),
+        rule: Some(Arc::clone(rule)),
+        decided_by: DecidedBy::Rule,
+        matched: true,
+        code: rule.code(),
+        message: rule.message().cloned(),
+        limit: None,
+        remaining: Some(0),
+        window: None,
+        reset_after: RETRY,
+        exceeded: Vec::new(),
+        shadow: Vec::new(),
+        banned_until: None,
+        degraded: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate::{Seed, WhenFull};
+    use flowgate_engine::config::Config;
+
+    use super::*;
+
+    const NOW: Time = Time::from_secs(1_700_000_000);
+
+    struct Away {
+        engine: Engine,
+        fallback: Fallback,
+    }
+
+    fn away(share: &str, toml: &str) -> Away {
+        let policy = Config::from_toml(toml).unwrap().policy;
+        let memory = MemoryConfig { max_bytes: 1 << 20, when_full: WhenFull::Evict, seed: Seed::random() };
+        let settings = Settings { memory, on_failure: OnFailure::Local, share: share.parse().unwrap() };
+        let engine = Engine::new(&policy, Memory::default()).unwrap();
+        Away { engine, fallback: Fallback::new(&policy, settings).unwrap() }
+    }
+
+    impl Away {
+        fn take(&self, fields: &[(&str, &str)]) -> Decision {
+            let request = fields.iter().copied().collect();
+            let rules = self.engine.rules();
+            let plan = self.engine.plan(&rules, Op::Take, &request, NOW);
+            let met = plan.hits().iter().map(|hit| &rules.rules()[hit.rule().id as usize]);
+            self.fallback.decide(Op::Take, &request, &rules, met, NOW)
+        }
+
+        fn admits(&self, fields: &[(&str, &str)]) -> usize {
+            (0..100).filter(|_| self.take(fields).allowed()).count()
+        }
+    }
+
+    const RULES: &str = r#"
+        rule = [
+            { name = "local", when = { a = "*" }, by = ["user"], limits = ["10/60s"] },
+            { name = "open", when = { b = "*" }, by = ["user"], limits = ["1/60s"], on_failure = "allow" },
+            { name = "shut", when = { c = "*" }, by = ["user"], limits = ["10/60s"], on_failure = "deny", code = 7 },
+            { name = "shade", when = { d = "*" }, by = ["user"], limits = ["1/60s"], on_failure = "deny", shadow = true },
+        ]"#;
+
+    #[test]
+    fn deny_wins_then_local_then_allow() {
+        let away = away("1/2", RULES);
+        let user = ("user", "42");
+        assert_eq!(away.admits(&[("a", "1"), user]), 5, "its share");
+        assert_eq!(away.admits(&[("b", "1"), user]), 100);
+        let denied = away.take(&[("c", "1"), user]);
+        assert_eq!((denied.retry_after(), denied.code, denied.degraded), (Some(RETRY), Some(7), true));
+        assert_eq!(away.admits(&[("d", "1"), user]), 100, "a shadow rule never denies");
+        let other = ("user", "43");
+        assert_eq!(away.admits(&[("a", "1"), ("b", "1"), ("c", "1"), other]), 0);
+        assert_eq!(away.admits(&[("a", "1"), ("b", "1"), ("d", "1"), other]), 5);
+        assert!(away.take(&[("a", "1"), other]).degraded);
+    }
+
+    #[test]
+    fn an_outage_begins_afresh_and_other_rules_keep_what_was_counted() {
+        let away = away("1/1", RULES);
+        assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 10);
+        away.fallback.replace(&Config::from_toml(&RULES.replace("10/60s", "11/60s")).unwrap().policy).unwrap();
+        assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 1);
+        away.fallback.renew();
+        assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 11);
+    }
+
+    #[test]
+    fn limits_of_the_callers_follow_the_store() {
+        let limit = "4/60s".parse().unwrap();
+        let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+        let mut away = away("1/2", "");
+        let admits =
+            |away: &Away| (0..10).filter(|_| away.fallback.limit(Op::Take, call, NOW).unwrap().allowed()).count();
+        let throttle = Throttle::new(3, 4, 60).unwrap();
+        let passes =
+            |away: &Away| (0..10).filter(|_| !away.fallback.throttle(b"t", throttle, NOW).unwrap().limited).count();
+        assert_eq!((admits(&away), passes(&away)), (2, 2));
+        away.fallback.settings.on_failure = OnFailure::Deny;
+        assert_eq!((admits(&away), passes(&away)), (0, 0));
+        assert!(away.fallback.limit(Op::Refund, call, NOW).unwrap().allowed());
+        away.fallback.settings.on_failure = OnFailure::Allow;
+        assert_eq!((admits(&away), passes(&away)), (10, 10));
+    }
+}

@@ -1,0 +1,130 @@
+//! How the shared store is: said once per change, counted, and shown to whoever asks whether the server is ready.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use super::target::Target;
+use crate::readiness::Readiness;
+
+/// What happened to the shared store, and how it stands.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    /// Servers that are left alone.
+    away: AtomicUsize,
+    counts: Counts,
+    listeners: Mutex<Listeners>,
+}
+
+/// Counts since the start.
+#[derive(Debug, Default)]
+struct Counts {
+    degraded: AtomicU64,
+    outages: AtomicU64,
+    deny_cache_hits: AtomicU64,
+    unanswered: AtomicU64,
+}
+
+#[derive(Default)]
+struct Listeners {
+    readiness: Option<Readiness>,
+    /// Called when all servers are back.
+    back: Option<Box<dyn Fn() + Send>>,
+}
+
+/// How a store that several nodes share is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedStats {
+    /// How many Redis servers do not answer and are left alone.
+    pub away: u64,
+    /// How often a server stopped answering.
+    pub outages: u64,
+    /// Decisions that were made without the store.
+    pub degraded: u64,
+    /// Requests that were sent and had no answer in time, or were lost.
+    pub unanswered: u64,
+    /// Denials that were remembered and cost the store nothing.
+    pub deny_cache_hits: u64,
+}
+
+impl Health {
+    pub(crate) fn stats(&self) -> SharedStats {
+        SharedStats {
+            away: self.away.load(Relaxed) as u64,
+            outages: self.counts.outages.load(Relaxed),
+            degraded: self.counts.degraded.load(Relaxed),
+            unanswered: self.counts.unanswered.load(Relaxed),
+            deny_cache_hits: self.counts.deny_cache_hits.load(Relaxed),
+        }
+    }
+
+    /// Whom to tell whether the server is ready.
+    pub(crate) fn report_to(&self, readiness: Readiness) {
+        if self.away.load(Relaxed) > 0 {
+            readiness.degrade(AWAY);
+        }
+        self.listeners().readiness = Some(readiness);
+    }
+
+    /// What to do when all servers are back.
+    pub(crate) fn when_back(&self, act: impl Fn() + Send + 'static) {
+        self.listeners().back = Some(Box::new(act));
+    }
+
+    /// A decision was made without the store.
+    pub(crate) fn degraded(&self) {
+        self.counts.degraded.fetch_add(1, Relaxed);
+    }
+
+    /// A request was sent, and nobody knows whether it was carried out.
+    pub(crate) fn unanswered(&self) {
+        self.counts.unanswered.fetch_add(1, Relaxed);
+    }
+
+    /// A denial was remembered.
+    #[inline]
+    pub(crate) fn deny_cache_hit(&self) {
+        self.counts.deny_cache_hits.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn away(&self, target: &Target, why: &str) {
+        self.counts.outages.fetch_add(1, Relaxed);
+        tracing::warn!(redis = %target, error = why, "Redis is away: deciding by on_failure");
+        let listeners = self.listeners();
+        self.away.fetch_add(1, Relaxed);
+        if let Some(readiness) = &listeners.readiness {
+            readiness.degrade(AWAY);
+        }
+    }
+
+    pub(crate) fn back(&self, target: &Target) {
+        tracing::info!(redis = %target, "Redis is back");
+        self.gone();
+    }
+
+    /// One of those that were away is back, or is no longer missed.
+    pub(crate) fn gone(&self) {
+        let listeners = self.listeners();
+        if self.away.fetch_sub(1, Relaxed) > 1 {
+            return;
+        }
+        if let Some(readiness) = &listeners.readiness {
+            readiness.recover();
+        }
+        if let Some(back) = &listeners.back {
+            back();
+        }
+    }
+
+    /// Held while a change is told, so that changes are told in their order.
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const AWAY: &str = "redis away";
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listeners").field("readiness", &self.readiness).finish_non_exhaustive()
+    }
+}

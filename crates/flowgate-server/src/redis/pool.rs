@@ -1,0 +1,55 @@
+//! The links to one server: one for each runtime that asks it.
+//!
+//! A link lives on the runtime of those who use it, so nothing crosses threads between a request, its reply and the
+//! socket. The event loops of the Redis protocol have a runtime each, HTTP has one: a few connections in all.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::{self, Handle};
+
+use super::link::{Failure, Link};
+use super::node::Node;
+
+/// The links to a server.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    node: Arc<Node>,
+    links: Mutex<Vec<(runtime::Id, Arc<Link>)>>,
+}
+
+impl Pool {
+    pub(crate) fn new(node: Node) -> Pool {
+        Pool { node: Arc::new(node), links: Mutex::default() }
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The link of the runtime that we are on.
+    ///
+    /// # Errors
+    /// When the server is left alone, or nobody could wait for its answer: there is no runtime.
+    pub(crate) fn link(&self) -> Result<Arc<Link>, Failure> {
+        if self.node.is_open() {
+            return Err(Failure::Down);
+        }
+        self.link_even_if_open()
+    }
+
+    /// As [`Pool::link`], even while the server is left alone: whoever connects finds out when it is back.
+    pub(crate) fn link_even_if_open(&self) -> Result<Arc<Link>, Failure> {
+        let runtime = Handle::try_current().map_err(|_| Failure::Down)?;
+        let id = runtime.id();
+        // A list that lost an entry to a panic is still a list.
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, link)) = links.iter().find(|(of, _)| *of == id) {
+            return Ok(Arc::clone(link));
+        }
+        // Those of runtimes that have ended are of no use to anybody.
+        links.retain(|(_, link)| !link.has_ended());
+        let link = Arc::new(Link::start(Arc::clone(&self.node), &runtime));
+        links.push((id, Arc::clone(&link)));
+        Ok(link)
+    }
+}

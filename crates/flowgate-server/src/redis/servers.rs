@@ -1,0 +1,173 @@
+//! Where calls go: to the one server, or in a cluster to the one that has the key.
+//!
+//! Rule       A cluster is asked who has which slots at the start, and again when a server points elsewhere or does not
+//!            answer. Until the answer is there, what was known holds: a server that no longer has a key says so.
+//! Rule       Servers that the cluster no longer names are let go, with their connections.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use flowgate::Span;
+use tokio::sync::Notify;
+
+use super::health::Health;
+use super::link::Failure;
+use super::node::Node;
+use super::pool::Pool;
+use super::slots::{self, Part, SLOTS};
+use super::target::Target;
+use super::wire;
+
+/// The servers of a store.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    seeds: Vec<Target>,
+    is_cluster: bool,
+    timeout: Span,
+    prefix: String,
+    health: Arc<Health>,
+    /// By address, those of the map and those that a server has pointed to.
+    pools: Mutex<HashMap<String, Arc<Pool>>>,
+    /// The one server, or who has which slots; `None`: not known yet.
+    map: ArcSwapOption<Map>,
+    asking: AtomicBool,
+    /// A server has pointed elsewhere.
+    outdated: Notify,
+}
+
+#[derive(Debug)]
+enum Map {
+    One(Arc<Pool>),
+    Slots(Vec<Option<Arc<Pool>>>),
+}
+
+/// What all servers of a store have in common.
+pub(crate) struct Common<'a> {
+    pub(crate) timeout: Span,
+    pub(crate) prefix: &'a str,
+    pub(crate) health: Arc<Health>,
+}
+
+impl Servers {
+    /// One server.
+    pub(crate) fn one(target: Target, common: Common<'_>) -> Servers {
+        let servers = Servers::new(vec![target.clone()], false, common);
+        let pool = servers.pool_at(&target);
+        servers.map.store(Some(Arc::new(Map::One(pool))));
+        servers
+    }
+
+    /// A cluster some of whose servers are known.
+    pub(crate) fn cluster(seeds: Vec<Target>, common: Common<'_>) -> Servers {
+        Servers::new(seeds, true, common)
+    }
+
+    fn new(seeds: Vec<Target>, is_cluster: bool, Common { timeout, prefix, health }: Common<'_>) -> Servers {
+        let (pools, map, prefix) = (Mutex::default(), ArcSwapOption::empty(), prefix.to_owned());
+        let (asking, outdated) = (AtomicBool::new(false), Notify::new());
+        Servers { seeds, is_cluster, timeout, prefix, health, pools, map, asking, outdated }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.is_cluster
+    }
+
+    /// Whether it is known where keys are.
+    pub(crate) fn is_known(&self) -> bool {
+        self.map.load().is_some()
+    }
+
+    /// The links to the server that has a key.
+    pub(crate) fn pool_of(&self, key: &[u8]) -> Result<Arc<Pool>, Failure> {
+        match self.map.load().as_deref() {
+            Some(Map::One(pool)) => Ok(Arc::clone(pool)),
+            Some(Map::Slots(slots)) => slots[usize::from(slots::slot_of(key))].clone().ok_or(Failure::Down),
+            None => Err(Failure::Down),
+        }
+    }
+
+    /// The links to a server that another has pointed to; `host` is that one's where it names none.
+    pub(crate) fn pool_elsewhere(&self, pointed_by: &Target, host: Option<&str>, port: u16) -> Option<Arc<Pool>> {
+        let host = host.or_else(|| pointed_by.host())?;
+        Some(self.pool_at(&pointed_by.at(host, port)))
+    }
+
+    fn pool_at(&self, target: &Target) -> Arc<Pool> {
+        // Entries are put in and taken out whole.
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let node = Node::new(target.clone(), self.timeout, &self.prefix, Arc::clone(&self.health));
+            Arc::new(Pool::new(node))
+        };
+        Arc::clone(pools.entry(target.to_string()).or_insert_with(make))
+    }
+
+    /// Takes note that what is known of the cluster is outdated.
+    pub(crate) fn ask_around(&self) {
+        self.outdated.notify_one();
+    }
+
+    /// Waits until what is known of the cluster is outdated.
+    pub(crate) async fn is_outdated(&self) {
+        self.outdated.notified().await;
+    }
+
+    /// Connects, and finds out who has which slots. Of several who ask at the same time one does it.
+    pub(crate) async fn look_around(&self) {
+        if !self.is_cluster {
+            // Whether it connects is seen when something is sent.
+            let _ = self.map.load().as_deref().map(|map| match map {
+                Map::One(pool) => pool.link_even_if_open().map(drop),
+                Map::Slots(_) => Ok(()),
+            });
+            return;
+        }
+        if self.asking.swap(true, SeqCst) {
+            return;
+        }
+        // Also when whoever asks gives up.
+        let _done = Done(&self.asking);
+        let known: Vec<Target> = {
+            let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            pools.values().map(|pool| pool.node().target().clone()).collect()
+        };
+        for target in known.iter().chain(&self.seeds) {
+            if let Some(parts) = self.ask(target).await {
+                self.adopt(target, &parts);
+                return;
+            }
+        }
+    }
+
+    async fn ask(&self, target: &Target) -> Option<Vec<Part>> {
+        let link = self.pool_at(target).link_even_if_open().ok()?;
+        let [arrival] = link.send(|out| wire::command(out, &[b"CLUSTER", b"SLOTS"])).ok()?;
+        let parts = slots::parts(&arrival.await.ok()?.ok()?)?;
+        // A server that lost its place in the cluster knows of no slots.
+        (!parts.is_empty()).then_some(parts)
+    }
+
+    fn adopt(&self, asked: &Target, parts: &[Part]) {
+        let mut slots = vec![None; usize::from(SLOTS)];
+        let mut kept: HashMap<String, Arc<Pool>> = HashMap::new();
+        for part in parts {
+            let Some(host) = part.host.as_deref().or_else(|| asked.host()) else { continue };
+            let target = asked.at(host, part.port);
+            let pool = self.pool_at(&target);
+            slots[usize::from(part.first)..=usize::from(part.last)].fill(Some(Arc::clone(&pool)));
+            kept.insert(target.to_string(), pool);
+        }
+        self.map.store(Some(Arc::new(Map::Slots(slots))));
+        *self.pools.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+}
+
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, SeqCst);
+    }
+}

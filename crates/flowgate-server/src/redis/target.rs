@@ -1,0 +1,243 @@
+//! A Redis server to connect to: its address taken apart, and how a connection to it begins.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use flowgate_engine::config::RedisUrl;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+use super::wire::{self, Reply};
+
+/// Where Redis is, and what to say first.
+#[derive(Clone)]
+pub(crate) struct Target {
+    place: Place,
+    user: Option<String>,
+    password: Option<String>,
+    database: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Tcp { host: String, port: u16, tls: Option<Tls> },
+    Unix { path: String },
+}
+
+/// How to know a server by its certificate, or why that cannot be. Clones are the same.
+#[derive(Clone)]
+struct Tls(Result<Arc<ClientConfig>, Arc<str>>);
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It answered, with a refusal: a wrong password, a database that is not there, data still to be loaded.
+    #[error("{0}")]
+    Refused(String),
+    #[error("it does not answer")]
+    Silent,
+}
+
+/// What a connection is made of, whichever way it goes.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+const DEFAULT_PORT: u16 = 6379;
+
+impl Target {
+    /// Takes an address apart.
+    pub(crate) fn new(url: &RedisUrl) -> Target {
+        let (scheme, rest) = url.expose().split_once("://").unwrap_or(("redis", url.expose()));
+        let (login, rest) = match rest.rsplit_once('@') {
+            Some((login, rest)) => (Some(login), rest),
+            None => (None, rest),
+        };
+        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+            Some((user, password)) => (decoded(user), decoded(password)),
+            None => (None, None),
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let asked = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let (place, database) = if scheme.ends_with("unix") {
+            (Place::Unix { path: rest.to_owned() }, asked("db"))
+        } else {
+            let (address, database) = rest.split_once('/').unwrap_or((rest, ""));
+            let (host, port) = match address.rsplit_once(':') {
+                Some((host, port)) if !port.ends_with(']') => (host, port.parse().unwrap_or(DEFAULT_PORT)),
+                _ => (address, DEFAULT_PORT),
+            };
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            let tls = (scheme == "rediss").then(Tls::of_system);
+            (Place::Tcp { host, port, tls }, Some(database))
+        };
+        let database = database.and_then(|number| number.parse().ok()).unwrap_or(0);
+        Target { place, user, password, database }
+    }
+
+    /// The same way to another server: what a cluster says where a key lives.
+    pub(crate) fn at(&self, host: &str, port: u16) -> Target {
+        let tls = match &self.place {
+            Place::Tcp { tls, .. } => tls.clone(),
+            Place::Unix { .. } => None,
+        };
+        Target { place: Place::Tcp { host: host.to_owned(), port, tls }, ..self.clone() }
+    }
+
+    /// The host, where it has one: a cluster leaves out its name where the client knows it.
+    pub(crate) fn host(&self) -> Option<&str> {
+        match &self.place {
+            Place::Tcp { host, .. } => Some(host),
+            Place::Unix { .. } => None,
+        }
+    }
+
+    /// Connects, and says who we are.
+    pub(crate) async fn connect(&self) -> Result<Box<dyn Stream>, ConnectError> {
+        let mut stream: Box<dyn Stream> = match &self.place {
+            Place::Unix { path } => Box::new(UnixStream::connect(path).await?),
+            Place::Tcp { host, port, tls } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                // Commands are small and waited for.
+                stream.set_nodelay(true)?;
+                match tls {
+                    None => Box::new(stream),
+                    Some(Tls(config)) => {
+                        let config = config.as_ref().map_err(|error| ConnectError::Refused(error.to_string()))?;
+                        let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+                        let connector = TlsConnector::from(Arc::clone(config));
+                        Box::new(connector.connect(name, stream).await?)
+                    }
+                }
+            }
+        };
+        self.greet(&mut stream).await?;
+        Ok(stream)
+    }
+
+    async fn greet(&self, stream: &mut dyn Stream) -> Result<(), ConnectError> {
+        let (mut greeting, mut expected) = (Vec::new(), 1);
+        if let Some(password) = self.password.as_deref().filter(|password| !password.is_empty()) {
+            expected += 1;
+            match self.user.as_deref().filter(|user| !user.is_empty()) {
+                Some(user) => wire::command(&mut greeting, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
+                None => wire::command(&mut greeting, &[b"AUTH", password.as_bytes()]),
+            }
+        }
+        if self.database != 0 {
+            expected += 1;
+            wire::command(&mut greeting, &[b"SELECT", self.database.to_string().as_bytes()]);
+        }
+        // Tells whether it is still loading its data.
+        wire::command(&mut greeting, &[b"PING"]);
+        stream.write_all(&greeting).await?;
+        let (mut input, mut parsed) = (Vec::new(), 0);
+        while expected > 0 {
+            match wire::parse(&input[parsed..]).map_err(io::Error::other)? {
+                Some((Reply::Error(error), _)) => return Err(ConnectError::Refused(error)),
+                Some((_, length)) => {
+                    parsed += length;
+                    expected -= 1;
+                }
+                None if stream.read_buf(&mut input).await? == 0 => {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tls {
+    /// Trusts whom the system trusts (`SSL_CERT_FILE` names others).
+    fn of_system() -> Tls {
+        Tls(Tls::config().map(Arc::new).map_err(|error| error.to_string().into()))
+    }
+
+    fn config() -> io::Result<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (added, _) = roots.add_parsable_certificates(found.certs);
+        if added == 0 {
+            let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+            return Err(io::Error::other(format!("no certificate of the system can be read: {why}")));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        Ok(builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth())
+    }
+}
+
+/// `%40` to `@`: a password may hold any character. What is no such code stays as it is.
+fn decoded(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let code = bytes.get(at + 1..at + 3).and_then(|code| std::str::from_utf8(code).ok());
+        match (bytes[at], code.and_then(|code| u8::from_str_radix(code, 16).ok())) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Place::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+            Place::Unix { path } => f.write_str(path),
+        }
+    }
+}
+
+impl fmt::Debug for Target {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({self})")
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, shown: &str, login: (Option<&str>, Option<&str>), database: u32) {
+        let target = Target::new(&RedisUrl::parse(url).unwrap());
+        assert_eq!(target.to_string(), shown);
+        assert_eq!((target.user.as_deref(), target.password.as_deref()), login);
+        assert_eq!(target.database, database);
+    }
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        check("redis://127.0.0.1:7000/3", "127.0.0.1:7000", (None, None), 3);
+        check("redis.example", "redis.example:6379", (None, None), 0);
+        check("redis://user:p%40ss%@h:1", "h:1", (Some("user"), Some("p@ss%")), 0);
+        check("redis://:secret@[::1]", "[::1]:6379", (Some(""), Some("secret")), 0);
+        check("redis://[::1]:7000/1", "[::1]:7000", (None, None), 1);
+        check("unix:///run/redis.sock?db=2", "/run/redis.sock", (None, None), 2);
+        check("unix://u:p@/run/r", "/run/r", (Some("u"), Some("p")), 0);
+    }
+}

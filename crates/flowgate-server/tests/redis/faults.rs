@@ -1,0 +1,196 @@
+//! Each way in which Redis may fail: the server goes on, says so, and is back by itself.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flowgate_server::{Operation, Ready};
+
+use crate::server::Redis;
+use crate::{Node, RULES};
+
+fn away() -> Ready {
+    Ready::Degraded("redis away".to_owned())
+}
+
+#[tokio::test]
+async fn it_starts_while_redis_is_away() {
+    let mut redis = Redis::absent(&[]);
+    let node = Node::on(&redis, "");
+    let decision = node.take("42").await;
+    assert!(decision.degraded && decision.allowed());
+    node.says(away()).await;
+    redis.up();
+    node.recovers().await;
+    node.says(Ready::Yes).await;
+    assert_eq!(node.admits("42", 9).await, 5, "what was granted meanwhile was this node's own");
+}
+
+/// What may exceed the bound: a fresh allowance for what Redis has lost, and a node's share for the outage.
+#[tokio::test]
+async fn a_redis_that_loses_everything_grants_one_fresh_allowance() {
+    let mut redis = Redis::start();
+    let node = Node::on(&redis, "local_share = '2/5'\ndeny_cache = false");
+    node.recovers().await;
+    assert_eq!(node.admits("42", 9).await, 5);
+    for _ in 0..2 {
+        redis.kill();
+        assert_eq!(node.admits("42", 50).await, 2, "the share of this node, once per outage");
+        node.says(away()).await;
+        redis.up();
+        node.recovers().await;
+        assert_eq!(node.admits("42", 9).await, 5, "one fresh allowance per loss");
+    }
+    let stats = node.service.shared_stats().unwrap();
+    assert_eq!((stats.away, stats.outages), (0, 2));
+    assert!(stats.degraded >= 100, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_restart_of_a_redis_that_keeps_its_data_loses_nothing() {
+    let mut redis = Redis::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let node = Node::on(&redis, "on_failure = 'deny'");
+    node.recovers().await;
+    assert_eq!(node.admits("42", 3).await, 3);
+    redis.kill();
+    assert_eq!(node.admits("42", 20).await, 0);
+    redis.up();
+    node.recovers().await;
+    assert_eq!(node.admits("42", 9).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_stopped_holds_nobody_up() {
+    let redis = Redis::start();
+    let node = Arc::new(Node::new(&redis.url(), "timeout = '50ms'", RULES));
+    node.recovers().await;
+    redis.stop();
+    let clients = (0..50).map(|client| {
+        let node = Arc::clone(&node);
+        tokio::spawn(async move {
+            let mut times = Vec::new();
+            for _ in 0..300 {
+                let asked = Instant::now();
+                assert!(node.take(&client.to_string()).await.degraded);
+                times.push(asked.elapsed());
+                tokio::task::yield_now().await;
+            }
+            times
+        })
+    });
+    let mut times = Vec::new();
+    for client in clients.collect::<Vec<_>>() {
+        times.extend(client.await.unwrap());
+    }
+    times.sort_unstable();
+    let p99 = times[times.len() * 99 / 100];
+    assert!(p99 < Duration::from_millis(55), "p99 {p99:?} of {}", times.len());
+    // The first of each client and no more: then nobody waits for Redis.
+    let waited = times.iter().filter(|time| **time > Duration::from_millis(40)).count();
+    assert!(waited <= 100, "{waited} of {} have waited", times.len());
+    redis.go_on();
+    node.recovers().await;
+    assert_eq!(node.admits("new", 9).await, 5);
+}
+
+#[tokio::test]
+async fn scripts_that_are_gone_are_loaded_again_unnoticed() {
+    let redis = Redis::start();
+    let node = Node::on(&redis, "deny_cache = false");
+    node.recovers().await;
+    let mut admitted = 0;
+    for _ in 0..3 {
+        redis.cli(&["SCRIPT", "FLUSH"]);
+        // All at once: one of them loads the script.
+        let answers: Vec<_> = (0..3).map(|_| node.service.decide(Operation::Take, &request())).collect();
+        for answer in answers {
+            let decision = answer.await;
+            assert!(!decision.degraded);
+            admitted += usize::from(decision.allowed());
+        }
+    }
+    assert_eq!(admitted, 5);
+    // Those for bans and for decisions at first, then one each time; that for bans is asked for each second.
+    let loads = redis.calls("script|load");
+    assert!((2 + 3..=2 + 6).contains(&loads), "{loads}");
+    assert_eq!(node.service.shared_stats().unwrap().degraded, 0);
+}
+
+fn request() -> flowgate_engine::Request<'static> {
+    flowgate_engine::Request::new().field("user", "42")
+}
+
+#[tokio::test]
+async fn a_full_redis() {
+    let redis = Redis::start();
+    let node = Node::on(&redis, "");
+    node.recovers().await;
+    assert_eq!(node.admits("42", 3).await, 3);
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(node.take("42").await.degraded);
+    assert_eq!(node.admits("43", 20).await, 5, "its own counters");
+    node.says(away()).await;
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    node.recovers().await;
+    assert_eq!(node.admits("42", 9).await, 2, "nothing was lost");
+}
+
+#[tokio::test]
+async fn a_server_that_has_become_a_replica() {
+    let redis = Redis::start();
+    let node = Node::on(&redis, "");
+    node.recovers().await;
+    assert_eq!(node.admits("42", 3).await, 3);
+    redis.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert!(node.take("42").await.degraded);
+    assert_eq!(node.admits("43", 20).await, 5, "its own counters");
+    node.says(away()).await;
+    redis.cli(&["REPLICAOF", "NO", "ONE"]);
+    node.recovers().await;
+    assert_eq!(node.admits("42", 9).await, 2, "nothing was lost");
+}
+
+#[tokio::test]
+async fn connections_that_are_cut() {
+    let redis = Redis::start();
+    let node = Node::on(&redis, "");
+    node.recovers().await;
+    for _ in 0..5 {
+        redis.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        node.recovers().await;
+    }
+    assert_eq!(node.admits("42", 9).await, 5);
+}
+
+#[tokio::test]
+async fn each_rule_says_what_happens_meanwhile() {
+    let redis = Redis::absent(&[]);
+    let rules = r#"
+        rule = [
+            { name = "blocked", when = { user = "evil" }, action = "deny" },
+            { name = "open", when = { open = "*" }, limits = ["1/1h"], on_failure = "allow" },
+            { name = "shut", when = { shut = "*" }, limits = ["9/1h"], on_failure = "deny", message = "later" },
+            { name = "own", when = { own = "*" }, limits = ["4/1h"], on_failure = "local" },
+        ]"#;
+    let node = Node::new(&redis.url(), "local_share = '50%'\non_failure = 'deny'", rules);
+    let admits = async |fields: &[&'static str]| {
+        let mut admitted = 0;
+        for _ in 0..9 {
+            let request = fields.iter().map(|field| (*field, "1")).collect();
+            let decision = node.service.decide(Operation::Take, &request).await;
+            assert!(decision.degraded);
+            admitted += usize::from(decision.allowed());
+        }
+        admitted
+    };
+    assert_eq!(admits(&["open"]).await, 9);
+    assert_eq!(admits(&["shut"]).await, 0);
+    assert_eq!(admits(&["open", "shut", "own"]).await, 0);
+    assert_eq!(admits(&["own", "open"]).await, 2);
+    let evil = node.take("evil").await;
+    assert!(!evil.degraded && evil.never(), "what no counter decides needs no Redis");
+    let limit = "5/60s".parse().unwrap();
+    let call = flowgate_engine::AdHoc { key: b"k", limit: &limit, cost: 1 };
+    let decision = node.service.limit(Operation::Take, call).await.unwrap();
+    assert!(decision.degraded && !decision.decision.allowed());
+    assert!(node.service.key_reset(b"k").await.is_err() && node.service.key_lifetime(b"k").await.is_err());
+}

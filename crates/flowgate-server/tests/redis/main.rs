@@ -1,0 +1,95 @@
+//! Redis as the shared store, with a real `redis-server`: what it answers, and what happens while it does not.
+//!
+//! Every test has a server of its own. Nothing sleeps but to poll.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+mod deny_cache;
+mod faults;
+mod pipelines;
+mod replays;
+mod server;
+mod sharing;
+
+use std::time::{Duration, Instant};
+
+use flowgate_engine::{Decision, Request};
+use flowgate_server::{Config, Operation, Readiness, Ready, Service};
+
+use server::{Redis, STUCK};
+
+/// The most that recovery may take.
+const RECOVERY: Duration = Duration::from_secs(2);
+
+/// One node: a service on a Redis, watched as a server does.
+struct Node {
+    service: Service,
+    readiness: Readiness,
+}
+
+/// Rules of every kind, none of which gives anything back within a test.
+const RULES: &str = r#"
+    [[rule]]
+    name = "five"
+    when = { user = "*" }
+    by = ["user"]
+    limits = ["5/1h"]
+    "#;
+
+impl Node {
+    fn new(url: &str, settings: &str, rules: &str) -> Node {
+        // Longer than a busy machine makes a Redis wait, unless a test says otherwise.
+        let timeout = if settings.contains("timeout") { "" } else { "timeout = '500ms'" };
+        let config = format!("{rules}\n[store]\ntype = 'redis'\nurl = '{url}'\n{timeout}\n{settings}");
+        let service = Service::start(&Config::from_toml(&config).unwrap()).unwrap();
+        let readiness = Readiness::default();
+        service.watch(&readiness);
+        Node { service, readiness }
+    }
+
+    fn on(redis: &Redis, settings: &str) -> Node {
+        Node::new(&redis.url(), settings, RULES)
+    }
+
+    async fn decide(&self, operation: Operation, user: &str, cost: u64) -> Decision {
+        self.service.decide(operation, &Request::new().field("user", user).cost(cost)).await
+    }
+
+    async fn take(&self, user: &str) -> Decision {
+        self.decide(Operation::Take, user, 1).await
+    }
+
+    /// How many of so many requests pass.
+    async fn admits(&self, user: &str, requests: usize) -> usize {
+        let mut admitted = 0;
+        for _ in 0..requests {
+            admitted += usize::from(self.take(user).await.allowed());
+        }
+        admitted
+    }
+
+    /// Waits until decisions are Redis's again (or no longer are); how long that took.
+    async fn until_degraded(&self, degraded: bool) -> Duration {
+        let started = Instant::now();
+        while self.decide(Operation::Peek, "nobody", 0).await.degraded != degraded {
+            assert!(started.elapsed() < STUCK, "still not degraded = {degraded}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        started.elapsed()
+    }
+
+    /// Waits until the server says so of itself.
+    async fn says(&self, ready: Ready) {
+        let started = Instant::now();
+        while self.readiness.get() != ready {
+            assert!(started.elapsed() < RECOVERY, "{:?}", self.readiness.get());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn recovers(&self) {
+        let took = self.until_degraded(false).await;
+        assert!(took < RECOVERY, "{took:?}");
+    }
+}

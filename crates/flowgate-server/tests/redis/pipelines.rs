@@ -1,0 +1,99 @@
+//! Pipelines over the Redis protocol: replies in order, whoever answers them, and others are not held up.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use flowgate_server::{Config, Server, Shutdown};
+
+use crate::server::{Redis, STUCK};
+
+/// A server on a port that the system chooses, in a thread of its own; ends with the process.
+fn serve(redis: &Redis) -> std::net::SocketAddr {
+    let url = redis.url();
+    let toml = format!(
+        "listen = {{ http = 'off', resp = '127.0.0.1:0' }}\nserver = {{ threads = 1 }}\n\
+         store = {{ type = 'redis', url = '{url}', timeout = '2s' }}"
+    );
+    let config = Config::from_toml(&toml).unwrap();
+    let (bound, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let server = Server::bind(&config).await.unwrap();
+            bound.send(server.resp_address().unwrap()).unwrap();
+            let (_trigger, shutdown) = Shutdown::new();
+            let _ = server.run(shutdown).await;
+        });
+    });
+    address.recv().unwrap()
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: std::net::SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(STUCK)).unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    fn send(&mut self, commands: &str) {
+        self.0.get_mut().write_all(commands.as_bytes()).unwrap();
+    }
+
+    /// The next reply, flat.
+    fn reply(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_owned();
+        match (line.as_bytes().first(), line.get(1..).and_then(|count| count.parse::<usize>().ok())) {
+            (Some(b'*'), Some(count)) => (0..count).map(|_| self.reply()).collect::<Vec<_>>().join(" "),
+            (Some(b'$'), Some(length)) => {
+                let mut text = vec![0; length + 2];
+                self.0.read_exact(&mut text).unwrap();
+                String::from_utf8(text[..length].to_vec()).unwrap()
+            }
+            _ => line[1..].to_owned(),
+        }
+    }
+}
+
+#[test]
+fn replies_come_in_order_however_long_the_pipeline() {
+    let redis = Redis::start();
+    let mut client = Client::connect(serve(&redis));
+    client.send("FG.LIMIT first 1/1h\r\n");
+    client.reply();
+    // More than may be on their way at a time.
+    const ROUNDS: usize = 3000;
+    let mut commands = String::new();
+    for round in 0..ROUNDS {
+        commands.push_str(&format!("ECHO before-{round}\r\nFG.LIMIT k{round} {}/1h\r\nPING\r\n", round + 1));
+    }
+    let mut sender = client.0.get_ref().try_clone().unwrap();
+    let sending = std::thread::spawn(move || sender.write_all(commands.as_bytes()).unwrap());
+    for round in 0..ROUNDS {
+        assert_eq!(client.reply(), format!("before-{round}"));
+        let decision = client.reply();
+        assert!(decision.starts_with(&format!("1 {} {round} -1 ", round + 1)), "{decision}");
+        assert_eq!(client.reply(), "PONG");
+    }
+    sending.join().unwrap();
+    assert_eq!(redis.decisions(), ROUNDS as u64 + 2 + 1, "each once, but for two that found no script");
+}
+
+#[test]
+fn who_waits_holds_up_nobody_else() {
+    let redis = Redis::start();
+    let address = serve(&redis);
+    let (mut waiting, mut other) = (Client::connect(address), Client::connect(address));
+    waiting.send("FG.LIMIT k 5/1h\r\n");
+    assert!(waiting.reply().starts_with("1 5 4"));
+    redis.stop();
+    waiting.send("FG.LIMIT k 5/1h\r\nPING\r\nQUIT\r\n");
+    other.send("PING\r\n");
+    assert_eq!(other.reply(), "PONG");
+    redis.go_on();
+    assert!(waiting.reply().starts_with("1 5 3"));
+    assert_eq!((waiting.reply(), waiting.reply()), ("PONG".to_owned(), "OK".to_owned()));
+}

@@ -1,0 +1,110 @@
+//! What nodes share: counters, bans, and the keys of their callers.
+
+use std::time::{Duration, Instant};
+
+use flowgate::Span;
+use flowgate_engine::{AdHoc, BanOrder, Request};
+use flowgate_server::Operation;
+
+use crate::Node;
+use crate::server::{Redis, STUCK};
+
+#[tokio::test]
+async fn one_decision_is_one_command() {
+    let redis = Redis::start();
+    let rules = r#"
+        rule = [
+            { name = "user", when = { user = "*" }, by = ["user"], limits = ["50/1h", "bucket 9/1h burst=60"] },
+            { name = "all", limits = ["fixed 70/1h", "approx 80/1h after=3/1d"] },
+        ]"#;
+    let node = Node::new(&redis.url(), "", rules);
+    node.recovers().await;
+    redis.cli(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(node.admits("42", 40).await, 40);
+    assert_eq!(redis.decisions(), 40);
+    for command in ["eval", "script|load", "ping", "multi", "cluster|slots"] {
+        assert_eq!(redis.calls(command), 0, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn two_nodes_count_together() {
+    let redis = Redis::start();
+    let (one, other) = (Node::on(&redis, ""), Node::on(&redis, ""));
+    one.recovers().await;
+    other.recovers().await;
+    assert_eq!(one.admits("42", 3).await + other.admits("42", 9).await, 5);
+    assert_eq!(one.admits("42", 9).await, 0);
+    let explained = other.service.explain(&Request::new().field("user", "42")).await;
+    assert_eq!(explained.rules[0].limits[0].outcome.remaining, Some(0));
+
+    let limit = "bucket 2/1h".parse().unwrap();
+    let call = AdHoc { key: b"upload:42", limit: &limit, cost: 2 };
+    assert!(one.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+    assert!(!other.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+    let lifetime = other.service.key_lifetime(b"upload:42").await.unwrap().unwrap();
+    assert!(lifetime > Span::from_secs(3500) && lifetime <= Span::from_secs(3601), "{lifetime}");
+    let other_algorithm = "5/1h".parse().unwrap();
+    let wrong = AdHoc { limit: &other_algorithm, ..call };
+    assert!(other.service.limit(Operation::Take, wrong).await.is_err());
+    assert_eq!(other.service.key_reset(b"upload:42").await, Ok(true));
+    assert_eq!(one.service.key_lifetime(b"upload:42").await, Ok(None));
+}
+
+#[tokio::test]
+async fn bans_by_hand_reach_every_node() {
+    let redis = Redis::start();
+    let (one, other) = (Node::on(&redis, ""), Node::on(&redis, ""));
+    one.recovers().await;
+    other.recovers().await;
+    let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "spam" };
+    let ban = one.service.ban(order).await.unwrap();
+    assert!(!one.take("7").await.allowed(), "at once");
+    reaches(&other, false).await;
+    assert_eq!(other.service.bans().len(), 1);
+    assert_eq!(other.service.unban(ban.id).await, Ok(true));
+    assert!(other.take("7").await.allowed(), "at once");
+    reaches(&one, true).await;
+    assert_eq!(one.service.unban_value("user", "7").await, Ok(false));
+    let late = Node::on(&redis, "");
+    one.service.ban(order).await.unwrap();
+    reaches(&late, false).await;
+}
+
+async fn reaches(node: &Node, allowed: bool) {
+    let started = Instant::now();
+    while node.decide(Operation::Peek, "7", 1).await.allowed() != allowed {
+        assert!(started.elapsed() < STUCK);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(started.elapsed() < Duration::from_millis(2000), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn bans_by_rules_are_shared_and_can_be_lifted() {
+    let redis = Redis::start();
+    let rules = r#"rule = [{ name = "r", when = { user = "*" }, by = ["user"], limits = ["1/1h"], ban = { after = 2, within = "1h", for = ["2h"] } }]"#;
+    let (one, other) = (Node::new(&redis.url(), "", rules), Node::new(&redis.url(), "", rules));
+    one.recovers().await;
+    other.recovers().await;
+    assert_eq!(one.admits("42", 3).await, 1);
+    assert!(other.take("42").await.banned_until.is_some());
+    let bans = one.service.rule_bans().await.unwrap();
+    assert_eq!(bans[0].subject, [("user".to_owned(), "42".to_owned())]);
+    assert_eq!(one.service.unban(bans[0].id).await, Ok(true));
+    assert!(other.take("42").await.banned_until.is_none());
+}
+
+#[tokio::test]
+async fn a_password_a_database_and_what_is_wrong_with_them() {
+    let redis = Redis::start_with(&["--requirepass", "p@ss"]);
+    let socket = redis.socket();
+    let node = Node::new(&format!("unix://:p%40ss@{}?db=3", socket.display()), "", crate::RULES);
+    node.recovers().await;
+    assert_eq!(node.admits("42", 9).await, 5);
+    for wrong in [format!("unix://:other@{}", socket.display()), format!("unix://:p%40ss@{}?db=99", socket.display())] {
+        let node = Node::new(&wrong, "", crate::RULES);
+        assert!(node.take("42").await.degraded);
+        node.says(flowgate_server::Ready::Degraded("redis away".to_owned())).await;
+    }
+}
