@@ -161,6 +161,12 @@ impl Engine {
         self.memory.throttle(self.ad_hoc_key(key), throttle, now)
     }
 
+    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
+    #[inline]
+    pub fn expect(&self, key: &[u8]) {
+        self.memory.expect(self.ad_hoc_key(key));
+    }
+
     /// How long an ad hoc key lives on; `None` when it is as if never used.
     pub fn limit_lifetime(&self, key: &[u8], now: Time) -> Option<flowgate::Span> {
         self.memory.lifetime(self.ad_hoc_key(key), now)
@@ -239,8 +245,9 @@ impl Engine {
         self.ban_ids.next()
     }
 
+    #[inline]
     fn ad_hoc_key(&self, key: &[u8]) -> flowgate::Key {
-        self.memory.subject(&key::ad_hoc(key)).counter(self.ad_hoc)
+        self.memory.subject_in(key::AD_HOC_SPACE, key).counter(self.ad_hoc)
     }
 }
 

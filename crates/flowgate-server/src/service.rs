@@ -218,6 +218,12 @@ impl Service {
         }
     }
 
+    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
+    #[inline]
+    pub fn expect(&self, key: &[u8]) {
+        self.engine.expect(key);
+    }
+
     /// How long an ad hoc key lives on; `None` when it is as if never used.
     ///
     /// # Errors

@@ -131,6 +131,15 @@ impl<'a> Call<'a> {
         Err(Error::UnknownCommand(Quoted::new(name)))
     }
 
+    /// In a pipeline of commands on ad hoc keys: lets the processor fetch the next one's counter while this one is
+    /// decided.
+    #[inline]
+    fn prepare_next(&self) {
+        if let Some(key) = self.command.next_key() {
+            self.session.shared.service.expect(key);
+        }
+    }
+
     pub(crate) fn reply(&mut self) -> Reply<'_> {
         Reply { out: self.out, version: self.session.version }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Decoder {
 pub(crate) struct Command<'a> {
     bytes: &'a [u8],
     args: &'a [Range<usize>],
+    /// What has arrived behind it.
+    behind: &'a [u8],
 }
 
 /// The client does not speak the protocol. The text follows Redis where Redis has one.
@@ -109,9 +111,10 @@ impl Decoder {
         if !self.complete()? {
             return Ok(None);
         }
-        let bytes = self.begin..self.begin + self.partial.next;
+        let begin = self.begin;
         self.skip();
-        Ok(Some(Command { bytes: &self.buffer[bytes], args: &self.partial.args }))
+        let (bytes, behind) = self.buffer[begin..].split_at(self.begin - begin);
+        Ok(Some(Command { bytes, args: &self.partial.args, behind }))
     }
 
     /// Reads on in the current command; true when `partial.args` holds all of it.
@@ -201,21 +204,16 @@ impl Decoder {
     }
 
     /// Reads `*123\r\n` or `$123\r\n` and moves past it; none while it is incomplete.
-    #[inline]
+    #[inline(always)]
     fn header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
-        // Nearly all headers are a digit or two.
-        let digit = |byte: u8| i64::from(byte.wrapping_sub(b'0'));
-        let short = match *self.rest() {
-            [_, a @ b'0'..=b'9', b'\r', b'\n', ..] => Some((4, digit(a))),
-            [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', ..] => Some((5, 10 * digit(a) + digit(b))),
-            _ => None,
-        };
-        let Some((length, value)) = short else { return self.any_header(invalid) };
-        self.partial.next += length;
+        let rest = self.rest();
+        let Some((value, behind)) = short_header(rest, rest[0]) else { return self.any_header(invalid) };
+        self.partial.next += rest.len() - behind.len();
         self.check_size(0)?;
-        Ok(Some(value))
+        Ok(Some(value as i64))
     }
 
+    #[cold]
     fn any_header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
         let rest = &self.rest()[1..];
         let window = &rest[..rest.len().min(MAX_HEADER)];
@@ -254,6 +252,19 @@ impl Decoder {
     }
 }
 
+/// Reads a header of one or two digits, as nearly all are: its number, and what is behind it.
+#[inline]
+fn short_header(bytes: &[u8], kind: u8) -> Option<(usize, &[u8])> {
+    let digit = |byte: u8| usize::from(byte - b'0');
+    match bytes {
+        [first, a @ b'0'..=b'9', b'\r', b'\n', rest @ ..] if *first == kind => Some((digit(*a), rest)),
+        [first, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', rest @ ..] if *first == kind => {
+            Some((10 * digit(*a) + digit(*b), rest))
+        }
+        _ => None,
+    }
+}
+
 impl<'a> Command<'a> {
     /// The command's name as the client wrote it; Redis ignores its case.
     pub(crate) fn name(&self) -> &'a [u8] {
@@ -263,6 +274,17 @@ impl<'a> Command<'a> {
     pub(crate) fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         self.args[1..].iter().map(move |range| &bytes[range.clone()])
+    }
+
+    /// The first argument of the command behind this one, if that has arrived and is the same command: a hint for who
+    /// can prepare for it. It does not replace decoding, and sees only the form that clients send.
+    #[inline]
+    pub(crate) fn next_key(&self) -> Option<&'a [u8]> {
+        let (count, rest) = short_header(self.behind, b'*')?;
+        let (length, rest) = short_header(rest, b'$')?;
+        let name = rest.get(..length)?;
+        let (length, rest) = short_header(rest.get(length + 2..)?, b'$')?;
+        (count > 1 && name.eq_ignore_ascii_case(self.name())).then(|| rest.get(..length))?
     }
 
     /// How many arguments there are, the name not included.
@@ -316,6 +338,25 @@ mod tests {
             assert_eq!(decode([head, tail]), expected, "cut at {cut}");
         }
         assert_eq!(decode(input.chunks(1)), expected, "byte by byte");
+    }
+
+    /// What a pipeline lets see of the command behind its first.
+    fn next_key(behind: &str) -> Option<String> {
+        let mut decoder = Decoder::new(1000);
+        decoder.buffer().extend_from_slice(b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+        decoder.buffer().extend_from_slice(behind.as_bytes());
+        let command = decoder.next().unwrap().unwrap();
+        command.next_key().map(|key| String::from_utf8_lossy(key).into_owned())
+    }
+
+    #[test]
+    fn the_key_of_the_same_command_behind() {
+        assert_eq!(next_key("*2\r\n$3\r\nget\r\n$12\r\nabcdefghijkl\r\n").as_deref(), Some("abcdefghijkl"));
+        assert_eq!(next_key("*3\r\n$3\r\nGET\r\n$1\r\nb\r\n$1").as_deref(), Some("b"), "as far as it is needed");
+        let others = ["", "*", "*2\r\n$3\r\nGET\r\n$2\r\nb", "*1\r\n$3\r\nGET\r\n*2\r\n", "GET b\r\n"];
+        for behind in others.into_iter().chain(["*2\r\n$3\r\nSET\r\n$1\r\nb\r\n", "*2\r\n$3\r\nGETx$1\r\n"]) {
+            assert_eq!(next_key(behind), None, "{behind:?}");
+        }
     }
 
     #[test]

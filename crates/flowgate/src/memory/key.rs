@@ -35,6 +35,12 @@ impl Seed {
         Subject { place: hash.h1, name: hash.h2 }
     }
 
+    /// The key of the hash in another name space; 0 is the usual one.
+    #[inline]
+    pub(crate) fn space(self, space: u8) -> Seed {
+        Seed([self.0[0], self.0[1] ^ u64::from_ne_bytes([space; 8])])
+    }
+
     pub(crate) fn counter(self, bytes: &[u8]) -> CounterId {
         // Another key than for subjects, so that no subject's hash is ever a counter's.
         let mut hasher = SipHasher13::new_with_keys(!self.0[0], self.0[1]);

@@ -164,6 +164,12 @@ impl Shard {
         found
     }
 
+    /// The home positions of its table.
+    #[inline]
+    pub(super) fn positions(&self) -> usize {
+        self.positions
+    }
+
     /// The number of counters (those with `after=` count twice).
     pub(super) fn live(&self) -> usize {
         self.live
@@ -359,7 +365,7 @@ impl Shard {
 }
 
 #[inline]
-fn position(home: u32, positions: usize) -> usize {
+pub(super) fn position(home: u32, positions: usize) -> usize {
     ((u64::from(home) * positions as u64) >> 32) as usize
 }
 

@@ -9,6 +9,7 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if !matches!(call.command.count(), 4 | 5) {
         return Err(Error::CellUsage);
     }
+    call.prepare_next();
     let key = call.command.arg(0).unwrap_or_default();
     let integer = |index| {
         let text = call.command.arg(index).unwrap_or_default();

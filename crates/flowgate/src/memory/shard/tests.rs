@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::super::place::Places;
 use super::super::slot::Kind;
 use super::super::{Key, Memory, MemoryConfig, Seed};
 use super::*;
@@ -47,11 +48,13 @@ impl Shard {
 
 impl Memory {
     fn check_invariants(&self) {
-        let mut held = self.shards.len() * (size_of::<std::sync::Mutex<Shard>>() + RESERVED_BYTES);
+        let mut held = self.shards.len() * (Places::BYTES_EACH + RESERVED_BYTES);
         for index in 0..self.shards.len() {
             let shard = self.lock(index);
             shard.check_invariants();
             held += shard.held();
+            drop(shard);
+            self.shards.check_outline(index);
         }
         assert_eq!(self.budget.used(), held, "the budget knows what is held");
         assert!(held <= self.budget.max_bytes(), "{held} bytes are held of {}", self.budget.max_bytes());
