@@ -1,6 +1,11 @@
 //! The commands, one module each.
 
+pub(crate) mod ban;
+pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod decide;
+pub(crate) mod explain;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod serve;
 pub(crate) mod validate;

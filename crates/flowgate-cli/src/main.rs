@@ -1,5 +1,7 @@
 //! The `flowgate` binary: reads the command line and hands over to one module per command.
 
+mod answer;
+mod client;
 mod cmd;
 mod configuration;
 mod logging;
@@ -8,7 +10,9 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use cmd::decide::Operation;
 
 /// Decides, for any event, whether it may happen now.
 #[derive(Debug, Parser)]
@@ -24,13 +28,24 @@ enum Command {
     Validate(cmd::validate::Args),
     Config(cmd::config::Args),
     Replay(cmd::replay::Args),
+    /// Ask a running server whether a request may happen now, and count it
+    Take(cmd::decide::Args),
+    /// Ask a running server whether a request would pass; changes nothing
+    Peek(cmd::decide::Args),
+    Explain(cmd::explain::Args),
+    Ban(cmd::ban::Args),
+    Unban(cmd::ban::UnbanArgs),
+    /// Let a running server forget what it has counted for a request's subjects, bans by rules included
+    Reset(cmd::decide::Args),
+    Completions(cmd::completions::Args),
 }
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  it failed; the reason is on standard error
-  2  the command line is wrong";
+  2  the command line is wrong
+  3  take, peek: denied";
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
@@ -38,6 +53,13 @@ fn main() -> ExitCode {
         Command::Validate(args) => cmd::validate::run(args),
         Command::Config(args) => cmd::config::run(args),
         Command::Replay(args) => cmd::replay::run(args),
+        Command::Take(args) => cmd::decide::run(&args, Operation::Take),
+        Command::Peek(args) => cmd::decide::run(&args, Operation::Peek),
+        Command::Explain(args) => cmd::explain::run(&args),
+        Command::Ban(args) => cmd::ban::run(&args),
+        Command::Unban(args) => cmd::ban::run_unban(&args),
+        Command::Reset(args) => cmd::decide::run(&args, Operation::Reset),
+        Command::Completions(args) => cmd::completions::run(&args, Cli::command()),
     };
     match done {
         Ok(code) => code,

@@ -10,11 +10,20 @@ pub(crate) fn color() -> Color {
     if wants_color() { Color::Always } else { Color::Never }
 }
 
+/// Colours on standard output, by the same rule.
+pub(crate) fn color_on_stdout() -> Color {
+    if io::stdout().is_terminal() && allows_color() { Color::Always } else { Color::Never }
+}
+
 /// Whether whoever reads standard error wants colours.
 pub(crate) fn wants_color() -> bool {
+    io::stderr().is_terminal() && allows_color()
+}
+
+fn allows_color() -> bool {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
-    io::stderr().is_terminal() && !unwanted && !dumb
+    !unwanted && !dumb
 }
 
 /// Prints a result. A reader that has seen enough, as `head` has, is no failure.

@@ -106,8 +106,6 @@ pub(crate) struct HttpCounters {
 /// The store that several nodes share.
 #[derive(Debug, Default)]
 pub(crate) struct StoreCounters {
-    /// Whether there is one.
-    pub(crate) shared: AtomicBool,
     /// Whether it is away, and answers are stopgaps.
     pub(crate) away: AtomicBool,
     /// Calls that were not answered in time.

@@ -11,9 +11,9 @@ use super::tree::{Entry, Node, Table, Value};
 
 const PREFIX: &str = "FLOWGATE_";
 
-/// Variables with a meaning of their own: where the configuration file is, and what `cargo run` sets for a build
-/// that names its commit.
-const OTHERS: [&str; 2] = ["FLOWGATE_CONFIG", "FLOWGATE_VERSION"];
+/// Variables with a meaning of their own: where the configuration file is, what clients go by, and what `cargo run` sets
+/// for a build that names its commit.
+const OTHERS: [&str; 5] = ["FLOWGATE_CONFIG", "FLOWGATE_VERSION", "FLOWGATE_SERVER", "FLOWGATE_TOKEN", "FLOWGATE_RESP"];
 
 /// Puts the variables into the tree, in the place of what files say. Other programs' variables are passed over.
 pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl IntoIterator<Item = (String, String)>) {

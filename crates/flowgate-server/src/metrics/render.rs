@@ -126,14 +126,12 @@ fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.counter("flowgate_store_errors_total", "Calls to the shared store that failed.")
         .sample(&[("kind", "timeout")], store.timeouts.get())
         .sample(&[("kind", "other")], store.errors.get());
-    if store.shared.load(Relaxed) {
-        let (counts, sum) = store.latency.read();
-        out.histogram("flowgate_store_duration_seconds", "How long calls to the shared store took.").distribution(
-            &[],
-            &counts,
-            seconds(sum),
-        );
-    }
+    let (counts, sum) = store.latency.read();
+    out.histogram("flowgate_store_duration_seconds", "How long the shared store took to answer.").distribution(
+        &[],
+        &counts,
+        seconds(sum),
+    );
 }
 
 fn connections(out: &mut Exposition, metrics: &Metrics) {

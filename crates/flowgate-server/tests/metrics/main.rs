@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 mod exposition;
+mod packaging;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,0 +1,138 @@
+//! Talks to a running server over HTTP, for the commands that ask it something.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+/// A decision takes a millisecond; whoever waits longer waits for a server that is not there.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Which server, and by what right.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct Server {
+    /// Where the server speaks HTTP
+    #[arg(long, value_name = "URL", env = "FLOWGATE_SERVER", default_value = "http://127.0.0.1:7070")]
+    server: String,
+    /// A file with the token to show; or set FLOWGATE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// For https: a file with the certificates to trust, in PEM, instead of the usual authorities
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// A server to talk to.
+pub(crate) struct Client {
+    agent: Agent,
+    base: String,
+    token: Option<String>,
+}
+
+impl Server {
+    /// # Errors
+    /// When a file cannot be read, or the URL is none.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let base = self.server.trim_end_matches('/').to_owned();
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            bail!("--server {base}: expected a URL such as http://127.0.0.1:7070");
+        }
+        let token = match &self.token_file {
+            Some(file) => Some(read(file)?),
+            None => env::var("FLOWGATE_TOKEN").ok(),
+        };
+        let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+        let mut config = Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .user_agent(concat!("flowgate/", env!("CARGO_PKG_VERSION")));
+        if let Some(file) = &self.ca {
+            let certificates = certificates(&read(file)?).with_context(|| file.display().to_string())?;
+            config =
+                config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates)).build());
+        }
+        Ok(Client { agent: config.build().into(), base, token })
+    }
+}
+
+fn read(file: &PathBuf) -> anyhow::Result<String> {
+    fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+fn certificates(pem: &str) -> anyhow::Result<Vec<Certificate<'static>>> {
+    let mut found = Vec::new();
+    for item in ureq::tls::parse_pem(pem.as_bytes()) {
+        if let PemItem::Certificate(certificate) = item? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        bail!("no certificate in it");
+    }
+    Ok(found)
+}
+
+impl Client {
+    /// # Errors
+    /// When the server cannot be reached, or does not do what it is asked.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.send(Method::POST, path, Some(body))
+    }
+
+    /// # Errors
+    /// As [`Client::post`].
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.send(Method::GET, path, None)
+    }
+
+    /// # Errors
+    /// As [`Client::post`].
+    pub(crate) fn delete(&self, path: &str) -> anyhow::Result<Value> {
+        self.send(Method::DELETE, path, None)
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let reach = || format!("cannot ask {}", self.base);
+        let mut answer = match body {
+            Some(body) => {
+                let request = request.header("content-type", "application/json").body(body.to_string());
+                self.agent.run(request.context("the request")?).with_context(reach)?
+            }
+            None => self.agent.run(request.body(()).context("the request")?).with_context(reach)?,
+        };
+        read_answer(&mut answer)
+    }
+}
+
+fn read_answer(answer: &mut Response<Body>) -> anyhow::Result<Value> {
+    let status = answer.status();
+    let text = answer.body_mut().read_to_string().context("the answer broke off")?;
+    let value = if text.is_empty() { json!({}) } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) };
+    if status.is_success() {
+        return match value {
+            Value::String(_) => bail!("this is no Flowgate server: its answer is not JSON"),
+            value => Ok(value),
+        };
+    }
+    let token = match status {
+        StatusCode::UNAUTHORIZED => "; give it by FLOWGATE_TOKEN or --token-file",
+        _ => "",
+    };
+    let problem = value["error"].as_str().unwrap_or("no reason given");
+    match value["field"].as_str() {
+        Some(field) if !problem.starts_with(field) => bail!("{field}: {problem} (status {status}){token}"),
+        _ => bail!("{problem} (status {status}){token}"),
+    }
+}

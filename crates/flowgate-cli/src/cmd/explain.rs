@@ -1,0 +1,27 @@
+//! `flowgate explain`: why a request would be decided as it would be. Changes nothing.
+
+use std::process::ExitCode;
+
+use super::request;
+use crate::answer;
+use crate::terminal;
+
+/// Explain what a running server would decide, and why
+///
+/// Shows every rule from top to bottom: whether it matches or the first condition that does not hold, and how its
+/// limits stand. Changes nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    request: request::Asked,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let explanation = args.request.server.client()?.post("/v1/explain", &args.request.body()?)?;
+    let text = match args.request.json {
+        true => format!("{explanation}\n"),
+        false => answer::explanation(&explanation, terminal::color_on_stdout()),
+    };
+    terminal::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,162 @@
+//! The commands that talk to a running server, against a running server.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+mod serving;
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use serving::Serving;
+
+const RULES: &str = r#"
+    [[rule]]
+    name = "blocked"
+    when = { ip = "192.0.2.0/24" }
+    action = "deny"
+    message = "Go away."
+    [[rule]]
+    name = "reply"
+    when = { act = "reply" }
+    by = ["user"]
+    limits = ["2/60s", "fixed 100/day tz=UTC"]
+    action = "captcha"
+    code = 201
+    message = "You reply too fast."
+    ban = { after = 2, within = "10m", for = ["1h"], forget = "24h" }
+    [[rule]]
+    name = "all"
+    limits = ["1000/s"]
+"#;
+
+/// What commands say to a server.
+impl Serving {
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        command.args(args).env("FLOWGATE_SERVER", &self.url).stdin(Stdio::null());
+        command
+    }
+
+    /// Standard output and the exit code.
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> (String, i32) {
+        let Output { stdout, stderr, status } = self.command(args).output().unwrap();
+        let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+        assert_eq!(stderr, "", "{args:?}");
+        (stdout, status.code().unwrap())
+    }
+
+    /// What is said on standard error by a command that fails.
+    #[track_caller]
+    fn fail(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn a_request_is_taken_denied_explained_and_forgiven() {
+    let serving = Serving::start(RULES);
+    let (first, code) = serving.run(&["take", "act=reply", "user=42"]);
+    assert!(first.starts_with("allowed  by reply, 1 of 2 left, all back in "), "{first}");
+    assert_eq!(code, 0);
+    let (peeked, code) = serving.run(&["peek", "act=reply", "user=42", "--cost", "2"]);
+    assert!(peeked.starts_with("denied   by reply (captcha), 1 of 2 left, come back in "), "{peeked}");
+    assert!(peeked.contains("\n         You reply too fast. (code 201)\n         exceeded sliding 2/60s of reply"));
+    assert_eq!(code, 3, "denied");
+
+    serving.run(&["take", "act=reply", "user=42"]);
+    let (json, code) = serving.run(&["take", "--json", "act=reply", "user=42"]);
+    let decision: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &decision["allowed"], &decision["rule"]), (3, &Value::Bool(false), &"reply".into()));
+
+    let (explained, code) = serving.run(&["explain", "act=reply", "user=42", "ip=198.51.100.1"]);
+    assert_eq!(code, 0);
+    let lines: Vec<&str> = explained.lines().collect();
+    assert!(lines.contains(&"  1  blocked  no: ip is \"198.51.100.1\", must be 192.0.2.0/24"), "{explained}");
+    assert!(lines.contains(&"  2  reply    matches"), "{explained}");
+    let limit = lines.iter().find(|line| line.contains("! sliding 2/60s: 0 of 2 left, come back in "));
+    assert!(limit.is_some(), "{explained}");
+    assert!(lines.iter().any(|line| line.contains("  fixed 100/1d tz=UTC: 98 of 100 left")), "{explained}");
+
+    let (reset, code) = serving.run(&["reset", "act=reply", "user=42"]);
+    assert!(reset.starts_with("reset    allowed  by reply, 2 of 2 left"), "{reset}");
+    assert_eq!(code, 0);
+    assert_eq!(serving.run(&["take", "act=reply", "user=42"]).1, 0);
+    let (blocked, code) = serving.run(&["take", "ip=192.0.2.7"]);
+    assert_eq!((blocked.as_str(), code), ("denied   by blocked, no wait helps\n         Go away.\n", 3));
+}
+
+#[test]
+fn a_key_with_a_limit_of_its_own() {
+    let serving = Serving::start("");
+    let take = |op| serving.run(&[op, "--key", "job:7", "--limit", "bucket 1/h"]).1;
+    assert_eq!([take("take"), take("take"), take("reset"), take("peek")], [0, 3, 0, 0]);
+    assert!(serving.fail(&["take", "--key", "job:7", "--limit", "1 per hour"]).contains("error: limit `1`: expected"));
+}
+
+#[test]
+fn bans_come_and_go() {
+    let serving = Serving::start(RULES);
+    assert_eq!(serving.run(&["ban"]).0, "no bans are in force\n");
+    let (banned, _) = serving.run(&["ban", "user=7", "--for", "1h", "--reason", "spam"]);
+    assert!(banned.starts_with("banned   user=7 for 1h, as number "), "{banned}");
+    let (denied, code) = serving.run(&["take", "user=7"]);
+    assert!(denied.starts_with("denied   come back in ") && denied.contains("\n         spam\n"), "{denied}");
+    assert_eq!(code, 3);
+    // Two pass, two denials start a ban by the rule.
+    (0..4).for_each(|_| drop(serving.run(&["take", "act=reply", "user=8"])));
+    let (list, _) = serving.run(&["ban"]);
+    assert!(list.contains("  user=7  by hand, until ") && list.contains("  spam\n"), "{list}");
+    assert!(list.contains("  user=8  by rule reply, until "), "{list}");
+    assert_eq!(serving.run(&["unban", "user=7"]).0, "lifted   the ban user=7\n");
+    assert_eq!(serving.run(&["unban", "user=8"]).0, "lifted   the ban user=8\n");
+    assert_eq!(serving.run(&["ban"]).0, "no bans are in force\n");
+    assert_eq!(serving.fail(&["unban", "user=7"]), "error: user=7 is not banned\n");
+    assert!(serving.fail(&["unban", "12345"]).contains("no ban of that id"));
+    assert!(serving.fail(&["ban", "user=7", "--for", "soon"]).contains("for: expected a length"));
+}
+
+#[test]
+fn tokens_open_the_door() {
+    let serving = Serving::start("[auth]\napi_token = \"s3cret-token\"\nadmin_token = \"adm1n-token\"");
+    let error = serving.fail(&["take", "user=1"]);
+    assert!(error.contains("status 401") && error.contains("FLOWGATE_TOKEN"), "{error}");
+    let with = |token: &str, args: &[&str]| serving.command(args).env("FLOWGATE_TOKEN", token).status().unwrap().code();
+    assert_eq!(with("s3cret-token", &["take", "user=1"]), Some(0));
+    assert_eq!(with("wrong", &["take", "user=1"]), Some(1));
+    assert_eq!(with("s3cret-token", &["ban"]), Some(1), "that is for administrators");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("token");
+    fs::write(&file, "adm1n-token\n").unwrap();
+    assert_eq!(serving.run(&["ban", "--token-file", file.to_str().unwrap()]).1, 0);
+}
+
+#[test]
+fn mistakes_are_told_by_name() {
+    let serving = Serving::start("");
+    assert_eq!(serving.fail(&["take"]), "error: a request has fields: add some, such as user=42\n");
+    assert_eq!(serving.fail(&["take", "a=1", "a=2"]), "error: the field a stands twice\n");
+    let usage = serving.command(&["take", "user"]).output().unwrap();
+    assert_eq!(usage.status.code(), Some(2));
+    assert!(String::from_utf8(usage.stderr).unwrap().contains("expected a field and its value, such as user=42"));
+
+    // A port that nobody listens on: it was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = serving.fail(&["take", "user=1", "--server", &format!("http://{free}")]);
+    assert!(error.starts_with(&format!("error: cannot ask http://{free}: ")), "{error}");
+    assert!(serving.fail(&["take", "user=1", "--server", "localhost"]).contains("expected a URL"));
+    assert!(serving.fail(&["take", "user=1", "--token-file", "/nowhere"]).contains("cannot read /nowhere"));
+    assert!(serving.fail(&["take", "user=1", "--ca", "/dev/null"]).contains("no certificate in it"));
+}
+
+#[test]
+fn shells_can_complete() {
+    for (shell, expected) in [("bash", "_flowgate()"), ("zsh", "#compdef flowgate"), ("fish", "complete -c flowgate")] {
+        let output = Command::new(env!("CARGO_BIN_EXE_flowgate")).args(["completions", shell]).output().unwrap();
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && script.contains(expected) && script.contains("explain"), "{shell}");
+    }
+}
