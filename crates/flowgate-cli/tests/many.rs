@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
@@ -96,38 +97,42 @@ fn raise_file_limit() {
     }
 }
 
-/// The best of some rounds: what others do on the machine only ever adds.
-fn best_p99(busy: &mut Client) -> Duration {
-    (0..5).map(|_| busy.p99(2000)).min().unwrap()
+/// The time that all but a hundredth of the calls of a client stay below, and that of another: in turns, as what else
+/// happens on the machine hits both, and the best of some rounds, as that only ever adds.
+fn compare(one: &mut Client, other: &mut Client) -> (Duration, Duration) {
+    let rounds = (0..9).map(|_| (one.p99(1000), other.p99(1000)));
+    let best = (Duration::MAX, Duration::MAX);
+    rounds.fold(best, |best, round| (best.0.min(round.0), best.1.min(round.1)))
 }
 
 fn idle(connections: usize) {
-    let serving = Serving::start();
-    let mut busy = serving.client();
-    let alone = best_p99(&mut busy);
-    let before = serving.memory();
+    let _turn = turn();
+    let (quiet, crowded) = (Serving::start(), Serving::start());
+    let (mut alone, mut busy) = (quiet.client(), crowded.client());
+    compare(&mut alone, &mut busy);
 
-    let mut idle: Vec<_> = (0..connections).map(|_| serving.client()).collect();
-    for client in &mut idle {
-        client.throttle();
-    }
-    let each = (serving.memory() - before) / connections as u64;
-    let accompanied = best_p99(&mut busy);
-    println!(
-        "{connections} idle connections: {each} bytes each; p99 {alone:?} without them, {accompanied:?} with them"
-    );
+    let before = crowded.memory();
+    let mut idle: Vec<_> = (0..connections).map(|_| crowded.client()).collect();
+    idle.iter_mut().for_each(Client::throttle);
+    let each = (crowded.memory() - before) / connections as u64;
+    let (without, with) = compare(&mut alone, &mut busy);
+    println!("{connections} idle connections: {each} bytes each; p99 {without:?} without them, {with:?} with them");
     assert!(each <= MAX_IDLE, "{each} bytes for each of {connections} idle connections");
-    // A share of the connections in each answer would be many times as long.
-    assert!(
-        accompanied <= alone * 2 + Duration::from_micros(100),
-        "{alone:?} alone, {accompanied:?} with {connections}"
-    );
+    // To look at each of them for every answer would take many times as long.
+    assert!(with <= without * 2 + Duration::from_micros(200), "p99 {without:?} without them, {with:?} with them");
     // They are still served.
     idle.iter_mut().step_by(100).for_each(Client::throttle);
 }
 
+/// What measures is alone.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Connects from many addresses, one after the other: half say something, half leave at once.
 fn connects(number: u32) {
+    let _turn = turn();
     let serving = Serving::start();
     let mut other = serving.client();
     let mut longest = Duration::ZERO;
