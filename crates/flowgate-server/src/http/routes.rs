@@ -8,9 +8,12 @@ use hyper::body::Incoming;
 
 use super::auth::Access;
 use super::error::Error;
-use super::reply::Reply;
+use super::reply::{self, Reply};
 use super::{Call, bans, decide, explain, gate, health, limit, metrics, rules};
 use crate::service::Operation;
+
+/// What `/openapi.json` says: all of this, for machines.
+const DESCRIPTION: &str = include_str!("openapi.json");
 
 /// Everything that has an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,7 @@ pub(crate) enum Endpoint {
     Alive,
     Ready,
     Metrics,
+    Description,
 }
 
 /// A path and what its methods lead to.
@@ -74,6 +78,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/v1/rules/rollback", Access::Admin, Post(Endpoint::RollBackRules)),
     route("/healthz", Access::Open, Get(Endpoint::Alive)),
     route("/readyz", Access::Open, Get(Endpoint::Ready)),
+    route("/openapi.json", Access::Open, Get(Endpoint::Description)),
     route("/metrics", Access::Open, Get(Endpoint::Metrics)),
 ];
 
@@ -96,6 +101,7 @@ impl Endpoint {
             Endpoint::RollBackRules => rules::roll_back(call, body).await,
             Endpoint::Alive => Ok(health::alive()),
             Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
+            Endpoint::Description => Ok(reply::json(DESCRIPTION)),
             Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
         }
     }
@@ -148,5 +154,35 @@ impl Methods {
             GetPost(..) => "GET, HEAD, POST",
             GetPut(..) => "GET, HEAD, PUT",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_described_and_nothing_else() {
+        let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
+        let mut described = BTreeSet::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            let methods = item.as_object().unwrap().keys().filter(|key| *key != "parameters");
+            described.extend(methods.map(|method| format!("{} {path}", method.to_ascii_uppercase())));
+        }
+        let mut routes = BTreeSet::new();
+        for Route { path, methods, .. } in ROUTES {
+            let allowed = match methods {
+                Any(_) => "GET, POST, PUT, DELETE, PATCH, OPTIONS, HEAD, TRACE",
+                // Who may get may have the head, which needs no words.
+                methods => methods.allowed(),
+            };
+            let methods = allowed.split(", ").filter(|method| matches!(methods, Any(_)) || *method != "HEAD");
+            routes.extend(methods.map(|method| format!("{method} {path}")));
+        }
+        assert_eq!(described, routes);
     }
 }

@@ -75,7 +75,7 @@ impl Site {
         });
         stream.set_nonblocking(false).unwrap();
         stream.set_read_timeout(Some(STUCK)).unwrap();
-        Client { reader: BufReader::new(stream) }.call("GET", path, headers, "")
+        Client { reader: BufReader::new(stream), described: false }.call("GET", path, headers, "")
     }
 
     /// What every gateway must do.

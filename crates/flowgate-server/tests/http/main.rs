@@ -8,6 +8,7 @@ mod api;
 mod bounds;
 mod gate;
 mod gateways;
+mod openapi;
 mod rules;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -62,7 +63,7 @@ impl Running {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(STUCK)).unwrap();
         stream.set_write_timeout(Some(STUCK)).unwrap();
-        Client { reader: BufReader::new(stream) }
+        Client { reader: BufReader::new(stream), described: true }
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -86,6 +87,8 @@ impl Drop for Running {
 
 struct Client {
     reader: BufReader<TcpStream>,
+    /// Whether answers are those of Flowgate, and so described.
+    described: bool,
 }
 
 impl Client {
@@ -96,7 +99,11 @@ impl Client {
     /// Sends a request and reads its answer.
     fn call(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         self.send(request(method, path, headers, body));
-        self.reply(method)
+        let reply = self.reply(method);
+        if self.described {
+            openapi::check(method, path, &reply);
+        }
+        reply
     }
 
     /// The next answer, to a request by this method.
