@@ -149,7 +149,7 @@ impl Http {
 
 impl Protocol for Http {
     const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
-        content-type: application/json\r\ncontent-length: 46\r\n\r\n{\"error\":\"too many connections\",\"field\":null}";
+        content-type: application/json\r\ncontent-length: 45\r\n\r\n{\"error\":\"too many connections\",\"field\":null}";
 
     fn home(&self) -> Handle {
         self.loops.next().clone()
@@ -175,6 +175,8 @@ impl Protocol for Http {
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
             .max_buf_size(MAX_HEAD)
+            // Answers are small: one buffer is written faster than a list of two.
+            .writev(false)
             .serve_connection(TokioIo::new(stream), service_fn(|request| answer(Arc::clone(&conversation), request)));
         let mut connection = pin!(connection);
         let served = tokio::select! {

@@ -23,6 +23,7 @@ mod answer;
 pub mod decision_json;
 mod door;
 mod http;
+mod limits;
 mod loops;
 mod metrics;
 mod observer;

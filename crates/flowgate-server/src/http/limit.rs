@@ -10,6 +10,7 @@ use super::fields::{Cost, Text};
 use super::json::Object;
 use super::reply::{self, Reply};
 use super::{Call, body};
+use crate::limits;
 use crate::service::{KeyDecision, Operation};
 
 #[derive(Deserialize)]
@@ -29,16 +30,16 @@ struct Asked<'b> {
 pub(super) async fn limit(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Asked { key, limit, cost, op } = body::parse(&body)?;
-    let limit: Limit = limit.0.parse()?;
-    let order = AdHoc { key: key.0.as_bytes(), limit: &limit, cost: cost.0 };
-    let decision = call.answered(call.shared.service.limit(op, order)).await??;
+    let key = key.0.as_bytes();
+    let ask = |limit: &Limit| call.shared.service.limit(op, AdHoc { key, limit, cost: cost.0 });
+    let decision = call.answered(limits::with(&limit.0, ask)?).await??;
     let mut out = Vec::with_capacity(256);
-    write(&mut out, &limit, &decision);
+    write(&mut out, &limit.0, &decision);
     Ok(reply::json(out))
 }
 
 /// The answer in the shape of a decision, in which no rule had a part.
-fn write(out: &mut Vec<u8>, limit: &Limit, KeyDecision { decision, degraded }: &KeyDecision) {
+fn write(out: &mut Vec<u8>, limit: &str, KeyDecision { decision, degraded }: &KeyDecision) {
     let allowed = decision.allowed();
     let mut object = Object::new(out);
     object.boolean("allowed", allowed);
@@ -53,7 +54,8 @@ fn write(out: &mut Vec<u8>, limit: &Limit, KeyDecision { decision, degraded }: &
     object.list("exceeded", (!allowed).then_some(limit), |out, limit| {
         let mut object = Object::new(out);
         object.null("rule");
-        object.text("limit", &limit.to_string());
+        // It was read a moment ago, so this does not fail; as it was written it is a name for it, too.
+        object.text("limit", &limits::with(limit, Limit::to_string).unwrap_or_else(|_| limit.to_owned()));
         write_retry(&mut object, decision);
         object.end();
     });

@@ -6,7 +6,6 @@
 mod connection;
 mod decide;
 mod keys;
-mod limits;
 mod number;
 mod report;
 mod throttle;

@@ -139,3 +139,14 @@ fn nonsense_is_refused_and_hurts_nobody() {
     }
     assert_eq!(server.get("/healthz").body, "ok");
 }
+
+#[test]
+fn one_connection_too_many_is_told_when_to_come_again() {
+    let server = Running::start("server = { max_connections = 1 }");
+    let mut first = server.connect();
+    assert_eq!(first.call("GET", "/healthz", &[], "").status, 200);
+    let mut second = server.connect();
+    let refused = second.reply("GET");
+    refused.is_mistake(503, None);
+    assert_eq!((refused.header("retry-after"), second.rest().as_str()), (Some("1"), ""));
+}

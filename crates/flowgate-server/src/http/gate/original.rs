@@ -7,15 +7,16 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use hyper::header::{HOST, HeaderMap};
+use hyper::header::{HOST, HeaderMap, HeaderName};
 
 use super::Gate;
 use crate::http::Call;
 
-const METHOD: &[&str] = &["x-forwarded-method", "x-original-method"];
-const URI: &[&str] = &["x-forwarded-uri", "x-original-uri"];
-const FORWARDED_HOST: &[&str] = &["x-forwarded-host"];
-const FORWARDED_FOR: &str = "x-forwarded-for";
+static METHOD: [HeaderName; 2] =
+    [HeaderName::from_static("x-forwarded-method"), HeaderName::from_static("x-original-method")];
+static URI: [HeaderName; 2] = [HeaderName::from_static("x-forwarded-uri"), HeaderName::from_static("x-original-uri")];
+static FORWARDED_HOST: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-host")];
+static FORWARDED_FOR: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-for")];
 
 /// What is known of the original request.
 #[derive(Debug)]
@@ -37,36 +38,36 @@ pub(super) struct Contradiction(pub(super) &'static str);
 impl<'a> Original<'a> {
     pub(super) fn of(call: &'a Call<'_>, gate: &Gate) -> Result<Original<'a>, Contradiction> {
         let headers = call.headers();
-        let forwarded = headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or_default());
+        let forwarded = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| value.to_str().unwrap_or_default());
         // Headers come in one direction only; the walk starts at the last. Nearly always there is one.
         let forwarded: smallvec::SmallVec<[&str; 2]> = forwarded.collect();
         let client = gate.addresses.find(call.peer, forwarded).counted;
         let own_method = || Cow::Borrowed(call.head.method.as_str());
         let own_host = || headers.get(HOST).map(|value| String::from_utf8_lossy(value.as_bytes()));
         if !gate.addresses.trusts(call.peer) {
-            let speaks_for_others = |name: &&str| headers.contains_key(*name);
-            if [METHOD, URI, FORWARDED_HOST, &[FORWARDED_FOR]].into_iter().flatten().any(speaks_for_others) {
+            let mut all = METHOD.iter().chain(&URI).chain(&FORWARDED_HOST).chain(&FORWARDED_FOR);
+            if all.any(|name| headers.contains_key(name)) {
                 gate.warn_of_stranger(call.peer);
             }
             return Ok(Original { client, trusted: false, method: own_method(), host: own_host(), uri: None });
         }
-        let uri = said(headers, URI)?;
+        let uri = said(headers, &URI)?;
         if uri.is_none() {
             gate.warn_of_missing_uri();
         }
-        let method = said(headers, METHOD)?.unwrap_or_else(own_method);
-        let host = said(headers, FORWARDED_HOST)?.or_else(own_host);
+        let method = said(headers, &METHOD)?.unwrap_or_else(own_method);
+        let host = said(headers, &FORWARDED_HOST)?.or_else(own_host);
         Ok(Original { client, trusted: true, method, host, uri })
     }
 }
 
 /// What the headers of these names, which mean the same, say together.
-fn said<'a>(headers: &'a HeaderMap, names: &[&'static str]) -> Result<Option<Cow<'a, str>>, Contradiction> {
+fn said<'a>(headers: &'a HeaderMap, names: &'static [HeaderName]) -> Result<Option<Cow<'a, str>>, Contradiction> {
     let mut found = None;
-    for &name in names {
+    for name in names {
         for value in headers.get_all(name) {
             match found {
-                Some(other) if other != value => return Err(Contradiction(name)),
+                Some(other) if other != value => return Err(Contradiction(name.as_str())),
                 _ => found = Some(value),
             }
         }

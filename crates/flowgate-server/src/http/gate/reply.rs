@@ -1,11 +1,13 @@
 //! What a gateway hears: a status, headers, and for the client of a denied request a problem document (RFC 9457).
 
-use std::fmt::{self, Write};
+use std::fmt;
+use std::io::Write;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use flowgate_engine::{DecidedBy, Decision, QUOTA_EXCEEDED, Quota};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use smallvec::SmallVec;
 
 use super::Gate;
 use crate::decision_json;
@@ -81,40 +83,61 @@ fn describe(object: &mut Object<'_>, decision: &Decision) {
 }
 
 fn write_headers(gate: &Gate, decision: &Decision, headers: &mut HeaderMap) {
-    let mut values = Values { text: BytesMut::with_capacity(192), headers };
+    let mut values = Values { text: Vec::with_capacity(128), ends: SmallVec::new() };
     if let Some(quota) = Quota::of(decision) {
         if gate.ratelimit {
-            values.insert(RATELIMIT_POLICY, quota.policy_header());
-            values.insert(RATELIMIT, quota.header());
+            values.shown(RATELIMIT_POLICY, quota.policy_header());
+            values.shown(RATELIMIT, quota.header());
         }
         if gate.x_ratelimit {
-            values.insert(X_LIMIT, quota.limit);
-            values.insert(X_REMAINING, quota.remaining);
-            values.insert(X_RESET, quota.reset);
+            values.number(X_LIMIT, quota.limit);
+            values.number(X_REMAINING, quota.remaining);
+            values.number(X_RESET, quota.reset);
         }
     }
     if let Some(wait) = decision.retry_after_header() {
-        values.insert(RETRY_AFTER, wait);
+        values.number(RETRY_AFTER, wait);
     }
     if let Some(rule) = &decision.rule {
-        values.insert(RULE, rule.name());
+        values.text(RULE, rule.name());
     }
-    values.insert(ACTION, decision.action());
+    values.text(ACTION, decision.action());
+    values.insert_into(headers);
 }
 
 /// Values of headers, written one behind the other into one allocation.
-struct Values<'a> {
-    text: BytesMut,
-    headers: &'a mut HeaderMap,
+struct Values {
+    text: Vec<u8>,
+    /// Each header with the end of its value.
+    ends: SmallVec<[(HeaderName, usize); 8]>,
 }
 
-impl Values<'_> {
-    fn insert(&mut self, name: HeaderName, value: impl fmt::Display) {
-        // Writing into a buffer that grows cannot fail, and what rules may be called can stand in a header.
+impl Values {
+    fn text(&mut self, name: HeaderName, value: &str) {
+        self.text.extend_from_slice(value.as_bytes());
+        self.ends.push((name, self.text.len()));
+    }
+
+    fn number(&mut self, name: HeaderName, value: u64) {
+        decision_json::write_number(&mut self.text, value);
+        self.ends.push((name, self.text.len()));
+    }
+
+    fn shown(&mut self, name: HeaderName, value: impl fmt::Display) {
+        // Writing into a buffer that grows does not fail.
         let _ = write!(self.text, "{value}");
-        let value: Bytes = self.text.split().freeze();
-        if let Ok(value) = HeaderValue::from_maybe_shared(value) {
-            self.headers.insert(name, value);
+        self.ends.push((name, self.text.len()));
+    }
+
+    fn insert_into(self, headers: &mut HeaderMap) {
+        headers.reserve(self.ends.len());
+        let (text, mut start) = (Bytes::from(self.text), 0);
+        for (name, end) in self.ends {
+            // What rules may be called, and what they may ask for, can stand in a header.
+            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end)) {
+                headers.insert(name, value);
+            }
+            start = end;
         }
     }
 }

@@ -6,7 +6,8 @@
 use flowgate::{Retry, Span, Verdict};
 use flowgate_engine::{AdHoc, BanOrder, Request};
 
-use super::{Call, limits, number};
+use super::{Call, number};
+use crate::limits;
 use crate::resp::error::Error;
 use crate::resp::reply::Reply;
 use crate::service::Operation;

@@ -27,7 +27,7 @@ struct Read {
 ///
 /// # Errors
 /// When it stands for none.
-pub(super) fn with<T>(text: &str, apply: impl FnOnce(&Limit) -> T) -> Result<T, LimitError> {
+pub(crate) fn with<T>(text: &str, apply: impl FnOnce(&Limit) -> T) -> Result<T, LimitError> {
     if text.len() > MAX_TEXT {
         return text.parse().map(|limit| apply(&limit));
     }
