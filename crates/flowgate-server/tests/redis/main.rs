@@ -5,6 +5,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
+mod cluster;
 mod deny_cache;
 mod faults;
 mod pipelines;
@@ -41,8 +42,11 @@ impl Node {
     fn new(url: &str, settings: &str, rules: &str) -> Node {
         // Longer than a busy machine makes a Redis wait, unless a test says otherwise.
         let timeout = if settings.contains("timeout") { "" } else { "timeout = '500ms'" };
-        let config = format!("{rules}\n[store]\ntype = 'redis'\nurl = '{url}'\n{timeout}\n{settings}");
-        let service = Service::start(&Config::from_toml(&config).unwrap()).unwrap();
+        Node::of(&format!("{rules}\n[store]\ntype = 'redis'\nurl = '{url}'\n{timeout}\n{settings}"))
+    }
+
+    fn of(config: &str) -> Node {
+        let service = Service::start(&Config::from_toml(config).unwrap()).unwrap();
         let readiness = Readiness::default();
         service.watch(&readiness);
         Node { service, readiness }

@@ -46,6 +46,7 @@ impl Redis {
         let program = std::env::var("FLOWGATE_TEST_REDIS").unwrap_or_else(|_| "redis-server".to_owned());
         let log = std::fs::File::create(self.directory.path().join("log")).unwrap();
         let process = Command::new(&program)
+            // Options that come later win.
             .args(["--port", "0", "--unixsocket"])
             .arg(self.socket())
             .args(["--save", "", "--appendonly", "no", "--dir"])

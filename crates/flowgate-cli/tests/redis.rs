@@ -1,0 +1,200 @@
+//! Several servers on one Redis: what they admit together is exact, and never more, whoever of them is killed.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+#[path = "../../flowgate-server/tests/redis/server.rs"]
+mod server;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+
+use server::{Redis, STUCK, eventually};
+
+/// Every algorithm, each with an allowance of 100 of which nothing comes back during a test. (The last of the free ones
+/// counts for the limit, too.)
+const ALGORITHMS: [(&str, &str); 6] = [
+    ("sliding", "100/366d"),
+    ("fixed", "fixed 100/366d"),
+    ("bucket", "bucket 1/1d burst=100"),
+    ("pace", "pace 1/1d burst=100 max_wait=0s"),
+    ("approx", "approx 100/366d"),
+    ("after", "fixed 61/366d after=40/366d"),
+];
+const ALLOWANCE: usize = 100;
+const CLIENTS: usize = 64;
+
+/// A server process, killed with this.
+struct Flowgate {
+    process: Child,
+    resp: String,
+}
+
+impl Flowgate {
+    fn start(config: &Path) -> Flowgate {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(config);
+        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let line = stderr.find(|line| line.trim_start().starts_with("resp ")).expect("the server announces its door");
+        // What it says later must not stop it.
+        thread::spawn(move || stderr.for_each(drop));
+        let resp = line.split_once("redis://").unwrap().1.to_owned();
+        Flowgate { process, resp }
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Flowgate {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn configuration(redis: &Redis) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    writeln!(file, "[store]\ntype = 'redis'\nurl = '{}'\ntimeout = '5s'\non_failure = 'deny'", redis.url()).unwrap();
+    for (name, limit) in ALGORITHMS {
+        writeln!(file, "[[rule]]\nname = '{name}'\nwhen = {{ act = '{name}', user = '*' }}").unwrap();
+        writeln!(file, "by = ['user']\nlimits = ['{limit}']").unwrap();
+    }
+    file
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: &str) -> Option<Client> {
+        let stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(STUCK)).ok()?;
+        Some(Client(BufReader::new(stream)))
+    }
+
+    /// Takes one for each algorithm, in one pipeline; which of them passed. `None`: the server is gone.
+    fn take_all(&mut self, user: usize) -> Option<[bool; ALGORITHMS.len()]> {
+        let command = |(name, _)| format!("FG.TAKE 1 act {name} user {user}\r\n");
+        let pipeline: String = ALGORITHMS.into_iter().map(command).collect();
+        self.0.get_mut().write_all(pipeline.as_bytes()).ok()?;
+        let mut passed = [false; ALGORITHMS.len()];
+        for passed in &mut passed {
+            *passed = self.reply()?;
+        }
+        Some(passed)
+    }
+
+    /// Whether the next decision allows.
+    fn reply(&mut self) -> Option<bool> {
+        assert_eq!(self.line()?, "*8");
+        let numbers: Vec<String> = (0..6).map(|_| self.line()).collect::<Option<_>>()?;
+        for _ in 0..2 {
+            let length: usize = self.line()?.strip_prefix('$')?.parse().unwrap();
+            self.0.read_exact(&mut vec![0; length + 2]).ok()?;
+        }
+        Some(numbers[0] == ":1")
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).ok()?;
+        line.strip_suffix("\r\n").map(str::to_owned)
+    }
+}
+
+type Admitted = [AtomicUsize; ALGORITHMS.len()];
+
+fn read(admitted: &[Admitted]) -> Vec<[usize; ALGORITHMS.len()]> {
+    admitted.iter().map(|user| std::array::from_fn(|index| user[index].load(SeqCst))).collect()
+}
+
+const USERS: usize = 3;
+
+struct AtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn four_servers_admit_exactly_what_is_allowed() {
+    let redis = Redis::start();
+    let config = configuration(&redis);
+    let servers: Vec<Flowgate> = (0..4).map(|_| Flowgate::start(config.path())).collect();
+    let admitted: Vec<Admitted> = (0..USERS).map(|_| Admitted::default()).collect();
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (servers, admitted) = (&servers, &admitted);
+            scope.spawn(move || {
+                let mut connection = Client::connect(&servers[client % servers.len()].resp).unwrap();
+                for round in 0..24 {
+                    let user = (client + round) % USERS;
+                    let passed = connection.take_all(user).unwrap();
+                    passed.iter().zip(&admitted[user]).for_each(|(passed, count)| {
+                        count.fetch_add(usize::from(*passed), SeqCst);
+                    });
+                }
+            });
+        }
+    });
+    assert_eq!(read(&admitted), [[ALLOWANCE; ALGORITHMS.len()]; USERS]);
+}
+
+#[test]
+fn servers_that_are_killed_never_admit_more() {
+    let redis = Redis::start();
+    let config = configuration(&redis);
+    let mut servers: Vec<Flowgate> = (0..4).map(|_| Flowgate::start(config.path())).collect();
+    let addresses: Vec<String> = servers.iter().map(|server| server.resp.clone()).collect();
+    let admitted: Vec<Admitted> = (0..USERS).map(|_| Admitted::default()).collect();
+    let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        // Also when something fails: clients must not go on for ever.
+        let _done = AtTheEnd(&done);
+        for client in 0..CLIENTS {
+            let (addresses, admitted, done, answered) = (&addresses, &admitted, &done, &answered);
+            scope.spawn(move || {
+                let (mut at, mut connection) = (client, None);
+                for round in 0.. {
+                    if done.load(SeqCst) {
+                        return;
+                    }
+                    let user = (client + round) % USERS;
+                    match connection.as_mut().and_then(|connection: &mut Client| connection.take_all(user)) {
+                        Some(passed) => {
+                            answered.fetch_add(1, SeqCst);
+                            passed.iter().zip(&admitted[user]).for_each(|(passed, count)| {
+                                count.fetch_add(usize::from(*passed), SeqCst);
+                            });
+                        }
+                        None => {
+                            at += 1;
+                            connection = Client::connect(&addresses[at % addresses.len()]);
+                        }
+                    }
+                }
+            });
+        }
+        // One after the other, each while all are at work; the last one stays.
+        for server in &mut servers[..3] {
+            let before = answered.load(SeqCst);
+            eventually("clients are answered", || answered.load(SeqCst) > before + 50);
+            server.kill();
+        }
+        let before = answered.load(SeqCst);
+        eventually("those that are left answer", || answered.load(SeqCst) > before + 300);
+    });
+    let admitted = read(&admitted);
+    assert!(admitted.iter().flatten().all(|count| *count <= ALLOWANCE), "{admitted:?}");
+    // What was granted by a server that was killed before it could say so is lost: at most what was under way.
+    assert!(admitted.iter().flatten().all(|count| *count + CLIENTS >= ALLOWANCE), "{admitted:?}");
+}

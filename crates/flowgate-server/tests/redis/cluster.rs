@@ -1,0 +1,197 @@
+//! A real cluster of three masters and a replica: subjects in several slots, a slot that moves, a master that is killed.
+
+use std::collections::HashSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flowgate_engine::Request;
+use flowgate_server::Operation;
+
+use crate::server::{Redis, STUCK, eventually};
+use crate::{Node, RECOVERY};
+
+/// Three masters, and a replica of the first.
+struct Cluster {
+    servers: Vec<Redis>,
+    ports: Vec<u16>,
+}
+
+const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
+
+/// Free for a moment, which is as good as it gets.
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        let ports = free_ports(8);
+        let start = |index: usize| {
+            let (port, bus) = (ports[index].to_string(), ports[index + 4].to_string());
+            let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "800"];
+            let ports = ["--bind", "127.0.0.1", "--port", &port, "--cluster-port", &bus];
+            Redis::start_with(&[&cluster[..], &ports, &["--repl-diskless-sync-delay", "0"]].concat())
+        };
+        let servers: Vec<Redis> = (0..4).map(start).collect();
+        for (index, (first, last)) in RANGES.into_iter().enumerate() {
+            let (first, last) = (first.to_string(), last.to_string());
+            servers[index].cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
+            assert!(servers[index].cli(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).contains("OK"));
+        }
+        for index in 1..4 {
+            let (port, bus) = (ports[index].to_string(), ports[index + 4].to_string());
+            assert!(servers[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).contains("OK"));
+        }
+        let cluster = Cluster { servers, ports };
+        let knows_all = |server: &Redis| server.cli(&["CLUSTER", "INFO"]).contains("cluster_known_nodes:4");
+        eventually("all know each other", || cluster.servers.iter().all(knows_all));
+        let id = cluster.id(0);
+        eventually("a replica", || cluster.servers[3].cli(&["CLUSTER", "REPLICATE", &id]).contains("OK"));
+        let is_ok = |server: &Redis| server.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+        eventually("the cluster is there", || cluster.servers.iter().all(is_ok));
+        let synced = || cluster.servers[3].cli(&["INFO", "replication"]).contains("master_link_status:up");
+        eventually("the replica has it all", synced);
+        cluster
+    }
+
+    fn id(&self, index: usize) -> String {
+        let reply = self.servers[index].cli(&["CLUSTER", "MYID"]);
+        reply.lines().nth(1).unwrap().to_owned()
+    }
+
+    /// A node that knows one of the servers.
+    fn node(&self, settings: &str, rules: &str) -> Node {
+        let seeds = format!("cluster = ['redis://127.0.0.1:{}']", self.ports[1]);
+        let timeout = "timeout = '500ms'";
+        let config = format!("{rules}\n[store]\ntype = 'redis'\n{seeds}\n{timeout}\n{settings}");
+        Node::of(&config)
+    }
+
+    fn slot(&self, user: &str) -> u16 {
+        let key = format!("fg:{{s:user={user}}}:five:sliding:3600s:0");
+        let reply = self.servers[0].cli(&["CLUSTER", "KEYSLOT", &key]);
+        reply.trim_start_matches(':').trim().parse().unwrap()
+    }
+
+    /// Users whose slots a master has.
+    fn users_of(&self, index: usize, count: usize) -> Vec<String> {
+        let (first, last) = RANGES[index];
+        let users = (0..).map(|user: u32| user.to_string());
+        users.filter(|user| (first..=last).contains(&self.slot(user))).take(count).collect()
+    }
+}
+
+/// Once each master has been asked by a node.
+async fn knows_its_way(cluster: &Cluster, node: &Node) {
+    let started = Instant::now();
+    for master in 0..3 {
+        let user = format!("{}x", cluster.users_of(master, 1)[0]);
+        while node.decide(Operation::Peek, &user, 0).await.degraded {
+            assert!(started.elapsed() < STUCK);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn subjects_in_several_slots_are_decided_together() {
+    let cluster = Cluster::start();
+    let rules = r#"
+        rule = [
+            { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
+            { name = "ip", when = { ip = "*" }, by = ["ip"], limits = ["3/1h", "bucket 1/1h burst=9"] },
+        ]"#;
+    let (node, other) = (cluster.node("", rules), cluster.node("deny_cache = false", rules));
+    knows_its_way(&cluster, &node).await;
+    knows_its_way(&cluster, &other).await;
+    let users: Vec<String> = (0..3).flat_map(|master| cluster.users_of(master, 2)).collect();
+    let mut slots = HashSet::new();
+    for (number, user) in users.iter().enumerate() {
+        slots.insert(cluster.slot(user));
+        let ip = format!("10.0.0.{number}");
+        let request = Request::new().field("user", user).field("ip", &ip);
+        for round in 0..8 {
+            let decision = [&node, &other][round % 2].service.decide(Operation::Take, &request).await;
+            assert!(!decision.degraded);
+            assert_eq!(decision.allowed(), round < 3, "{user} {round}");
+            let rule = decision.rule.as_ref().unwrap().name();
+            assert_eq!((rule, decision.remaining), ("ip", Some(2_u64.saturating_sub(round as u64))));
+        }
+        // What the address has denied was taken back from the user.
+        let left = node.decide(Operation::Peek, user, 0).await.remaining;
+        assert_eq!(left, Some(2), "{user}");
+        assert_eq!(node.admits(user, 9).await, 2);
+        let explained = other.service.explain(&request).await;
+        let of_rule = |index: usize| explained.rules[index].limits[0].outcome.remaining;
+        assert_eq!((of_rule(0), of_rule(1)), (Some(0), Some(0)));
+        assert_eq!(other.service.decide(Operation::Reset, &request).await.remaining, Some(3));
+    }
+    assert!(slots.len() > 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_that_moves_loses_nothing() {
+    let cluster = Cluster::start();
+    let node = Arc::new(cluster.node("deny_cache = false\non_failure = 'deny'", crate::RULES));
+    knows_its_way(&cluster, &node).await;
+    let user = cluster.users_of(0, 1).remove(0);
+    let slot = cluster.slot(&user).to_string();
+    assert_eq!(node.admits(&user, 1).await, 1);
+    let hammering = {
+        let (node, user) = (Arc::clone(&node), user.clone());
+        tokio::spawn(async move {
+            let (mut admitted, mut degraded) = (0, 0);
+            for _ in 0..400 {
+                let decision = node.take(&user).await;
+                admitted += usize::from(decision.allowed());
+                degraded += usize::from(decision.degraded);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            (admitted, degraded)
+        })
+    };
+    let (from, to) = (&cluster.servers[0], &cluster.servers[1]);
+    let (from_id, to_id) = (cluster.id(0), cluster.id(1));
+    assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
+    assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
+    let key = format!("fg:{{s:user={user}}}:five:sliding:3600s:0");
+    let port = cluster.ports[1].to_string();
+    let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, &key, "0", "1000"]);
+    assert!(moved.contains("OK"), "{moved}");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for server in [to, from] {
+        assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
+    }
+    assert_eq!(hammering.await.unwrap(), (4, 0));
+    assert_eq!(node.service.shared_stats().unwrap().outages, 0);
+}
+
+#[tokio::test]
+async fn a_master_that_is_killed_is_replaced_by_its_replica() {
+    let mut cluster = Cluster::start();
+    let node = cluster.node("local_share = '1/5'", crate::RULES);
+    knows_its_way(&cluster, &node).await;
+    let (hit, spared) = (cluster.users_of(0, 1).remove(0), cluster.users_of(1, 1).remove(0));
+    assert_eq!((node.admits(&hit, 2).await, node.admits(&spared, 2).await), (2, 2));
+    cluster.servers[0].kill();
+    assert!(node.take(&hit).await.degraded);
+    let promoted = || cluster.servers[3].cli(&["ROLE"]).contains("master");
+    let is_ok = || cluster.servers[3].cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+    while !(promoted() && is_ok()) {
+        assert!(node.admits(&hit, 1).await <= 1, "its share of the outage");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let back = Instant::now();
+    for user in [&hit, &spared] {
+        while node.decide(Operation::Peek, user, 0).await.degraded {
+            assert!(back.elapsed() < STUCK);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    assert!(back.elapsed() < RECOVERY, "{:?}", back.elapsed());
+    assert_eq!(node.admits(&spared, 9).await, 3);
+    let left = node.admits(&hit, 9).await;
+    assert!((3..=5).contains(&left), "what the replica had not yet got is granted again: {left}");
+}
