@@ -1,9 +1,13 @@
 //! Redis as the store: the same answers as in memory.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../redis_server/mod.rs"]
-mod redis_server;
+mod agree;
+mod rollbacks;
 #[path = "../script/mod.rs"]
 mod script;
-mod store;
+mod shared_bans;
+mod sharing;
+#[path = "../../../flowgate/tests/properties/specs.rs"]
+#[allow(dead_code, reason = "the library's own tests use the rest")]
+mod specs;
 mod vectors;

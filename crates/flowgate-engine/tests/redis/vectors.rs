@@ -4,9 +4,9 @@ use flowgate::{Op, Throttle, Time};
 use flowgate_engine::{Decision, Request, RuleDef};
 use serde::Deserialize;
 
-use crate::redis_server::RedisServer;
+use crate::script::redis_server::RedisServer;
+use crate::script::store::RedisEngine;
 use crate::script::{Written, rule};
-use crate::store::RedisEngine;
 
 #[derive(Deserialize)]
 struct Trace {

@@ -11,6 +11,13 @@
 //! What is expected is a list of phrases, each of which must be among those that describe the decision.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part; a mistake in a script is to panic
 
+#[cfg(feature = "redis")]
+#[path = "../redis_server/mod.rs"]
+pub(crate) mod redis_server;
+#[cfg(feature = "redis")]
+#[path = "../redis/store.rs"]
+pub(crate) mod store;
+
 use flowgate::{Memory, Op, Retry, Span, Time, Verdict};
 use flowgate_engine::{Action, BanDef, Condition, Decision, Engine, Limits, Matcher, Policy, Request, RuleDef};
 
@@ -21,10 +28,19 @@ pub(crate) fn at(seconds: u64) -> Time {
     Time::from_secs(START + seconds)
 }
 
-/// Runs a script against fresh counters.
+/// Runs a script against fresh counters: in memory, and in Redis where that is built in.
 #[track_caller]
 pub(crate) fn check(rules: &[RuleDef], script: &str) {
     run(&engine(rules), script);
+    #[cfg(feature = "redis")]
+    {
+        let server = redis_server::RedisServer::start();
+        let mut redis = store::RedisEngine::new(rules, server.connect());
+        run_with("Redis", script, |op, request, now| match op {
+            "reset" => redis.reset(request, now),
+            op => redis.decide(operation(op), request, now),
+        });
+    }
 }
 
 pub(crate) fn engine(rules: &[RuleDef]) -> Engine {
@@ -38,6 +54,14 @@ pub(crate) fn policy(rules: &[RuleDef]) -> Policy {
 /// Runs a script; what an earlier one has left stays.
 #[track_caller]
 pub(crate) fn run(engine: &Engine, script: &str) {
+    run_with("memory", script, |op, request, now| match op {
+        "reset" => engine.reset(request, now),
+        op => engine.decide(operation(op), request, now),
+    });
+}
+
+#[track_caller]
+fn run_with(store: &str, script: &str, mut decide: impl FnMut(&str, &Request<'_>, Time) -> Decision) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (step, expected) = line.split_once("->").unwrap_or_else(|| panic!("no `->` in: {line}"));
         let mut words = step.split_whitespace();
@@ -56,21 +80,21 @@ pub(crate) fn run(engine: &Engine, script: &str) {
             }
         }
         for _ in 0..times {
-            let found = phrases(&decide(engine, op, &request, now));
+            let found = phrases(&decide(op, &request, now));
             for phrase in expected.split(',').map(str::trim) {
-                assert!(found.iter().any(|found| found == phrase), "{line}\n  found: {}", found.join(", "));
+                let is_there = found.iter().any(|found| found == phrase);
+                assert!(is_there, "{line}\n  found in {store}: {}", found.join(", "));
             }
         }
     }
 }
 
-fn decide(engine: &Engine, op: &str, request: &Request<'_>, now: Time) -> Decision {
+fn operation(op: &str) -> Op {
     match op {
-        "take" => engine.decide(Op::Take, request, now),
-        "peek" => engine.decide(Op::Peek, request, now),
-        "record" => engine.decide(Op::Record, request, now),
-        "refund" => engine.decide(Op::Refund, request, now),
-        "reset" => engine.reset(request, now),
+        "take" => Op::Take,
+        "peek" => Op::Peek,
+        "record" => Op::Record,
+        "refund" => Op::Refund,
         other => panic!("unknown operation {other}"),
     }
 }

@@ -49,7 +49,8 @@ impl Approx {
     #[inline]
     fn view(&self, state: Option<&Pair>, now: u64) -> View {
         let start = now - now % self.period;
-        let Some(&Pair { forget_at, previous, current }) = state else {
+        // What is over is as if it had never been, also where it was written under another period.
+        let Some(&Pair { forget_at, previous, current }) = state.filter(|pair| now < pair.forget_at) else {
             return View { start, at: now, previous: 0, current: 0 };
         };
         let (previous, current) = (u64::from(previous), u64::from(current));

@@ -51,7 +51,7 @@ impl<'a> Reply<'a> {
             Algorithm::Unlimited => None,
             Algorithm::Bucket | Algorithm::Pace => {
                 let full_at = Exact { micros: self.number()?, ticks: self.number()? };
-                Some(Kept::Bucket(full_at)).filter(|_| full_at.micros > 0)
+                Some(Kept::Bucket(full_at)).filter(|_| full_at != Exact::default())
             }
             Algorithm::Fixed => self.window()?.map(Kept::Fixed),
             Algorithm::Sliding => Some(Kept::Sliding(self.entries()?)),

@@ -156,7 +156,7 @@ kinds.a = {
     if v then forget, previous, current = unpack('<ddd', v, at) end
     say(forget) say(previous) say(current)
     local newest = math.max(forget - 2 * period, 0)
-    if forget == 0 then
+    if forget <= now then
       previous, current = 0, 0
     elseif newest % period ~= 0 then
       previous, current = 0, previous + current
@@ -219,7 +219,7 @@ local function read_hit(counts_denied)
   if A[i] == '-' then
     i = i + 1
   else
-    h.free = A[i] + 0
+    h.free, h.found = A[i] + 0, v and sub(v, at)
     i = i + 1
     h.seen_new_ends = window_end()
     say(h.seen_ends) say(h.seen)
@@ -229,8 +229,10 @@ local function read_hit(counts_denied)
   return h
 end
 
-local function write_hit(h)
+local function write_hit(h, enforced)
   local own, own_until = h.kind.write(h)
+  -- What was not counted in is left as it was.
+  if not enforced and h.found then own, own_until = h.found, lives_until(h.letter .. h.found) end
   keep_both(h.key, h.letter, own, own_until, h.seen_ends, h.seen)
 end
 
@@ -243,7 +245,7 @@ local function charge(h, denied)
     h.seen = math.max(math.min(h.seen + units, denied and h.free or 9007199254740991), h.seen)
   end
   if enforced then h.kind.charge(h, denied) end
-  write_hit(h)
+  write_hit(h, enforced)
 end
 
 local function refund(h)
@@ -255,7 +257,7 @@ local function refund(h)
     if h.seen <= 0 then h.seen_ends, h.seen = 0, 0 end
   end
   if enforced then h.kind.refund(h) end
-  write_hit(h)
+  write_hit(h, enforced)
 end
 
 -- ARGV: strikes, within, forget, number of lengths, lengths. A record is the end of the last ban, until when it is

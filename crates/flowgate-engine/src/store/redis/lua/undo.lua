@@ -14,7 +14,7 @@ local undo = {}
 function undo.b(own)
   local full, rest = unpack('<dd', own)
   local name, name_rest, want, want_rest = A[i + 1] + 0, A[i + 2] + 0, A[i + 3] + 0, A[i + 4] + 0
-  if name > now and full > now then
+  if name >= now and full >= now then
     -- What has leaked out since was the older part.
     local left = name - now
     if left < want or (left == want and name_rest < want_rest) then want, want_rest = left, name_rest end
@@ -22,7 +22,7 @@ function undo.b(own)
     if rest < 0 then full, rest = full - 1, rest + A[i + 5] end
     if full < now or (full == now and rest == 0) then full, rest = 0, 0 end
   end
-  return pack('<dd', full, rest), full
+  return pack('<dd', full, rest), rest > 0 and full + 1 or full
 end
 
 function undo.f(own)

@@ -1,0 +1,286 @@
+//! Random rules and traces: decision by decision, Redis says what memory says.
+
+use flowgate::{Memory, Op, Span, Time};
+use flowgate_engine::{AdHoc, BanDef, Decision, Engine, Limits, Policy, Request, RuleDef};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use crate::script::redis_server::RedisServer;
+use crate::script::store::RedisEngine;
+use crate::specs::{SECONDS, Spec, Step, any_spec, any_step};
+
+/// The last microsecond of the year 2127: what comes later may be owed beyond what a double holds.
+const LAST: u64 = 4_985_971_199_999_999;
+
+const USERS: [&str; 2] = ["a", "b"];
+
+#[derive(Clone, Debug)]
+struct RuleSpec {
+    limits: Vec<Spec>,
+    /// By user, by address, or for all.
+    by: usize,
+    count_denied: bool,
+    shadow: bool,
+    ban: Option<BanDef>,
+}
+
+#[derive(Clone, Debug)]
+struct Trace {
+    rules: Vec<RuleSpec>,
+    /// Ends with a rule that denies at once.
+    closed: bool,
+    start: u64,
+    /// Each with the user, and the rule whose numbers it aims at.
+    steps: Vec<(Step, usize, prop::sample::Index)>,
+}
+
+/// Numbers as large as can be written, and with the finest fractions.
+fn huge() -> impl Strategy<Value = Spec> {
+    prop::sample::select(vec![
+        "bucket 1000000000000/1us",
+        "bucket 1000000000000/366d burst=1000000000000",
+        "bucket 999999999999.5/7us burst=1000000000000",
+        "bucket 123456789.123457/59s burst=999999999999",
+        "bucket 99999999.999999/366d burst=999999",
+        "bucket 0.000001/31s burst=100",
+        "pace 0.000001/31s burst=3 max_wait=none",
+        "pace 3/366d burst=99 max_wait=300d",
+        "pace 1000000000000/1s burst=7 max_wait=1us",
+        "sliding 1000000000000/366d",
+        "sliding 999999999999/1us",
+        "fixed 1000000000000/1us",
+        "fixed 1000000000000/month tz=America/New_York",
+        "approx 4000000000/366d",
+        "approx 3999999999/1us",
+        "approx 3999999999/31622399s after=1000000000000/month tz=Asia/Shanghai",
+    ])
+    .prop_map(|text| Spec::of(text).unwrap())
+}
+
+fn rule_spec() -> impl Strategy<Value = RuleSpec> {
+    let ban = (1..4u64, 1..100_000_000u64, prop::collection::vec(1..5_000_000u64, 1..3), 0..9_000_000u64);
+    let micros = Span::from_micros;
+    let ban = ban.prop_map(move |(after, within, lengths, forget)| BanDef {
+        after,
+        within: micros(within),
+        lengths: lengths.into_iter().map(micros).collect(),
+        forget: micros(forget),
+    });
+    let limits = prop::collection::vec(prop_oneof![5 => any_spec(), 1 => huge()], 1..3);
+    (limits, 0..3usize, any::<bool>(), prop::bool::weighted(0.2), prop::option::weighted(0.3, ban)).prop_map(
+        |(limits, by, count_denied, shadow, ban)| RuleSpec {
+            limits,
+            by,
+            count_denied,
+            shadow,
+            ban: ban.filter(|_| by < 2),
+        },
+    )
+}
+
+fn trace() -> impl Strategy<Value = Trace> {
+    let rules = prop_oneof![prop::collection::vec(rule_spec(), 1), prop::collection::vec(rule_spec(), 1..4)];
+    let start = prop_oneof![1 => Just(0), 4 => 1_700_000_000..1_734_000_000u64, 1 => 0..2_000_000_000u64];
+    let steps = prop::collection::vec((any_step(), 0..USERS.len(), any::<prop::sample::Index>()), 1..40);
+    (rules, prop::bool::weighted(0.1), start, steps).prop_map(|(rules, closed, start, steps)| Trace {
+        rules,
+        closed,
+        start: start * SECONDS,
+        steps,
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Times {
+    /// None before the one before.
+    Forward,
+    /// Also such as run back, but none so many nanoseconds after the start.
+    Within(u64),
+}
+
+impl Trace {
+    fn rules(&self) -> Vec<RuleDef> {
+        let rule = |(number, spec): (usize, &RuleSpec)| RuleDef {
+            by: [&["user"][..], &["ip"], &[]][spec.by].iter().map(|field| (*field).to_owned()).collect(),
+            limits: Limits::Fixed(spec.limits.iter().map(|spec| spec.limit.clone()).collect()),
+            count_denied: spec.count_denied,
+            shadow: spec.shadow,
+            ban: spec.ban.clone(),
+            ..RuleDef::named(format!("r{number}"))
+        };
+        let mut rules: Vec<RuleDef> = self.rules.iter().enumerate().map(rule).collect();
+        rules.extend(self.closed.then(|| RuleDef::named("closed")));
+        rules
+    }
+
+    /// Asks the engine in memory and `other` the same, in whole microseconds; which times are seen to.
+    fn run(
+        &self,
+        times: Times,
+        mut other: impl FnMut(Op, &Request<'_>, Time) -> Decision,
+    ) -> Result<(), TestCaseError> {
+        let policy = Policy { rules: self.rules(), ..Policy::default() };
+        let memory = Engine::new(&policy, Memory::default()).unwrap();
+        let mut now = self.start;
+        let mut last: Option<flowgate::Decision> = None;
+        for (number, (step, user, aim)) in self.steps.iter().enumerate() {
+            let limits: Vec<&Spec> = self.rules.iter().flat_map(|rule| &rule.limits).collect();
+            let spec = limits[aim.index(limits.len())];
+            let then = step.time(spec, now, last.as_ref());
+            // A wait that is no whole number of microseconds is cut short and over in turn.
+            let then = if number % 2 == 0 { then.div_ceil(1000) } else { then / 1000 } * 1000;
+            now = match times {
+                Times::Forward => then.max(now),
+                Times::Within(span) => then.min(self.start + span),
+            };
+            if now / 1000 > LAST {
+                return Ok(());
+            }
+            let cost = step.cost(spec, last.as_ref());
+            let request = Request::new().field("user", USERS[*user]).field("ip", "::1").cost(cost);
+            let time = Time::from_nanos(now);
+            let expected = memory.decide(step.op, &request, time);
+            let found = other(step.op, &request, time);
+            prop_assert_eq!(
+                said(&found),
+                said(&expected),
+                "step {}: {:?} {} by {} at {:?}",
+                number,
+                step.op,
+                cost,
+                USERS[*user],
+                time
+            );
+            let Decision { verdict, limit, remaining, reset_after, .. } = expected;
+            last = Some(flowgate::Decision { verdict, limit, remaining, reset_after });
+        }
+        Ok(())
+    }
+}
+
+/// Everything that a decision says.
+fn said(decision: &Decision) -> String {
+    let Decision { verdict, decided_by, matched, limit, remaining, reset_after, banned_until, .. } = decision;
+    let rule = decision.rule.as_ref().map(|rule| rule.name());
+    let exceeded: Vec<String> =
+        decision.exceeded.iter().map(|e| format!("{} {} {:?}", e.rule.name(), e.limit, e.retry)).collect();
+    let shadow: Vec<&str> = decision.shadow.iter().map(|rule| rule.name()).collect();
+    format!(
+        "{verdict:?} {decided_by:?} {rule:?} {matched} {limit:?} {remaining:?} {reset_after:?} {exceeded:?} \
+         {shadow:?} {banned_until:?}"
+    )
+}
+
+/// `PROPTEST_CASES`, which is 256 otherwise, makes more of all of them.
+fn config(cases: u32) -> Config {
+    let cases = cases * Config::default().cases / 256;
+    Config { cases, max_shrink_iters: 3000, failure_persistence: None, ..Config::default() }
+}
+
+fn flush(connection: &mut redis::Connection) {
+    redis::cmd("FLUSHALL").query::<()>(connection).unwrap();
+}
+
+#[test]
+fn on_random_rules_and_traces() {
+    let server = RedisServer::start();
+    let result = TestRunner::new(config(600)).run(&trace(), |trace| {
+        let mut redis = RedisEngine::new(&trace.rules(), server.connect());
+        flush(&mut redis.connection);
+        trace.run(Times::Forward, |op, request, now| redis.decide(op, request, now))
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// In a cluster each subject is decided by itself and what was taken is rolled back. At one and the same time that comes
+/// to the same, but where a ban stops what another place has counted.
+#[test]
+fn group_by_group_with_rollbacks() {
+    let server = RedisServer::start();
+    let result = TestRunner::new(config(400)).run(&trace(), |mut trace| {
+        trace.rules.iter_mut().for_each(|rule| rule.ban = None);
+        let mut redis = RedisEngine::new(&trace.rules(), server.connect());
+        flush(&mut redis.connection);
+        trace.run(Times::Forward, |op, request, now| redis.decide_in_groups(op, request, now))
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A clock that runs back a few milliseconds, over periods so long that memory has nothing to forget meanwhile.
+#[test]
+fn when_the_clock_runs_back() {
+    let server = RedisServer::start();
+    let specs = prop::sample::select(vec![
+        "bucket 7/1d burst=5",
+        "bucket 123456.789/1d",
+        "pace 7/1d burst=2 max_wait=10h",
+        "fixed 5/1d",
+        "fixed 5/366d after=3/366d",
+        "sliding 5/1d",
+        "sliding 2000/1d",
+        "approx 5/1d",
+        "sliding 3/1d after=2/1d",
+    ]);
+    let rule = (specs, any::<bool>()).prop_map(|(text, count_denied)| RuleSpec {
+        limits: vec![Spec::of(text).unwrap()],
+        by: 0,
+        count_denied,
+        shadow: false,
+        ban: None,
+    });
+    let step = (any_step(), Just(0), any::<prop::sample::Index>());
+    let traces = (prop::collection::vec(rule, 1..3), prop::collection::vec(step, 1..20));
+    let result = TestRunner::new(config(200)).run(&traces, |(rules, steps)| {
+        let trace = Trace { rules, closed: false, start: 1_700_000_000 * SECONDS, steps };
+        let mut redis = RedisEngine::new(&trace.rules(), server.connect());
+        flush(&mut redis.connection);
+        trace.run(Times::Within(10_000 * SECONDS), |op, request, now| redis.decide(op, request, now))
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// One key, and limits that change from call to call: other counts, other algorithms, with and without `after=`.
+#[test]
+fn on_ad_hoc_keys_whose_limits_change() {
+    let server = RedisServer::start();
+    // Their intervals are whole microseconds: a remainder has no meaning to a limit of another count.
+    let texts = [
+        "unlimited",
+        "bucket 5/s",
+        "bucket 10/s burst=3",
+        "bucket 10/s after=2/10s",
+        "pace 10/s",
+        "pace 5/s max_wait=3s",
+        "fixed 3/s",
+        "fixed 5/s",
+        "fixed 2/s after=3/10s",
+        "sliding 3/s",
+        "sliding 5/s",
+        "sliding 2/s after=2/5s",
+        "approx 5/s",
+        "approx 3/2s",
+        "approx 7/s after=1/3s",
+    ];
+    let op = prop::sample::select(vec![Op::Take, Op::Take, Op::Take, Op::Peek, Op::Record, Op::Refund]);
+    // Mostly the same limit as before, so that there is something to find.
+    let limit = prop_oneof![3 => Just(None), 2 => prop::sample::select(texts.to_vec()).prop_map(Some)];
+    let step = (op, limit, 0..4u64, prop_oneof![Just(0), 1..2_000_000u64, Just(100_000u64), Just(12_000_000u64)]);
+    let steps = prop::collection::vec(step, 1..40);
+    let result = TestRunner::new(config(300)).run(&steps, |steps| {
+        let memory = Engine::new(&Policy::default(), Memory::default()).unwrap();
+        let mut redis = RedisEngine::new(&[], server.connect());
+        flush(&mut redis.connection);
+        let (mut now, mut text) = (1_700_000_000_000_000, texts[1]);
+        for (op, change, cost, gap) in steps {
+            now += gap;
+            text = change.unwrap_or(text);
+            let limit = text.parse().unwrap();
+            let call = AdHoc { key: b"key: \xff{}", limit: &limit, cost };
+            let time = Time::from_micros(now);
+            let expected = memory.limit(op, call, time);
+            prop_assert_eq!(redis.limit(op, call, time), expected, "{:?} {} {} at {}", op, text, cost, now);
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}

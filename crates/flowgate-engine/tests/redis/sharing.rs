@@ -1,0 +1,144 @@
+//! Redis's own clock, many connections, and how long keys live.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use flowgate::{Memory, Op, Span, Throttle, Time};
+use flowgate_engine::redis::{ReplyError, ScriptTime};
+use flowgate_engine::{AdHoc, Engine, Request};
+
+use crate::script::redis_server::RedisServer;
+use crate::script::store::{PREFIX, RedisEngine, numbers};
+use crate::script::{Written, policy, rule};
+
+/// The time that Redis tells.
+fn redis_time(connection: &mut redis::Connection) -> Time {
+    let (seconds, micros): (u64, u64) = redis::cmd("TIME").query(connection).unwrap();
+    Time::from_micros(seconds * 1_000_000 + micros)
+}
+
+#[test]
+fn many_connections_on_one_key_are_given_exactly_what_there_is() {
+    let server = RedisServer::start();
+    for limits in [
+        &["bucket 300/366d"][..],
+        &["pace 300/366d burst=300 max_wait=0s"],
+        &["fixed 300/366d"],
+        &["fixed 300/366d", "sliding 400/366d"],
+        &["sliding 300/366d"],
+        &["sliding 1500/366d"],
+        &["approx 300/366d"],
+        &["bucket 1/366d after=300/366d"],
+    ] {
+        let rules = [rule("shared").by("user").limits(limits)];
+        let user = limits.join(", ");
+        let request = Request::new().field("user", &user);
+        let memory = Engine::new(&policy(&rules), Memory::default()).unwrap();
+        let now = redis_time(&mut server.connect());
+        let expected = (0..3200).filter(|_| memory.decide(Op::Take, &request, now).allowed()).count();
+        assert!(expected >= 300, "{limits:?}");
+        let passed = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let mut redis = RedisEngine::new(&rules, server.connect());
+                    redis.own_time = true;
+                    for _ in 0..expected / 4 {
+                        let allowed = redis.decide(Op::Take, &request, now).allowed();
+                        passed.fetch_add(usize::from(allowed), Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(passed.load(Relaxed), expected, "{limits:?}");
+    }
+}
+
+#[test]
+fn every_key_lives_as_long_as_its_state_and_no_longer() {
+    let server = RedisServer::start();
+    let limits = [
+        "bucket 7/60s burst=20",
+        "pace 7/60s",
+        "fixed 5/90s",
+        "fixed 5/day tz=UTC",
+        "sliding 5/70s",
+        "sliding 5000/70s",
+        "approx 50/80s",
+        "fixed 5/10s after=3/300s",
+        "bucket 1/400s after=1/10s",
+    ];
+    let mut redis = RedisEngine::new(
+        &limits.map(|limit| rule(&limit.replace([' ', '/', '='], "_")).by("user").limits(&[limit])),
+        server.connect(),
+    );
+    redis.own_time = true;
+    let request = Request::new().field("user", "1");
+    let now = redis_time(&mut redis.connection);
+    for _ in 0..3 {
+        redis.decide(Op::Take, &request, now);
+    }
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut redis.connection).unwrap();
+    assert_eq!(keys.len(), limits.len(), "{keys:?}");
+    let explained = {
+        let prepared = redis.engine.prepare(Op::Peek, &request.clone().cost(0), now);
+        let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Redis, now));
+        prepared.explain(&request, &reply).unwrap()
+    };
+    for (report, limit) in explained.rules.iter().zip(limits) {
+        let name = report.rule.name();
+        let key = keys.iter().find(|key| key.contains(&format!(":{name}:"))).unwrap_or_else(|| panic!("{name}"));
+        let left: u64 = redis::cmd("PTTL").arg(key).query(&mut redis.connection).unwrap();
+        let lifetime = report.limits[0].outcome.reset_after;
+        // A moment has passed since.
+        assert!(left + 500 >= lifetime.as_millis_ceil(), "{limit}: {left} ms of {lifetime}");
+        if limit.starts_with("approx") {
+            continue; // Its windows are kept until both are over, even if only the older one counts.
+        }
+        assert!(left <= lifetime.as_millis_ceil() + 1, "{limit}: {left} ms of {lifetime}");
+    }
+    assert!(Span::from_millis(1) < explained.rules[0].limits[0].outcome.reset_after);
+}
+
+#[test]
+fn what_is_as_if_never_used_is_gone() {
+    let server = RedisServer::start();
+    let mut redis =
+        RedisEngine::new(&[rule("r").by("user").limits(&["bucket 1000/s"]).ban(1, 1, &[1], 0)], server.connect());
+    redis.own_time = true;
+    let now = redis_time(&mut redis.connection);
+    let request = Request::new().field("user", "1");
+    assert!(redis.decide(Op::Take, &request, now).allowed());
+    assert!(redis.decide(Op::Refund, &request, now).allowed());
+    let count = |redis: &mut RedisEngine| redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap();
+    assert_eq!(count(&mut redis), 0, "a refund to nothing leaves nothing");
+    let limit = "bucket 1000/s".parse().unwrap();
+    redis.limit(Op::Take, AdHoc { key: b"k", limit: &limit, cost: 3 }, now).unwrap();
+    assert!(redis.throttle(b"other", Throttle::new(1, 1000, 1).unwrap(), now).is_ok());
+    assert!(redis.throttle(b"k", Throttle::new(1, 1000, 1).unwrap(), now).is_err() || count(&mut redis) < 2);
+    let started = std::time::Instant::now();
+    while count(&mut redis) > 0 {
+        assert!(started.elapsed().as_secs() < 10, "the keys are still there");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// A node whose clock is a week off brings the wrong midnights along; it is told so, and nothing has changed.
+#[test]
+fn calendar_ends_that_do_not_fit_are_refused() {
+    let server = RedisServer::start();
+    for limits in ["fixed 5/day tz=UTC", "5/60s after=3/minute tz=Asia/Kolkata", "fixed 5/hour tz=Australia/Lord_Howe"]
+    {
+        let mut redis = RedisEngine::new(&[rule("r").by("user").limits(&[limits, "bucket 9/h"])], server.connect());
+        let now = Time::from_secs(1_700_000_000);
+        let request = Request::new().field("user", limits);
+        let prepared = redis.engine.prepare(Op::Take, &request, now);
+        for off in [now + Span::from_secs(7 * 86_400), Time::from_secs(1_690_000_000)] {
+            let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), off));
+            assert_eq!(prepared.conclude(&reply).unwrap_err(), ReplyError::Around(now), "{limits}");
+        }
+        assert_eq!(redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap(), 0);
+        let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), now));
+        assert!(prepared.conclude(&reply).unwrap().decision.allowed());
+        redis::cmd("FLUSHALL").query::<()>(&mut redis.connection).unwrap();
+    }
+}
