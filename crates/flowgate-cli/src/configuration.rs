@@ -65,6 +65,11 @@ impl Environment {
         Ok(Environment { variables })
     }
 
+    /// The value of a variable.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
     /// Sets a variable, for us alone.
     pub(crate) fn set(&mut self, name: &str, value: String) {
         self.variables.insert(name.to_owned(), value);

@@ -38,6 +38,7 @@ enum Command {
     /// Let a running server forget what it has counted for a request's subjects, bans by rules included
     Reset(cmd::decide::Args),
     Completions(cmd::completions::Args),
+    Import(cmd::import::Args),
 }
 
 const EXIT_CODES: &str = "\
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Unban(args) => cmd::ban::run_unban(&args),
         Command::Reset(args) => cmd::decide::run(&args, Operation::Reset),
         Command::Completions(args) => cmd::completions::run(&args, Cli::command()),
+        Command::Import(args) => cmd::import::run(args),
     };
     match done {
         Ok(code) => code,

@@ -46,6 +46,7 @@ pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use auth::Auth;
 pub use duration::parse as parse_duration;
@@ -67,6 +68,7 @@ pub use source::Position;
 pub use store::{Redis, RedisServers, Store};
 pub use tls::Tls;
 
+use crate::koala::KoalaFile;
 use crate::lists::ListDef;
 use crate::rules::Policy;
 use fields::Fields;
@@ -94,6 +96,8 @@ pub struct Config {
     pub gate: Gate,
     /// Koala compatibility.
     pub koala: Koala,
+    /// The Koala rule file that it names.
+    pub koala_file: Option<Arc<KoalaFile>>,
     /// Where the entries of the lists stand.
     pub lists: Vec<ListDef>,
     /// The rules, with their lists loaded.
@@ -155,6 +159,7 @@ impl Config {
         fields.entry("include");
         fields.finish(report);
 
+        let (koala, koala_file) = Koala::read(report, koala);
         let lists = Lists::read(report, lists);
         let (rules, places) = rule::read_all(report, rule_entry, &lists).into_iter().unzip();
         let config = Config {
@@ -165,7 +170,8 @@ impl Config {
             log: Log::read(report, log),
             store: Store::read(report, store),
             gate: Gate::read(report, gate),
-            koala: Koala::read(report, koala),
+            koala,
+            koala_file,
             lists: lists.defs,
             policy: Policy { rules, lists: lists.loaded },
         };

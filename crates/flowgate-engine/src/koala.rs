@@ -124,7 +124,8 @@ impl KoalaFile {
     }
 }
 
-fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
+/// Reads a rule file; mistakes are reported.
+pub(crate) fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     if format!("fixed 1/day tz={tz}").parse::<Limit>().is_err() {
         report.error_anywhere(format!("there is no time zone {}", quoted(tz))).done();
         return None;

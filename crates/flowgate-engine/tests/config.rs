@@ -43,7 +43,7 @@ mod defaults {
 
     #[test]
     fn an_empty_file_has_the_documented_ones() {
-        let Config { listen, server, auth, tls, log, store, gate, koala, lists, policy } = config("", &[]);
+        let Config { listen, server, auth, tls, log, store, gate, koala, koala_file, lists, policy } = config("", &[]);
         assert_eq!(listen.http, Door::Tcp("127.0.0.1:7070".parse().unwrap()));
         assert_eq!(listen.resp, Door::Tcp("127.0.0.1:7071".parse().unwrap()));
         assert_eq!(listen.grpc, Door::Off);
@@ -62,6 +62,7 @@ mod defaults {
         assert_eq!((gate.ipv6_prefix, gate.deny_status), (64, 429));
         assert_eq!(gate.headers, [HeaderFamily::RateLimit, HeaderFamily::XRateLimit]);
         assert_eq!((koala.rules, koala.tz.as_str()), (None, "Asia/Shanghai"));
+        assert!(koala_file.is_none());
         assert!(lists.is_empty() && policy.rules.is_empty() && policy.lists.is_empty());
     }
 

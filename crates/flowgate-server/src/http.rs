@@ -16,6 +16,7 @@ mod fields;
 mod gate;
 mod health;
 mod json;
+mod koala;
 mod limit;
 mod metrics;
 mod reply;
@@ -72,6 +73,7 @@ pub(crate) struct Shared {
     gate: Gate,
     /// The configuration file, where there is one.
     rules: OnceLock<Arc<Administered>>,
+    koala: koala::Rendered,
     /// The most bytes of a body.
     max_body: usize,
     /// How long a body may take to arrive, and an answer to be found.
@@ -130,6 +132,7 @@ impl Http {
         let shared = Shared {
             service,
             readiness,
+            koala: koala::Rendered::default(),
             tokens: Tokens::new(&config.auth),
             gate: Gate::new(&config.gate),
             rules: OnceLock::new(),

@@ -196,7 +196,8 @@ impl Work {
                 {
                     return self.fail(with_reason(&error));
                 }
-                match self.service.replace(&loaded.config.policy) {
+                let koala = self.service.replace_koala(loaded.config.koala_file.as_deref());
+                match koala.and_then(|()| self.service.replace(&loaded.config.policy)) {
                     Ok(()) => self.succeed(loaded.config, &loaded.warnings),
                     Err(error) => self.fail(error.to_string()),
                 }
@@ -210,7 +211,8 @@ impl Work {
 
     fn succeed(&mut self, config: Config, warnings: &Report) {
         let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-        tracing::info!(rules, lists, "new rules are in force");
+        let koala_rules = config.koala_file.as_ref().map(|file| file.len());
+        tracing::info!(rules, lists, koala_rules, "new rules are in force");
         if !warnings.is_empty() {
             tracing::warn!("the configuration has warnings\n{warnings}");
         }

@@ -225,7 +225,7 @@ async fn serve<P: Protocol>(
 fn refuse_what_is_not_there(config: &Config) -> Result<(), StartError> {
     let refuse = |asked, what, instead| if asked { Err(StartError::NotYet { what, instead }) } else { Ok(()) };
     refuse(config.listen.grpc != config::Door::Off, "listen.grpc", "write \"off\"")?;
-    refuse(config.koala.rules.is_some(), "koala.rules", "leave it out")
+    Ok(())
 }
 
 fn tcp(door: &config::Door) -> Option<SocketAddr> {

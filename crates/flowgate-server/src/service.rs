@@ -8,6 +8,8 @@
 //! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
+mod koala;
+
 use std::sync::Arc;
 
 use flowgate::{
@@ -48,6 +50,7 @@ pub struct Service {
     started: Time,
     /// Where counters live, unless in the engine's memory.
     shared: Option<Arc<SharedStore>>,
+    koala: Arc<koala::InForce>,
 }
 
 /// What a caller asks for.
@@ -106,21 +109,27 @@ impl Service {
     pub fn start(config: &Config) -> Result<Service, PolicyError> {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
-        let Some(redis) = &config.store.redis else {
-            let engine = Engine::new(&config.policy, Memory::new(memory))?;
-            return Ok(Service::new(Arc::new(engine), Clock::System).log_denials(config.log.denials));
+        let service = match &config.store.redis {
+            None => {
+                let engine = Engine::new(&config.policy, Memory::new(memory))?;
+                Service::new(Arc::new(engine), Clock::System).log_denials(config.log.denials)
+            }
+            Some(redis) => {
+                // What this node counts itself while Redis is away lies elsewhere: these stay empty.
+                let engine = Arc::new(Engine::new(&config.policy, Memory::default())?);
+                let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), Clock::System)?;
+                let service = Service::new(engine, Clock::System).log_denials(config.log.denials);
+                Service { shared: Some(Arc::new(shared)), ..service }
+            }
         };
-        // What this node counts itself while Redis is away lies elsewhere: these stay empty.
-        let engine = Arc::new(Engine::new(&config.policy, Memory::default())?);
-        let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), Clock::System)?;
-        let service = Service::new(engine, Clock::System).log_denials(config.log.denials);
-        Ok(Service { shared: Some(Arc::new(shared)), ..service })
+        service.replace_koala(config.koala_file.as_deref())?;
+        Ok(service)
     }
 
     /// A service of an engine and a clock: tests bring one that they move by hand.
     pub fn new(engine: Arc<Engine>, clock: Clock) -> Service {
         let started = clock.now();
-        Service { engine, clock, observer: Arc::default(), started, shared: None }
+        Service { engine, clock, observer: Arc::default(), started, shared: None, koala: Arc::default() }
     }
 
     /// Logs denials. To be called before anything is decided: counts begin anew.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use flowgate_engine::Request;
 use flowgate_engine::config::{Input, load};
+use flowgate_engine::{KoalaAsk, Request};
 use flowgate_server::{Operation, Reload, ReloadStatus, Reloader, Service};
 use tempfile::TempDir;
 
@@ -247,4 +247,40 @@ fn requests_under_way_see_one_set_of_rules_or_the_other() {
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_koala_rule_file_and_its_dicts_are_watched() {
+    let rules =
+        |dict: &str| format!("[dicts]\nvip : {dict}\n[rules]\nrule : [direct] [uid @ vip] [] [result=1; return=7]\n");
+    let watched = Watched::start(&[
+        ("flowgate.toml", "koala.rules = \"conf/koala.conf\""),
+        ("conf/koala.conf", &rules("vip.dat")),
+        ("conf/vip.dat", "1\n"),
+    ]);
+    let decides = |watched: &Watched, uid: &str| {
+        let rules = watched.service.koala_rules().unwrap();
+        let request = Request::new().field("uid", uid);
+        watched.service.koala(&rules, KoalaAsk::Browse, &request).now().unwrap().decided().is_some()
+    };
+    assert!(decides(&watched, "1") && !decides(&watched, "2"));
+    watched.write("conf/vip.dat", "2\n");
+    watched.wait("another dict", |watched| !decides(watched, "1") && decides(watched, "2"));
+    watched.write("conf/koala.conf", &rules("vip.dat").replace("[uid @", "[uid !@"));
+    watched.wait("another rule", |watched| decides(watched, "1") && !decides(watched, "2"));
+
+    watched.write("conf/koala.conf", &rules("not-there.dat"));
+    watched.wait("a broken file", |watched| watched.reloader.status().failed == 1);
+    let error = watched.reloader.status().last_error.unwrap();
+    assert!(error.contains("koala.conf:2:7") && error.contains("not-there.dat"), "{error}");
+    assert!(decides(&watched, "1"), "the old rules stay in force");
+    watched.write("conf/not-there.dat", "1\n");
+    watched.wait("the dict that was missing", |watched| !watched_failed(watched) && decides(watched, "1"));
+
+    watched.write("flowgate.toml", "");
+    watched.wait("no Koala any more", |watched| watched.service.koala_rules().is_none());
+}
+
+fn watched_failed(watched: &Watched) -> bool {
+    watched.reloader.status().last_error.is_some()
 }

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// /etc/flowgate/flowgate.toml; the defaults if there is none]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A Koala rule file to serve on the HTTP door, whatever the configuration says; see docs/koala.md
+    #[arg(long, value_name = "RULEFILE")]
+    koala: Option<PathBuf>,
     /// Where to speak HTTP, whatever the configuration says: an address (port 0 takes a free one), unix:PATH or off
     #[arg(long, value_name = "ADDRESS", value_parser = door)]
     http: Option<String>,
@@ -59,6 +62,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         if let Some(address) = address {
             environment.set(name, address);
         }
+    }
+    if let Some(rules) = args.koala {
+        let Ok(rules) = rules.into_os_string().into_string() else { anyhow::bail!("the path of --koala is not UTF-8") };
+        environment.set("FLOWGATE_KOALA__RULES", rules);
     }
     let source = Source { file: configuration::find(args.config), environment };
     let loaded = match configuration::load(source.file.as_deref(), &source.environment) {

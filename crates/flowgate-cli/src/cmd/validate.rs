@@ -1,9 +1,12 @@
 //! `flowgate validate`: says what is wrong with a configuration, and what looks wrong.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flowgate_engine::config::{Loaded, Report};
+use flowgate_engine::config::{Input, Koala, Loaded, Report};
+use flowgate_engine::{KoalaFile, LoadedKoala};
 
 use crate::configuration::{self, Environment};
 use crate::terminal;
@@ -12,36 +15,73 @@ use crate::terminal;
 ///
 /// Reports every mistake at once, each with its place and a hint. Files that it includes, its lists and the
 /// environment (FLOWGATE_...) are part of it, as they are when it is served. Warnings are about what works, but
-/// hardly as meant; they do not change the exit code.
+/// hardly as meant; they do not change the exit code. A Koala rule file is known by its sections and checked as such.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to check
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The file is a Koala rule file, whatever it looks like
+    #[arg(long)]
+    koala: bool,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match configuration::load(Some(&args.file), &Environment::of_process()?) {
-        Ok(Loaded { config, warnings, .. }) => {
-            eprint!("{}", findings(&warnings));
-            let (rules, lists) = (config.policy.rules.len(), config.lists.len());
-            let summary =
-                format!("{} is fine: {}, {}", args.file.display(), count(rules, "rule"), count(lists, "list"));
-            terminal::print(&match warnings.warnings() {
-                0 => format!("{summary}\n"),
-                number => format!("{summary}, {}\n", count(number, "warning")),
-            })?;
-            Ok(ExitCode::SUCCESS)
-        }
+    let (summary, warnings) = match check(&args)? {
+        Ok(checked) => checked,
         Err(report) => {
             eprint!("{}", findings(&report));
             match report.warnings() {
                 0 => eprintln!("{}", count(report.errors(), "mistake")),
                 number => eprintln!("{}, {}", count(report.errors(), "mistake"), count(number, "warning")),
             }
-            Ok(ExitCode::FAILURE)
+            return Ok(ExitCode::FAILURE);
         }
+    };
+    eprint!("{}", findings(&warnings));
+    let summary = format!("{} is fine: {summary}", args.file.display());
+    terminal::print(&match warnings.warnings() {
+        0 => format!("{summary}\n"),
+        number => format!("{summary}, {}\n", count(number, "warning")),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What there is in the file, and what looks wrong; or what is wrong.
+fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
+    let environment = Environment::of_process()?;
+    if args.koala || is_koala(&args.file) {
+        let tz = environment.get("FLOWGATE_KOALA__TZ").map_or_else(|| Koala::default().tz, str::to_owned);
+        return Ok(KoalaFile::load(Input::File(&args.file), &tz).map(|LoadedKoala { file, warnings, .. }| {
+            (format!("{}, {}", count(file.len(), "rule"), count(file.dicts(), "dict")), warnings)
+        }));
     }
+    Ok(configuration::load(Some(&args.file), &environment).map(|Loaded { config, warnings, .. }| {
+        let mut summary =
+            format!("{}, {}", count(config.policy.rules.len(), "rule"), count(config.lists.len(), "list"));
+        if let Some(koala) = &config.koala_file {
+            summary += &format!(", {} of Koala", count(koala.len(), "rule"));
+        }
+        (summary, warnings)
+    }))
+}
+
+/// Whether a file begins as Koala's do: with one of their sections, which no configuration has.
+fn is_koala(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    // Enough for any comment in front.
+    let mut start = Vec::new();
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.take(1 << 16).read_to_end(&mut start).is_err()
+    {
+        return false;
+    }
+    let text = String::from_utf8_lossy(&start);
+    let first = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name)))
 }
 
 /// The report, set apart from what follows.

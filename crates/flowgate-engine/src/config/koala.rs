@@ -1,16 +1,20 @@
 //! `[koala]`: a Koala rule file to serve.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use flowgate::{Limit, Period, Rate};
 
 use super::fields::Fields;
 use super::files;
+use super::load::Input;
+use super::origin::Origin;
 use super::render::quoted;
 use super::report::Report;
 use super::tree::Node;
 use super::value;
 use super::writer::Writer;
+use crate::koala::{self, KoalaFile};
 
 /// Koala compatibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +32,14 @@ impl Default for Koala {
 }
 
 impl Koala {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Koala {
+    /// Reads the section and the rule file that it names: its mistakes are those of the configuration.
+    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> (Koala, Option<Arc<KoalaFile>>) {
         let mut koala = Koala::default();
         fields.read_into(report, "rules", &mut koala.rules, rule_file);
         fields.read_into(report, "tz", &mut koala.tz, zone);
         fields.finish(report);
-        koala
+        let file = koala.rules.as_deref().and_then(|path| koala::read(report, Input::File(path), &koala.tz));
+        (koala, file.map(Arc::new))
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
@@ -45,8 +51,12 @@ impl Koala {
 
 fn rule_file(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
     let path = value::path(report, node)?;
-    if let Some(Err(cause)) = path.as_ref().map(|path| files::check(path)) {
-        report.error(node.at, format!("cannot read {}: {cause}", files::shown(path.as_deref()))).done();
+    if let Some(path) = &path
+        && let Err(cause) = files::check(path)
+    {
+        // So that it is noticed when the file comes.
+        report.add_origin(Origin::file(path, files::LARGEST_CONFIG, None));
+        report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
         return None;
     }
     Some(path)

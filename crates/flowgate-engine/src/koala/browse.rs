@@ -21,18 +21,18 @@ use crate::config::report::Report;
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::rules::{Limits, Policy, PolicyError, RuleSet, Subjects};
+use crate::rules::{Limits, Policy, PolicyError, Rule, RuleSet, Subjects};
 use crate::store::Store;
 
 /// A rule file in force on a store.
 #[derive(Debug)]
 pub struct KoalaRules {
     file: KoalaFile,
-    set: RuleSet,
+    set: Arc<RuleSet>,
     /// The same counters under limits that show how much is in them.
-    gauges: RuleSet,
+    gauges: Arc<RuleSet>,
     /// Which rule has a number.
-    numbers: HashMap<u32, usize>,
+    numbers: HashMap<u32, u32>,
     counts: Vec<Arc<Counts>>,
     tally: Arc<KoalaTally>,
     day: Limit,
@@ -86,7 +86,7 @@ impl KoalaPlan<'_> {
 }
 
 impl KoalaAsk {
-    fn op(self) -> Op {
+    pub(crate) fn op(self) -> Op {
         match self {
             KoalaAsk::Browse | KoalaAsk::Complete => Op::Peek,
             KoalaAsk::BrowseAndCount | KoalaAsk::CompleteAndCount => Op::CheckAndRecord,
@@ -96,6 +96,19 @@ impl KoalaAsk {
 }
 
 impl KoalaAnswer {
+    /// What was met: rules with counters, each exceeded or not, and direct ones, which always are.
+    pub(crate) fn of(ask: KoalaAsk, hits: impl Iterator<Item = (u32, bool)>, direct: &[u32]) -> KoalaAnswer {
+        let mut met: SmallVec<[(u32, bool); 4]> = hits.chain(direct.iter().map(|&rule| (rule, true))).collect();
+        met.sort_unstable_by_key(|(rule, _)| *rule);
+        if matches!(ask, KoalaAsk::Browse | KoalaAsk::BrowseAndCount)
+            && let Some(last) = met.iter().position(|(_, exceeded)| *exceeded)
+        {
+            // Whoever asks for the first exceeded rule has not met those below it.
+            met.truncate(last + 1);
+        }
+        KoalaAnswer { met }
+    }
+
     /// Whether any rule matched.
     pub fn matched(&self) -> bool {
         !self.met.is_empty()
@@ -119,9 +132,9 @@ impl KoalaRules {
     /// When the rules do not fit together, which those of a file that was loaded do.
     pub fn new(file: KoalaFile, memory: &Memory, before: Option<&KoalaRules>) -> Result<KoalaRules, PolicyError> {
         let policy = file.policy();
-        let set = RuleSet::compile(&policy, memory)?;
-        let gauges = RuleSet::compile(&gauges(&file, policy), memory)?;
-        let numbers = file.rules.iter().enumerate().map(|(index, rule)| (rule.number, index)).collect();
+        let set = Arc::new(RuleSet::compile(&policy, memory)?);
+        let gauges = Arc::new(RuleSet::compile(&gauges(&file, policy), memory)?);
+        let numbers = file.rules.iter().zip(0..).map(|(rule, position)| (rule.number, position)).collect();
         let tally = before.map_or_else(Arc::default, |before| Arc::clone(&before.tally));
         let counts = tally.keep(file.rules.iter().map(|rule| rule.number));
         let day = format!("fixed 1/day tz={}", file.tz).parse().unwrap_or_else(|_| Limit::unlimited());
@@ -175,15 +188,48 @@ impl KoalaRules {
     /// Which rules a request met, once the store has filled in the outcomes.
     pub fn conclude(&self, ask: KoalaAsk, plan: &KoalaPlan<'_>) -> KoalaAnswer {
         let hits = plan.plan.hits().iter().map(|hit| (hit.rule().id, !hit.outcome().allowed()));
-        let mut met: SmallVec<[(u32, bool); 4]> = hits.chain(plan.direct.iter().map(|&rule| (rule, true))).collect();
-        met.sort_unstable_by_key(|(rule, _)| *rule);
-        if matches!(ask, KoalaAsk::Browse | KoalaAsk::BrowseAndCount)
-            && let Some(last) = met.iter().position(|(_, exceeded)| *exceeded)
-        {
-            // Whoever asks for the first exceeded rule has not met those below it.
-            met.truncate(last + 1);
+        KoalaAnswer::of(ask, hits, &plan.direct)
+    }
+
+    /// The same rules with other limits, to decide by while the store is away, on the counters of another memory.
+    ///
+    /// # Errors
+    /// As [`KoalaRules::new`].
+    pub fn with_limits(&self, limit: impl Fn(&Limit) -> Limit, memory: &Memory) -> Result<KoalaRules, PolicyError> {
+        let mut file = self.file.clone();
+        for rule in &mut file.rules {
+            if let Limits::Fixed(limits) = &mut rule.def.limits {
+                limits.iter_mut().for_each(|one| *one = limit(one));
+            }
         }
-        KoalaAnswer { met }
+        KoalaRules::new(file, memory, None)
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn set(&self) -> &Arc<RuleSet> {
+        &self.set
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn gauges(&self) -> &Arc<RuleSet> {
+        &self.gauges
+    }
+
+    /// The position of the rule of a number.
+    pub(crate) fn position(&self, number: u32) -> Option<u32> {
+        self.numbers.get(&number).copied()
+    }
+
+    /// What feedback gives back on a rule; `None`: nothing.
+    pub(crate) fn erased(&self, rule: &Rule, erase: KoalaErase) -> Option<u64> {
+        let written = &self.file.rules[rule.behaviour().id as usize];
+        let units = written.erase[usize::from(erase == KoalaErase::Erase2)];
+        (written.method == Method::Leak && units > 0).then_some(units)
+    }
+
+    /// How much is in a counter, by the numbers of its gauge.
+    pub(crate) fn counted(outcome: Option<&flowgate::Decision>) -> u64 {
+        outcome.and_then(|outcome| Some(outcome.limit?.saturating_sub(outcome.remaining?))).unwrap_or(0)
     }
 
     fn result(&self, number: u32) -> &KoalaResult {
@@ -229,9 +275,7 @@ impl Engine {
         let mut subjects = Subjects::new(&rules.set, &values, self.memory());
         let mut plans = SmallVec::new();
         for (rule, limits) in rules.set.matching(&values) {
-            let written = &rules.file.rules[rule.behaviour().id as usize];
-            let units = written.erase[usize::from(erase == KoalaErase::Erase2)];
-            if written.method == Method::Leak && units > 0 {
+            if let Some(units) = rules.erased(rule, erase) {
                 let mut plan = Plan::new(&rules.set, Op::Refund, units);
                 plan.limit(rule, subjects.of(rule), limits);
                 plans.push(plan);
@@ -250,7 +294,7 @@ impl Engine {
     /// What asks how much the rule of a number has counted for a request; `None`: there is no such rule. A rule
     /// without a counter, or that does not match, gives a plan without hits.
     pub fn koala_value_plan<'r>(&self, rules: &'r KoalaRules, number: u32, request: &Request<'_>) -> Option<Plan<'r>> {
-        let rule = rules.gauges.rule(u32::try_from(*rules.numbers.get(&number)?).ok()?);
+        let rule = rules.gauges.rule(rules.position(number)?);
         let values = rules.gauges.read(request);
         let mut plan = Plan::new(&rules.gauges, Op::Peek, 0);
         if let Ok(limits) = rules.gauges.check(rule, &values) {
@@ -263,15 +307,7 @@ impl Engine {
     pub fn koala_value(&self, rules: &KoalaRules, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
         let mut plan = self.koala_value_plan(rules, number, request)?;
         self.memory().apply_plan(&mut plan, now);
-        Some(KoalaRules::value(&plan))
-    }
-}
-
-impl KoalaRules {
-    /// How much is in the counter of an applied [plan](Engine::koala_value_plan).
-    pub fn value(plan: &Plan<'_>) -> u64 {
-        let outcome = plan.hits().first().map(|hit| *hit.outcome());
-        outcome.and_then(|outcome| Some(outcome.limit?.saturating_sub(outcome.remaining?))).unwrap_or(0)
+        Some(KoalaRules::counted(plan.hits().first().map(flowgate::Hit::outcome)))
     }
 }
 

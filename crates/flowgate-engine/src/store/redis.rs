@@ -19,6 +19,7 @@ mod decode;
 mod encode;
 mod engine;
 mod keys;
+mod koala;
 mod prepared;
 mod script;
 mod undo;
@@ -27,6 +28,7 @@ pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
 pub use bans::{BanCall, BanResult, SharedBans};
 pub use decode::ReplyError;
 pub use encode::ScriptTime;
+pub use koala::PreparedKoala;
 pub use prepared::{Conclusion, Prepared};
 pub use script::{BANS, DECIDE, Script, ScriptCall, THROTTLE, UNDO};
 

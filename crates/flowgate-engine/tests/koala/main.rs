@@ -18,7 +18,12 @@ mod fuzz;
 mod import;
 mod messages;
 mod methods;
+#[cfg(feature = "redis")]
+#[path = "../redis_server/mod.rs"]
+mod redis_server;
 mod results;
+#[cfg(feature = "redis")]
+mod shared;
 
 use std::path::Path;
 
@@ -74,11 +79,39 @@ fn shown(rules: &KoalaRules, answer: &KoalaAnswer) -> String {
     }
 }
 
-/// Runs a script against a file.
+/// A store that Koala's rules count in.
+trait Counters {
+    fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer;
+    fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time);
+    fn value(&mut self, rules: &KoalaRules, number: u32, request: &Request<'_>, now: Time) -> Option<u64>;
+}
+
+impl Counters for Engine {
+    fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer {
+        self.koala(rules, ask, request, now)
+    }
+
+    fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time) {
+        self.koala_feedback(rules, erase, request, now);
+    }
+
+    fn value(&mut self, rules: &KoalaRules, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
+        self.koala_value(rules, number, request, now)
+    }
+}
+
+/// Runs a script against a file, on every store.
 #[track_caller]
 fn check(rules: &str, script: &str) {
-    let engine = engine();
+    let mut engine = engine();
     let rules = KoalaRules::new(file(rules), engine.memory(), None).unwrap();
+    run(&mut engine, &rules, script, "in memory");
+    #[cfg(feature = "redis")]
+    run(&mut shared::Shared::start(), &rules, script, "in Redis");
+}
+
+#[track_caller]
+fn run(counters: &mut impl Counters, rules: &KoalaRules, script: &str, place: &str) {
     let mut now = time("0s");
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (asked, expected) = line.split_once("->").unwrap_or((line, ""));
@@ -88,30 +121,29 @@ fn check(rules: &str, script: &str) {
             (now, words) = (time(at), rest.trim());
         }
         let (verb, rest) = words.split_once(' ').unwrap();
-        let decide = |ask| engine.koala(&rules, ask, &request(rest), now);
         let found = match verb {
-            "browse" => shown(&rules, &decide(KoalaAsk::Browse)),
-            "through" => shown(&rules, &decide(KoalaAsk::BrowseAndCount)),
+            "browse" => shown(rules, &counters.ask(rules, KoalaAsk::Browse, &request(rest), now)),
+            "through" => shown(rules, &counters.ask(rules, KoalaAsk::BrowseAndCount, &request(rest), now)),
             "complete" => {
-                let answer = decide(KoalaAsk::Complete);
+                let answer = counters.ask(rules, KoalaAsk::Complete, &request(rest), now);
                 answer.exceeded().map(|rule| rules.number(rule).to_string()).collect::<Vec<_>>().join(" ")
             }
             "update" => {
-                decide(KoalaAsk::Update);
+                counters.ask(rules, KoalaAsk::Update, &request(rest), now);
                 String::new()
             }
             "erase1" | "erase2" => {
                 let erase = if verb == "erase1" { KoalaErase::Erase1 } else { KoalaErase::Erase2 };
-                engine.koala_feedback(&rules, erase, &request(rest), now);
+                counters.erase(rules, erase, &request(rest), now);
                 String::new()
             }
             "value" => {
                 let (number, rest) = rest.split_once(' ').unwrap();
-                let value = engine.koala_value(&rules, number.parse().unwrap(), &request(rest), now);
+                let value = counters.value(rules, number.parse().unwrap(), &request(rest), now);
                 value.map_or("unknown".to_owned(), |value| value.to_string())
             }
             other => panic!("no such verb: {other}"),
         };
-        assert_eq!(found, expected.trim(), "{line}");
+        assert_eq!(found, expected.trim(), "{line} ({place})");
     }
 }

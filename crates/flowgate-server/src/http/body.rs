@@ -22,6 +22,18 @@ pub(crate) async fn read_json(shared: &Shared, headers: &HeaderMap, body: Incomi
     read(shared, body).await
 }
 
+/// Reads the whole body of a form; empty where there is none.
+pub(crate) async fn read_form(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Error> {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    if headers.contains_key(CONTENT_TYPE) && !is_type(headers, FORM) {
+        return Err(Error::ContentType(FORM));
+    }
+    read(shared, body).await
+}
+
 /// Whether the content type is this one, whatever its parameters.
 pub(crate) fn is_type(headers: &HeaderMap, expected: &str) -> bool {
     let Some(given) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };

@@ -1,7 +1,8 @@
 //! The routes: which path and method lead to which endpoint, and who may use it.
 //!
 //! To add one: a variant of [`Endpoint`], its row in [`ROUTES`], its arm in [`Endpoint::answer`], and its description in
-//! `openapi.json`; a test fails where the last is missing.
+//! `openapi.json`; a test fails where the last is missing. Koala's endpoints, there only while its rules are, have a table
+//! of their own.
 
 use hyper::Method;
 use hyper::body::Incoming;
@@ -9,7 +10,7 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::{Call, bans, decide, explain, gate, health, limit, metrics, rules};
+use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, rules};
 use crate::service::Operation;
 
 /// What `/openapi.json` says: all of this, for machines.
@@ -110,7 +111,9 @@ impl Endpoint {
 /// Finds the endpoint, lets the request in, answers it.
 pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let path = call.head.uri.path();
-    let route = ROUTES.iter().find(|route| route.leads_from(path)).ok_or(Error::NoSuchPath)?;
+    let Some(route) = ROUTES.iter().find(|route| route.leads_from(path)) else {
+        return koala::answer(call, body).await;
+    };
     // Who may not come in learns nothing of the methods either.
     let let_in = call.shared.tokens.check(route.access, call.peer, call.headers());
     let_in.inspect_err(|_| call.shared.service.metrics().http.unauthorized.add(1))?;

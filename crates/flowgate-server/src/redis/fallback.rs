@@ -16,8 +16,10 @@ use flowgate::{
     Time, Verdict,
 };
 use flowgate_engine::config::Share;
+use flowgate_engine::redis::PreparedKoala;
 use flowgate_engine::{
-    AdHoc, DecidedBy, Decision, Engine, Limits, OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
+    AdHoc, DecidedBy, Decision, Engine, KoalaAnswer, KoalaAsk, KoalaRules, Limits, OnFailure, Policy, PolicyError,
+    Request, Rule, RuleDef, RuleSet,
 };
 
 /// When to come back to a store that is away. Nobody knows when it will be there.
@@ -84,6 +86,31 @@ impl Fallback {
         match met.find(denies) {
             Some(rule) if asks => denied(rule),
             _ => degraded(self.engine.load().decide(op, request, now), rules),
+        }
+    }
+
+    /// Koala's rules, in shares, for this node's counters.
+    pub(crate) fn koala_rules(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
+        let Settings { on_failure, share, .. } = self.settings;
+        let limit = |limit: &Limit| match on_failure {
+            OnFailure::Local => limit.share(share.part(), share.whole()),
+            OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),
+        };
+        // Whichever engine is there, the names of its counters are the same: they follow from the settings.
+        rules.with_limits(limit, self.engine.load().memory())
+    }
+
+    /// Decides a request by Koala's rules, which follow the store's `on_failure`.
+    pub(crate) fn koala(
+        &self,
+        prepared: &PreparedKoala,
+        local: &KoalaRules,
+        request: &Request<'_>,
+        now: Time,
+    ) -> KoalaAnswer {
+        match (self.settings.on_failure, prepared.ask()) {
+            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => prepared.denied(),
+            (_, ask) => self.engine.load().koala(local, ask, request, now),
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod bans;
 mod keys;
+mod koala;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! What a reload cannot change: the settings that are read once, at the start.
 
-use flowgate_engine::config::{Auth, Config, Gate, Koala, Listen, Log, Server, Store};
+use flowgate_engine::config::{Auth, Config, Gate, Listen, Log, Server, Store};
 
 /// The keys whose values differ, except rules, lists and the files of certificates.
 // Everything is taken apart by name, so that the compiler asks about a new key.
 pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { listen, server, auth, tls, log, store, gate, koala, lists: _, policy: _ } = new;
+    let Config { listen, server, auth, tls, log, store, gate, koala: _, koala_file: _, lists: _, policy: _ } = new;
     let mut same = vec![("[tls]", tls.is_some() == old.tls.is_some())];
 
     let Listen { http, resp, grpc } = listen;
@@ -44,10 +44,6 @@ pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     same.push(("gate.ipv6_prefix", *ipv6_prefix == old.gate.ipv6_prefix));
     same.push(("gate.headers", *headers == old.gate.headers));
     same.push(("gate.deny_status", *deny_status == old.gate.deny_status));
-
-    let Koala { rules, tz } = koala;
-    same.push(("koala.rules", *rules == old.koala.rules));
-    same.push(("koala.tz", *tz == old.koala.tz));
 
     same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
 }

@@ -8,6 +8,7 @@ mod api;
 mod bounds;
 mod gate;
 mod gateways;
+mod koala;
 mod openapi;
 mod rules;
 
@@ -31,6 +32,8 @@ struct Running {
     clock: ManualClock,
     trigger: Trigger,
     thread: Option<JoinHandle<()>>,
+    /// Whether it serves Koala's endpoints, which only docs/koala.md describes.
+    koala: bool,
 }
 
 impl Running {
@@ -45,6 +48,8 @@ impl Running {
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
         let engine = Engine::new(&config.policy, Memory::default()).unwrap();
         let service = Service::new(Arc::new(engine), clock.clone().into());
+        service.replace_koala(config.koala_file.as_deref()).unwrap();
+        let koala = config.koala_file.is_some();
         let (trigger, shutdown) = Shutdown::new();
         let (bound, address) = mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -56,14 +61,14 @@ impl Running {
                 server.run(shutdown).await.unwrap();
             });
         });
-        Running { address: address.recv().unwrap(), clock, trigger, thread: Some(thread) }
+        Running { address: address.recv().unwrap(), clock, trigger, thread: Some(thread), koala }
     }
 
     fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(STUCK)).unwrap();
         stream.set_write_timeout(Some(STUCK)).unwrap();
-        Client { reader: BufReader::new(stream), described: true }
+        Client { reader: BufReader::new(stream), described: !self.koala }
     }
 
     fn get(&self, path: &str) -> Reply {

@@ -8,6 +8,7 @@
 mod cluster;
 mod deny_cache;
 mod faults;
+mod koala;
 mod pipelines;
 mod replays;
 mod server;

@@ -10,17 +10,21 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config) {
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
+    let koala = config.koala_file.as_ref().map(|file| file.len());
     let store = describe_store(&config.store);
     let tls = config.tls.is_some();
     let http = url(if tls { "https" } else { "http" }, server.http_door());
     let resp = url(if tls { "rediss" } else { "redis" }, server.resp_door());
     if config.log.format == LogFormat::Json {
-        tracing::info!(version, config = origin, rules, lists, store, http, resp, "serving");
+        tracing::info!(version, config = origin, rules, lists, koala, store, http, resp, "serving");
         return;
     }
     eprintln!("flowgate {version}");
     eprintln!("  config  {origin}");
     eprintln!("  rules   {rules}, lists {lists}");
+    if let (Some(rules), Some(path)) = (koala, &config.koala.rules) {
+        eprintln!("  koala   {rules} rules of {}", path.display());
+    }
     eprintln!("  store   {store}");
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");

@@ -38,6 +38,8 @@ pub struct Prepared {
     /// Shadow rules without limits.
     passed_by: SmallVec<[u32; 1]>,
     end: Ending,
+    /// The conclusion is to tell what became of each limit.
+    is_watched: bool,
 }
 
 /// A rule whose limits are to be applied.
@@ -66,6 +68,8 @@ pub struct Conclusion {
     pub decision: Decision,
     /// Redis's time.
     pub now: Time,
+    /// What became of each limit, with the number of its rule; for those who [watch](Prepared::watched).
+    pub(crate) outcomes: Vec<(u32, flowgate::Decision)>,
     pub(crate) new_bans: Vec<NewBan>,
 }
 
@@ -105,7 +109,13 @@ impl Prepared {
             steps: SmallVec::new(),
             passed_by: SmallVec::new(),
             end: Ending::Bottom,
+            is_watched: false,
         }
+    }
+
+    /// The conclusion will tell what became of each limit.
+    pub(crate) fn watched(self) -> Prepared {
+        Prepared { is_watched: true, ..self }
     }
 
     /// Notes what the evaluation of the rules has found.
@@ -275,7 +285,9 @@ impl Prepared {
             Some(NewBan { rule: Arc::clone(rule), subject: step.subject.to_vec(), until, key: key.into() })
         };
         let new_bans = plan.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
-        Conclusion { decision: plan.conclude(now), now, new_bans }
+        let watched = plan.hits.iter().filter(|_| self.is_watched);
+        let outcomes = watched.map(|hit| (hit.rule().id, *hit.outcome())).collect();
+        Conclusion { decision: plan.conclude(now), now, outcomes, new_bans }
     }
 
     fn call_for(&self, which: Which, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {

@@ -1,0 +1,54 @@
+//! `flowgate import`: other systems' rules as Flowgate's.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use flowgate_engine::config::{Input, Koala};
+use flowgate_engine::{KoalaFile, LoadedKoala};
+
+use crate::terminal;
+
+/// Print another system's rules as a configuration
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum From {
+    Koala(KoalaArgs),
+}
+
+/// Print a Koala rule file as TOML
+///
+/// A peek by the TOML answers as Koala's browse, a record counts as its update; what cannot be said in TOML is said in a
+/// comment and on standard error. Dicts stay in their files. To serve the file as it is, clients included, use
+/// `flowgate serve --koala FILE`.
+#[derive(Debug, clap::Args)]
+struct KoalaArgs {
+    /// The rule file
+    #[arg(value_name = "RULEFILE")]
+    file: PathBuf,
+    /// The zone whose midnight ends a day
+    #[arg(long, value_name = "ZONE", default_value_t = Koala::default().tz)]
+    tz: String,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let From::Koala(KoalaArgs { file, tz }) = args.from;
+    match KoalaFile::load(Input::File(&file), &tz) {
+        Ok(LoadedKoala { file, warnings, .. }) => {
+            eprint!("{}", warnings.render(terminal::color()));
+            for rule in file.inexpressible() {
+                eprintln!("warning: rule {rule} answers a pass when it is exceeded; the TOML has it as a shadow");
+            }
+            terminal::print(&file.to_toml())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(report) => {
+            eprint!("{}", report.render(terminal::color()));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

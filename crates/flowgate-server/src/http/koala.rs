@@ -1,0 +1,218 @@
+//! Koala's endpoints: fields as query parameters, also as a form; answers as its clients read them.
+//!
+//! Rule       A field that is given twice has its last value, one in the form that of the form. `_writeThrough` and
+//!            `_feedbackType` are orders; as fields they are matched like any other.
+//! Rule       While no rule file is in force there is nothing here: 404.
+
+mod answers;
+mod form;
+mod jobs;
+
+pub(super) use answers::Rendered;
+
+use std::sync::Arc;
+
+use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules};
+use hyper::body::Incoming;
+use hyper::{Method, StatusCode};
+
+use super::auth::Access;
+use super::error::Error;
+use super::reply::{self, Reply};
+use super::{Call, body, json};
+use crate::decision_json;
+use answers::Answers;
+use form::Form;
+
+/// What Koala answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Endpoint {
+    Browse,
+    BrowseComplete,
+    Update,
+    Feedback,
+    Value,
+    MultiBrowse,
+    MultiUpdate,
+    AllRules,
+    Counters,
+    Alive,
+}
+
+const UPDATED: &str = r#"{"err_no":0, "err_msg":"OK"}"#;
+const ALIVE: &str = r#"{"errno": 0, "errmsg": "OK!"}"#;
+const STORE_AWAY: &str = r#"{"errno": -1, "errmsg": "redis-error!"}"#;
+const UNKNOWN_RULE: &str = r#"{"err_no":-2, "err_msg":"unknown rule_no!"}"#;
+const VALUE_AWAY: &str = r#"{"err_no":-1, "err_msg":"system error!"}"#;
+
+/// All routes, those that are asked most often first. `GET` and `POST` lead to the same.
+const ROUTES: &[(&str, Access, Endpoint)] = &[
+    ("/rule/browse", Access::Decide, Endpoint::Browse),
+    ("/rule/update", Access::Decide, Endpoint::Update),
+    ("/multi/browse", Access::Decide, Endpoint::MultiBrowse),
+    ("/multi/update", Access::Decide, Endpoint::MultiUpdate),
+    ("/rule/browse_complete", Access::Decide, Endpoint::BrowseComplete),
+    ("/rule/feedback", Access::Decide, Endpoint::Feedback),
+    ("/rule/value", Access::Decide, Endpoint::Value),
+    ("/admin/allrules", Access::Admin, Endpoint::AllRules),
+    ("/admin/counters", Access::Admin, Endpoint::Counters),
+    ("/monitor/alive", Access::Open, Endpoint::Alive),
+];
+
+/// Answers a request to a path that is nobody else's.
+pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    let Some(rules) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
+    let path = call.head.uri.path();
+    let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
+        let mut reply = reply::text("not found");
+        *reply.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(reply);
+    };
+    let let_in = call.shared.tokens.check(*access, call.peer, call.headers());
+    let_in.inspect_err(|_| call.shared.service.metrics().http.unauthorized.add(1))?;
+    if !matches!(call.head.method, Method::GET | Method::HEAD | Method::POST) {
+        return Err(Error::Method("GET, HEAD, POST"));
+    }
+    let sent = body::read_form(call.shared, call.headers(), body).await?;
+    let form = Form::read(&sent, call.head.uri.query().unwrap_or_default())?;
+    let koala = Koala { call, rules };
+    match endpoint {
+        Endpoint::Browse => koala.browse(&form).await,
+        Endpoint::BrowseComplete => koala.complete(&form).await,
+        Endpoint::Update => koala.update(&form).await,
+        Endpoint::Feedback => koala.feedback(&form).await,
+        Endpoint::Value => koala.value(&form).await,
+        Endpoint::MultiBrowse => koala.multi_browse(&form).await,
+        Endpoint::MultiUpdate => koala.multi_update(&form).await,
+        Endpoint::AllRules => Ok(reply::text(koala.rules.file().text().to_string())),
+        Endpoint::Counters => koala.counters(&form),
+        Endpoint::Alive => Ok(alive(call).await),
+    }
+}
+
+/// Asks the store for any key: it need not be there.
+async fn alive(call: &Call<'_>) -> Reply {
+    match call.answered(call.shared.service.key_lifetime(b"koala:alive")).await {
+        Ok(Ok(_)) => reply::json(ALIVE),
+        Ok(Err(_)) | Err(_) => failed(STORE_AWAY, StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn failed(text: &'static str, status: StatusCode) -> Reply {
+    let mut reply = reply::json(text);
+    *reply.status_mut() = status;
+    reply
+}
+
+/// One request to Koala.
+struct Koala<'c> {
+    call: &'c Call<'c>,
+    rules: Arc<KoalaRules>,
+}
+
+impl Koala<'_> {
+    fn answers(&self) -> Arc<Answers> {
+        self.call.shared.koala.of(&self.rules)
+    }
+
+    async fn browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let ask = if writes_through(form) { KoalaAsk::BrowseAndCount } else { KoalaAsk::Browse };
+        let answer = self.call.answered(self.call.shared.service.koala(&self.rules, ask, &form.request())).await?;
+        Ok(reply::json(self.answers().of(&answer)))
+    }
+
+    async fn complete(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let ask = if writes_through(form) { KoalaAsk::CompleteAndCount } else { KoalaAsk::Complete };
+        let answer = self.call.answered(self.call.shared.service.koala(&self.rules, ask, &form.request())).await?;
+        Ok(reply::json(self.answers().list(&answer)))
+    }
+
+    async fn update(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let request = form.request();
+        self.call.answered(self.call.shared.service.koala(&self.rules, KoalaAsk::Update, &request)).await?;
+        Ok(reply::json(UPDATED))
+    }
+
+    async fn feedback(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let erase = match form.get("_feedbackType") {
+            None | Some("erase1") => KoalaErase::Erase1,
+            Some("erase2") => KoalaErase::Erase2,
+            Some(_) => return Err(Error::invalid("_feedbackType", "expected erase1 or erase2")),
+        };
+        let given = self.call.shared.service.koala_feedback(&self.rules, erase, &form.request());
+        self.call.answered(given).await??;
+        Ok(reply::json(UPDATED))
+    }
+
+    async fn value(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let Some(number) = form.get("rule_no").and_then(|number| number.parse().ok()) else {
+            return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
+        };
+        let value = self.call.shared.service.koala_value(&self.rules, number, &form.request());
+        match self.call.answered(value).await? {
+            Ok(Some(value)) => Ok(reply::json(format!(r#"{{"err_no":0,"err_msg":"","cache_val":{value}}}"#))),
+            Ok(None) => Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST)),
+            Err(_) => Ok(failed(VALUE_AWAY, StatusCode::INTERNAL_SERVER_ERROR)),
+        }
+    }
+
+    async fn multi_browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let jobs = jobs::read(form)?;
+        let ask = |form: &Form<'_>| match writes_through(form) {
+            true => KoalaAsk::BrowseAndCount,
+            false => KoalaAsk::Browse,
+        };
+        let met = self.decide(&jobs, ask).await?;
+        let answers = self.answers();
+        Ok(reply::json(jobs::written(&jobs, |index, out| out.extend_from_slice(&answers.of(&met[index])))))
+    }
+
+    async fn multi_update(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let jobs = jobs::read(form)?;
+        self.decide(&jobs, |_| KoalaAsk::Update).await?;
+        Ok(reply::json(jobs::written(&jobs, |_, out| out.extend_from_slice(UPDATED.as_bytes()))))
+    }
+
+    /// All are asked before the first is waited for, so that they share a round trip.
+    async fn decide(&self, jobs: &[jobs::Job], ask: impl Fn(&Form<'_>) -> KoalaAsk) -> Result<Vec<KoalaAnswer>, Error> {
+        let now = self.call.shared.service.now();
+        let mut asked = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let form = job.form()?;
+            asked.push(self.call.shared.service.koala_at(&self.rules, ask(&form), &form.request(), now));
+        }
+        let mut met = Vec::with_capacity(asked.len());
+        for answer in asked {
+            met.push(self.call.answered(answer).await?);
+        }
+        Ok(met)
+    }
+
+    fn counters(&self, form: &Form<'_>) -> Result<Reply, Error> {
+        let only = form.get("rule_no");
+        let mut tally = self.call.shared.service.koala_tally(&self.rules);
+        if let Some(only) = only {
+            tally.retain(|rule| rule.rule.to_string() == only);
+            if tally.is_empty() {
+                return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
+            }
+        }
+        let mut out = Vec::new();
+        let mut object = json::Object::new(&mut out);
+        object.number("err_no", 0);
+        object.text("err_msg", "");
+        object.list("counters", tally, |out, rule| {
+            let mut object = json::Object::new(out);
+            object.value("rule_no", |out| decision_json::write_number(out, rule.rule.into()));
+            object.number("allow", rule.allowed);
+            object.number("deny", rule.denied);
+            object.end();
+        });
+        object.end();
+        Ok(reply::json(out))
+    }
+}
+
+fn writes_through(form: &Form<'_>) -> bool {
+    form.get("_writeThrough") == Some("yes")
+}

@@ -1,0 +1,84 @@
+//! The answers as bytes. What a rule answers is known when its file is: each is written once, and sent as it is.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use flowgate_engine::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
+
+use crate::decision_json;
+
+/// The answers of the rules in force, written when they are first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Rendered(ArcSwapOption<Answers>);
+
+impl Rendered {
+    /// The answers of these rules.
+    pub(super) fn of(&self, rules: &Arc<KoalaRules>) -> Arc<Answers> {
+        match self.0.load_full() {
+            Some(answers) if Arc::ptr_eq(&answers.rules, rules) => answers,
+            _ => {
+                let answers = Arc::new(Answers::new(rules));
+                self.0.store(Some(Arc::clone(&answers)));
+                answers
+            }
+        }
+    }
+}
+
+/// What each rule answers.
+#[derive(Debug)]
+pub(super) struct Answers {
+    rules: Arc<KoalaRules>,
+    /// By position.
+    of_rules: Vec<Bytes>,
+    unmatched: Bytes,
+    passed: Bytes,
+}
+
+impl Answers {
+    fn new(rules: &Arc<KoalaRules>) -> Answers {
+        let of_rule = |rule| written(rules.result_of(rule), rules.number(rule));
+        Answers {
+            rules: Arc::clone(rules),
+            of_rules: (0..rules.len()).map(of_rule).collect(),
+            unmatched: written(rules.pass(false), 0),
+            passed: written(rules.pass(true), 0),
+        }
+    }
+
+    /// What decides.
+    pub(super) fn of(&self, answer: &KoalaAnswer) -> Bytes {
+        match answer.decided() {
+            Some(rule) => self.of_rules[rule].clone(),
+            None if answer.matched() => self.passed.clone(),
+            None => self.unmatched.clone(),
+        }
+    }
+
+    /// Every exceeded rule; without any, that nothing is.
+    pub(super) fn list(&self, answer: &KoalaAnswer) -> Bytes {
+        let mut out = Vec::with_capacity(256);
+        let mut exceeded = answer.exceeded().map(|rule| &self.of_rules[rule]).peekable();
+        match exceeded.peek() {
+            Some(_) => crate::http::json::list(&mut out, exceeded, |out, one| out.extend_from_slice(one)),
+            None => crate::http::json::list(&mut out, [&self.unmatched], |out, one| out.extend_from_slice(one)),
+        }
+        out.into()
+    }
+}
+
+fn written(result: &KoalaResult, rule: u32) -> Bytes {
+    let mut out = Vec::with_capacity(192);
+    for (index, (name, value)) in result.fields(rule).enumerate() {
+        out.push(if index == 0 { b'{' } else { b',' });
+        decision_json::write_text(&mut out, name);
+        out.push(b':');
+        match value {
+            KoalaValue::Number(number) => decision_json::write_signed(&mut out, number),
+            KoalaValue::Text(text) => decision_json::write_text(&mut out, &text),
+        }
+    }
+    out.push(b'}');
+    out.into()
+}

@@ -1,0 +1,65 @@
+//! `argsJson=[{"Id":"0","Arg":"<urlencoded k=v&k=v>"}, ..]`: several requests in one.
+//!
+//! `Arg` is a query string that was encoded once more, as Koala's clients do it: decoded once it is the query string.
+
+use std::borrow::Cow;
+
+use flowgate_engine::decoded_query;
+use serde::Deserialize;
+
+use super::form::Form;
+use crate::decision_json;
+use crate::http::error::Error;
+
+/// They are decided in one go; more would hold up the other connections of the event loop.
+const MAX_JOBS: usize = 1000;
+
+#[derive(Debug, Deserialize)]
+struct Sent {
+    #[serde(default, rename = "Id", alias = "id", alias = "ID")]
+    id: String,
+    #[serde(default, rename = "Arg", alias = "arg")]
+    arg: String,
+}
+
+/// One of the requests.
+#[derive(Debug)]
+pub(super) struct Job {
+    id: String,
+    query: String,
+}
+
+impl Job {
+    /// Its fields.
+    pub(super) fn form(&self) -> Result<Form<'_>, Error> {
+        Form::read(b"", &self.query)
+    }
+}
+
+/// The requests that `argsJson` holds.
+pub(super) fn read(form: &Form<'_>) -> Result<Vec<Job>, Error> {
+    const FIELD: &str = "argsJson";
+    let Some(text) = form.get(FIELD) else { return Err(Error::invalid(FIELD, "it is missing")) };
+    let sent: Vec<Sent> = serde_json::from_str(text).map_err(|error| Error::invalid(FIELD, error))?;
+    if sent.len() > MAX_JOBS {
+        return Err(Error::invalid(FIELD, format!("more than {MAX_JOBS} requests")));
+    }
+    let decoded = |arg: String| match decoded_query(&arg) {
+        Cow::Borrowed(_) => arg,
+        Cow::Owned(decoded) => decoded,
+    };
+    Ok(sent.into_iter().map(|Sent { id, arg }| Job { id, query: decoded(arg) }).collect())
+}
+
+/// `[{"Id":"0","Result":..}, ..]`.
+pub(super) fn written(jobs: &[Job], result: impl Fn(usize, &mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + jobs.len() * 256);
+    crate::http::json::list(&mut out, jobs.iter().enumerate(), |out, (index, job)| {
+        out.extend_from_slice(br#"{"Id":"#);
+        decision_json::write_text(out, &job.id);
+        out.extend_from_slice(br#","Result":"#);
+        result(index, out);
+        out.push(b'}');
+    });
+    out
+}

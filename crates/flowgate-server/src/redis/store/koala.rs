@@ -1,0 +1,100 @@
+//! Koala's rules on the shared store.
+
+use std::sync::Arc;
+
+use flowgate::Time;
+use flowgate_engine::redis::{Conclusion, Prepared, PreparedKoala};
+use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, PolicyError, Request};
+
+use super::super::owned::OwnedRequest;
+use super::SharedStore;
+use crate::answer::Answer;
+use crate::service::StoreAway;
+
+impl SharedStore {
+    /// The rules by which this node decides while the store is away.
+    pub(crate) fn koala_local(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
+        self.fallback.koala_rules(rules)
+    }
+
+    /// Decides a request by Koala's rules; by `local` ones while the store is away.
+    pub(crate) fn koala(
+        self: &Arc<Self>,
+        rules: &KoalaRules,
+        local: &Arc<KoalaRules>,
+        ask: KoalaAsk,
+        request: &Request<'_>,
+        now: Time,
+    ) -> Answer<KoalaAnswer> {
+        let prepared = rules.prepare(ask, request);
+        if let Some(answer) = prepared.at_once() {
+            return Answer::Now(answer);
+        }
+        let Ok(sent) = self.send(&prepared.prepared, now) else {
+            return Answer::Now(self.koala_without(&prepared, local, request, now));
+        };
+        let (store, local, request) = (Arc::clone(self), Arc::clone(local), OwnedRequest::new(request));
+        Answer::later(async move {
+            match store.conclude(&prepared.prepared, sent, now).await {
+                Ok(conclusion) => prepared.conclude(&conclusion),
+                Err(failure) => {
+                    store.note_failure(failure);
+                    store.koala_without(&prepared, &local, &request.get(), now)
+                }
+            }
+        })
+    }
+
+    /// Gives back what feedback gives back.
+    pub(crate) fn koala_feedback(
+        self: &Arc<Self>,
+        rules: &KoalaRules,
+        erase: KoalaErase,
+        request: &Request<'_>,
+        now: Time,
+    ) -> Answer<Result<(), StoreAway>> {
+        let given = rules.prepare_feedback(erase, request).into_iter().map(|prepared| self.applied(prepared, now));
+        given.fold(Answer::Now(Ok(())), |all, one| all.with(one, |all, one| all.and(one.map(|_| ()))))
+    }
+
+    /// How much the rule of a number has counted for a request.
+    pub(crate) fn koala_value(
+        self: &Arc<Self>,
+        rules: &KoalaRules,
+        number: u32,
+        request: &Request<'_>,
+        now: Time,
+    ) -> Answer<Result<Option<u64>, StoreAway>> {
+        match rules.prepare_value(number, request) {
+            None => Answer::Now(Ok(None)),
+            Some(prepared) if prepared.groups() == 0 => Answer::Now(Ok(Some(0))),
+            Some(prepared) => self
+                .applied(prepared, now)
+                .map(|concluded| concluded.map(|conclusion| Some(KoalaRules::concluded_value(&conclusion)))),
+        }
+    }
+
+    /// Asks what can only be answered by the store itself.
+    fn applied(self: &Arc<Self>, prepared: Prepared, now: Time) -> Answer<Result<Conclusion, StoreAway>> {
+        let Ok(sent) = self.send(&prepared, now) else { return Answer::Now(Err(StoreAway)) };
+        let store = Arc::clone(self);
+        Answer::later(async move {
+            let concluded = store.conclude(&prepared, sent, now).await;
+            concluded.map_err(|failure| {
+                store.note_failure(failure);
+                StoreAway
+            })
+        })
+    }
+
+    fn koala_without(
+        &self,
+        prepared: &PreparedKoala,
+        local: &KoalaRules,
+        request: &Request<'_>,
+        now: Time,
+    ) -> KoalaAnswer {
+        self.health.degraded();
+        self.fallback.koala(prepared, local, request, now)
+    }
+}

@@ -1,0 +1,282 @@
+//! Koala's endpoints: the very bytes that its clients read.
+
+use flowgate::Span;
+
+use super::*;
+
+const RESULTS: &str = r#"
+[result]
+2 : { "Ret_type":2, "Ret_code" : 0, "Err_no":10, "Err_msg":"", "Str_reason":"Deny", "Need_vcode":0, "Vcode_len":0, "Vcode_type":0, "Other":"", "Version":0 }
+3 : { "Ret_type":3, "Ret_code" : 0, "Err_no":20, "Err_msg":"", "Str_reason":"Vcode", "Need_vcode":1, "Vcode_len":4, "Vcode_type":0, "Other":"", "Version":0 }
+"#;
+
+const UNMATCHED: &str = r#"{"Ret_type":0,"Ret_code":0,"Err_no":0,"Err_msg":"","Str_reason":"Allow","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
+const PASSED: &str = r#"{"Ret_type":1,"Ret_code":0,"Err_no":0,"Err_msg":"","Str_reason":"Allow","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
+
+fn denied(rule: u32) -> String {
+    format!(
+        r#"{{"Ret_type":2,"Ret_code":{rule},"Err_no":10,"Err_msg":"","Str_reason":"Deny","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}}"#
+    )
+}
+
+fn captcha(rule: u32) -> String {
+    format!(
+        r#"{{"Ret_type":3,"Ret_code":{rule},"Err_no":20,"Err_msg":"","Str_reason":"Vcode","Need_vcode":1,"Vcode_len":4,"Vcode_type":0,"Other":"","Version":0}}"#
+    )
+}
+
+/// A server of these rules, with `toml` beside them.
+fn serve(rules: &str, toml: &str) -> Running {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("koala_rule.conf");
+    std::fs::write(&path, format!("[rules]\n{rules}\n{RESULTS}")).unwrap();
+    Running::start(&format!("koala.rules = {:?}\n{toml}", path.to_str().unwrap()))
+}
+
+/// What a path answers, with its status unless that is 200.
+fn get(server: &Running, path: &str) -> String {
+    let reply = server.get(path);
+    if reply.status == 200 { reply.body } else { format!("{} {}", reply.status, reply.body) }
+}
+
+#[track_caller]
+fn check(server: &Running, rows: &[(&str, &str)]) {
+    for (path, expected) in rows {
+        assert_eq!(get(server, path), *expected, "{path}");
+    }
+}
+
+const OK: &str = r#"{"err_no":0, "err_msg":"OK"}"#;
+
+#[test]
+fn browse_and_update() {
+    let server = serve(
+        "rule : [direct] [uid=13] [] [result=2; return=103]
+         rule : [count] [act=ask; qid=+] [time=60; count=2] [result=2; return=111]
+         rule : [count] [act=ask; qid=+] [time=60; count=1] [result=3; return=112]",
+        "",
+    );
+    check(
+        &server,
+        &[
+            ("/rule/browse", UNMATCHED),
+            ("/rule/browse?act=tell&qid=1", UNMATCHED),
+            ("/rule/browse?act=ask&qid=", UNMATCHED),
+            ("/rule/browse?act=ask&qid=1", PASSED),
+            ("/rule/browse?act=ask&qid=1&uid=13", &denied(103)),
+            ("/rule/update?act=ask&qid=1", OK),
+            ("/rule/browse?act=ask&qid=1", &captcha(112)),
+            ("/rule/browse?qid=0&act=ask&qid=1", &captcha(112)),
+            ("/rule/browse?act=%61sk&qid=%31", &captcha(112)),
+            ("/rule/browse_complete?act=ask&qid=1", &format!("[{}]", captcha(112))),
+            ("/rule/update?act=ask&qid=1", OK),
+            ("/rule/browse?act=ask&qid=1", &denied(111)),
+            ("/rule/browse_complete?act=ask&qid=1", &format!("[{},{}]", denied(111), captcha(112))),
+            ("/rule/browse_complete?act=ask&qid=2", &format!("[{UNMATCHED}]")),
+            ("/rule/browse_complete?act=tell", &format!("[{UNMATCHED}]")),
+            ("/rule/value?rule_no=111&act=ask&qid=1", r#"{"err_no":0,"err_msg":"","cache_val":2}"#),
+            ("/rule/value?rule_no=111&act=ask&qid=2", r#"{"err_no":0,"err_msg":"","cache_val":0}"#),
+            ("/rule/value?rule_no=7", r#"400 {"err_no":-2, "err_msg":"unknown rule_no!"}"#),
+            ("/rule/value", r#"400 {"err_no":-2, "err_msg":"unknown rule_no!"}"#),
+        ],
+    );
+    server.clock.advance(Span::from_secs(60));
+    check(&server, &[("/rule/browse?act=ask&qid=1", PASSED)]);
+}
+
+#[test]
+fn a_form_is_as_good_as_a_query() {
+    let server = serve("rule : [count] [act=ask; qid=+] [time=60; count=1] [result=2; return=111]", "");
+    let post = |path: &str, content_type: &str, body: &str| {
+        server.connect().call("POST", path, &[("content-type", content_type)], body)
+    };
+    let form = "application/x-www-form-urlencoded";
+    assert_eq!(post("/rule/update", form, "act=ask&qid=%E4%B8%AD").body, OK);
+    assert_eq!(post("/rule/browse?qid=9", form, "act=ask&qid=%E4%B8%AD").body, denied(111));
+    assert_eq!(post("/rule/browse?act=ask", "application/x-www-form-urlencoded; charset=UTF-8", "qid=9").body, PASSED);
+    assert_eq!(server.connect().call("POST", "/rule/browse?act=ask&qid=9", &[], "").body, PASSED);
+    assert_eq!(post("/rule/update", "application/json", "{}").status, 415);
+    assert_eq!(server.connect().call("PUT", "/rule/update", &[], "").status, 405);
+    assert_eq!(get(&server, "/rule/browse?act=ask&qid=%E4%B8%AD"), denied(111));
+}
+
+#[test]
+fn write_through_counts_in_the_same_step() {
+    let server = serve("rule : [count] [qid=+] [time=60; count=1] [result=2; return=1]", "");
+    check(
+        &server,
+        &[
+            ("/rule/browse?qid=1&_writeThrough=yes", PASSED),
+            ("/rule/browse?qid=1&_writeThrough=yes", &denied(1)),
+            ("/rule/value?rule_no=1&qid=1", r#"{"err_no":0,"err_msg":"","cache_val":2}"#),
+            ("/rule/browse?qid=1&_writeThrough=no", &denied(1)),
+            ("/rule/browse_complete?qid=1&_writeThrough=yes", &format!("[{}]", denied(1))),
+            ("/rule/value?rule_no=1&qid=1", r#"{"err_no":0,"err_msg":"","cache_val":3}"#),
+        ],
+    );
+}
+
+#[test]
+fn feedback_gives_back() {
+    let server = serve("rule : [leak] [ip=+] [time=60; count=3; erase1=1; erase2=2] [result=2; return=1]", "");
+    for _ in 0..3 {
+        check(&server, &[("/rule/update?ip=1.1.1.1", OK)]);
+    }
+    check(
+        &server,
+        &[
+            ("/rule/browse?ip=1.1.1.1", &denied(1)),
+            ("/rule/feedback?ip=1.1.1.1", OK),
+            ("/rule/value?rule_no=1&ip=1.1.1.1", r#"{"err_no":0,"err_msg":"","cache_val":2}"#),
+            ("/rule/feedback?ip=1.1.1.1&_feedbackType=erase2", OK),
+            ("/rule/value?rule_no=1&ip=1.1.1.1", r#"{"err_no":0,"err_msg":"","cache_val":0}"#),
+            (
+                "/rule/feedback?ip=1.1.1.1&_feedbackType=erase3",
+                r#"400 {"error":"expected erase1 or erase2","field":"_feedbackType"}"#,
+            ),
+        ],
+    );
+}
+
+/// As Koala's PHP client does it: each request urlencoded, the whole as JSON, that urlencoded.
+fn multi(path: &str, jobs: &[(&str, &str)]) -> String {
+    let encode = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    let jobs: Vec<String> =
+        jobs.iter().map(|(id, arg)| format!(r#"{{"Id":"{id}","Arg":"{}"}}"#, encode(arg))).collect();
+    format!("{path}?argsJson={}", encode(&format!("[{}]", jobs.join(","))))
+}
+
+#[test]
+fn a_batch_is_answered_in_order_by_every_method() {
+    let server = serve(
+        "rule : [direct] [uid=13] [] [result=2; return=1]
+         rule : [count] [a=+] [time=60; count=1] [result=2; return=2]
+         rule : [base]  [b=+] [base=1; time=60; count=1] [result=2; return=3]
+         rule : [leak]  [c=+] [time=60; count=1] [result=3; return=4]",
+        "",
+    );
+    let jobs = [("0", "uid=13"), ("1", "a=x"), ("7", "b=%E4%B8%AD&other=1"), ("x", "c=1"), ("", "d=1")];
+    let answers = |results: [&str; 5]| {
+        let pairs = jobs.iter().zip(results).map(|((id, _), result)| format!(r#"{{"Id":"{id}","Result":{result}}}"#));
+        format!("[{}]", pairs.collect::<Vec<_>>().join(","))
+    };
+    let browse = multi("/multi/browse", &jobs);
+    check(
+        &server,
+        &[
+            (&browse, &answers([&denied(1), PASSED, PASSED, PASSED, UNMATCHED])),
+            (&multi("/multi/update", &jobs), &answers([OK; 5])),
+            (&browse, &answers([&denied(1), &denied(2), &denied(3), &captcha(4), UNMATCHED])),
+            ("/rule/browse?b=%E4%B8%AD", &denied(3)),
+            (&multi("/multi/browse", &[]), "[]"),
+        ],
+    );
+    // Written by hand it need not be encoded twice.
+    check(
+        &server,
+        &[(
+            "/multi/browse?argsJson=[{%22Id%22:%220%22,%22Arg%22:%22a=x%22}]",
+            &format!(r#"[{{"Id":"0","Result":{}}}]"#, denied(2)),
+        )],
+    );
+}
+
+#[test]
+fn a_batch_that_cannot_be_read_is_refused() {
+    let server = serve("rule : [count] [a=+] [time=60; count=1] [result=2; return=2]", "");
+    for path in [
+        "/multi/browse",
+        "/multi/browse?argsJson=",
+        "/multi/browse?argsJson=x",
+        "/multi/browse?argsJson={}",
+        "/multi/browse?argsJson=[{%22Id%22:0}]",
+        "/multi/update?argsJson=[1]",
+        "/multi/update?argsJson=[{}",
+    ] {
+        let reply = server.get(path);
+        assert_eq!(reply.status, 400, "{path}");
+        assert!(reply.body.ends_with(r#","field":"argsJson"}"#), "{path}: {}", reply.body);
+    }
+    let many = format!("/multi/browse?argsJson=[{}]", vec!["%7B%7D"; 1001].join(","));
+    assert!(server.get(&many).body.contains("more than 1000 requests"));
+    let fields: Vec<String> = (0..300).map(|number| format!("f{number}=1")).collect();
+    assert_eq!(server.get(&format!("/rule/browse?{}", fields.join("&"))).status, 400);
+}
+
+#[test]
+fn what_an_operator_sees() {
+    let server = serve(
+        "rule : [count] [a=+] [time=60; count=1] [result=2; return=20] # the text\n\
+         rule : [count] [a=+] [time=60; count=9] [result=2; return=10]",
+        "",
+    );
+    assert!(get(&server, "/admin/allrules").contains("return=20] # the text\nrule : "));
+    for _ in 0..3 {
+        get(&server, "/rule/browse?a=1&_writeThrough=yes");
+    }
+    check(
+        &server,
+        &[
+            ("/rule/update?a=1", OK),
+            (
+                "/admin/counters",
+                r#"{"err_no":0,"err_msg":"","counters":[{"rule_no":10,"allow":1,"deny":0},{"rule_no":20,"allow":1,"deny":2}]}"#,
+            ),
+            (
+                "/admin/counters?rule_no=20",
+                r#"{"err_no":0,"err_msg":"","counters":[{"rule_no":20,"allow":1,"deny":2}]}"#,
+            ),
+            ("/admin/counters?rule_no=3", r#"400 {"err_no":-2, "err_msg":"unknown rule_no!"}"#),
+            ("/monitor/alive", r#"{"errno": 0, "errmsg": "OK!"}"#),
+            ("/rule/nothing", "404 not found"),
+            ("/", "404 not found"),
+        ],
+    );
+}
+
+#[test]
+fn tokens_are_asked_for() {
+    let server = serve(
+        "rule : [count] [a=+] [time=60; count=1] [result=2; return=2]",
+        "auth = { api_token = 'api', admin_token = 'admin' }",
+    );
+    let with = |path: &str, token: &str| {
+        server.connect().call("GET", path, &[("authorization", &format!("Bearer {token}"))], "").status
+    };
+    assert_eq!((server.get("/rule/browse").status, with("/rule/browse", "api")), (401, 200));
+    assert_eq!((with("/admin/allrules", "api"), with("/admin/allrules", "admin")), (401, 200));
+    assert_eq!(server.get("/monitor/alive").status, 200);
+}
+
+#[test]
+fn koala_and_the_policy_live_side_by_side() {
+    let server = serve(
+        "rule : [count] [qid=+] [time=60; count=1] [result=2; return=1]",
+        r#"rule = [{ name = "mine", by = ["qid"], limits = ["1/60s"] },
+                   { name = "koala-1", when = { qid = "*" }, by = ["qid"], limits = ["fixed 1/60s"] }]"#,
+    );
+    check(&server, &[("/rule/update?qid=1", OK), ("/rule/browse?qid=1", &denied(1))]);
+    let taken = server.post("/v1/peek", r#"{"fields":{"qid":"1"}}"#).body;
+    assert!(taken.contains(r#""rule":"koala-1""#), "an imported rule shares the counter: {taken}");
+    assert!(server.post("/v1/take", r#"{"fields":{"qid":"2"}}"#).body.contains(r#""allowed":true"#));
+    check(&server, &[("/rule/browse?qid=2", &denied(1)), ("/rule/browse?qid=3", PASSED)]);
+}
+
+#[test]
+fn without_a_rule_file_there_is_no_koala() {
+    let server = Running::start("");
+    for path in ["/rule/browse", "/monitor/alive", "/admin/allrules", "/nothing"] {
+        assert_eq!(get(&server, path), r#"404 {"error":"no such path","field":null}"#, "{path}");
+    }
+}
+
+/// Values that a client sends are compared, counted and logged, never trusted.
+#[test]
+fn odd_values_do_no_harm() {
+    let server = serve("rule : [count] [a=+] [time=60; count=1] [result=2; return=2]", "");
+    for value in ["%00", "%ff%fe", "%", "%4", "%7C", "{~}", "%0d%0aX:1", "++", &"x".repeat(30_000)] {
+        let path = format!("/rule/browse?a={value}&_writeThrough=yes");
+        assert_eq!(get(&server, &path), PASSED, "{value:.20}");
+        assert_eq!(get(&server, &path), denied(2), "{value:.20}");
+    }
+}
