@@ -114,7 +114,6 @@ fn what_is_as_if_never_used_is_gone() {
     let limit = "bucket 1000/s".parse().unwrap();
     redis.limit(Op::Take, AdHoc { key: b"k", limit: &limit, cost: 3 }, now).unwrap();
     assert!(redis.throttle(b"other", Throttle::new(1, 1000, 1).unwrap(), now).is_ok());
-    assert!(redis.throttle(b"k", Throttle::new(1, 1000, 1).unwrap(), now).is_err() || count(&mut redis) < 2);
     let started = std::time::Instant::now();
     while count(&mut redis) > 0 {
         assert!(started.elapsed().as_secs() < 10, "the keys are still there");

@@ -1,7 +1,7 @@
 //! A request as the arguments of `decide.lua`.
 //!
 //! ```text
-//! call   = op time cost rules {rule}                   op: t take, l peek (look), r record, w check and record, f refund, d deny
+//! call   = op time cost rules {rule}                   op: take, peek, record, check (and record), refund, deny
 //! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits, bans: how many
 //! limit  = numbers never after                         never: 1 if waiting does not help who is denied
 //! numbers= (b|p) want want room room capacity capacity ticks    each as whole microseconds and remainder
@@ -11,8 +11,14 @@
 //! ban    = strikes within forget number {length}
 //! ```
 //!
-//! A take of a single `bucket` or `pace` goes a shorter way: `(b|p) want room [want room ticks [time]]`, wholes before
-//! remainders. Times are microseconds; an empty `time` is Redis's own.
+//! A take from a single limit, where nothing else is to be done, goes a shorter way, which is told by its letter:
+//!
+//! ```text
+//! short  = (b|p) want room [want room ticks [time]]    wholes before remainders
+//!        | (f|s|a) time cost numbers
+//! ```
+//!
+//! Times are microseconds; an empty `time` is Redis's own.
 
 use flowgate::remote::{AfterTerms, BanTerms, Exact, Own, Terms, WindowTerms};
 use flowgate::{Algorithm, MAX_COUNT, Op, Rule, Time};
@@ -54,15 +60,15 @@ pub(super) struct Ask {
 
 impl Ask {
     /// What costs nothing changes nothing.
-    fn letter(self) -> &'static [u8] {
+    fn word(self) -> &'static [u8] {
         match self.op {
-            _ if self.cost == 0 => b"l",
-            Op::Take | Op::TakeNow => b"t",
-            Op::Peek => b"l",
-            Op::Record => b"r",
-            Op::CheckAndRecord => b"w",
-            Op::Refund => b"f",
-            Op::Deny => b"d",
+            _ if self.cost == 0 => b"peek",
+            Op::Take | Op::TakeNow => b"take",
+            Op::Peek => b"peek",
+            Op::Record => b"record",
+            Op::CheckAndRecord => b"check",
+            Op::Refund => b"refund",
+            Op::Deny => b"deny",
         }
     }
 
@@ -81,7 +87,7 @@ pub(super) fn call(args: &mut Parts, ask: Ask, rules: &[RuleTerms]) {
     {
         return;
     }
-    args.push(ask.letter());
+    args.push(ask.word());
     time(args, ask.time);
     args.number(ask.units());
     args.number(rules.len() as u64);
@@ -105,26 +111,33 @@ pub(super) fn time(args: &mut Parts, time: ScriptTime) {
     }
 }
 
-/// The short way, where it leads to the same: one bucket, nothing around it.
+/// The short way, where it leads to the same: one limit, nothing around it.
 fn short(args: &mut Parts, ask: Ask, only: &RuleTerms) -> bool {
     let RuleTerms { rule, limits, ban: None } = only else { return false };
-    let [(algorithm, Terms { own: Own::Bucket { ticks, want, room, .. }, after: None, .. })] = limits.as_slice() else {
-        return false;
-    };
-    if ask.letter() != b"t" || rule.count_denied {
+    let [(algorithm, Terms { own, after: None, .. })] = limits.as_slice() else { return false };
+    if ask.word() != b"take" || rule.count_denied {
         return false;
     }
-    args.push(letter(*algorithm));
-    args.number(want.micros);
-    room_micros(args, *room);
-    let injected = ask.time.micros();
-    if *ticks > 1 || injected.is_some() {
-        args.number(want.ticks);
-        args.number(room.map_or(0, |room| room.ticks));
-        args.number(*ticks);
-    }
-    if let Some(micros) = injected {
-        args.number(micros);
+    match own {
+        Own::Unlimited => return false,
+        Own::Bucket { ticks, want, room, .. } => {
+            args.push(letter(*algorithm));
+            args.number(want.micros);
+            room_micros(args, *room);
+            let injected = ask.time.micros();
+            if *ticks > 1 || injected.is_some() {
+                args.number(want.ticks);
+                args.number(room.map_or(0, |room| room.ticks));
+                args.number(*ticks);
+            }
+            injected.into_iter().for_each(|micros| args.number(micros));
+        }
+        own => {
+            args.push(letter(*algorithm));
+            time(args, ask.time);
+            args.number(ask.units());
+            numbers(args, own);
+        }
     }
     true
 }
@@ -150,7 +163,19 @@ fn letter(algorithm: Algorithm) -> &'static [u8] {
 
 fn limit(args: &mut Parts, algorithm: Algorithm, terms: &Terms) {
     args.push(letter(algorithm));
-    match &terms.own {
+    numbers(args, &terms.own);
+    args.number(u64::from(terms.never));
+    match &terms.after {
+        None => args.push(b"-"),
+        Some(AfterTerms { free, window }) => {
+            args.number(*free);
+            self::window(args, window);
+        }
+    }
+}
+
+fn numbers(args: &mut Parts, own: &Own) {
+    match own {
         Own::Unlimited => {}
         Own::Bucket { ticks, want, room, capacity } => {
             args.number(want.micros);
@@ -167,14 +192,6 @@ fn limit(args: &mut Parts, algorithm: Algorithm, terms: &Terms) {
         }
         Own::Sliding { count, period, grid } => [count, period, grid].into_iter().for_each(|n| args.number(*n)),
         Own::Approx { count, period } => [count, period].into_iter().for_each(|n| args.number(*n)),
-    }
-    args.number(u64::from(terms.never));
-    match &terms.after {
-        None => args.push(b"-"),
-        Some(AfterTerms { free, window }) => {
-            args.number(*free);
-            self::window(args, window);
-        }
     }
 }
 

@@ -17,8 +17,8 @@ macro_rules! script {
     };
 }
 
-/// Decides limits and bans. A single bucket is decided before the rest is even set up.
-pub static DECIDE: Script = script!("lua/bucket.lua", "lua/value.lua", "lua/log.lua", "lua/decide.lua");
+/// Decides limits and bans. A take from a single limit is decided before the rest is even set up.
+pub static DECIDE: Script = script!("lua/short.lua", "lua/value.lua", "lua/log.lua", "lua/decide.lua");
 
 /// Answers `CL.THROTTLE`.
 pub static THROTTLE: Script = script!("lua/start.lua", "lua/value.lua", "lua/throttle.lua");

@@ -17,7 +17,7 @@ local function product_at_most(a, x, b, y)
   return al <= bl
 end
 
-local cost, asks = A[3] + 0, head ~= 'r' and head ~= 'f'
+local cost, asks = A[3] + 0, head ~= 'record' and head ~= 'refund'
 -- No more than this is ever counted at once; what is checked may be one more, which never passes.
 local units = math.min(cost, 1000000000000)
 local i, k, outside = 5, 0, false
@@ -119,7 +119,7 @@ kinds.s = {
     -- The caller is told of no more units than its questions are about: where those leave that must go before the
     -- request passes, now and once it was counted, or the newest that a refund leaves.
     local first, second = 0, 0
-    if head == 'f' then
+    if head == 'refund' then
       first = log.used - cost
     elseif asks and cost <= h.most then
       first, second = excess, h.counts_denied and excess + cost or 0
@@ -290,13 +290,13 @@ end
 
 -- ARGV: op, time, cost, number of rules; per rule: 1 counts denied, 2 is a shadow, 3 is both; number of limits; 1 if it
 -- bans; its limits, its ban.
-local rules, denied, banned = {}, head == 'd', false
+local rules, denied, banned = {}, head == 'deny', false
 for r = 1, A[4] + 0 do
   local flags, count, bans = A[i], A[i + 1] + 0, A[i + 2] == '1'
   i = i + 3
   local rule = {counts_denied = flags == '1' or flags == '3', shadow = flags == '2' or flags == '3'}
   for n = 1, count do
-    local h = read_hit(rule.counts_denied and head ~= 'l')
+    local h = read_hit(rule.counts_denied and head ~= 'peek')
     if not h then return {-2} end
     if not h.passes then
       rule.exceeded = true
@@ -312,16 +312,16 @@ for r = 1, A[4] + 0 do
   rules[r] = rule
 end
 if outside then return {-1, now} end
-if head == 'l' or (banned and asks) then return reply end
+if head == 'peek' or (banned and asks) then return reply end
 
 for _, rule in ipairs(rules) do
   local passes = not denied
   if rule.shadow then passes = not rule.exceeded end
   local counts_denied = rule.exceeded and rule.counts_denied and not rule.never
   for _, h in ipairs(rule) do
-    if head == 'f' then
+    if head == 'refund' then
       refund(h)
-    elseif head == 'r' or head == 'w' or passes then
+    elseif head == 'record' or head == 'check' or passes then
       charge(h, false)
     elseif counts_denied then
       charge(h, true)

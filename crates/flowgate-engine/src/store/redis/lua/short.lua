@@ -1,0 +1,158 @@
+-- Decides a request: all its limits and bans, all or nothing, in one call. Answers with the states it FOUND; the
+-- caller derives the decision from them. See docs/redis.md, "How it counts".
+--
+-- KEYS   one per counter, one per ban record
+-- ARGV   written by encode.rs, which says what stands where
+-- Reply  {now, states...}; {-1, now}: other calendar ends are needed; {-2}: a key is in use by another algorithm.
+--        In both cases nothing has changed.
+
+local call, pack, unpack, floor, sub = redis.call, struct.pack, struct.unpack, math.floor, string.sub
+local A, head = ARGV, ARGV[1]
+
+-- The short ways: a take from one limit, in a straight line. Setting up the functions of the long way costs Redis
+-- several times what such a decision does.
+-- ARGV: (b|p) want room [want room ticks [now]], remainders after wholes; or (f|s|a) time cost, and the limit's numbers.
+if #head == 1 then
+  local is_bucket = head == 'b' or head == 'p'
+  local now, least = is_bucket and A[7] or A[2], 3600000
+  if now == '' or (is_bucket and not A[7]) then
+    local t = call('TIME')
+    now, least = t[1] * 1000000 + t[2], 0
+  else
+    now = now + 0
+  end
+  local v = call('GET', KEYS[1])
+  local is_own = not v or sub(v, 1, 1) == head
+  local reply, new, lives_until
+
+  if not is_own then
+    -- Somebody else's, or with the window of an `after=` that was edited away.
+  elseif is_bucket then
+    local full, rest = 0, 0
+    if v then full, rest = unpack('<dd', v, 2) end
+    local want, room, ticks = A[2] + 0, A[3] + 0, A[6]
+    local want_rest, room_rest, debt, debt_rest = 0, 0, 0, 0
+    if full >= now then debt, debt_rest = full - now, rest end
+    if ticks then
+      want_rest, room_rest, ticks = A[4] + 0, A[5] + 0, ticks + 0
+      if debt_rest >= ticks then debt_rest = ticks - 1 end
+    else
+      ticks, debt_rest = 1, 0
+    end
+    if debt < room or (debt == room and debt_rest <= room_rest) then
+      local new_rest = debt_rest + want_rest
+      lives_until = now + debt + want
+      if new_rest >= ticks then lives_until, new_rest = lives_until + 1, new_rest - ticks end
+      new = pack('<c1dd', head, lives_until, new_rest)
+    end
+    reply = {now, full, rest}
+
+  elseif head == 'f' then
+    local ends, count, counted = 0, 0, A[3] + 0
+    if v then ends, count = unpack('<dd', v, 2) end
+    if now < ends then counted = counted + count end
+    if counted <= A[4] + 0 then
+      lives_until = ends
+      if ends <= now then
+        local kind = A[5]
+        if kind == 'p' then
+          lives_until = now + A[6]
+        elseif kind == 'c' then
+          lives_until = now - now % A[6] + A[6]
+        else
+          if now < A[6] + 0 or now >= A[7 + A[7]] + 0 then return {-1, now} end
+          local at = 8
+          while A[at] + 0 <= now do at = at + 1 end
+          lives_until = A[at] + 0
+        end
+      end
+      new = pack('<c1dd', 'f', lives_until, counted)
+    end
+    reply = {now, ends, count}
+
+  elseif head == 's' then
+    local cost, most, grid = A[3] + 0, A[4] + 0, A[6] + 0
+    local used, from, last, last_units = 0, 10, 0, 0
+    if v then
+      used = unpack('<d', v, 2)
+      local size = #v
+      while from < size do
+        local leaves, units = unpack('<dd', v, from)
+        if leaves > now then break end
+        used, from = used - units, from + 16
+      end
+      if used > 0 then last, last_units = unpack('<dd', v, size - 15) end
+    end
+    reply = used > 0 and {now, 1, last, used} or {now, 0}
+    if used + cost <= most then
+      lives_until = now
+      if grid > 0 then lives_until = now - now % grid + grid end
+      lives_until = lives_until + A[5]
+      if used == 0 then
+        new = pack('<c1ddd', 's', cost, lives_until, cost)
+      elseif lives_until <= last then
+        lives_until = last
+        new = pack('<c1d', 's', used + cost) .. sub(v, from, -17) .. pack('<dd', last, last_units + cost)
+      else
+        new = pack('<c1d', 's', used + cost) .. sub(v, from) .. pack('<dd', lives_until, cost)
+      end
+    elseif cost < most then
+      -- When enough of the oldest have left.
+      local excess, leaves = used + cost - most, last
+      local still = excess
+      while still > 0 do
+        local units
+        leaves, units = unpack('<dd', v, from)
+        still, from = still - units, from + 16
+      end
+      reply = {now, 2, leaves, excess, last, used}
+    end
+
+  elseif head == 'a' then
+    local cost, most, period = A[3] + 0, A[4] + 0, A[5] + 0
+    local start, forget, previous, current = now - now % period, 0, 0, 0
+    if v then forget, previous, current = unpack('<ddd', v, 2) end
+    reply = {now, forget, previous, current}
+    local newest = forget - 2 * period
+    if forget <= now then
+      previous, current = 0, 0
+    elseif newest == start then
+      -- As it stands.
+    elseif newest == start - period then
+      previous, current = current, 0
+    else
+      is_own = false
+    end
+    local room, fades = most - current - cost, false
+    if previous > room and room >= 0 then
+      -- Where the estimate is not close to the limit, rounded products tell as well as exact ones.
+      local weight, whole = previous * (period - (now - start)), room * period
+      fades = weight < whole * 0.999999999
+      if not fades and weight <= whole * 1.000000001 then is_own = false end
+    end
+    if is_own and room >= 0 and (previous <= room or fades) then
+      lives_until = start + 2 * period
+      new = pack('<c1ddd', 'a', lives_until, previous, current + cost)
+    end
+  end
+
+  if is_own then
+    if new then
+      local ttl = (lives_until - now) / 1000
+      ttl = ttl - ttl % 1 + 1
+      if ttl < least then ttl = least end
+      call('SET', KEYS[1], new, 'PX', ttl)
+    end
+    return reply
+  end
+  -- The long way knows what to do.
+  if is_bucket then
+    A = {'take', A[7] or '', '1', '1', '0', '1', '0', head, A[2], A[4] or '0', A[3], A[5] or '0', '0', '0', A[6] or '1', '0', '-'}
+  else
+    local long = {'take', A[2], A[3], '1', '0', '1', '0', head}
+    for at = 4, #A do long[#long + 1] = A[at] end
+    long[#long + 1], long[#long + 2] = '0', '-'
+    A = long
+  end
+  head = 'take'
+end
