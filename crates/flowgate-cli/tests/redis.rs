@@ -36,7 +36,10 @@ struct Flowgate {
 
 impl Flowgate {
     fn start(config: &Path) -> Flowgate {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        Flowgate::run(&mut Command::new(env!("CARGO_BIN_EXE_flowgate")), config)
+    }
+
+    fn run(command: &mut Command, config: &Path) -> Flowgate {
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(config);
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -197,4 +200,35 @@ fn servers_that_are_killed_never_admit_more() {
     assert!(admitted.iter().flatten().all(|count| *count <= ALLOWANCE), "{admitted:?}");
     // What was granted by a server that was killed before it could say so is lost: at most what was under way.
     assert!(admitted.iter().flatten().all(|count| *count + CLIENTS >= ALLOWANCE), "{admitted:?}");
+}
+
+#[test]
+fn over_tls_only_with_a_certificate_that_is_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "
+        key='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
+        openssl req -x509 $key -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca &&
+        openssl req $key -keyout key.pem -out request.pem -subj /CN=redis &&
+        echo subjectAltName=IP:127.0.0.1 > names &&
+        openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out cert.pem";
+    let made = Command::new("sh").args(["-c", script]).current_dir(directory.path()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    // Free for a moment, which is as good as it gets.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let (cert, key, ca) = (file("cert.pem"), file("key.pem"), file("ca.pem"));
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let _redis = Redis::start_with(&[&["--tls-port", &port, "--tls-auth-clients", "no"][..], &files].concat());
+    let mut config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    writeln!(config, "[store]\ntype = 'redis'\nurl = 'rediss://127.0.0.1:{port}'\ntimeout = '5s'").unwrap();
+    writeln!(config, "on_failure = 'deny'").unwrap();
+    let allowed = |trusted: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        let server = Flowgate::run(command.env("SSL_CERT_FILE", trusted), config.path());
+        let mut client = Client::connect(&server.resp).unwrap();
+        client.0.get_mut().write_all(b"FG.LIMIT k 5/60s\r\n").unwrap();
+        client.reply().unwrap()
+    };
+    assert!(allowed(&ca));
+    assert!(!allowed(&cert), "a server whose certificate nobody vouches for is not asked");
 }
