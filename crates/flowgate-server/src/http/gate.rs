@@ -103,9 +103,9 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
 fn chosen_status(query: Option<&str>) -> Result<Option<StatusCode>, Error> {
     let Some(query) = query else { return Ok(None) };
     let Some(text) = query.split('&').find_map(|part| part.strip_prefix("deny=")) else { return Ok(None) };
-    let status = text.parse().ok().filter(|status| (400..=599).contains(status));
+    let status = text.parse().ok().filter(|status| (400..=499).contains(status));
     match status.and_then(|status| StatusCode::from_u16(status).ok()) {
         Some(status) => Ok(Some(status)),
-        None => Err(Error::invalid("deny", "expected a status from 400 to 599")),
+        None => Err(Error::invalid("deny", "expected a status from 400 to 499")),
     }
 }

@@ -8,6 +8,7 @@ mod api;
 mod bounds;
 mod gate;
 mod gateways;
+mod guide;
 mod koala;
 mod openapi;
 mod rules;

@@ -13,14 +13,14 @@ use super::*;
 const FIRST: &str = "[auth]\nresp_password = \"sesame\"\n\n[[rule]]\nname = \"all\"\nlimits = [\"5/60s\"]\n";
 
 /// A server whose configuration is a file.
-struct Administered {
-    server: Running,
+pub(super) struct Administered {
+    pub(super) server: Running,
     path: PathBuf,
     _directory: TempDir,
 }
 
 impl Administered {
-    fn start(text: &str) -> Administered {
+    pub(super) fn start(text: &str) -> Administered {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("flowgate.toml");
         fs::write(&path, text).unwrap();
