@@ -5,6 +5,7 @@ mod client;
 mod cmd;
 mod configuration;
 mod logging;
+mod settings;
 mod signals;
 mod terminal;
 

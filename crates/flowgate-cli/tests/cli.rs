@@ -212,7 +212,7 @@ fn a_configuration_that_cannot_be_served_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("flowgate.toml");
     for (text, expected) in [
-        ("[store]\ntype = \"redis\"\n", "error: store.type = \"redis\" is not there yet"),
+        ("[listen]\ngrpc = \"127.0.0.1:0\"\n", "error: listen.grpc is not there yet"),
         ("[stor]\n", "error: unknown key \"stor\""),
     ] {
         fs::write(&file, text).unwrap();

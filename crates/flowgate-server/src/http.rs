@@ -34,7 +34,7 @@ use flowgate::Time;
 use flowgate_engine::config::Config;
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -55,6 +55,12 @@ use reply::Reply;
 
 /// A request's line and headers.
 const MAX_HEAD: usize = 64 * 1024;
+
+/// The client's name for a request: handed back with the answer, and logged with a denial.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A longer one is passed over.
+const MAX_REQUEST_ID: usize = 128;
 
 /// Speaks HTTP with one client.
 #[derive(Debug, Clone)]
@@ -115,6 +121,14 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.head.headers
+    }
+
+    /// Gives a request the name that the client has given it, so that what is logged about it can be found again.
+    pub(crate) fn named<'r>(&'r self, request: flowgate_engine::Request<'r>) -> flowgate_engine::Request<'r> {
+        match request_id(self.headers()).and_then(|id| id.to_str().ok()) {
+            Some(id) => request.id(id),
+            None => request,
+        }
     }
 
     /// What the service answers. That is there at once, or comes from another machine, which may be slow.
@@ -199,11 +213,21 @@ async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> 
     service.metrics().http.requests.add(1);
     let timer = Timer::start(service);
     let call = Call { shared: &conversation.shared, peer: conversation.peer, head };
-    let reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
+    let mut reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
+    if let Some(id) = request_id(call.headers()) {
+        reply.headers_mut().insert(REQUEST_ID, id.clone());
+    }
     if let Some(timer) = timer {
         timer.stop(service);
     }
     Ok(reply)
+}
+
+/// What the client calls its request, if that is a name and no document.
+fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let id = headers.get(REQUEST_ID)?;
+    let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    is_name.then_some(id)
 }
 
 /// Times one request of many.

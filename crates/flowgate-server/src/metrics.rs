@@ -48,7 +48,8 @@ pub(crate) struct Metrics {
     pub(crate) http: HttpCounters,
     pub(crate) http_latency: Histogram,
     pub(crate) reloads: Reloads,
-    pub(crate) store: StoreCounters,
+    /// Of decisions that the shared store was asked for.
+    pub(crate) store_latency: Histogram,
     /// All requests, by subject.
     pub(crate) hottest: TopList,
     /// Denied ones.
@@ -101,19 +102,6 @@ pub(crate) struct HttpCounters {
     pub(crate) handshakes: Counter,
     pub(crate) requests: Counter,
     pub(crate) unauthorized: Counter,
-}
-
-/// The store that several nodes share.
-#[derive(Debug, Default)]
-pub(crate) struct StoreCounters {
-    /// Whether it is away, and answers are stopgaps.
-    pub(crate) away: AtomicBool,
-    /// Calls that were not answered in time.
-    pub(crate) timeouts: Counter,
-    /// Calls that failed otherwise.
-    pub(crate) errors: Counter,
-    /// How long calls took.
-    pub(crate) latency: Histogram,
 }
 
 /// How the attempts to load the configuration again went.

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{OtherAlgorithm, Time};
+use flowgate::{Clock, OtherAlgorithm, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::config::{Denials, Share};
 use flowgate_engine::{Counted, DecidedBy, Decision, Request};
 
@@ -25,14 +25,21 @@ const MAX_LOGGED_BYTES: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     pub(crate) metrics: Metrics,
+    /// Read when an answer comes later: how long it took is worth knowing then.
+    clock: Clock,
     denials: Denials,
     /// Denials so far, while a share of them is logged.
     denied: AtomicU64,
 }
 
 impl Observer {
-    pub(crate) fn new(denials: Denials) -> Observer {
-        Observer { denials, ..Observer::default() }
+    pub(crate) fn new(denials: Denials, clock: Clock) -> Observer {
+        Observer { denials, clock, ..Observer::default() }
+    }
+
+    /// Notes that an answer has come that was asked for at `asked`.
+    fn note_arrival(&self, asked: Time) {
+        self.metrics.store_latency.note(self.clock.now().since(asked), 1);
     }
 
     /// Notes the answer to a request.
@@ -72,6 +79,7 @@ impl Observer {
             if let Some(id) = &id {
                 request = request.id(id);
             }
+            observer.note_arrival(now);
             observer.note(&request, &decision, now);
             decision
         })
@@ -148,6 +156,7 @@ impl Observer {
             later => {
                 let (key, observer) = (key.to_vec(), Arc::clone(self));
                 later.map(move |answer| {
+                    observer.note_arrival(now);
                     observer.note_key(&key, &answer, now);
                     answer
                 })
@@ -161,6 +170,24 @@ impl Observer {
         if *degraded {
             self.metrics.degraded.add(1);
         }
+    }
+
+    /// Notes the answer to a `CL.THROTTLE` that comes later.
+    #[cold]
+    pub(crate) fn throttle_to_come(
+        self: &Arc<Self>,
+        key: &[u8],
+        now: Time,
+        later: Answer<Result<ThrottleReply, ThrottleError>>,
+    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        let (key, observer) = (key.to_vec(), Arc::clone(self));
+        later.map(move |answer| {
+            observer.note_arrival(now);
+            if let Ok(reply) = &answer {
+                observer.key_decision(&key, !reply.limited, now);
+            }
+            answer
+        })
     }
 
     /// Notes a decision about a key.
@@ -284,7 +311,7 @@ mod tests {
     #[test]
     fn a_share_of_the_denials_is_spread_evenly() {
         let logged = |share: &str| {
-            let observer = Observer::new(Denials::Share(share.parse().unwrap()));
+            let observer = Observer::new(Denials::Share(share.parse().unwrap()), Clock::System);
             let pattern: Vec<bool> = (0..300).map(|_| observer.is_logged()).collect();
             (pattern.iter().filter(|logged| **logged).count(), pattern[..6].to_vec())
         };
@@ -292,6 +319,6 @@ mod tests {
         assert_eq!(logged("2/3").0, 200);
         assert_eq!(logged("1%").0, 3);
         assert_eq!(logged("1/1").0, 300);
-        assert!(!Observer::new(Denials::Off).is_logged());
+        assert!(!Observer::new(Denials::Off, Clock::System).is_logged());
     }
 }

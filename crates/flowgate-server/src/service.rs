@@ -129,13 +129,14 @@ impl Service {
     /// A service of an engine and a clock: tests bring one that they move by hand.
     pub fn new(engine: Arc<Engine>, clock: Clock) -> Service {
         let started = clock.now();
-        Service { engine, clock, observer: Arc::default(), started, shared: None, koala: Arc::default() }
+        let observer = Arc::new(Observer::new(Denials::Off, clock.clone()));
+        Service { engine, clock, observer, started, shared: None, koala: Arc::default() }
     }
 
     /// Logs denials. To be called before anything is decided: counts begin anew.
     #[must_use]
     pub fn log_denials(self, denials: Denials) -> Service {
-        Service { observer: Arc::new(Observer::new(denials)), ..self }
+        Service { observer: Arc::new(Observer::new(denials, self.clock.clone())), ..self }
     }
 
     /// Connects to the shared store, if there is one, keeps looking after it, and tells `readiness` how it is. Needs a

@@ -16,7 +16,7 @@ use flowgate_server::{POLL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
-use crate::{logging, terminal};
+use crate::{logging, settings, terminal};
 use systemd::{News, Notifier};
 
 /// Serve the Redis protocol and HTTP
@@ -97,6 +97,7 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
         tracing::warn!("{shortage}");
     }
     announcement::announce(&server, source.file.as_deref(), &loaded.config);
+    settings::log(&loaded.config);
     let reloader = Arc::new(watch(&server, source.clone(), loaded).context("cannot watch the configuration")?);
     administer(&server, source, &reloader);
     let mut attempts = reloader.attempts();

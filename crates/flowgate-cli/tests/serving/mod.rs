@@ -50,6 +50,14 @@ impl Serving {
         serving
     }
 
+    /// Ends it, and gives all that it has said since it was heard last.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn stop(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.lines.iter().collect()
+    }
+
     /// The next line that it writes to standard error.
     pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(Duration::from_secs(30)).expect("the server says no more")

@@ -47,7 +47,7 @@ struct Item<'b> {
 pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let asked: Asked<'_> = body::parse(&body)?;
-    let decision = call.answered(call.shared.service.decide(operation, &asked.request())).await?;
+    let decision = call.answered(call.shared.service.decide(operation, &call.named(asked.request()))).await?;
     let mut out = Vec::with_capacity(DECISION);
     decision_json::write(&mut out, &decision);
     Ok(reply::json(out))
@@ -62,7 +62,8 @@ pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     }
     let now = call.shared.service.now();
     // All are asked before the first is waited for, so that they share a round trip.
-    let ask = |item: &Item<'_>| call.shared.service.decide_at(item.op, &item.fields.request(item.cost), now);
+    let ask =
+        |item: &Item<'_>| call.shared.service.decide_at(item.op, &call.named(item.fields.request(item.cost)), now);
     let answers: Vec<Answer<Decision>> = items.iter().map(ask).collect();
     let mut decisions = Vec::with_capacity(answers.len());
     for answer in answers {

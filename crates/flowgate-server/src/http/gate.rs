@@ -92,7 +92,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
     let fields = Fields::read(&original, call.headers(), names);
-    let decision = call.answered(call.shared.service.decide(Operation::Take, &fields.request())).await?;
+    let decision = call.answered(call.shared.service.decide(Operation::Take, &call.named(fields.request()))).await?;
     if !decision.delay().is_zero() {
         tokio::time::sleep(decision.delay().into()).await;
     }

@@ -6,6 +6,7 @@ use flowgate_engine::{Counted, Rule, Tallied};
 
 use super::exposition::{Exposition, seconds};
 use super::{Metrics, OPERATIONS, process};
+use crate::redis::SharedStats;
 use crate::service::Service;
 
 /// So many rules, those at the top, have a label of their own; the others share one.
@@ -119,19 +120,22 @@ fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     let help = "Sliding logs that gave up their precision in time, as memory was full.";
     out.counter("flowgate_memory_coarsened_total", help).sample(&[], memory.coarsened);
 
-    let store = &metrics.store;
-    let away = u8::from(store.away.load(Relaxed));
-    out.gauge("flowgate_store_degraded", "1 while the shared store is away and answers are stopgaps.")
-        .sample(&[], away);
-    out.counter("flowgate_store_errors_total", "Calls to the shared store that failed.")
-        .sample(&[("kind", "timeout")], store.timeouts.get())
-        .sample(&[("kind", "other")], store.errors.get());
-    let (counts, sum) = store.latency.read();
-    out.histogram("flowgate_store_duration_seconds", "How long the shared store took to answer.").distribution(
-        &[],
-        &counts,
-        seconds(sum),
-    );
+    shared_store(out, service.shared_stats().unwrap_or_default(), metrics);
+}
+
+/// The store that several nodes share; all zero where there is none.
+fn shared_store(out: &mut Exposition, shared: SharedStats, metrics: &Metrics) {
+    let help = "1 while the shared store, or a part of it, is away and answers are stopgaps.";
+    out.gauge("flowgate_store_degraded", help).sample(&[], u8::from(shared.away > 0));
+    let help = "Requests to the shared store that had no answer in time, and servers that were given up.";
+    out.counter("flowgate_store_errors_total", help)
+        .sample(&[("kind", "unanswered")], shared.unanswered)
+        .sample(&[("kind", "outage")], shared.outages);
+    let help = "Denials that were remembered and cost the shared store nothing.";
+    out.counter("flowgate_store_deny_cache_hits_total", help).sample(&[], shared.deny_cache_hits);
+    let (counts, sum) = metrics.store_latency.read();
+    let mut family = out.histogram("flowgate_store_duration_seconds", "How long the shared store took to answer.");
+    family.distribution(&[], &counts, seconds(sum));
 }
 
 fn connections(out: &mut Exposition, metrics: &Metrics) {

@@ -227,7 +227,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.give_up();
             }
         }
-        self.session.end_batch(commands, now);
+        self.session.end_batch(commands);
+        if self.pending.is_empty() {
+            self.session.note_latency(commands, now);
+        }
     }
 
     /// Puts what was written since there were `written` bytes behind the replies that are on their way; true when no

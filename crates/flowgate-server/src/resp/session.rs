@@ -131,29 +131,13 @@ impl Session {
                 answer
             }
             Answer::Now(Err(_)) => answer,
-            Answer::Later(_) => self.throttled_later(key, now, answer),
+            Answer::Later(_) => self.shared.service.observer().throttle_to_come(key, now, answer),
         }
     }
 
-    #[cold]
-    fn throttled_later(
-        &self,
-        key: &[u8],
-        now: Time,
-        later: Answer<Result<ThrottleReply, ThrottleError>>,
-    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
-        let (key, observer) = (key.to_vec(), Arc::clone(self.shared.service.observer()));
-        later.map(move |answer| {
-            if let Ok(reply) = &answer {
-                observer.key_decision(&key, !reply.limited, now);
-            }
-            answer
-        })
-    }
-
-    /// Tells the metrics what a batch of commands came to: how many there were, and when it began.
+    /// Tells the metrics what a batch of commands came to.
     #[inline]
-    pub(crate) fn end_batch(&mut self, commands: u64, began: Time) {
+    pub(crate) fn end_batch(&mut self, commands: u64) {
         let metrics = self.shared.service.metrics();
         self.shared.counters.commands.add(commands);
         let Throttled { allowed, limited } = std::mem::take(&mut self.throttled);
@@ -163,12 +147,17 @@ impl Session {
         if limited > 0 {
             metrics.keys.add(Counted::Denied, limited);
         }
-        // One batch of many is worth a second look at the clock.
+    }
+
+    /// Tells the metrics how long a batch took that began at `began` and has all its answers. One batch of many is worth
+    /// a second look at the clock.
+    #[inline]
+    pub(crate) fn note_latency(&self, commands: u64, began: Time) {
         if commands > 0
             && let Some(weight) = sampling::weight(Kind::Latency, || began)
         {
             let took = self.shared.service.now().since(began);
-            metrics.resp_latency.note(took, commands * u64::from(weight));
+            self.shared.service.metrics().resp_latency.note(took, commands * u64::from(weight));
         }
     }
 

@@ -1,0 +1,64 @@
+//! The settings in force, for the log: what differs from the defaults, and on demand all of it. Secrets are hidden.
+
+use std::collections::BTreeSet;
+
+use flowgate_engine::config::{Config, LogFormat};
+
+/// Tells the log. People have been told what matters by the announcement, and find the rest at `debug`.
+pub(crate) fn log(config: &Config) {
+    let settings = differing(config).join("; ");
+    match config.log.format {
+        LogFormat::Human => tracing::debug!(settings, "settings other than the defaults"),
+        LogFormat::Json => tracing::info!(settings, "settings other than the defaults"),
+    }
+    tracing::debug!("the effective configuration\n{}", config.to_toml());
+}
+
+/// Every setting that is not the default, as `section.key = value`. Rules and lists are no settings.
+fn differing(config: &Config) -> Vec<String> {
+    let defaults: BTreeSet<String> = settings(&Config::default().to_toml()).collect();
+    settings(&config.to_toml()).filter(|setting| !defaults.contains(setting)).collect()
+}
+
+/// The settings of a configuration as it is printed: a key a line, under the headers of their sections.
+fn settings(toml: &str) -> impl Iterator<Item = String> {
+    let mut section = String::new();
+    let mut found = Vec::new();
+    for line in toml.lines() {
+        match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(name) => section = name.to_owned(),
+            None if section.is_empty() || section == "lists" || section.starts_with('[') => {}
+            None if line.contains(" = ") && !line.starts_with('#') => found.push(format!("{section}.{line}")),
+            None => {}
+        }
+    }
+    found.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_told_and_no_secret() {
+        let toml = r#"
+            [store]
+            max_memory = "2GB"
+            [auth]
+            api_token = "s3cret-token"
+            [server]
+            idle_timeout = "5m"
+            [lists]
+            vip = { values = ["7"] }
+            [[rule]]
+            name = "reply"
+            limits = ["5/60s"]
+        "#;
+        let told = differing(&Config::from_toml(toml).unwrap());
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told.contains(&"store.max_memory = \"2GB\"".to_owned()), "{told:?}");
+        assert!(told.iter().any(|setting| setting.starts_with("auth.api_token = ")), "{told:?}");
+        assert!(!told.concat().contains("s3cret"));
+        assert_eq!(differing(&Config::default()), [""; 0]);
+    }
+}
