@@ -22,6 +22,7 @@ mod metrics;
 mod reply;
 mod routes;
 mod rules;
+mod stats;
 
 use std::convert::Infallible;
 use std::io;

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, rules};
+use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, rules, stats};
 use crate::service::Operation;
 
 /// What `/openapi.json` says: all of this, for machines.
@@ -35,6 +35,7 @@ pub(crate) enum Endpoint {
     Alive,
     Ready,
     Metrics,
+    Stats,
     Description,
 }
 
@@ -80,6 +81,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/healthz", Access::Open, Get(Endpoint::Alive)),
     route("/readyz", Access::Open, Get(Endpoint::Ready)),
     route("/openapi.json", Access::Open, Get(Endpoint::Description)),
+    route("/v1/stats", Access::Admin, Get(Endpoint::Stats)),
     route("/metrics", Access::Open, Get(Endpoint::Metrics)),
 ];
 
@@ -103,6 +105,7 @@ impl Endpoint {
             Endpoint::Alive => Ok(health::alive()),
             Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
             Endpoint::Description => Ok(reply::json(DESCRIPTION)),
+            Endpoint::Stats => Ok(stats::stats(&call.shared.service)),
             Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
         }
     }

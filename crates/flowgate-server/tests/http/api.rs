@@ -171,3 +171,19 @@ fn bans_are_listed_imposed_and_lifted() {
         server.post("/v1/bans", body).is_mistake(400, field);
     }
 }
+
+#[test]
+fn who_asks_most_and_who_is_denied_most_is_for_administrators() {
+    let server = Running::start(RULES);
+    (0..7).for_each(|_| assert_eq!(server.post("/v1/take", REPLY).status, 200));
+    server.clock.advance(Span::from_millis(1500));
+    let stats = server.get("/v1/stats").json();
+    let subject = |count| json!([{"rule": "reply", "subject": "user=42", "count": count, "error": 0}]);
+    assert_eq!(stats["hottest"], json!({"since": 1_700_000_000, "subjects": subject(7)}));
+    assert_eq!(stats["most_denied"]["subjects"], subject(2));
+    assert_eq!((&stats["rules"], &stats["memory"]["keys"], &stats["uptime"]), (&json!(1), &json!(1), &json!(1.5)));
+
+    let closed = Running::start("[auth]\nadmin_token = \"adm1n-token\"");
+    assert_eq!(closed.get("/v1/stats").status, 401);
+    assert!(closed.get("/metrics").status == 200, "which names nobody");
+}
