@@ -401,4 +401,21 @@ mod tests {
         assert_eq!(take("5/60s after=10/day tz=UTC", 300), Err(OtherAlgorithm), "while it is still free, too");
         assert_eq!(memory.lifetime(key, Time::from_secs(86_400)), None);
     }
+
+    #[test]
+    fn a_counter_whose_parts_were_given_back_one_by_one_belongs_to_nobody() {
+        let memory = Memory::default();
+        let key = memory.subject(b"key").counter(memory.counter(b"any"));
+        let apply = |op: Op, limit: &str| {
+            let limit: Limit = limit.parse().unwrap();
+            memory.apply_same(op, 1, Time::from_secs(100), key, &limit).map(|decision| decision.remaining)
+        };
+        let (free, plain) = ("fixed 5/60s after=1/60s", "fixed 5/60s");
+        assert_eq!(apply(Op::Take, free), Ok(Some(4)));
+        assert_eq!(apply(Op::Take, plain), Ok(Some(3)));
+        assert_eq!(apply(Op::Refund, free), Ok(Some(1)), "one is free again");
+        assert_eq!(apply(Op::Refund, plain), Ok(Some(5)));
+        assert_eq!(memory.lifetime(key, Time::from_secs(100)), None);
+        assert_eq!(apply(Op::Take, "5/60s"), Ok(Some(4)));
+    }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
-use super::slot::{Logs, Slot};
+use super::slot::{Kind, Logs, Slot};
 use crate::algorithm::{Counter, Kept, Log, State};
 use crate::ban::{BanHit, Record};
 use crate::limit::Law;
@@ -148,7 +148,9 @@ impl Shard {
     /// When the counter of `tag` is as if never used, and the mark of who made it.
     pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
-        parts.map(|index| (self.slots[index].forget_at(), self.slots[index].mark())).max()
+        // A place that waits for the other part's sake is nobody's once that part is gone.
+        let parts = parts.map(|index| &self.slots[index]).filter(|slot| slot.kind() != Kind::Unused);
+        parts.map(|slot| (slot.forget_at(), slot.mark())).max()
     }
 
     /// Forgets a counter; true when there was one.
