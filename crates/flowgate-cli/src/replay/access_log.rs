@@ -5,17 +5,20 @@
 //! ip          identd user time                    request               status size referrer    user agent
 //! ```
 //!
-//! Rule       They give the fields `ip user method path status ua`. What a server wrote as `-` is absent. The path is
-//!            what lies before the query. Escapes (`\"`, `\\`, `\x16`) are resolved; bytes that are no text then
-//!            become the replacement character.
+//! Rule       They give the fields `ip user method path status ua`. What a server wrote as `-` is absent. Escapes
+//!            (`\"`, `\\`, `\x16`) are resolved; bytes that are no text then become the replacement character. The path
+//!            has no query and one spelling, the same that rules see behind a gateway.
 //! Rule       A request that is none, such as the bytes of a TLS handshake, has neither method nor path: it happened
 //!            all the same, and its address is counted. What follows the last field that is known is not looked at,
 //!            since many servers append their own.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use super::event::{Event, Name, Piece, Unreadable};
+use flowgate_engine::normalized_path;
+
+use super::event::{Event, Name, Unreadable};
 use super::timestamp;
 
 /// Which field is the last that must be there.
@@ -39,14 +42,25 @@ pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unre
     let request = log.quoted("a request in quotes")?;
     let status = log.status()?;
     log.size()?;
-    push(event, "ip", ip, line);
-    push(event, "user", user, line);
-    push_request(event, request, line);
-    push(event, "status", status, line);
+    let wanted = event.wanted();
+    if wanted.ip {
+        push(event, "ip", ip, line);
+    }
+    if wanted.user {
+        push(event, "user", user, line);
+    }
+    if wanted.method || wanted.path {
+        push_request(event, request, line);
+    }
+    if wanted.status {
+        push(event, "status", status, line);
+    }
     if ends == Ends::AfterUserAgent {
         log.quoted("a referrer in quotes")?;
         let ua = log.quoted("a user agent in quotes")?;
-        push(event, "ua", ua, line);
+        if wanted.ua {
+            push(event, "ua", ua, line);
+        }
     }
     Ok(())
 }
@@ -54,26 +68,42 @@ pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unre
 /// Method and path of `GET /a?b=c HTTP/1.1`; a path with spaces, as some clients send it, is one.
 fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let text = &line[request.clone()];
-    let Some(space) = text.find(' ') else { return };
+    let Some(space) = memchr::memchr(b' ', text.as_bytes()) else { return };
     let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
     if space == 0 || !text.bytes().take(space).all(is_method) {
         return;
     }
     let target = &text[space + 1..];
-    let target = match target.rfind(" HTTP/") {
-        Some(end) => &target[..end],
-        None => target,
-    };
+    let version = memchr::memrchr(b' ', target.as_bytes()).filter(|at| target[at + 1..].starts_with("HTTP/"));
+    let target = version.map_or(target, |at| &target[..at]);
     let start = request.start + space + 1;
-    push(event, "method", request.start..request.start + space, line);
-    push(event, "path", path(target, start), line);
+    if event.wanted().method {
+        push(event, "method", request.start..request.start + space, line);
+    }
+    if event.wanted().path {
+        push_path(event, path(target, start), line);
+    }
+}
+
+#[inline]
+fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
+    let text = &line[range.clone()];
+    if !text.starts_with('/') || is_escaped(text) {
+        let unescaped = unescaped(text);
+        let path = if unescaped.starts_with('/') { normalized_path(&unescaped) } else { Cow::Borrowed(&*unescaped) };
+        return push_aside(event, "path", &path);
+    }
+    match normalized_path(text) {
+        Cow::Borrowed(path) => event.push(Name::Fixed("path"), Event::part(range.start..range.start + path.len())),
+        Cow::Owned(path) => push_aside(event, "path", &path),
+    }
 }
 
 /// Where the path of a request's target stands: without the query, and without the host of a proxy's request.
 fn path(target: &str, start: usize) -> Range<usize> {
-    let host = target.find("://").filter(|_| !target.starts_with('/')).map(|scheme| scheme + 3);
+    let host = if target.starts_with('/') { None } else { target.find("://").map(|scheme| scheme + 3) };
     let begin = host.and_then(|host| Some(host + target[host..].find('/')?)).unwrap_or(0);
-    let end = target[begin..].find(['?', '#']).map_or(target.len(), |query| begin + query);
+    let end = memchr::memchr2(b'?', b'#', &target.as_bytes()[begin..]).map_or(target.len(), |query| begin + query);
     start + begin..start + end
 }
 
@@ -83,12 +113,28 @@ fn push(event: &mut Event, name: &'static str, value: Range<usize>, line: &str) 
     if text.is_empty() || text == "-" {
         return;
     }
-    let piece = if text.contains('\\') { unescaped(event, text) } else { Event::part(value) };
+    if is_escaped(text) {
+        push_aside(event, name, &unescaped(text));
+    } else {
+        event.push(Name::Fixed(name), Event::part(value));
+    }
+}
+
+#[inline]
+fn is_escaped(text: &str) -> bool {
+    memchr::memchr(b'\\', text.as_bytes()).is_some()
+}
+
+fn push_aside(event: &mut Event, name: &'static str, text: &str) {
+    let Ok(piece) = event.aside(|out| {
+        out.push_str(text);
+        Ok::<(), Infallible>(())
+    });
     event.push(Name::Fixed(name), piece);
 }
 
 #[cold]
-fn unescaped(event: &mut Event, text: &str) -> Piece {
+fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -106,12 +152,7 @@ fn unescaped(event: &mut Event, text: &str) -> Piece {
         bytes.push(byte);
         rest = &rest[length..];
     }
-    let text = String::from_utf8_lossy(&bytes);
-    let Ok(piece) = event.aside(|out| {
-        out.push_str(&text);
-        Ok::<(), Infallible>(())
-    });
-    piece
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn hex(digit: u8) -> Option<u8> {

@@ -69,8 +69,21 @@ pub struct Event {
     /// How much.
     pub cost: u64,
     fields: Vec<(Name, Piece)>,
+    /// Which fields of access logs to read.
+    wanted: Wanted,
     /// Texts that do not stand in the line as they are meant.
     scratch: String,
+}
+
+/// The fields of access logs that somebody asks for: the others need not be looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) ip: bool,
+    pub(crate) user: bool,
+    pub(crate) method: bool,
+    pub(crate) path: bool,
+    pub(crate) status: bool,
+    pub(crate) ua: bool,
 }
 
 /// The name of a field.
@@ -91,11 +104,31 @@ pub(crate) struct Piece {
 impl Default for Event {
     fn default() -> Event {
         let (fields, scratch) = (Vec::new(), String::new());
-        Event { time: Time::EPOCH, given: 0..0, operation: Operation::Take, cost: 1, fields, scratch }
+        let wanted = Wanted { ip: true, user: true, method: true, path: true, status: true, ua: true };
+        Event { time: Time::EPOCH, given: 0..0, operation: Operation::Take, cost: 1, fields, wanted, scratch }
     }
 }
 
 impl Event {
+    /// An event into which access logs give only the fields of these names.
+    pub fn with_fields(names: &[&str]) -> Event {
+        let has = |name: &str| names.contains(&name);
+        let wanted = Wanted {
+            ip: has("ip"),
+            user: has("user"),
+            method: has("method"),
+            path: has("path"),
+            status: has("status"),
+            ua: has("ua"),
+        };
+        Event { wanted, ..Event::default() }
+    }
+
+    #[inline]
+    pub(crate) fn wanted(&self) -> Wanted {
+        self.wanted
+    }
+
     fn clear(&mut self) {
         self.operation = Operation::Take;
         self.cost = 1;

@@ -155,7 +155,10 @@ impl<'a> Replay<'a> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), ReplayError> {
         let mut input = place.open(format)?;
-        let mut event = Event::default();
+        // Rules see no difference between a field that they do not look at and one that is not there.
+        let sides = [Some(&self.side), self.other.as_ref().map(|(other, _)| other)];
+        let rules: Vec<_> = sides.into_iter().flatten().map(|side| side.engine.rules()).collect();
+        let mut event = Event::with_fields(&rules.iter().flat_map(|rules| rules.field_names()).collect::<Vec<_>>());
         loop {
             let line = match input.lines.read() {
                 Ok(Some(Line::Whole(line))) => Ok(line),

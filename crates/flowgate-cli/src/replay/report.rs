@@ -23,8 +23,8 @@ use html::Text;
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 /// The SHA-256 of both in base64, as browsers compute it: a test has one do so.
-const STYLE_HASH: &str = "CCNQDQ+zHqAGA7uk37zMWy2yfekRSCU+qwkWhPuM4JY=";
-const SCRIPT_HASH: &str = "wlORnu/4NveAjmQGsvWy3f6aBMWY085d1uXQrfssiCY=";
+const STYLE_HASH: &str = "uRpgbqgVa5Jf+U48RMZNmYrwMQrCzThjVR8C1afIjYI=";
+const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
 
 /// The page.
 pub fn page(summary: &Summary) -> String {
@@ -85,7 +85,7 @@ fn head(out: &mut String, summary: &Summary) {
     if let Some(minute) = &outcome.busiest_minute {
         let start = clock(&minute.start);
         let start = start.get(..16).unwrap_or(&start).to_owned();
-        number(out, "busiest-minute", "Worst minute", &grouped(minute.denied), &format!("denied at {start}"));
+        number(out, "busiest-minute", "Worst minute", &grouped(minute.denied), &start);
     }
     *out += "</dl>\n";
 }
@@ -263,7 +263,8 @@ fn notes(out: &mut String, summary: &Summary) {
         note(format!("{evicted} counters were forgotten early, because <code>store.max_memory</code> was reached."));
     }
     if summary.skipped > 0 {
-        let mut text = format!("{} lines could not be read and were skipped:<ul>", grouped(summary.skipped));
+        let lines = if summary.skipped == 1 { "line was" } else { "lines were" };
+        let mut text = format!("{} {lines} skipped, not being readable:<ul>", grouped(summary.skipped));
         for line in &summary.unreadable {
             let _ = write!(text, "<li><code>{}:{}</code> {}</li>", Text(&line.trace), line.line, Text(&line.reason));
         }

@@ -22,9 +22,12 @@ pub use curve::{Curve as Measured, Point, Spared};
 
 /// Curves in a report; one more costs as much as sixteen limits.
 pub const CURVES: usize = 32;
-/// What all curves together may hold.
-const ALL_BYTES: usize = 128 << 20;
-const ALL_SUBJECTS: usize = 1 << 20;
+/// What all curves together may hold, unless that leaves too little for each. One in a thousand is 33 of 32,768
+/// subjects: enough to tell it, and the rest need not be looked at.
+const ALL_BYTES: usize = 32 << 20;
+const ALL_SUBJECTS: usize = 1 << 15;
+const LEAST_BYTES: usize = 4 << 20;
+const LEAST_SUBJECTS: usize = 1 << 13;
 
 /// The bounds of one curve.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +64,10 @@ impl WhatIf {
         let limits: usize =
             rules.iter().map(|rule| lists(&rule.limits).map(|(_, limits)| limits.len()).sum::<usize>()).sum();
         let share = limits.clamp(1, CURVES);
-        let bounds = Bounds { bytes: ALL_BYTES / share, subjects: ALL_SUBJECTS / share };
+        let bounds = Bounds {
+            bytes: (ALL_BYTES / share).max(LEAST_BYTES),
+            subjects: (ALL_SUBJECTS / share).max(LEAST_SUBJECTS),
+        };
         WhatIf::bounded(rules, bounds)
     }
 

@@ -152,3 +152,21 @@ fn decisions_on_standard_output_are_alone_there() {
     assert_eq!((&lines[2]["allowed"], &lines[2]["retry_after"]), (&Value::from(false), &Value::from(58)));
     assert!(ran.stderr.starts_with("requests"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_guide_shows_what_is_printed() {
+    let root = testdata("..");
+    let guide = std::fs::read_to_string(root.join("docs/replay.md")).unwrap();
+    let command = "replay --config examples/website.toml --input testdata/logs/site.log.gz --report report.html";
+    assert!(guide.contains(command));
+    for readme in ["README.md", "README.zh-CN.md"] {
+        assert!(std::fs::read_to_string(root.join(readme)).unwrap().contains(command), "{readme}");
+    }
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let (config, log) = (path("examples/website.toml"), path("testdata/logs/site.log.gz"));
+    let ran = Bench::new("").replay(&["--config", &config, "--input", &log], b"");
+    let shown = guide.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    for line in shown.lines().filter(|line| *line != "...") {
+        assert!(ran.stdout.lines().any(|printed| printed == line), "{line}\n{}", ran.stdout);
+    }
+}

@@ -5,6 +5,7 @@
 mod comparing;
 mod fuzzing;
 mod inputs;
+mod page;
 mod rows;
 mod summing_up;
 mod vectors;

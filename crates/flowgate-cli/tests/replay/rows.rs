@@ -63,6 +63,15 @@ fn combined() {
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET http://example.com/a?b HTTP/1.1" 200 5 "-" "x""#,
         r#"AT ip="1.2.3.4" method="GET" path="/a" status="200" ua="x""#,
     );
+    // One spelling of a path, as behind a gateway; what is none stays as it is.
+    row(
+        r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET //a/./%62/../c%20d?e HTTP/1.1" 200 5 "-" "x""#,
+        r#"AT ip="1.2.3.4" method="GET" path="/a/c d" status="200" ua="x""#,
+    );
+    row(
+        r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "OPTIONS * HTTP/1.1" 200 5 "-" "x""#,
+        r#"AT ip="1.2.3.4" method="OPTIONS" path="*" status="200" ua="x""#,
+    );
     row(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "-" 408 0 "-" "-""#, r#"AT ip="1.2.3.4" status="408""#);
     // A leap second is the next minute's first.
     check(

@@ -48,11 +48,4 @@
     });
   }
   addEventListener("scroll", hide, { passive: true, capture: true });
-
-  // On paper nothing can be opened.
-  const closed = [];
-  addEventListener("beforeprint", () => {
-    for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; closed.push(part); }
-  });
-  addEventListener("afterprint", () => { for (const part of closed.splice(0)) part.open = false; });
 })();

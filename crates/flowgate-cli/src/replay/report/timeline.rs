@@ -13,9 +13,9 @@ const LEFT: f64 = 46.0;
 const TOP: f64 = 8.0;
 /// The heights of the two charts, and where the second begins.
 const ALL: f64 = 170.0;
-const DENIED_TOP: f64 = 204.0;
+const DENIED_TOP: f64 = 214.0;
 const DENIED: f64 = 64.0;
-const HEIGHT: f64 = 296.0;
+const HEIGHT: f64 = 304.0;
 
 /// The chart as SVG.
 pub(super) fn svg(out: &mut String, outcome: &Outcome) {
