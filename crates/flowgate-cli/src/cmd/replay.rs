@@ -56,7 +56,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   flowgate replay --config flowgate.toml --input access.log --report report.html
-  zcat access.log.*.gz | flowgate replay --config flowgate.toml --input -
+  zcat $(ls -vr access.log.*.gz) | flowgate replay --config flowgate.toml --input -     # rotated logs, oldest first
   flowgate replay --config now.toml --compare next.toml --input monday.log.gz --input tuesday.log.gz";
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
