@@ -24,11 +24,11 @@ pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<String
             }
             return None;
         };
-        // A header that is no text stands for what it is, no address, and ends the walk there.
-        let forwarded = request.headers.get_all("x-forwarded-for").iter().map(|value| value.to_str().unwrap_or(""));
+        // Proxies append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
+        let lines = request.headers.get_all("x-forwarded-for").iter();
         // Headers come in one direction only; the walk starts at the last.
-        let forwarded: Vec<&str> = forwarded.collect();
-        Some(addresses.find(peer, forwarded).counted.to_string())
+        let lines: Vec<_> = lines.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        Some(addresses.find(peer, lines.iter().map(|line| &**line)).counted.to_string())
     }
 }
 
@@ -114,6 +114,7 @@ mod tests {
         assert_eq!(from(&[b"203.0.113.7", b"127.0.0.2"]), "203.0.113.7");
         assert_eq!(from(&[b"2001:db8:1:2:3::4"]), "2001:db8:1:2::");
         assert_eq!(from(&[b"203.0.113.7", b"\xff"]), "127.0.0.1");
+        assert_eq!(from(&[b"\xff, 203.0.113.7"]), "203.0.113.7");
     }
 
     #[test]

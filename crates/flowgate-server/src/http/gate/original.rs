@@ -38,10 +38,11 @@ pub(super) struct Contradiction(pub(super) &'static str);
 impl<'a> Original<'a> {
     pub(super) fn of(call: &'a Call<'_>, gate: &Gate) -> Result<Original<'a>, Contradiction> {
         let headers = call.headers();
-        let forwarded = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| value.to_str().unwrap_or_default());
+        // Gateways append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
+        let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
         // Headers come in one direction only; the walk starts at the last. Nearly always there is one.
-        let forwarded: smallvec::SmallVec<[&str; 2]> = forwarded.collect();
-        let client = gate.addresses.find(call.peer, forwarded).counted;
+        let lines: smallvec::SmallVec<[Cow<'_, str>; 2]> = lines.collect();
+        let client = gate.addresses.find(call.peer, lines.iter().map(|line| &**line)).counted;
         let own_method = || Cow::Borrowed(call.head.method.as_str());
         let own_host = || headers.get(HOST).map(|value| String::from_utf8_lossy(value.as_bytes()));
         if !gate.addresses.trusts(call.peer) {
