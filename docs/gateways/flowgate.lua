@@ -5,6 +5,9 @@ local GATE = "http://127.0.0.1:7070/gate"
 local TIMEOUT_MS = 2000
 -- What to do while Flowgate is away: "open" lets requests through, "closed" answers 503.
 local WHEN_AWAY = "open"
+-- Requests with more header lines are answered 431 without asking. Flowgate reads 100, and HAProxy's client sends hardly
+-- more: without a bound, a client could choose that there is no answer.
+local MAX_HEADERS = 64
 
 -- Not passed on: they are about the connection, or about a body that Flowgate does not get.
 local SKIPPED = {
@@ -15,18 +18,23 @@ local SKIPPED = {
     ["x-original-method"] = true, ["x-original-uri"] = true,
 }
 
+-- What Flowgate is told of the request; nothing when it has too many headers.
 local function about(txn)
-    local headers, chain = {}, {}
+    local headers, chain, lines = {}, {}, 0
     for name, values in pairs(txn.http:req_get_headers()) do
         local list = {}
         for index = 0, #values do
             list[#list + 1] = values[index]
         end
+        lines = lines + #list
         if name == "x-forwarded-for" then
             chain = list
         elseif not SKIPPED[name] then
             headers[name] = list
         end
+    end
+    if lines > MAX_HEADERS then
+        return nil
     end
     -- Whom HAProxy hears from stands at the right, as every proxy appends it.
     chain[#chain + 1] = txn.sf:src()
@@ -38,15 +46,20 @@ local function about(txn)
 end
 
 core.register_action("flowgate", { "http-req" }, function(txn)
+    local headers = about(txn)
+    if not headers then
+        txn:done(txn:reply { status = 431 })
+    end
     local asked, answer = pcall(function()
-        return core.httpclient():get { url = GATE, headers = about(txn), timeout = TIMEOUT_MS }
+        return core.httpclient():get { url = GATE, headers = headers, timeout = TIMEOUT_MS }
     end)
     local status = asked and answer and answer.status or 0
     if status >= 200 and status < 300 then
         return
     end
-    -- 429 and 403 are Flowgate's denials. Anything else is no answer.
-    if status ~= 429 and status ~= 403 then
+    -- Flowgate denies with 4xx: gate.deny_status may be any of them, and a request that it refuses to read is not to pass
+    -- either. Anything else is no answer.
+    if status < 400 or status > 499 then
         if WHEN_AWAY == "open" then
             return
         end

@@ -97,6 +97,10 @@ impl Site {
             assert_eq!((denied.status, denied.header("retry-after")), (429, Some("60")), "{path} {headers:?}");
             assert_eq!(denied.header("ratelimit"), Some(r#""api";r=0;t=60"#));
         }
+        for count in [20, 60, 80, 90, 93, 94, 95, 96, 97, 98, 99, 100, 150] {
+            let status = self.get("/api", &vec![("x-many", "1"); count]).status;
+            assert!(status >= 400, "{status} with {count} headers");
+        }
         assert_eq!(self.get("/private", &[]).status, denied_at_once);
         assert_eq!(self.get("/elsewhere", &[]).status, 200);
         self.flowgate = None;
@@ -204,6 +208,14 @@ fn nginx_stays_closed_if_it_is_to() {
 #[test]
 fn haproxy_lets_through_what_is_allowed() {
     Site::start(&["haproxy.cfg", "flowgate.lua"], |text| text, haproxy).check(403);
+}
+
+#[test]
+fn haproxy_knows_every_status_of_a_denial() {
+    let other = |text: String| text.replace("/gate\"", "/gate?deny=418\"");
+    let site = Site::start(&["haproxy.cfg", "flowgate.lua"], other, haproxy);
+    assert_eq!(site.get("/private", &[]).status, 418);
+    assert_eq!(site.get("/elsewhere", &[]).status, 200);
 }
 
 #[test]
