@@ -91,7 +91,10 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     }
     let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
-    let fields = Fields::read(&original, call.headers(), names);
+    let fields = match Fields::read(&original, call.headers(), names) {
+        Ok(fields) => fields,
+        Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
+    };
     let decision = call.answered(call.shared.service.decide(Operation::Take, &call.named(fields.request()))).await?;
     if !decision.delay().is_zero() {
         tokio::time::sleep(decision.delay().into()).await;

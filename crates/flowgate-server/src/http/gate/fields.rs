@@ -1,5 +1,8 @@
 //! The fields of the original request: `ip`, `method`, `host`, `path`, `header.NAME` and `query.NAME`, each in one
 //! spelling, and only those that somebody asks for.
+//!
+//! Rule       A header or parameter that is there twice has one value, or it is a contradiction: who could add another
+//!            before or behind the one that the site goes by would choose what is counted.
 
 use std::borrow::Cow;
 
@@ -7,7 +10,7 @@ use flowgate_engine::{Request, decoded_query, normalized_path};
 use hyper::header::HeaderMap;
 use smallvec::SmallVec;
 
-use super::original::Original;
+use super::original::{Contradiction, Original};
 
 /// Names, as rules and bans have them, and values.
 #[derive(Debug)]
@@ -19,8 +22,14 @@ impl<'a> Fields<'a> {
         original: &'a Original<'_>,
         headers: &'a HeaderMap,
         names: impl Iterator<Item = &'a str>,
-    ) -> Fields<'a> {
-        Fields(names.filter_map(|name| Some((name, value(original, headers, name)?))).collect())
+    ) -> Result<Fields<'a>, Contradiction<'a>> {
+        let mut fields = SmallVec::new();
+        for name in names {
+            if let Some(value) = value(original, headers, name)? {
+                fields.push((name, value));
+            }
+        }
+        Ok(Fields(fields))
     }
 
     pub(super) fn request(&self) -> Request<'_> {
@@ -28,21 +37,39 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn value<'a>(original: &'a Original<'_>, headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
-    match name {
+fn value<'a>(
+    original: &'a Original<'_>,
+    headers: &'a HeaderMap,
+    name: &'a str,
+) -> Result<Option<Cow<'a, str>>, Contradiction<'a>> {
+    let value = match name {
         "ip" => Some(Cow::Owned(original.client.to_string())),
-        "method" => Some(Cow::Borrowed(&original.method)),
+        "method" => Some(Cow::Borrowed(&*original.method)),
         "host" => original.host.as_deref().map(one_host),
         "path" => original.uri.as_deref().map(|uri| normalized_path(path_and_query(uri))),
         _ => {
-            if let Some(name) = name.strip_prefix("header.") {
-                return headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
-            }
-            let name = name.strip_prefix("query.")?;
-            let (_, query) = path_and_query(original.uri.as_deref()?).split_once('?')?;
-            parameter(query, name)
+            let found = if let Some(header) = name.strip_prefix("header.") {
+                only(headers.get_all(header).iter()).map(|value| Some(String::from_utf8_lossy(value?.as_bytes())))
+            } else if let Some(parameter) = name.strip_prefix("query.") {
+                let uri = original.uri.as_deref().map_or("", path_and_query);
+                uri.split_once('?').map_or(Ok(None), |(_, query)| only(values_of(query, parameter)))
+            } else {
+                Ok(None)
+            };
+            return found.map_err(|Differ| Contradiction(name));
         }
-    }
+    };
+    Ok(value)
+}
+
+/// What should be the same is not.
+#[derive(Debug, PartialEq, Eq)]
+struct Differ;
+
+/// The one value that all of these are.
+fn only<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, Differ> {
+    let first = values.next();
+    if values.all(|value| first.as_ref() == Some(&value)) { Ok(first) } else { Err(Differ) }
 }
 
 /// A URI without a scheme and a host, which a client may write into its request line.
@@ -66,9 +93,9 @@ fn one_host(host: &str) -> Cow<'_, str> {
     if host.bytes().any(|byte| byte.is_ascii_uppercase()) { host.to_ascii_lowercase().into() } else { host.into() }
 }
 
-/// The first value of a parameter.
-fn parameter<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
-    query.split('&').find_map(|part| {
+/// The values of a parameter.
+fn values_of<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+    query.split('&').filter_map(move |part| {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         (decoded_query(key) == name).then(|| decoded_query(value))
     })
@@ -102,16 +129,18 @@ mod tests {
 
     #[test]
     fn parameters_are_decoded() {
-        let query = "a=1&b=x%20y+z&b=2&%61b=3&c&d=%zz&=e";
+        let query = "a=1&b=x%20y+z&b=x+y%20z&%61b=3&c&d=%zz&=e&f=1&%66=2&g=&g=1&g=";
         for (name, value) in [
-            ("a", Some("1")),
-            ("b", Some("x y z")),
-            ("ab", Some("3")),
-            ("c", Some("")),
-            ("d", Some("%zz")),
-            ("e", None),
+            ("a", Ok(Some("1"))),
+            ("b", Ok(Some("x y z"))),
+            ("ab", Ok(Some("3"))),
+            ("c", Ok(Some(""))),
+            ("d", Ok(Some("%zz"))),
+            ("e", Ok(None)),
+            ("f", Err(Differ)),
+            ("g", Err(Differ)),
         ] {
-            assert_eq!(parameter(query, name).as_deref(), value, "{name}");
+            assert_eq!(only(values_of(query, name)), value.map(|value| value.map(Cow::Borrowed)), "{name}");
         }
     }
 }

@@ -31,12 +31,12 @@ pub(super) struct Original<'a> {
     pub(super) uri: Option<Cow<'a, str>>,
 }
 
-/// Two headers, or two lines of one, disagree.
+/// Two headers, two lines of one, or two parameters of one name disagree.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Contradiction(pub(super) &'static str);
+pub(super) struct Contradiction<'n>(pub(super) &'n str);
 
 impl<'a> Original<'a> {
-    pub(super) fn of(call: &'a Call<'_>, gate: &Gate) -> Result<Original<'a>, Contradiction> {
+    pub(super) fn of(call: &'a Call<'_>, gate: &Gate) -> Result<Original<'a>, Contradiction<'static>> {
         let headers = call.headers();
         // Gateways append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
         let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -63,7 +63,10 @@ impl<'a> Original<'a> {
 }
 
 /// What the headers of these names, which mean the same, say together.
-fn said<'a>(headers: &'a HeaderMap, names: &'static [HeaderName]) -> Result<Option<Cow<'a, str>>, Contradiction> {
+fn said<'a>(
+    headers: &'a HeaderMap,
+    names: &'static [HeaderName],
+) -> Result<Option<Cow<'a, str>>, Contradiction<'static>> {
     let mut found = None;
     for name in names {
         for value in headers.get_all(name) {

@@ -32,13 +32,13 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
     reply
 }
 
-/// The answer to a gateway that passes on two headers that contradict each other. It is a denial, not an error: a gateway
+/// The answer to a request of which two things are said that contradict each other. It is a denial, not an error: a gateway
 /// that stays open when it gets no answer must not be opened by a client who makes one up.
 pub(super) fn contradiction(name: &str, chosen: Option<StatusCode>) -> Reply {
     problem(chosen.unwrap_or(StatusCode::FORBIDDEN), |object| {
         object.text("type", "about:blank");
         object.text("title", "Forbidden");
-        object.text("detail", &format!("{name} contradicts another header of the same meaning"));
+        object.text("detail", &format!("the values of {name} contradict each other"));
     })
 }
 
