@@ -1,7 +1,7 @@
 //! Fields of a request: functions from its head to a text, ready-made for the usual ones.
 //!
 //! Rule       Where a client could choose how something is spelled, there is one spelling: an IPv6 client is its
-//!            network, a path is normalised, a host is in lower case and without its port.
+//!            network, a path is normalised, a host is in lower case and without its port and the dot that ends it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -51,12 +51,13 @@ pub fn method() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     |request| Some(request.method.as_str().to_owned())
 }
 
-/// The host that is asked for, in lower case, without a port: of the request's target, else of `Host`.
+/// The host that is asked for, in lower case, without a port and without the dot that ends a name: of the request's
+/// target, else of `Host`.
 pub fn host() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     |request| {
         let target = request.uri.host();
         let host = target.or_else(|| request.headers.get(HOST)?.to_str().ok().map(without_port))?;
-        Some(host.to_ascii_lowercase())
+        Some(host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase())
     }
 }
 
@@ -121,10 +122,16 @@ mod tests {
     fn one_spelling() {
         assert_eq!(path()(&parts(|request| request.uri("//a/%62?x=1"))).unwrap(), "/a/b");
         assert_eq!(method()(&parts(|request| request)).unwrap(), "GET");
-        for (value, expected) in [("Example.COM:8080", "example.com"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]")] {
+        for (value, expected) in [
+            ("Example.COM:8080", "example.com"),
+            ("a.b.:80", "a.b"),
+            ("a.b.", "a.b"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+        ] {
             assert_eq!(host()(&parts(|request| request.header(HOST, value))).unwrap(), expected);
         }
-        assert_eq!(host()(&parts(|request| request.uri("http://A.b:1/").header(HOST, "c"))).unwrap(), "a.b");
+        assert_eq!(host()(&parts(|request| request.uri("http://A.b.:1/").header(HOST, "c"))).unwrap(), "a.b");
         assert_eq!(host()(&parts(|request| request)), None);
         let key = header("X-Key");
         assert_eq!(key(&parts(|request| request.header("x-key", "k1").header("x-key", "k2"))).unwrap(), "k1");
