@@ -140,11 +140,15 @@ impl Administered {
         Ok(Written { version, etag: etag(text), rules, warnings: loaded.warnings })
     }
 
+    /// Who sends a text sees mistakes in it, but nothing of the files that it names: it may name any.
     fn load(&self, text: &str) -> Result<Loaded, Report> {
         let path = &self.file.path;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let base = path.parent().unwrap_or(path);
-        (self.file.load)(Input::Text { name: &name, base, text })
+        match (self.file.load)(Input::Text { name: &name, base, text }) {
+            Ok(loaded) => Ok(Loaded { warnings: loaded.warnings.confined_to_text(), ..loaded }),
+            Err(report) => Err(report.confined_to_text()),
+        }
     }
 
     fn history(&self) -> History {

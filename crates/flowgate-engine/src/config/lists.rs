@@ -106,8 +106,9 @@ fn from_file(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
     match List::parse(&text) {
         Ok(list) => Some((ListSource::File(path), list)),
         Err(error) => {
-            let message = format!("{}:{}: {}", path.display(), error.line(), wrong_entry(&error));
-            report.error(node.at, message).done();
+            let place = format!("{}:{}", path.display(), error.line());
+            let discreet = format!("{place}: expected {}", error.expected());
+            report.error(node.at, format!("{place}: {}", wrong_entry(&error))).discreet(discreet).done();
             None
         }
     }

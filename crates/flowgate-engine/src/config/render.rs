@@ -52,13 +52,15 @@ pub(crate) fn finding(out: &mut String, sources: &Sources, finding: &Finding, co
         let number = line_number(source, at);
         margin = " ".repeat(number.len().max(2));
         let arrow = color.paint(BLUE, "-->");
-        let bar = color.paint(BLUE, "|");
-        let marked = mark(source, at);
         let _ = writeln!(out, "{margin}{arrow} {}", harmless(&place(sources, at)));
-        let _ = writeln!(out, "{margin} {bar}");
-        let _ = writeln!(out, "{} {bar} {}", color.paint(BLUE, &format!("{number:>2}")), marked.line);
-        let carets = color.paint(style, &"^".repeat(marked.width));
-        let _ = writeln!(out, "{margin} {bar} {}{carets}", " ".repeat(marked.indent));
+        if finding.excerpt {
+            let bar = color.paint(BLUE, "|");
+            let marked = mark(source, at);
+            let _ = writeln!(out, "{margin} {bar}");
+            let _ = writeln!(out, "{} {bar} {}", color.paint(BLUE, &format!("{number:>2}")), marked.line);
+            let carets = color.paint(style, &"^".repeat(marked.width));
+            let _ = writeln!(out, "{margin} {bar} {}{carets}", " ".repeat(marked.indent));
+        }
     }
     for text in &finding.notes {
         let sign = color.paint(BLUE, "=");
@@ -195,6 +197,20 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{shown}\"")
 }
 
+/// A message without what it repeats of the input. What is quoted may hold quotes itself, so all goes from the first to the
+/// last; numbers that were found stand without.
+pub(crate) fn without_quotes(message: &str) -> String {
+    const QUOTES: [char; 2] = ['"', '`'];
+    let mut plain = message.to_owned();
+    if let (Some(first), Some(last)) = (message.find(QUOTES), message.rfind(QUOTES)) {
+        plain.replace_range(first..=last, &format!("\"{HIDDEN}\""));
+    }
+    if let Some(found) = plain.find(", found ") {
+        plain.truncate(found);
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,5 +263,18 @@ mod tests {
     fn quotes_are_short_and_harmless() {
         assert_eq!(quoted("a\x1bb"), "\"a\u{fffd}b\"");
         assert_eq!(quoted(&"x".repeat(100)).len(), 45);
+    }
+
+    #[test]
+    fn a_message_without_what_it_quotes() {
+        for (message, plain) in [
+            (r#""a" is given twice"#, r#""***" is given twice"#),
+            (r#"unknown key "a"b, found c" in [server]"#, r#"unknown key "***" in [server]"#),
+            (r#"expected a limit, found "a""#, "expected a limit"),
+            ("expected a whole number from 1 to 5, found 77", "expected a whole number from 1 to 5"),
+            ("the closing quote is missing", "the closing quote is missing"),
+        ] {
+            assert_eq!(without_quotes(message), plain);
+        }
     }
 }

@@ -50,6 +50,10 @@ pub(crate) struct Finding {
     pub(crate) message: String,
     pub(crate) at: Option<Location>,
     pub(crate) notes: Vec<Note>,
+    /// The message without what it repeats of a file that is not among the sources.
+    pub(crate) discreet: Option<String>,
+    /// Whether the line is shown.
+    pub(crate) excerpt: bool,
 }
 
 /// What follows the marked line.
@@ -130,6 +134,23 @@ impl Report {
         text
     }
 
+    /// Leaves out what other files and the environment say: who sent a text may know that, and where, a file it names is
+    /// wrong, but not read the file by naming it.
+    #[must_use]
+    pub fn confined_to_text(mut self) -> Report {
+        for finding in &mut self.findings {
+            if let Some(discreet) = finding.discreet.take() {
+                finding.message = discreet;
+            }
+            if finding.at.is_some_and(|at| !self.sources.is_first(at.source)) {
+                finding.message = render::without_quotes(&finding.message);
+                finding.notes.retain(|note| matches!(note, Note::Place(..)));
+                finding.excerpt = false;
+            }
+        }
+        self
+    }
+
     /// The files and directories that were looked at. While none of them changes, nor do the findings.
     pub fn origins(&self) -> &[Origin] {
         &self.origins
@@ -182,7 +203,7 @@ impl Report {
 
     fn finding(&mut self, severity: Severity, at: Option<Location>, message: String) -> Notes<'_> {
         let kept = self.findings.len();
-        self.add(Finding { severity, message, at, notes: Vec::new() });
+        self.add(Finding { severity, message, at, notes: Vec::new(), discreet: None, excerpt: true });
         Notes { finding: self.findings.get_mut(kept) }
     }
 
@@ -227,6 +248,14 @@ impl Notes<'_> {
             Some(text) => self.hint(text),
             None => self,
         }
+    }
+
+    /// What to say instead to those who may not see the file that the message quotes.
+    pub(crate) fn discreet(mut self, message: impl Into<String>) -> Self {
+        if let Some(finding) = &mut self.finding {
+            finding.discreet = Some(message.into());
+        }
+        self
     }
 
     pub(crate) fn place(self, text: impl Into<String>, at: Location) -> Self {

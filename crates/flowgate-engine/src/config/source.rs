@@ -108,6 +108,11 @@ impl Sources {
         self.all.first()
     }
 
+    /// Whether that text was added first.
+    pub(crate) fn is_first(&self, id: SourceId) -> bool {
+        id.0 == 0
+    }
+
     /// Never show what stands there.
     pub(crate) fn hide(&mut self, at: Location) {
         self.all[at.source.0].secrets.push(at.start..at.end);

@@ -127,6 +127,39 @@ fn what_is_wrong_is_not_written() {
 }
 
 #[test]
+fn files_are_not_read_by_naming_them() {
+    let admin = Administered::start(FIRST);
+    let beside = |name: &str, text: &str| fs::write(admin.path.with_file_name(name), text).unwrap();
+    beside("syntax", "root:x:0:0:s3cret:/root\nuser s3cret\n");
+    beside("keys", "s3cret = 1\n[server]\ns3cret = 's3cret'\nthreads = 's3cret'\nmax_connections = 's3cret'\n");
+    beside("twice", "[auth]\nresp_password = 's3cret'\n");
+    beside("rules", "rule = [{ name = 's3cret \"x\"', limits = ['s3cret'], when = { a = 's3cret/5' } }]\n");
+    beside("warned", "lists = { s3cret = { values = ['s3cret'] } }\n");
+    beside("list", &format!("10.0.0.1\n{}\n", "s3cret".repeat(1000)));
+    let include = |name: &str| format!("include = ['{name}']\n{FIRST}");
+    for (text, place) in [
+        (include("syntax"), "syntax:1:"),
+        (include("keys"), "keys:1:1"),
+        (include("twice"), "twice:1:"),
+        (include("rules"), "rules:1:"),
+        (include("warned"), "warned:1:"),
+        (format!("koala = {{ rules = 'syntax' }}\n{FIRST}"), "syntax:1:"),
+        (format!("lists = {{ l = {{ file = 'list' }} }}\n{FIRST}"), "list:2: "),
+    ] {
+        let text = &text;
+        let headers = [("content-type", "application/toml")];
+        let checked = admin.server.connect().call("POST", "/v1/rules/validate", &headers, text);
+        let put = admin.put("*", text);
+        assert_eq!(put.status == 200, checked.json()["valid"] == true);
+        assert!(checked.json()["report"].as_str().unwrap().contains(place), "{checked:?}");
+        assert!(!checked.body.contains("s3cret") && !put.body.contains("s3cret"), "{checked:?} {put:?}");
+    }
+    // The text itself is shown.
+    let wrong = admin.put("*", &FIRST.replace("5/60s", "5/parsec"));
+    assert!(wrong.body.contains("parsec"), "{wrong:?}");
+}
+
+#[test]
 fn the_last_versions_are_kept_and_no_more() {
     let admin = Administered::start(FIRST);
     for count in 1..=KEPT + 5 {
