@@ -19,6 +19,7 @@ mod json;
 mod koala;
 mod limit;
 mod metrics;
+mod patience;
 mod reply;
 mod routes;
 mod rules;
@@ -52,6 +53,7 @@ use crate::shutdown::Shutdown;
 use auth::Tokens;
 use error::Error;
 use gate::Gate;
+use patience::Patient;
 use reply::Reply;
 
 /// A request's line and headers.
@@ -189,13 +191,14 @@ impl Protocol for Http {
         };
         let Http { shared, idle_timeout, .. } = self;
         let conversation = Arc::new(Conversation::new(shared, peer));
+        let stream = TokioIo::new(Patient::new(stream, idle_timeout));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
             .max_buf_size(MAX_HEAD)
             // Answers are small: one buffer is written faster than a list of two.
             .writev(false)
-            .serve_connection(TokioIo::new(stream), service_fn(|request| answer(Arc::clone(&conversation), request)));
+            .serve_connection(stream, service_fn(|request| answer(Arc::clone(&conversation), request)));
         let mut connection = pin!(connection);
         let served = tokio::select! {
             served = connection.as_mut() => served,

@@ -1,5 +1,7 @@
 //! Who may ask, how much, and what is said about mistakes.
 
+use std::io::ErrorKind;
+
 use super::*;
 
 const TOKENS: &str = "auth = { api_token = 'decide', admin_token = 'rule' }";
@@ -98,6 +100,20 @@ fn a_silent_client_is_let_go() {
     let mut client = server.connect();
     assert_eq!(client.call("GET", "/healthz", &[], "").status, 200);
     assert_eq!(client.rest(), "", "silent after a request, too");
+}
+
+#[test]
+fn who_does_not_read_is_let_go() {
+    let server = Running::start("server = { idle_timeout = '200ms' }");
+    let client = server.connect().reader.into_inner();
+    // Answers pile up until neither side's buffers take more, and then the server reads no further requests.
+    let requests = request("GET", "/openapi.json", &[], "").repeat(100);
+    let closed = loop {
+        if let Err(error) = (&client).write_all(requests.as_bytes()) {
+            break error.kind();
+        }
+    };
+    assert!(matches!(closed, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{closed}");
 }
 
 #[test]
