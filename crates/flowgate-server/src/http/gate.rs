@@ -3,7 +3,8 @@
 //! Rule       The answer is a status: 200, or that of a denial, which `?deny=` may choose; headers say the rest.
 //! Rule       Fields are those of the [original] request. Only what rules and bans ask for is looked at.
 //! Rule       A request that `pace` gives a turn is held until its turn: a gateway knows only yes and no, and waits for
-//!            the answer.
+//!            the answer. It does not wait for long, and then lets through: a turn that is further away than
+//!            [`LONGEST_HOLD`] is given back, and the request denied.
 
 mod fields;
 mod original;
@@ -13,6 +14,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use flowgate::{Retry, Span, Verdict};
 use flowgate_engine::ClientAddresses;
 use flowgate_engine::config::{self, HeaderFamily};
 use hyper::StatusCode;
@@ -27,6 +29,9 @@ use original::{Contradiction, Original};
 
 /// Beyond so many, strangers are no longer told apart in the log.
 const MAX_STRANGERS: usize = 64;
+
+/// Gateways give up on an answer after about two seconds, and most are set to let the request through then.
+const LONGEST_HOLD: Span = Span::from_secs(1);
 
 /// How gateways are answered.
 #[derive(Debug)]
@@ -95,9 +100,15 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Ok(fields) => fields,
         Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
     };
-    let decision = call.answered(call.shared.service.decide(Operation::Take, &call.named(fields.request()))).await?;
-    if !decision.delay().is_zero() {
-        tokio::time::sleep(decision.delay().into()).await;
+    let request = call.named(fields.request());
+    let mut decision = call.answered(call.shared.service.decide(Operation::Take, &request)).await?;
+    let delay = decision.delay();
+    if delay > LONGEST_HOLD {
+        // Where that fails the turn is lost, but the request is denied all the same.
+        let _ = call.answered(call.shared.service.decide(Operation::Refund, &request)).await;
+        decision.verdict = Verdict::Deny(Retry::After(delay));
+    } else if !delay.is_zero() {
+        tokio::time::sleep(delay.into()).await;
     }
     Ok(reply::decided(gate, &decision, status))
 }

@@ -273,3 +273,16 @@ fn a_turn_is_waited_for() {
     assert_eq!([server.gate(&[]).status, server.gate(&[]).status], [200, 200]);
     assert!(before.elapsed() >= Duration::from_millis(50));
 }
+
+#[test]
+fn a_turn_that_is_far_away_is_given_back() {
+    let server = Running::start("rule = [{ name = 'turns', limits = ['pace 1/1500ms max_wait=9s'] }]");
+    assert_eq!(server.gate(&[]).status, 200);
+    for _ in 0..3 {
+        let denied = server.gate(&[]);
+        assert_eq!((denied.status, denied.header("retry-after")), (429, Some("2")), "nobody holds the turn");
+        assert_eq!((denied.header("x-flowgate-action"), &denied.json()["retry_after"]), (Some("deny"), &json!(1.5)));
+    }
+    server.clock.advance(Span::from_millis(1500));
+    assert_eq!(server.gate(&[]).status, 200);
+}
