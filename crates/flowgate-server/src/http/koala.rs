@@ -177,9 +177,10 @@ impl Koala<'_> {
     async fn decide(&self, jobs: &[jobs::Job], ask: impl Fn(&Form<'_>) -> KoalaAsk) -> Result<Vec<KoalaAnswer>, Error> {
         let now = self.call.shared.service.now();
         let mut asked = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let form = job.form()?;
-            asked.push(self.call.shared.service.koala_at(&self.rules, ask(&form), &form.request(), now));
+        // All are read before the first is counted: a batch is refused whole.
+        let forms = jobs.iter().map(jobs::Job::form).collect::<Result<Vec<_>, _>>()?;
+        for form in &forms {
+            asked.push(self.call.shared.service.koala_at(&self.rules, ask(form), &form.request(), now));
         }
         let mut met = Vec::with_capacity(asked.len());
         for answer in asked {

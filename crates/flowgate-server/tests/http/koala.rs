@@ -201,6 +201,9 @@ fn a_batch_that_cannot_be_read_is_refused() {
     assert!(server.get(&many).body.contains("more than 1000 requests"));
     let fields: Vec<String> = (0..300).map(|number| format!("f{number}=1")).collect();
     assert_eq!(server.get(&format!("/rule/browse?{}", fields.join("&"))).status, 400);
+    let half_wrong = multi("/multi/update", &[("0", "a=x"), ("1", &fields.join("&"))]);
+    assert_eq!(server.get(&half_wrong).status, 400);
+    check(&server, &[("/rule/browse?a=x", PASSED)]); // the first was not counted
 }
 
 #[test]
