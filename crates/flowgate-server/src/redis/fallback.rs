@@ -2,15 +2,14 @@
 //!
 //! Rule       A request that meets several rules: one that denies (`deny`) denies it; otherwise those that let pass
 //!            (`allow`) have no say, and the rest (`local`) decide on counters of this node, all or nothing, each with
-//!            its share of the limit. Shadow rules never deny. Bans by rules are imposed locally, and end with the
-//!            outage; bans by hand hold as this node last knew them.
+//!            its share of the limit. Shadow rules never deny. Bans by rules are imposed locally, and hold
+//!            only while Redis is away; bans by hand hold as this node last knew them.
 //! Rule       A limit that the caller brings follows the store's `on_failure`.
-//! Bound      A node grants at most its share of a limit per outage, as that limit bounds it: the counters are fresh
-//!            when an outage begins, since they are replaced when the last one has ended.
+//! Bound      A node grants at most its share of a limit by itself, as that limit bounds it, however often
+//!            Redis comes and goes: the counters outlive an outage, and age by their own periods.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use flowgate::{
     Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Retry, Span, Throttle, ThrottleError, ThrottleReply,
     Time, Verdict,
@@ -28,9 +27,8 @@ const RETRY: Span = Span::from_secs(1);
 /// This node's own counters, and who may use them.
 #[derive(Debug)]
 pub(crate) struct Fallback {
-    engine: ArcSwap<Engine>,
-    /// What is in force, in shares.
-    policy: Mutex<Policy>,
+    /// With the rules in force, in shares.
+    engine: Engine,
     settings: Settings,
 }
 
@@ -45,31 +43,17 @@ pub(crate) struct Settings {
 
 impl Fallback {
     pub(crate) fn new(policy: &Policy, settings: Settings) -> Result<Fallback, PolicyError> {
-        let policy = settings.shared(policy);
-        let engine = ArcSwap::from_pointee(Engine::new(&policy, Memory::new(settings.memory))?);
-        Ok(Fallback { engine, policy: Mutex::new(policy), settings })
+        let engine = Engine::new(&settings.shared(policy), Memory::new(settings.memory))?;
+        Ok(Fallback { engine, settings })
     }
 
     /// Puts other rules in force.
     pub(crate) fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        let policy = self.settings.shared(policy);
-        let mut in_force = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        self.engine.load().replace(&policy)?;
-        *in_force = policy;
-        Ok(())
-    }
-
-    /// Forgets everything: the next outage begins afresh.
-    pub(crate) fn renew(&self) {
-        let in_force = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        // They were in force, so they fit together.
-        if let Ok(engine) = Engine::new(&in_force, Memory::new(self.settings.memory)) {
-            self.engine.store(Arc::new(engine));
-        }
+        self.engine.replace(&self.settings.shared(policy))
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
-        self.engine.load().memory().stats()
+        self.engine.memory().stats()
     }
 
     /// Decides a request that meets those of `rules` that are in `met`, top to bottom.
@@ -85,7 +69,7 @@ impl Fallback {
         let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.of(rule) == OnFailure::Deny;
         match met.find(denies) {
             Some(rule) if asks => denied(rule),
-            _ => degraded(self.engine.load().decide(op, request, now), rules),
+            _ => degraded(self.engine.decide(op, request, now), rules),
         }
     }
 
@@ -96,8 +80,7 @@ impl Fallback {
             OnFailure::Local => limit.share(share.part(), share.whole()),
             OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),
         };
-        // Whichever engine is there, the names of its counters are the same: they follow from the settings.
-        rules.with_limits(limit, self.engine.load().memory())
+        rules.with_limits(limit, self.engine.memory())
     }
 
     /// Decides a request by Koala's rules, which follow the store's `on_failure`.
@@ -110,13 +93,13 @@ impl Fallback {
     ) -> KoalaAnswer {
         match (self.settings.on_failure, prepared.ask()) {
             (OnFailure::Deny, ask) if ask != KoalaAsk::Update => prepared.denied(),
-            (_, ask) => self.engine.load().koala(local, ask, request, now),
+            (_, ask) => self.engine.koala(local, ask, request, now),
         }
     }
 
     /// Forgets what this node has counted for a request's subjects.
     pub(crate) fn reset(&self, request: &Request<'_>, rules: &RuleSet, now: Time) -> Decision {
-        degraded(self.engine.load().reset(request, now), rules)
+        degraded(self.engine.reset(request, now), rules)
     }
 
     /// Applies a limit that the caller brings.
@@ -125,7 +108,7 @@ impl Fallback {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let limit = call.limit.share(self.settings.share.part(), self.settings.share.whole());
-                self.engine.load().limit(op, AdHoc { limit: &limit, ..call }, now)
+                self.engine.limit(op, AdHoc { limit: &limit, ..call }, now)
             }
             OnFailure::Deny if asks => {
                 let verdict = Verdict::Deny(Retry::After(RETRY));
@@ -143,7 +126,7 @@ impl Fallback {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
-                self.engine.load().throttle(key, &throttle, now)
+                self.engine.throttle(key, &throttle, now)
             }
             OnFailure::Deny => Ok(throttle.denied(RETRY)),
             OnFailure::Allow => Ok(throttle.allowed()),
@@ -277,13 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_begins_afresh_and_other_rules_keep_what_was_counted() {
+    fn other_rules_keep_what_was_counted() {
         let away = away("1/1", RULES);
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 10);
         away.fallback.replace(&Config::from_toml(&RULES.replace("10/60s", "11/60s")).unwrap().policy).unwrap();
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 1);
-        away.fallback.renew();
-        assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 11);
     }
 
     #[test]

@@ -12,7 +12,8 @@ pub(crate) struct Health {
     /// Servers that are left alone.
     away: AtomicUsize,
     counts: Counts,
-    listeners: Mutex<Listeners>,
+    /// Whom to tell.
+    readiness: Mutex<Option<Readiness>>,
 }
 
 /// Counts since the start.
@@ -22,13 +23,6 @@ struct Counts {
     outages: AtomicU64,
     deny_cache_hits: AtomicU64,
     unanswered: AtomicU64,
-}
-
-#[derive(Default)]
-struct Listeners {
-    readiness: Option<Readiness>,
-    /// Called when all servers are back.
-    back: Option<Box<dyn Fn() + Send>>,
 }
 
 /// How a store that several nodes share is doing.
@@ -62,12 +56,7 @@ impl Health {
         if self.away.load(Relaxed) > 0 {
             readiness.degrade(AWAY);
         }
-        self.listeners().readiness = Some(readiness);
-    }
-
-    /// What to do when all servers are back.
-    pub(crate) fn when_back(&self, act: impl Fn() + Send + 'static) {
-        self.listeners().back = Some(Box::new(act));
+        *self.listener() = Some(readiness);
     }
 
     /// A decision was made without the store.
@@ -89,9 +78,9 @@ impl Health {
     pub(crate) fn away(&self, target: &Target, why: &str) {
         self.counts.outages.fetch_add(1, Relaxed);
         tracing::warn!(redis = %target, error = why, "Redis is away: deciding by on_failure");
-        let listeners = self.listeners();
+        let listener = self.listener();
         self.away.fetch_add(1, Relaxed);
-        if let Some(readiness) = &listeners.readiness {
+        if let Some(readiness) = &*listener {
             readiness.degrade(AWAY);
         }
     }
@@ -103,28 +92,19 @@ impl Health {
 
     /// One of those that were away is back, or is no longer missed.
     pub(crate) fn gone(&self) {
-        let listeners = self.listeners();
+        let listener = self.listener();
         if self.away.fetch_sub(1, Relaxed) > 1 {
             return;
         }
-        if let Some(readiness) = &listeners.readiness {
+        if let Some(readiness) = &*listener {
             readiness.recover();
-        }
-        if let Some(back) = &listeners.back {
-            back();
         }
     }
 
     /// Held while a change is told, so that changes are told in their order.
-    fn listeners(&self) -> std::sync::MutexGuard<'_, Listeners> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listener(&self) -> std::sync::MutexGuard<'_, Option<Readiness>> {
+        self.readiness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 const AWAY: &str = "redis away";
-
-impl std::fmt::Debug for Listeners {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listeners").field("readiness", &self.readiness).finish_non_exhaustive()
-    }
-}

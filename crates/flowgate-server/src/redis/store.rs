@@ -67,8 +67,6 @@ impl SharedStore {
         let settings = Settings { memory, on_failure: redis.on_failure, share: redis.local_share };
         let fallback = Arc::new(Fallback::new(policy, settings)?);
         let health = Arc::new(Health::default());
-        let renewed = Arc::clone(&fallback);
-        health.when_back(move || renewed.renew());
         let common = Common { timeout: span(redis.timeout), prefix: &redis.prefix, health: Arc::clone(&health) };
         let servers = match &redis.servers {
             RedisServers::One(url) => Servers::one(Target::new(url), common),
