@@ -18,6 +18,7 @@ use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::{Conclusion, Prepared, ReplyError, ScriptCall, ScriptTime};
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request};
 
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::calls::{Plain, Sent};
@@ -240,7 +241,7 @@ impl SharedStore {
     }
 
     /// Sends the one call that decides a request, or in a cluster one for each of its subjects.
-    fn send(&self, prepared: &Prepared, around: Time) -> Result<Asked, Failure> {
+    fn send(self: &Arc<Self>, prepared: &Prepared, around: Time) -> Result<Asked, Failure> {
         if !self.servers.is_cluster() || prepared.groups() == 1 {
             let call = prepared.call(&self.prefix, ScriptTime::Redis, around);
             return Ok(Asked::Whole(self.send_script(&call)?));
@@ -252,7 +253,11 @@ impl SharedStore {
         for call in &calls {
             self.servers.pool_of(first_key(call))?.link()?;
         }
-        Ok(Asked::Groups(calls.iter().map(|call| self.send_script(call)).collect()))
+        let sent = calls.iter().map(|call| self.send_script(call)).collect();
+        let (store, prepared) = (Arc::clone(self), prepared.clone());
+        // On its own, since what was taken is to be taken back whether or not anybody still waits for the answer.
+        let replies = tokio::spawn(async move { store.replies_of_groups(&prepared, sent, around).await });
+        Ok(Asked::Groups(replies))
     }
 
     /// What follows from the replies.
@@ -263,8 +268,8 @@ impl SharedStore {
                 let read = |reply: &[i64]| prepared.conclude(reply);
                 self.concluded(sent, now, call, read).await
             }
-            Asked::Groups(sent) => {
-                let replies = self.replies_of_groups(prepared, sent, now).await?;
+            Asked::Groups(replies) => {
+                let replies = replies.await.map_err(|_| Failure::Lost)??;
                 let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
                 prepared.conclude_groups(&replies).map_err(|error| self.not_understood(error))
             }
@@ -337,8 +342,8 @@ impl SharedStore {
                 let call = |around| prepared.call(&self.prefix, ScriptTime::Redis, around);
                 self.concluded(sent, now, call, |reply| prepared.explain(request, reply)).await
             }
-            Asked::Groups(sent) => {
-                let replies = self.replies_of_groups(prepared, sent, now).await?;
+            Asked::Groups(replies) => {
+                let replies = replies.await.map_err(|_| Failure::Lost)??;
                 let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
                 prepared.explain_groups(request, &replies).map_err(|error| self.not_understood(error))
             }
@@ -374,8 +379,8 @@ impl SharedStore {
 enum Asked {
     /// All of it in one call.
     Whole(Sent),
-    /// One call for each of its subjects.
-    Groups(Vec<Result<Sent, Failure>>),
+    /// One call for each of its subjects; the replies of all.
+    Groups(JoinHandle<Result<Vec<Vec<i64>>, Failure>>),
 }
 
 /// All keys of a call belong together, so the first tells where.

@@ -131,6 +131,32 @@ async fn subjects_in_several_slots_are_decided_together() {
     assert!(slots.len() > 3);
 }
 
+#[tokio::test]
+async fn what_a_denied_request_took_is_taken_back_though_nobody_waits() {
+    let cluster = Cluster::start();
+    let rules = r#"
+        rule = [
+            { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
+            { name = "ip", when = { ip = "*" }, by = ["ip"], limits = ["1/1h"] },
+        ]"#;
+    let node = cluster.node("deny_cache = false", rules);
+    knows_its_way(&cluster, &node).await;
+    let request = Request::new().field("user", "42").field("ip", "10.0.0.1");
+    assert!(node.service.decide(Operation::Take, &request).await.allowed());
+    let decisions = || cluster.servers.iter().map(Redis::decisions).sum::<u64>();
+    let before = decisions();
+    for _ in 0..3 {
+        drop(node.service.decide(Operation::Take, &request));
+    }
+    // Three calls for each of two subjects, and three that take back.
+    let started = Instant::now();
+    while decisions() < before + 9 {
+        assert!(started.elapsed() < STUCK, "{} of 9", decisions() - before);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(node.decide(Operation::Peek, "42", 0).await.remaining, Some(4));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slot_that_moves_loses_nothing() {
     let cluster = Cluster::start();
