@@ -264,6 +264,8 @@ struct Serving<'a> {
     input: Vec<u8>,
     /// Who waits for a reply, oldest first. Deadlines are in order, too.
     waiters: VecDeque<Waiter>,
+    /// It has become a replica: whoever took over may have its name by now, so it is to be looked up again.
+    replaced: bool,
     /// So many of the oldest have been told that there is no answer in time.
     expired: usize,
     /// Goes off when there may be something to look after. Replies do not touch it, which keeps them cheap.
@@ -280,6 +282,7 @@ impl<'a> Serving<'a> {
             sent: 0,
             input: Vec::new(),
             waiters: VecDeque::new(),
+            replaced: false,
             expired: 0,
             // An open breaker is probed at once.
             timer: Box::pin(sleep(Duration::ZERO)),
@@ -335,6 +338,7 @@ impl<'a> Serving<'a> {
             replies += 1;
             let waiter = self.waiters.pop_front().ok_or_else(|| io::Error::other("a reply that nobody asked for"))?;
             self.expired = self.expired.saturating_sub(1);
+            self.replaced |= is_replica(&reply);
             let node = &self.shared.node;
             match (waiter.kind, waiter.reply) {
                 (Kind::Probe, _) => node.probed(super::failed(&reply)),
@@ -353,6 +357,12 @@ impl<'a> Serving<'a> {
         if replies > 0 {
             let mut queue = self.shared.lock();
             queue.in_flight = queue.in_flight.saturating_sub(replies);
+        }
+        // Whoever still waits for an answer gets it first.
+        if self.replaced && self.waiters.is_empty() {
+            const REPLACED: &str = "it has become a replica";
+            self.shared.node.trip(REPLACED);
+            return Err(io::Error::other(REPLACED));
         }
         Ok(())
     }
@@ -411,6 +421,11 @@ impl<'a> Serving<'a> {
             self.armed = true;
         }
     }
+}
+
+/// Whether a server says that it no longer takes writes, since another one does.
+fn is_replica(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(error) if error.starts_with("READONLY") || error.starts_with("MASTERDOWN"))
 }
 
 impl Future for Serving<'_> {

@@ -64,7 +64,7 @@ impl Node {
         self.change("it does not answer in time, or with errors", |breaker| breaker.failed(now));
     }
 
-    /// There is no connection to be had.
+    /// There is no connection to be had, or not to a server that takes writes.
     pub(crate) fn trip(&self, why: &str) {
         let now = self.now();
         self.change(why, |breaker| breaker.trip(now));

@@ -150,6 +150,23 @@ async fn a_server_that_has_become_a_replica() {
     assert_eq!(node.admits("42", 9).await, 2, "nothing was lost");
 }
 
+/// As a name does that is given to another server.
+#[tokio::test]
+async fn whoever_took_over_from_a_replica_is_found_under_its_name() {
+    let (old, new) = (Redis::start(), Redis::start());
+    let name = old.directory().join("name");
+    std::os::unix::fs::symlink(old.socket(), &name).unwrap();
+    let node = Node::new(&old.url().replace(old.socket().to_str().unwrap(), name.to_str().unwrap()), "", crate::RULES);
+    node.recovers().await;
+    assert_eq!(node.admits("42", 3).await, 3);
+    std::fs::remove_file(&name).unwrap();
+    std::os::unix::fs::symlink(new.socket(), &name).unwrap();
+    old.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert!(node.take("42").await.degraded);
+    node.recovers().await;
+    assert_eq!(node.admits("42", 9).await, 5, "the other server has counted nothing yet");
+}
+
 #[tokio::test]
 async fn connections_that_are_cut() {
     let redis = Redis::start();
