@@ -72,11 +72,8 @@ impl ManualBan {
 
 #[cfg(feature = "redis")]
 fn whom(field: &str, value: &str) -> Result<String, BanOrderError> {
-    if field.is_empty() {
-        return Err(BanOrderError::Field);
-    }
     let len = field.len();
-    Ok(match Whom::parse(value)? {
+    Ok(match Whom::of(field, value)? {
         Whom::Text(text) => format!("{len}:{field}={text}"),
         Whom::Network(network) => format!("{len}:{field}@{network}"),
     })
@@ -138,7 +135,25 @@ enum Whom {
     Network(Network),
 }
 
+/// The field in which gateways and access logs give the client's address.
+const ADDRESS_FIELD: &str = "ip";
+
 impl Whom {
+    /// Whom an order means. In the field that holds the client's address, a text that is none is a slip of the pen,
+    /// and a ban that catches nobody would be taken for one that does.
+    fn of(field: &str, value: &str) -> Result<Whom, BanOrderError> {
+        if field.is_empty() {
+            return Err(BanOrderError::Field);
+        }
+        match Whom::parse(value)? {
+            Whom::Text(_) if field == ADDRESS_FIELD => {
+                let expected = "an address or a network, such as 1.2.3.4 or 1.2.3.0/24";
+                Err(BanOrderError::Value { found: value.to_owned(), expected })
+            }
+            whom => Ok(whom),
+        }
+    }
+
     fn parse(value: &str) -> Result<Whom, BanOrderError> {
         let error = |expected| BanOrderError::Value { found: value.to_owned(), expected };
         if value.is_empty() {
@@ -169,10 +184,7 @@ impl ManualBans {
     /// Imposes a ban, in place of one on the same field and value.
     pub(crate) fn impose(&self, order: BanOrder<'_>, ids: &BanIds, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
         let BanOrder { field, value, length, reason } = order;
-        if field.is_empty() {
-            return Err(BanOrderError::Field);
-        }
-        let whom = Whom::parse(value)?;
+        let whom = Whom::of(field, value)?;
         self.change(now, |bans| {
             bans.retain(|ban| *ban.field != *field || Whom::parse(&ban.value).as_ref() != Ok(&whom));
             if bans.len() >= MAX_BANS {
@@ -291,6 +303,15 @@ mod tests {
         assert_eq!(until(&bans, "ip", "::ffff:1.2.3.4", NOW), Some(1060), "the one that ends last");
         assert_eq!(until(&bans, "ip", "2001:db8::9", NOW), Some(1060));
         assert_eq!(until(&bans, "ip", "1.3.0.0", NOW), None);
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_in_an_address_is_no_ban() {
+        let bans = ManualBans::default();
+        for value in ["1.2.3/24", "999.1.1.1", "*", "1.2.3.4/33", ""] {
+            assert!(matches!(impose(&bans, order("ip", value, 60), NOW), Err(BanOrderError::Value { .. })), "{value}");
+        }
+        assert!(impose(&bans, order("user", "999.1.1.1", 60), NOW).is_ok(), "elsewhere it is a text");
     }
 
     #[test]
