@@ -214,8 +214,9 @@ fn over_tls_only_with_a_certificate_that_is_trusted() {
     let made = Command::new("sh").args(["-c", script]).current_dir(directory.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let file = |name: &str| directory.path().join(name).display().to_string();
-    // Free for a moment, which is as good as it gets.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    // Below the ports that the system hands out, so that no other test is given it meanwhile.
+    let is_free = |port: &u32| std::net::TcpListener::bind(format!("127.0.0.1:{port}")).is_ok();
+    let port = (20_000 + std::process::id() % 10_000..32_000).find(is_free).unwrap().to_string();
     let (cert, key, ca) = (file("cert.pem"), file("key.pem"), file("ca.pem"));
     let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
     let _redis = Redis::start_with(&[&["--tls-port", &port, "--tls-auth-clients", "no"][..], &files].concat());

@@ -82,6 +82,10 @@ impl Servers {
         let Reply::Error(error) = first else { return Ok(first) };
         // Few get here, so a timer for each does no harm.
         let left = (sent.at + sent.link.node().timeout()).since(sent.link.node().now());
+        if left.is_zero() {
+            // To send it now would count what is answered as if it had not.
+            return Err(Failure::Timeout);
+        }
         let again = self.again(sent.link, sent.loads, error, command);
         timeout(Duration::from_nanos(left.as_nanos()), again).await.unwrap_or(Err(Failure::Timeout))
     }

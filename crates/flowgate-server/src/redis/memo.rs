@@ -63,6 +63,14 @@ impl Memo {
         counters(plan)
     }
 
+    /// Before something is given back: who asks behind it in the same pipeline must not be told what was before. What
+    /// Redis answered in between ends with the note that follows the reply.
+    pub(crate) fn begin(&self, asked: &Asked) {
+        if asked.gives_back {
+            self.end(&asked.counters);
+        }
+    }
+
     /// The answer, if it is known that Redis would deny.
     pub(crate) fn denied(&self, asked: &Asked, now: Time) -> Option<Decision> {
         match self.cache.get(asked.question?, now)? {

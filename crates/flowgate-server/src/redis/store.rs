@@ -137,6 +137,7 @@ impl SharedStore {
                     self.health.deny_cache_hit();
                     return Answer::Now(denied);
                 }
+                asked.iter().for_each(|asked| memo.begin(asked));
                 asked
             }
         };
@@ -172,7 +173,9 @@ impl SharedStore {
         let sent: Result<Vec<_>, Failure> = keys.into_iter().map(|keys| self.send_delete(keys)).collect();
         let asked = self.memo.as_ref().map(|memo| {
             let rules = self.engine.rules();
-            memo.counters(&self.engine.plan(&rules, Op::Refund, request, now))
+            let counters = memo.counters(&self.engine.plan(&rules, Op::Refund, request, now));
+            memo.end(&counters);
+            counters
         });
         // Sent after the deletions, over the same links.
         let peek = self.decide(Op::Peek, &request.clone().cost(0), now);

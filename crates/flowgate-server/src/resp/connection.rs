@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut look = pin!(sleep(self.idle_timeout / LOOKS));
         loop {
             match poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await? {
-                Event::Read(0) if self.pending.is_empty() => return Ok(()),
+                Event::Read(0) if self.pending.is_empty() && self.out.is_empty() => return Ok(()),
                 // It will say no more, but may well be listening.
                 Event::Read(0) => self.session.end = End::AfterReplies,
                 Event::Read(_) | Event::Resume => self.answer(),

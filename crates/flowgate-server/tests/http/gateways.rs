@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{Shutdown as Close, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::Instant;
 
 use tempfile::TempDir;
@@ -132,8 +133,12 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateways")
 }
 
+/// Below the ports that the system hands out, and each only once, so that no other test is given it meanwhile.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    let next = || NEXT.fetch_add(1, Relaxed);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(next).find(is_free).unwrap()
 }
 
 /// A site that says `welcome` to everybody, for as long as the tests run.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use flowgate_engine::Request;
@@ -19,10 +20,12 @@ struct Cluster {
 
 const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
-/// Free for a moment, which is as good as it gets.
+/// Below the ports that the system hands out, and each only once, so that no other test is given them meanwhile.
 fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    let next = || NEXT.fetch_add(1, Relaxed);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(next).filter(is_free).take(count).collect()
 }
 
 impl Cluster {

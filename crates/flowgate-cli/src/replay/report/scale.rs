@@ -58,7 +58,7 @@ pub(super) fn short(number: f64) -> String {
 /// The times between `first` and `last`, in seconds, at which to put a word, and the word.
 pub(super) fn times(first: u64, last: u64, number: u64) -> Vec<(u64, String)> {
     let span = last.saturating_sub(first).max(1);
-    let step = STEPS.into_iter().find(|step| span / step <= number).unwrap_or(STEPS[STEPS.len() - 1]);
+    let step = STEPS.into_iter().find(|step| span / step < number).unwrap_or(STEPS[STEPS.len() - 1]);
     let start = first.div_ceil(step) * step;
     let word = |second: u64| {
         let time = Time::from_secs(second);

@@ -89,8 +89,11 @@ impl SharedStore {
         Answer::later(async move {
             let reply = store.servers.reply(sent, || call.clone()).await.map_err(|_| StoreAway)?;
             let shared = SharedBans::read(&known, &texts(reply).ok_or(StoreAway)?).map_err(|_| StoreAway)?;
+            let mut held = store.bans.lock().unwrap_or_else(PoisonError::into_inner);
             store.engine.adopt_bans(&shared, now);
-            *store.bans.lock().unwrap_or_else(PoisonError::into_inner) = shared.version;
+            // Two answers may be read in another order than Redis gave them. Who finds that the table has changed since
+            // it asked cannot tell which is newer: the next refresh reads it whole.
+            *held = if *held == known { shared.version } else { String::new() };
             Ok(shared.result)
         })
     }

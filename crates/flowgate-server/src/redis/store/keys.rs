@@ -27,6 +27,7 @@ impl SharedStore {
             self.health.deny_cache_hit();
             return Answer::Now(Ok(KeyDecision { decision, degraded: false }));
         }
+        self.memo.iter().zip(&asked).for_each(|(memo, asked)| memo.begin(asked));
         let prepared = PreparedLimit::new(op, call);
         let script_call = prepared.call(&self.prefix, ScriptTime::Redis, now);
         let Ok(sent) = self.send_script(&script_call) else {
@@ -77,6 +78,7 @@ impl SharedStore {
             self.health.deny_cache_hit();
             return Answer::Now(Ok(reply));
         }
+        self.memo.iter().zip(&asked).for_each(|(memo, asked)| memo.begin(asked));
         let prepared = PreparedThrottle::new(key, *throttle);
         let Ok(sent) = self.send_script(&prepared.call(&self.prefix, ScriptTime::Redis)) else {
             self.health.degraded();
@@ -118,6 +120,7 @@ impl SharedStore {
     /// Forgets a key of the caller's; true when there was one.
     pub(crate) fn key_reset(self: &Arc<Self>, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
         let counter = self.memo.as_ref().map(|memo| memo.key_counter(key));
+        self.memo.iter().zip(counter).for_each(|(memo, counter)| memo.end(&[counter]));
         let key = ad_hoc_key(&self.prefix, key);
         let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
         let store = Arc::clone(self);
