@@ -99,7 +99,12 @@ fn what_is_read_of_json_is_what_it_says() {
         if Format::Jsonl.read(line, &mut event).is_err() {
             continue;
         }
-        let value: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let value: serde_json::Value = match serde_json::from_str(line) {
+            Ok(value) => value,
+            // A number is a text to us, however large; here it would have to be a float.
+            Err(error) if error.to_string().starts_with("number out of range") => continue,
+            Err(error) => panic!("{line}: {error}"),
+        };
         for (name, text) in event.request(line).fields() {
             match &value["fields"][name] {
                 serde_json::Value::String(expected) => assert_eq!(text, expected, "{line}"),
