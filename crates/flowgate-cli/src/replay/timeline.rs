@@ -2,7 +2,7 @@
 //!
 //! Rule       Time never runs back here, so the newest slot is the one that counts. Slots begin at a second; when
 //!            there are too many they are made wider, by a width that people know.
-//! Bound      [`SLOTS`] slots, however long the trace and however large its gaps.
+//! Bound      `SLOTS` slots, however long the trace and however large its gaps.
 
 use flowgate::{Span, Time};
 
