@@ -289,3 +289,45 @@ fn on_ad_hoc_keys_whose_limits_change() {
     });
     result.unwrap_or_else(|error| panic!("{error}"));
 }
+
+/// What is owed for a part of the microsecond that has begun is still owed, also where a call touches only what
+/// `after=` counts.
+#[test]
+fn on_what_is_owed_within_a_microsecond() {
+    let server = RedisServer::start();
+    let (start, owed_until) = (1_700_000_000_000_000, 1_700_000_000_000_234);
+    for text in ["bucket 91/10655us burst=12 after=1/1us", "pace 91/10655us burst=12 max_wait=none after=1/1us"] {
+        let rules = [RuleDef {
+            by: vec!["user".into()],
+            limits: Limits::Fixed(vec![text.parse().unwrap()]),
+            ..RuleDef::named("r")
+        }];
+        let memory = Engine::new(&Policy { rules: rules.to_vec(), ..Policy::default() }, Memory::default()).unwrap();
+        let mut redis = RedisEngine::new(&rules, server.connect());
+        flush(&mut redis.connection);
+        let request = Request::new().field("user", "a");
+        // Two units are owed for 234.2 microseconds; the free one that is given back at 234 was never taken.
+        for (op, at) in [(Op::Take, start), (Op::Take, start), (Op::Refund, owed_until), (Op::Take, owed_until)] {
+            let time = Time::from_micros(at);
+            let expected = said(&memory.decide(op, &request, time));
+            assert_eq!(said(&redis.decide(op, &request, time)), expected, "{text}: {op:?} at {at}");
+        }
+    }
+}
+
+#[test]
+fn on_whose_key_it_is_within_a_microsecond() {
+    let server = RedisServer::start();
+    let memory = Engine::new(&Policy::default(), Memory::default()).unwrap();
+    let mut redis = RedisEngine::new(&[], server.connect());
+    flush(&mut redis.connection);
+    // A unit is owed for 333.3 microseconds.
+    for (text, at, is_free) in [("bucket 3/ms", 0, true), ("fixed 3/s", 333, false), ("fixed 3/s", 334, true)] {
+        let limit = text.parse().unwrap();
+        let call = AdHoc { key: b"key", limit: &limit, cost: 1 };
+        let time = Time::from_micros(1_700_000_000_000_000 + at);
+        let expected = memory.limit(Op::Take, call, time);
+        assert_eq!(expected.is_ok(), is_free, "{text} at {at}");
+        assert_eq!(redis.limit(Op::Take, call, time), expected, "{text} at {at}");
+    }
+}

@@ -63,8 +63,7 @@ end
 
 -- Only the charge to `after=`.
 function undo.n(own, letter)
-  if own == '' then return own, 0 end
-  return own, (unpack('<d', own, letter == 's' and #own - 15 or 1))
+  return own, lives_until(letter .. own)
 end
 
 local sizes = {b = 6, f = 2, s = 2, a = 3, n = 1}

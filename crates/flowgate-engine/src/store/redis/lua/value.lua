@@ -43,6 +43,10 @@ local function lives_until(v)
     own = seconds * 1000000 + math.ceil(nanos / 1000)
   elseif mark == 's' then
     if #v >= at + 16 then own = unpack('<d', v, #v - 15) end
+  elseif mark == 'b' or mark == 'p' then
+    -- What is owed beyond the last whole microsecond is owed until the next.
+    local full, rest = unpack('<dd', v, at)
+    own = rest > 0 and full + 1 or full
   else
     own = unpack('<d', v, at)
   end
