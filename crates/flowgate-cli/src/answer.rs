@@ -3,118 +3,175 @@
 //! Rule       One line says what matters; colours repeat it and never replace it. What the server leaves out is
 //!            left out here.
 
+mod instant;
+
 use std::fmt::Write;
 
+use flowgate::{Clock, Time};
 use flowgate_engine::config::Color;
 use serde_json::Value;
+
+use crate::terminal;
 
 /// Appends a line to a text. Writing to a string cannot fail.
 macro_rules! line {
     ($out:expr, $($arg:tt)*) => {{ let _ = writeln!($out, $($arg)*); }};
 }
 
-/// A decision in one line, and what else the rule says.
-pub(crate) fn decision(decision: &Value, color: Color) -> String {
-    let mut out = String::new();
-    let allowed = decision["allowed"] == true;
-    let verdict = if allowed { paint("allowed", GREEN, color) } else { paint("denied", RED, color) };
-    let pad = if allowed { "  " } else { "   " };
-    let rule = decision["rule"].as_str().map_or(String::new(), |rule| format!("by {rule}"));
-    let action = match decision["action"].as_str() {
-        Some(action) if !allowed && action != "deny" => format!(" ({action})"),
-        _ => String::new(),
-    };
-    let parts = [format!("{rule}{action}"), left(decision, "limit"), wait(decision), reset(decision), delay(decision)];
-    let told: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let told = if told.is_empty() && decision["matched"] == false { vec!["no rule matches".to_owned()] } else { told };
-    line!(out, "{verdict}{pad}{}", told.join(", "));
-    if let Some(message) = decision["message"].as_str() {
-        let code = decision["code"].as_i64().map_or(String::new(), |code| format!(" (code {code})"));
-        line!(out, "         {message}{code}");
-    }
-    for exceeded in items(decision, "exceeded") {
-        let rule = exceeded["rule"].as_str().map_or(String::new(), |rule| format!(" of {rule}"));
-        line!(out, "         exceeded {}{rule}{}", plain(&exceeded["limit"]), comma(wait(exceeded)));
-    }
-    let shadow: Vec<String> = items(decision, "shadow").map(plain).collect();
-    if !shadow.is_empty() {
-        line!(out, "         would be denied by {} (shadow)", shadow.join(", "));
-    }
-    if decision["banned_until"].is_number() {
-        line!(out, "         banned until {} (seconds since 1970)", plain(&decision["banned_until"]));
-    }
-    if decision["degraded"] == true {
-        line!(out, "         {}", paint("the shared store is away: this is a stopgap", YELLOW, color));
-    }
-    out
+/// How answers are told: to whom, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Telling {
+    color: Color,
+    now: Time,
 }
 
-/// An explanation: the decision, then every rule with what it makes of the request.
-pub(crate) fn explanation(explanation: &Value, color: Color) -> String {
-    let mut out = decision(&explanation["decision"], color);
-    let rules: Vec<&Value> = items(explanation, "rules").collect();
-    if rules.is_empty() {
-        line!(out, "\nThere are no rules.");
-        return out;
+impl Telling {
+    /// To whoever reads standard output, now.
+    pub(crate) fn to_stdout() -> Telling {
+        Telling { color: terminal::color_on_stdout(), now: Clock::System.now() }
     }
-    let width = rules.iter().map(|rule| plain(&rule["rule"]).chars().count()).max().unwrap_or(0).min(40);
-    line!(out, "");
-    for (number, rule) in (1..).zip(rules) {
-        let name = plain(&rule["rule"]);
-        let says = says(rule, color);
-        line!(out, "{number:>3}  {name:<width$}  {says}");
-        for limit in items(rule, "limits") {
-            let mark = if limit["allowed"] == true { " " } else { "!" };
-            let told = [left(limit, "most"), wait(limit), delay(limit)];
-            let told: Vec<String> = told.into_iter().filter(|part| !part.is_empty()).collect();
-            line!(out, "     {:<width$}  {mark} {}: {}", "", plain(&limit["limit"]), told.join(", "));
+
+    /// A decision in one line, and what else the rule says.
+    pub(crate) fn decision(self, decision: &Value) -> String {
+        let mut out = String::new();
+        let allowed = decision["allowed"] == true;
+        let verdict = if allowed { self.paint("allowed", GREEN) } else { self.paint("denied", RED) };
+        let pad = if allowed { "  " } else { "   " };
+        let rule = decision["rule"].as_str().map_or(String::new(), |rule| format!("by {rule}"));
+        let action = match decision["action"].as_str() {
+            Some(action) if !allowed && action != "deny" => format!(" ({action})"),
+            _ => String::new(),
+        };
+        let parts =
+            [format!("{rule}{action}"), left(decision, "limit"), wait(decision), reset(decision), delay(decision)];
+        let told: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let told =
+            if told.is_empty() && decision["matched"] == false { vec!["no rule matches".to_owned()] } else { told };
+        line!(out, "{verdict}{pad}{}", told.join(", "));
+        if let Some(message) = decision["message"].as_str() {
+            let code = decision["code"].as_i64().map_or(String::new(), |code| format!(" (code {code})"));
+            line!(out, "         {message}{code}");
+        }
+        for exceeded in items(decision, "exceeded") {
+            let rule = exceeded["rule"].as_str().map_or(String::new(), |rule| format!(" of {rule}"));
+            line!(out, "         exceeded {}{rule}{}", plain(&exceeded["limit"]), comma(wait(exceeded)));
+        }
+        let shadow: Vec<String> = items(decision, "shadow").map(plain).collect();
+        if !shadow.is_empty() {
+            line!(out, "         would be denied by {} (shadow)", shadow.join(", "));
+        }
+        if decision["banned_until"].is_number() {
+            line!(out, "         banned until {}", self.instant(&decision["banned_until"]));
+        }
+        if decision["degraded"] == true {
+            line!(out, "         {}", self.paint("the shared store is away: this is a stopgap", YELLOW));
+        }
+        out
+    }
+
+    /// An explanation: the decision, then every rule with what it makes of the request.
+    pub(crate) fn explanation(self, explanation: &Value) -> String {
+        let mut out = self.decision(&explanation["decision"]);
+        if explanation["ban"].is_object() {
+            let ban = self.manual_ban(&explanation["ban"]);
+            line!(out, "\n{}", self.paint(&format!("A ban by hand comes before all rules: {ban}"), RED));
+        }
+        let rules: Vec<&Value> = items(explanation, "rules").collect();
+        if rules.is_empty() {
+            line!(out, "\nThere are no rules.");
+            return out;
+        }
+        let width = rules.iter().map(|rule| plain(&rule["rule"]).chars().count()).max().unwrap_or(0).min(40);
+        line!(out, "");
+        if explanation["decision"]["degraded"] == true {
+            let told = "While the store is away, limits are this node's share, and counts are its own:";
+            line!(out, "{}", self.paint(told, YELLOW));
+        }
+        for (number, rule) in (1..).zip(rules) {
+            let name = plain(&rule["rule"]);
+            let says = self.says(rule);
+            line!(out, "{number:>3}  {name:<width$}  {says}");
+            for limit in items(rule, "limits") {
+                let mark = if limit["allowed"] == true { " " } else { "!" };
+                let told = [left(limit, "most"), wait(limit), delay(limit)];
+                let told: Vec<String> = told.into_iter().filter(|part| !part.is_empty()).collect();
+                let told = if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) };
+                line!(out, "     {:<width$}  {mark} {}{told}", "", plain(&limit["limit"]));
+            }
+        }
+        out
+    }
+
+    /// Whether a rule matches, and if not, why.
+    fn says(self, rule: &Value) -> String {
+        let failed = &rule["failed"];
+        if failed.is_object() {
+            let found = failed["found"].as_str().map_or("is not there".to_owned(), |found| format!("is {found:?}"));
+            let told = format!("no: {} {found}, must be {}", plain(&failed["field"]), plain(&failed["expected"]));
+            return self.paint(&told, DIM);
+        }
+        let mut says = match (rule["reached"] == true, rule["action"].as_str()) {
+            (false, _) => "matches, but something above it has decided".to_owned(),
+            (true, Some("allow")) => "matches: allow".to_owned(),
+            (true, action) if items(rule, "limits").next().is_none() => {
+                format!("matches: {}", action.unwrap_or("deny"))
+            }
+            (true, _) => "matches".to_owned(),
+        };
+        if rule["shadow"] == true {
+            says.push_str(", as a shadow");
+        }
+        if rule["banned_until"].is_number() {
+            let _ = write!(says, ", and bans the subject until {}", self.instant(&rule["banned_until"]));
+        }
+        says
+    }
+
+    /// The bans in force, one a line.
+    pub(crate) fn bans(self, bans: &Value) -> String {
+        let mut out = String::new();
+        for ban in items(bans, "bans") {
+            line!(out, "{:>6}  {}", plain(&ban["id"]), self.manual_ban(ban));
+        }
+        for ban in items(bans, "rule_bans") {
+            let subject = ban["subject"].as_object().into_iter().flatten();
+            let subject: Vec<String> = subject.map(|(name, value)| format!("{name}={}", plain(value))).collect();
+            let (id, rule) = (plain(&ban["id"]), plain(&ban["rule"]));
+            line!(out, "{id:>6}  {}  by rule {rule}, until {}", subject.join(" "), self.instant(&ban["until"]));
+        }
+        if out.is_empty() {
+            out.push_str("no bans are in force\n");
+        }
+        out
+    }
+
+    /// A ban that was just imposed.
+    pub(crate) fn imposed(self, ban: &Value) -> String {
+        let mut out = String::new();
+        line!(out, "banned   {}, as number {}", self.manual_ban(ban), plain(&ban["id"]));
+        if ban["warning"].is_string() {
+            line!(out, "         {}", self.paint(&plain(&ban["warning"]), YELLOW));
+        }
+        out
+    }
+
+    fn manual_ban(self, ban: &Value) -> String {
+        let reason = ban["reason"].as_str().filter(|reason| !reason.is_empty());
+        let reason = reason.map_or(String::new(), |_| format!("  {}", plain(&ban["reason"])));
+        let (field, value) = (plain(&ban["field"]), plain(&ban["value"]));
+        format!("{field}={value}  by hand, until {}{reason}", self.instant(&ban["until"]))
+    }
+
+    fn instant(self, seconds: &Value) -> String {
+        instant::tell(seconds, self.now)
+    }
+
+    fn paint(self, text: &str, code: &str) -> String {
+        match self.color {
+            Color::Always => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            Color::Never => text.to_owned(),
         }
     }
-    out
-}
-
-/// Whether a rule matches, and if not, why.
-fn says(rule: &Value, color: Color) -> String {
-    let failed = &rule["failed"];
-    if failed.is_object() {
-        let found = failed["found"].as_str().map_or("is not there".to_owned(), |found| format!("is {found:?}"));
-        let told = format!("no: {} {found}, must be {}", plain(&failed["field"]), plain(&failed["expected"]));
-        return paint(&told, DIM, color);
-    }
-    let mut says = match (rule["reached"] == true, rule["action"].as_str()) {
-        (false, _) => "matches, but something above it has decided".to_owned(),
-        (true, Some("allow")) => "matches: allow".to_owned(),
-        (true, action) if items(rule, "limits").next().is_none() => format!("matches: {}", action.unwrap_or("deny")),
-        (true, _) => "matches".to_owned(),
-    };
-    if rule["shadow"] == true {
-        says.push_str(", as a shadow");
-    }
-    if rule["banned_until"].is_number() {
-        says.push_str(", and bans the subject");
-    }
-    says
-}
-
-/// The bans in force, one a line.
-pub(crate) fn bans(bans: &Value) -> String {
-    let mut out = String::new();
-    for ban in items(bans, "bans") {
-        let reason = ban["reason"].as_str().filter(|reason| !reason.is_empty());
-        let reason = reason.map_or(String::new(), |reason| format!("  {reason}"));
-        let (id, field, value) = (plain(&ban["id"]), plain(&ban["field"]), plain(&ban["value"]));
-        line!(out, "{id:>6}  {field}={value}  by hand, until {}{reason}", plain(&ban["until"]));
-    }
-    for ban in items(bans, "rule_bans") {
-        let subject = ban["subject"].as_object().into_iter().flatten();
-        let subject: Vec<String> = subject.map(|(name, value)| format!("{name}={}", plain(value))).collect();
-        let (id, rule) = (plain(&ban["id"]), plain(&ban["rule"]));
-        line!(out, "{id:>6}  {}  by rule {rule}, until {}", subject.join(" "), plain(&ban["until"]));
-    }
-    if out.is_empty() {
-        out.push_str("no bans are in force\n");
-    }
-    out
 }
 
 fn left(of: &Value, most: &str) -> String {
@@ -166,22 +223,17 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const DIM: &str = "2";
 
-fn paint(text: &str, code: &str, color: Color) -> String {
-    match color {
-        Color::Always => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-        Color::Never => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
+    const PLAIN: Telling = Telling { color: Color::Never, now: Time::from_secs(1_700_000_000) };
+
     #[test]
     fn decisions_read_as_sentences() {
-        let check = |value: Value, expected: &str| assert_eq!(decision(&value, Color::Never), expected);
+        let check = |value: Value, expected: &str| assert_eq!(PLAIN.decision(&value), expected);
         check(
             json!({"allowed": true, "action": "allow", "rule": "reply", "matched": true, "limit": 5, "remaining": 4,
                    "retry_after": null, "reset_after": 60, "delay": 0}),
@@ -196,7 +248,7 @@ mod tests {
              You reply too fast. (code 201)\n         \
              exceeded sliding 5/60s of reply, come back in 12.25s\n         \
              would be denied by new (shadow)\n         \
-             banned until 1700000060 (seconds since 1970)\n         \
+             banned until 2023-11-14 22:14:20Z (in 1m)\n         \
              the shared store is away: this is a stopgap\n",
         );
         check(json!({"allowed": true, "rule": null, "matched": false}), "allowed  no rule matches\n");
@@ -210,7 +262,36 @@ mod tests {
     #[test]
     fn colours_only_where_they_are_wanted() {
         let denied = json!({"allowed": false, "rule": "r"});
-        assert!(decision(&denied, Color::Always).starts_with("\u{1b}[31mdenied\u{1b}[0m"));
-        assert!(!decision(&denied, Color::Never).contains('\u{1b}'));
+        assert!(Telling { color: Color::Always, ..PLAIN }.decision(&denied).starts_with("\u{1b}[31mdenied\u{1b}[0m"));
+        assert!(!PLAIN.decision(&denied).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn an_explanation_names_the_ban_by_hand() {
+        let ban = json!({"id": 3, "field": "user", "value": "7", "until": 1_700_003_600, "reason": "spam\n"});
+        let told = PLAIN.explanation(&json!({
+            "decision": {"allowed": false, "rule": null, "matched": true}, "ban": ban,
+            "rules": [{"rule": "all", "failed": null, "reached": false, "action": "deny", "limits": []}]
+        }));
+        assert_eq!(
+            told,
+            "denied   \n\nA ban by hand comes before all rules: user=7  by hand, until 2023-11-14 23:13:20Z (in 1h)  \
+             spam\u{fffd}\n\n  1  all  matches, but something above it has decided\n"
+        );
+    }
+
+    #[test]
+    fn an_explanation_without_the_store_says_whose_counts_it_shows() {
+        let told = PLAIN.explanation(&json!({
+            "decision": {"allowed": true, "rule": "five", "degraded": true}, "ban": null,
+            "rules": [{"rule": "five", "failed": null, "reached": true, "action": "deny",
+                       "limits": [{"limit": "unlimited", "allowed": true, "most": null, "remaining": null}]}]
+        }));
+        assert_eq!(
+            told,
+            "allowed  by five\n         the shared store is away: this is a stopgap\n\n\
+             While the store is away, limits are this node's share, and counts are its own:\n  \
+             1  five  matches\n             unlimited\n"
+        );
     }
 }

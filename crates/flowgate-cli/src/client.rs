@@ -1,5 +1,8 @@
 //! Talks to a running server over HTTP, for the commands that ask it something.
 
+#[cfg(unix)]
+mod unix;
+
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use ureq::config::Config;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+#[cfg(unix)]
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body};
 
 /// A decision takes a millisecond; whoever waits longer waits for a server that is not there.
@@ -18,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct Server {
-    /// Where the server speaks HTTP
+    /// Where the server speaks HTTP: a URL, or unix:PATH
     #[arg(long, value_name = "URL", env = "FLOWGATE_SERVER", default_value = "http://127.0.0.1:7070")]
     server: String,
     /// A file with the token to show; or set FLOWGATE_TOKEN
@@ -41,8 +47,9 @@ impl Server {
     /// When a file cannot be read, or the URL is none.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let base = self.server.trim_end_matches('/').to_owned();
-        if !base.starts_with("http://") && !base.starts_with("https://") {
-            bail!("--server {base}: expected a URL such as http://127.0.0.1:7070");
+        let socket = base.strip_prefix("unix:");
+        if socket.is_none() && !base.starts_with("http://") && !base.starts_with("https://") {
+            bail!("--server {base}: expected a URL such as http://127.0.0.1:7070, or unix:PATH");
         }
         let token = match &self.token_file {
             Some(file) => Some(read(file)?),
@@ -59,8 +66,23 @@ impl Server {
             config =
                 config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates)).build());
         }
-        Ok(Client { agent: config.build().into(), base, token })
+        let agent = match socket {
+            Some(path) => agent_on(path, config.build())?,
+            None => config.build().into(),
+        };
+        Ok(Client { agent, base, token })
     }
+}
+
+/// An agent that asks through a socket. What names the host is then of no matter, but HTTP wants one.
+#[cfg(unix)]
+fn agent_on(path: &str, config: Config) -> anyhow::Result<Agent> {
+    Ok(Agent::with_parts(config, unix::Socket(path.into()), DefaultResolver::default()))
+}
+
+#[cfg(not(unix))]
+fn agent_on(path: &str, _: Config) -> anyhow::Result<Agent> {
+    bail!("--server unix:{path}: this system has no unix sockets")
 }
 
 fn read(file: &PathBuf) -> anyhow::Result<String> {
@@ -99,8 +121,13 @@ impl Client {
         self.send(Method::DELETE, path, None)
     }
 
+    /// What a request names as its host.
+    fn url(&self) -> &str {
+        if self.base.starts_with("unix:") { "http://localhost" } else { &self.base }
+    }
+
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url()));
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }

@@ -102,10 +102,18 @@ fn bans_come_and_go() {
     let serving = Serving::start(RULES);
     assert_eq!(serving.run(&["ban"]).0, "no bans are in force\n");
     let (banned, _) = serving.run(&["ban", "user=7", "--for", "1h", "--reason", "spam"]);
-    assert!(banned.starts_with("banned   user=7 for 1h, as number "), "{banned}");
+    assert!(banned.starts_with("banned   user=7  by hand, until 20"), "{banned}");
+    assert!(banned.contains("Z (in 1h)  spam, as number 1\n"), "{banned}");
     let (denied, code) = serving.run(&["take", "user=7"]);
     assert!(denied.starts_with("denied   come back in ") && denied.contains("\n         spam\n"), "{denied}");
     assert_eq!(code, 3);
+    let (explained, _) = serving.run(&["explain", "user=7"]);
+    let told = "\nA ban by hand comes before all rules: user=7  by hand, until 20";
+    assert!(explained.contains(told), "{explained}");
+    let (slip, _) = serving.run(&["ban", "usr=7", "--for", "1h"]);
+    let warning = "\n         no rule uses the field \"usr\"; only requests that bring it are stopped\n";
+    assert!(slip.ends_with(warning), "{slip}");
+    serving.run(&["unban", "usr=7"]);
     // Two pass, two denials start a ban by the rule.
     (0..4).for_each(|_| drop(serving.run(&["take", "act=reply", "user=8"])));
     let (list, _) = serving.run(&["ban"]);
@@ -117,6 +125,21 @@ fn bans_come_and_go() {
     assert_eq!(serving.fail(&["unban", "user=7"]), "error: user=7 is not banned\n");
     assert!(serving.fail(&["unban", "12345"]).contains("no ban of that id"));
     assert!(serving.fail(&["ban", "user=7", "--for", "soon"]).contains("for: expected a length"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_door_that_is_a_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let door = format!("unix:{}", directory.path().join("http.sock").display());
+    let serving = Serving::start_at(&door, RULES);
+    assert_eq!(serving.run(&["take", "act=reply", "user=42"]).1, 0);
+    assert_eq!(serving.run(&["peek", "act=reply", "user=42", "--cost", "2"]).1, 3);
+    assert!(serving.run(&["ban", "user=7", "--for", "1h"]).0.starts_with("banned   user=7"));
+    assert!(serving.run(&["explain", "user=7"]).0.contains("A ban by hand"));
+    let nowhere = format!("{door}.other");
+    let error = serving.fail(&["take", "user=1", "--server", &nowhere]);
+    assert!(error.starts_with(&format!("error: cannot ask {nowhere}: ")), "{error}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use flowgate::{Limit, Op, Standing, Time};
 
+use crate::bans::ManualBan;
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::plan::Plan;
@@ -18,6 +19,8 @@ use crate::store::Store;
 pub struct Explanation {
     /// What `peek` answers.
     pub decision: Decision,
+    /// The ban by hand that decides before any rule.
+    pub ban: Option<Arc<ManualBan>>,
     /// Every rule, top to bottom.
     pub rules: Vec<RuleReport>,
 }
@@ -90,7 +93,7 @@ impl Explanation {
     pub(crate) fn of(rules: &RuleSet, request: &Request<'_>, plan: &Plan<'_>, now: Time) -> Explanation {
         let values = rules.read(request);
         let reports = rules.rules().iter().map(|rule| report(rules, rule, &values, plan)).collect();
-        Explanation { rules: reports, decision: plan.conclude(now) }
+        Explanation { rules: reports, ban: plan.ban_by_hand().cloned(), decision: plan.conclude(now) }
     }
 }
 

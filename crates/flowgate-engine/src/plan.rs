@@ -143,6 +143,14 @@ impl<'r> Plan<'r> {
         }
     }
 
+    /// The ban by hand that has ended the evaluation before any rule.
+    pub(crate) fn ban_by_hand(&self) -> Option<&Arc<ManualBan>> {
+        match &self.end {
+            End::Ban(ban) => Some(ban),
+            End::Bottom | End::Rule(_) => None,
+        }
+    }
+
     /// The decision, once the store has filled in the outcomes.
     ///
     /// Who decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an

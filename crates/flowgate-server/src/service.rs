@@ -325,6 +325,12 @@ impl Service {
         self.engine.ban_fields()
     }
 
+    /// Whether some rule, or some Koala rule, looks at a field or counts by it.
+    pub fn uses_field(&self, field: &str) -> bool {
+        let koala = self.koala_rules();
+        self.rules().field_names().any(|name| name == field) || koala.is_some_and(|rules| rules.uses_field(field))
+    }
+
     /// The bans by rules that are in force, oldest first.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::request::field;
-use crate::answer;
+use crate::answer::Telling;
 use crate::client::{Client, Server};
 use crate::terminal;
 
@@ -50,12 +50,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 order["reason"] = reason.as_str().into();
             }
             let ban = client.post("/v1/bans", &order)?;
-            let text = format!("banned   {name}={value} for {length}, as number {}\n", ban["id"]);
+            let text = Telling::to_stdout().imposed(&ban);
             (ban, text)
         }
         _ => {
             let bans = client.get("/v1/bans")?;
-            let text = answer::bans(&bans);
+            let text = Telling::to_stdout().bans(&bans);
             (bans, text)
         }
     };

@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::request;
-use crate::answer;
+use crate::answer::Telling;
 use crate::terminal;
 
 /// The exit code of `take` and `peek` when the answer is no.
@@ -60,9 +60,8 @@ pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode>
     if args.request.json {
         terminal::print(&format!("{decision}\n"))?;
     } else {
-        let color = terminal::color_on_stdout();
         let what = if operation == Operation::Reset { "reset    " } else { "" };
-        terminal::print(&format!("{what}{}", answer::decision(&decision, color)))?;
+        terminal::print(&format!("{what}{}", Telling::to_stdout().decision(&decision)))?;
     }
     match decision["allowed"].as_bool() {
         Some(false) if operation != Operation::Reset => Ok(ExitCode::from(DENIED)),

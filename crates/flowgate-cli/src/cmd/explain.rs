@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::request;
-use crate::answer;
+use crate::answer::Telling;
 use crate::terminal;
 
 /// Explain what a running server would decide, and why
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let explanation = args.request.server.client()?.post("/v1/explain", &args.request.body()?)?;
     let text = match args.request.json {
         true => format!("{explanation}\n"),
-        false => answer::explanation(&explanation, terminal::color_on_stdout()),
+        false => Telling::to_stdout().explanation(&explanation),
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -20,11 +20,16 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start(configuration: &str) -> Serving {
+        Serving::start_at("127.0.0.1:0", configuration)
+    }
+
+    /// One that speaks HTTP there.
+    pub(crate) fn start_at(http: &str, configuration: &str) -> Serving {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("flowgate.toml");
         fs::write(&file, configuration).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(&file);
+        command.args(["serve", "--http", http, "--resp", "127.0.0.1:0", "--config"]).arg(&file);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         // Read all the time, for a server that cannot write stands still.
@@ -32,7 +37,8 @@ impl Serving {
         std::thread::spawn(move || {
             stderr.lines().map_while(Result::ok).take_while(|line| told.send(line.clone()).is_ok()).for_each(drop);
         });
-        let mut serving = Serving { child, url: String::new(), resp: String::new(), lines, _directory: directory };
+        let url = if http.starts_with("unix:") { http.to_owned() } else { String::new() };
+        let mut serving = Serving { child, url, resp: String::new(), lines, _directory: directory };
         while serving.url.is_empty() || serving.resp.is_empty() {
             let line = serving.line();
             let address = |scheme: &str| {

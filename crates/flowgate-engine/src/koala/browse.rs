@@ -161,6 +161,11 @@ impl KoalaRules {
         self.result(u32::from(matched))
     }
 
+    /// Whether some rule looks at a field.
+    pub fn uses_field(&self, field: &str) -> bool {
+        self.set.field_names().any(|name| name == field)
+    }
+
     /// How many rules there are.
     pub fn len(&self) -> usize {
         self.file.rules.len()

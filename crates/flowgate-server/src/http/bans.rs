@@ -41,7 +41,8 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
     Ok(reply::json(out))
 }
 
-/// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id.
+/// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
+/// warning where no rule uses the field.
 pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Asked { field, value, length, reason } = body::parse(&body)?;
@@ -54,9 +55,17 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
         return Err(Error::invalid("reason", format!("longer than {MAX_REASON} bytes")));
     }
     let order = BanOrder { field: &field.0, value: &value.0, length, reason };
-    let ban = call.answered(call.shared.service.ban(order)).await??;
+    let service = &call.shared.service;
+    let ban = call.answered(service.ban(order)).await??;
     let mut out = Vec::with_capacity(128);
-    write_manual(&mut out, &ban);
+    let mut object = Object::new(&mut out);
+    members(&mut object, &ban);
+    if !service.uses_field(&ban.field) {
+        // A slip of the pen, or a field that only callers know: a ban needs no rule.
+        let told = format!("no rule uses the field {:?}; only requests that bring it are stopped", ban.field);
+        object.text("warning", &told);
+    }
+    object.end();
     let mut reply = reply::json(out);
     *reply.status_mut() = StatusCode::CREATED;
     Ok(reply)
@@ -72,14 +81,18 @@ pub(super) async fn lift(call: &Call<'_>) -> Result<Reply, Error> {
     if lifted { Ok(reply::empty(StatusCode::NO_CONTENT)) } else { Err(Error::NoSuchThing("no ban of that id")) }
 }
 
-fn write_manual(out: &mut Vec<u8>, ban: &ManualBan) {
+pub(super) fn write_manual(out: &mut Vec<u8>, ban: &ManualBan) {
     let mut object = Object::new(out);
+    members(&mut object, ban);
+    object.end();
+}
+
+fn members(object: &mut Object<'_>, ban: &ManualBan) {
     object.number("id", ban.id);
     object.text("field", &ban.field);
     object.text("value", &ban.value);
     object.time("until", ban.until);
     object.text("reason", &ban.reason);
-    object.end();
 }
 
 fn write_imposed(out: &mut Vec<u8>, ban: &RuleBan) {

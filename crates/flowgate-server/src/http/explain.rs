@@ -8,10 +8,10 @@ use super::error::Error;
 use super::json::Object;
 use super::limit::write_retry;
 use super::reply::{self, Reply};
-use super::{Call, body};
+use super::{Call, bans, body};
 use crate::decision_json;
 
-/// `{"fields":{..},"cost":1}` -> `{"decision":{..},"rules":[..]}`.
+/// `{"fields":{..},"cost":1}` -> `{"decision":{..},"ban":null,"rules":[..]}`.
 pub(super) async fn explain(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let asked: Asked<'_> = body::parse(&body)?;
@@ -19,6 +19,10 @@ pub(super) async fn explain(call: &Call<'_>, body: Incoming) -> Result<Reply, Er
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::new(&mut out);
     object.value("decision", |out| decision_json::write(out, &explanation.decision));
+    match &explanation.ban {
+        Some(ban) => object.value("ban", |out| bans::write_manual(out, ban)),
+        None => object.null("ban"),
+    }
     object.list("rules", &explanation.rules, write_rule);
     object.end();
     Ok(reply::json(out))

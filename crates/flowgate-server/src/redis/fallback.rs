@@ -17,8 +17,8 @@ use flowgate::{
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::PreparedKoala;
 use flowgate_engine::{
-    AdHoc, DecidedBy, Decision, Engine, KoalaAnswer, KoalaAsk, KoalaRules, Limits, OnFailure, Policy, PolicyError,
-    Request, Rule, RuleDef, RuleSet,
+    AdHoc, DecidedBy, Decision, Engine, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, Limits, OnFailure, Policy,
+    PolicyError, Request, Rule, RuleDef, RuleSet,
 };
 
 /// When to come back to a store that is away. Nobody knows when it will be there.
@@ -71,6 +71,13 @@ impl Fallback {
             Some(rule) if asks => denied(rule),
             _ => degraded(self.engine.decide(op, request, now), rules),
         }
+    }
+
+    /// Why this node alone decides as it does: with its own counters, each limit in its share.
+    pub(crate) fn explain(&self, decision: Decision, request: &Request<'_>, rules: &RuleSet, now: Time) -> Explanation {
+        let mut explanation = self.engine.explain(request, now);
+        explanation.rules.iter_mut().for_each(|report| original(rules, &mut report.rule));
+        Explanation { decision, ..explanation }
     }
 
     /// Koala's rules, in shares, for this node's counters.
@@ -167,17 +174,19 @@ impl Settings {
 
 /// A decision of this node alone. It is told, and counted, as one by the rules in force, of which ours are copies.
 fn degraded(mut decision: Decision, rules: &RuleSet) -> Decision {
-    let original = |rule: &mut Arc<Rule>| {
-        let same = |found: &&Arc<Rule>| found.name() == rule.name();
-        if let Some(found) = rules.rules().get(rule.position()).filter(same) {
-            *rule = Arc::clone(found);
-        }
-    };
-    decision.rule.iter_mut().for_each(original);
-    decision.exceeded.iter_mut().for_each(|exceeded| original(&mut exceeded.rule));
-    decision.shadow.iter_mut().for_each(original);
+    decision.rule.iter_mut().for_each(|rule| original(rules, rule));
+    decision.exceeded.iter_mut().for_each(|exceeded| original(rules, &mut exceeded.rule));
+    decision.shadow.iter_mut().for_each(|rule| original(rules, rule));
     decision.degraded = true;
     decision
+}
+
+/// Puts the rule in force in the place of our copy.
+fn original(rules: &RuleSet, rule: &mut Arc<Rule>) {
+    let same = |found: &&Arc<Rule>| found.name() == rule.name();
+    if let Some(found) = rules.rules().get(rule.position()).filter(same) {
+        *rule = Arc::clone(found);
+    }
 }
 
 /// What a rule with `on_failure = "deny"` says.

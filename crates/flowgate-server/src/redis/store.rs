@@ -210,7 +210,7 @@ impl SharedStore {
             explained.unwrap_or_else(|failure| {
                 store.note_failure(failure);
                 let decision = store.without(&prepared, &request, now);
-                Explanation { decision, ..prepared.explain_at_once(&request, now) }
+                store.fallback.explain(decision, &request, &store.engine.rules(), now)
             })
         })
     }

@@ -1,7 +1,7 @@
 //! Decisions, bans, explanations: what is asked and what comes back.
 
 use flowgate::Span;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -124,6 +124,12 @@ fn explanations_change_nothing() {
     assert_eq!(other["rules"][0]["failed"], json!({"field": "act", "expected": "reply", "found": "post"}));
     assert_eq!(other["rules"][1]["failed"], json!({"field": "user", "expected": "*", "found": null}));
     assert_eq!(other["decision"]["matched"], false);
+    assert_eq!(other["ban"], Value::Null);
+
+    let ban = server.post("/v1/bans", r#"{"field":"user","value":"42","for":"1h","reason":"spam"}"#).json();
+    let banned = server.post("/v1/explain", REPLY).json();
+    assert_eq!((&banned["ban"], &banned["rules"][0]["reached"]), (&ban, &json!(false)));
+    assert_eq!(banned["decision"]["banned_until"], ban["until"]);
 }
 
 #[test]
@@ -157,6 +163,11 @@ fn bans_are_listed_imposed_and_lifted() {
     }
     client.call("DELETE", "/v1/bans/x", &[], "").is_mistake(404, None);
     assert_eq!(server.get("/v1/bans").json(), json!({"bans": [], "rule_bans": []}));
+
+    let unused = server.post("/v1/bans", r#"{"field":"usr","value":"7","for":"1h"}"#).json();
+    assert_eq!(unused["warning"], "no rule uses the field \"usr\"; only requests that bring it are stopped");
+    let denied = server.post("/v1/take", r#"{"fields":{"usr":"7"}}"#).json();
+    assert_eq!(denied["allowed"], false, "it is a ban all the same");
 
     for (body, field) in [
         (r#"{"field":"","value":"x","for":"1h"}"#, Some("field")),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flowgate_engine::Request;
 use flowgate_server::{Operation, Ready};
 
 use crate::server::Redis;
@@ -23,6 +24,18 @@ async fn it_starts_while_redis_is_away() {
     node.recovers().await;
     node.says(Ready::Yes).await;
     assert_eq!(node.admits("42", 9).await, 5, "what was granted meanwhile was this node's own");
+}
+
+#[tokio::test]
+async fn an_explanation_shows_the_counts_that_decide_meanwhile() {
+    let node = Node::on(&Redis::absent(&[]), "local_share = '2/5'");
+    node.take("42").await;
+    let explanation = node.service.explain(&Request::new().field("user", "42")).await;
+    assert!(explanation.decision.degraded);
+    let report = &explanation.rules[0];
+    let limit = &report.limits[0];
+    assert_eq!((limit.limit.to_string().as_str(), limit.outcome.remaining), ("sliding 2/1h", Some(1)));
+    assert!(Arc::ptr_eq(&report.rule, &node.service.rules().rules()[0]), "the rule in force");
 }
 
 /// What may exceed the bound: a fresh allowance for what Redis has lost, and a node's share, once per
