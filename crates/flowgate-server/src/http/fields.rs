@@ -55,9 +55,31 @@ impl<'de: 'b, 'b> Deserialize<'de> for Text<'b> {
             fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
                 Ok(Text(Cow::Owned(text.to_owned())))
             }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Text<'de>, E> {
+                Err(in_quotes(number))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Text<'de>, E> {
+                Err(in_quotes(number))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Text<'de>, E> {
+                Err(in_quotes(number))
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Text<'de>, E> {
+                Err(in_quotes(value))
+            }
         }
-        deserializer.deserialize_str(Read)
+        // Whatever it is: what is no text is answered by how to write it as one.
+        deserializer.deserialize_any(Read)
     }
+}
+
+/// What is no text is not made one: 1, 1.0 and "1" would be one subject here and three elsewhere.
+fn in_quotes<E: de::Error>(found: impl fmt::Display) -> E {
+    E::custom(format_args!("expected a text, found {found}: write \"{found}\""))
 }
 
 impl<'de: 'b, 'b> Deserialize<'de> for Fields<'b> {
@@ -192,6 +214,10 @@ mod tests {
                 mistake.starts_with(r#"{"error":"the body: "#) && mistake.ends_with(r#","field":null}"#),
                 "{body} {mistake}"
             );
+        }
+        for (value, hint) in [("42", "42"), ("-42", "-42"), ("4.5", "4.5"), ("true", "true")] {
+            let mistake = mistake(&format!(r#"{{"fields":{{"user":{value}}}}}"#));
+            assert!(mistake.contains(&format!(r#"expected a text, found {value}: write \"{hint}\""#)), "{mistake}");
         }
         let many: Vec<String> = (0..300).map(|number| format!("\"f{number}\":\"\"")).collect();
         assert!(mistake(&format!(r#"{{"fields":{{{}}}}}"#, many.join(","))).contains("more than 256 fields"));

@@ -37,17 +37,24 @@ struct Spec {
     flags: &'static [&'static str],
     /// The first and last argument that is a key (none: 0; -1: to the end).
     keys: (i32, i32),
+    /// How it is used, for commands that only we have.
+    usage: &'static str,
     answer: fn(&mut Call<'_>) -> Result<(), Error>,
 }
 
 const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Result<(), Error>) -> Spec {
-    Spec { name, arity, flags: &["fast"], keys: (0, 0), answer }
+    Spec { name, arity, flags: &["fast"], keys: (0, 0), usage: "", answer }
 }
 
 impl Spec {
     const fn on_keys(mut self, first: i32, last: i32, flags: &'static [&'static str]) -> Spec {
         self.keys = (first, last);
         self.flags = flags;
+        self
+    }
+
+    const fn used_as(mut self, usage: &'static str) -> Spec {
+        self.usage = usage;
         self
     }
 
@@ -67,13 +74,23 @@ impl Spec {
 static COMMANDS: &[Spec] = &[
     // Its own error tells how it is used, so any number of arguments reaches it.
     spec("cl.throttle", -1, throttle::throttle).on_keys(1, 1, &["write", "fast"]),
-    spec("fg.take", -2, decide::take).on_keys(0, 0, &["write", "fast"]),
-    spec("fg.limit", -3, decide::limit).on_keys(1, 1, &["write", "fast"]),
-    spec("fg.peek", -2, decide::peek).on_keys(0, 0, &["readonly", "fast"]),
-    spec("fg.record", -2, decide::record).on_keys(0, 0, &["write", "fast"]),
-    spec("fg.refund", -2, decide::refund).on_keys(0, 0, &["write", "fast"]),
-    spec("fg.ban", -4, decide::ban).on_keys(0, 0, &["write", "admin"]),
-    spec("fg.unban", 3, decide::unban).on_keys(0, 0, &["write", "admin"]),
+    spec("fg.take", -2, decide::take)
+        .on_keys(0, 0, &["write", "fast"])
+        .used_as("FG.TAKE cost field value [field value ...]"),
+    spec("fg.limit", -3, decide::limit)
+        .on_keys(1, 1, &["write", "fast"])
+        .used_as("FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]"),
+    spec("fg.peek", -2, decide::peek)
+        .on_keys(0, 0, &["readonly", "fast"])
+        .used_as("FG.PEEK cost field value [field value ...]"),
+    spec("fg.record", -2, decide::record)
+        .on_keys(0, 0, &["write", "fast"])
+        .used_as("FG.RECORD cost field value [field value ...]"),
+    spec("fg.refund", -2, decide::refund)
+        .on_keys(0, 0, &["write", "fast"])
+        .used_as("FG.REFUND cost field value [field value ...]"),
+    spec("fg.ban", -4, decide::ban).on_keys(0, 0, &["write", "admin"]).used_as("FG.BAN field value seconds [reason]"),
+    spec("fg.unban", 3, decide::unban).on_keys(0, 0, &["write", "admin"]).used_as("FG.UNBAN field value"),
     spec("ping", -1, connection::ping),
     spec("echo", 2, connection::echo),
     spec("del", -2, keys::del).on_keys(1, -1, &["write"]),
@@ -110,9 +127,9 @@ impl<'a> Call<'a> {
             return Err(Error::Unauthenticated);
         }
         if !spec.fits(self.command.count() + 1) {
-            return Err(Error::Arity(spec.name));
+            return Err(Error::Arity(spec.name).with_usage(spec.usage));
         }
-        (spec.answer)(self)
+        (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))
     }
 
     #[cold]

@@ -15,12 +15,15 @@ pub(crate) enum Error {
     Protocol(#[from] ProtocolError),
     #[error("ERR unknown command '{0}'")]
     UnknownCommand(Quoted),
-    #[error("ERR unknown subcommand '{subcommand}'. Try {command} HELP.")]
-    UnknownSubcommand { command: &'static str, subcommand: Quoted },
+    #[error("ERR unknown subcommand '{subcommand}'. {command} knows {known}.")]
+    UnknownSubcommand { command: &'static str, subcommand: Quoted, known: &'static str },
     #[error("ERR wrong number of arguments for '{0}' command")]
     Arity(&'static str),
     #[error("ERR syntax error")]
     Syntax,
+    /// A command of our own, which nobody knows by heart.
+    #[error("{error}; usage: {usage}")]
+    Misused { error: Box<Error>, usage: &'static str },
     #[error("ERR value is not an integer or out of range")]
     NotInteger,
     #[error("ERR {0}: expected UTF-8")]
@@ -59,6 +62,18 @@ pub(crate) enum Error {
     Ban(#[from] BanOrderError),
     #[error("UNAVAILABLE {0}")]
     Away(#[from] StoreAway),
+}
+
+impl Error {
+    /// Tells how the command is used, where that is what went wrong.
+    pub(crate) fn with_usage(self, usage: &'static str) -> Error {
+        match self {
+            Error::Arity(_) | Error::Syntax | Error::NotInteger if !usage.is_empty() => {
+                Error::Misused { error: Box::new(self), usage }
+            }
+            other => other,
+        }
+    }
 }
 
 impl From<BanError> for Error {

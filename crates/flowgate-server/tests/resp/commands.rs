@@ -78,11 +78,11 @@ fn limits_on_keys_of_the_caller() {
          fg.limit k unlimited        -> -WRONGTYPE Operation against a key holding the wrong kind of value
          fg.limit u unlimited        -> [1 -1 -1 -1 0 0 '' '']
          cl.throttle k 15 30 60      -> -WRONGTYPE Operation against a key holding the wrong kind of value
-         fg.limit k 5/60s -1         -> -ERR value is not an integer or out of range
-         fg.limit k 5/60s x          -> -ERR value is not an integer or out of range
-         fg.limit k 5/60s 1 give     -> -ERR syntax error
-         fg.limit k 5/60s 1 take 1   -> -ERR syntax error
-         fg.limit k                  -> -ERR wrong number of arguments for 'fg.limit' command",
+         fg.limit k 5/60s -1         -> -ERR value is not an integer or out of range; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
+         fg.limit k 5/60s x          -> -ERR value is not an integer or out of range; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
+         fg.limit k 5/60s 1 give     -> -ERR syntax error; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
+         fg.limit k 5/60s 1 take 1   -> -ERR syntax error; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
+         fg.limit k                  -> -ERR wrong number of arguments for 'fg.limit' command; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]",
     );
     let server = Running::plain();
     let wrong = server.connect().call("fg.limit k five/60s");
@@ -127,10 +127,10 @@ fn rules_decide_by_fields_and_bans_come_first() {
         fg.unban user 42               -> 1
         fg.unban user 42               -> 0
         fg.take 1 act reply user 42    -> [1 2 1 -1 60000 0 allow reply]
-        fg.take 1 act                  -> -ERR syntax error
-        fg.take x act reply            -> -ERR value is not an integer or out of range
-        fg.ban user 42 60 a b          -> -ERR wrong number of arguments for 'fg.ban' command
-        fg.ban user 42                 -> -ERR wrong number of arguments for 'fg.ban' command";
+        fg.take 1 act                  -> -ERR syntax error; usage: FG.TAKE cost field value [field value ...]
+        fg.take x act reply            -> -ERR value is not an integer or out of range; usage: FG.TAKE cost field value [field value ...]
+        fg.ban user 42 60 a b          -> -ERR wrong number of arguments for 'fg.ban' command; usage: FG.BAN field value seconds [reason]
+        fg.ban user 42                 -> -ERR wrong number of arguments for 'fg.ban' command; usage: FG.BAN field value seconds [reason]";
     check(&server, &mut client, script);
     assert_eq!(client.call_words(&[b"FG.TAKE", b"1", b"user", b"\xff"]), "-ERR value: expected UTF-8");
 }
@@ -150,11 +150,11 @@ fn what_clients_say_when_they_connect() {
          CLIENT SETNAME me   -> OK
          CLIENT GETNAME      -> me
          CLIENT ID           -> 1
-         CLIENT FLY          -> -ERR unknown subcommand 'FLY'. Try CLIENT HELP.
+         CLIENT FLY          -> -ERR unknown subcommand 'FLY'. CLIENT knows GETNAME, ID, NO-EVICT, NO-TOUCH, SETINFO, SETNAME.
          TIME                -> [1700000000 0]
          CONFIG GET save     -> [save '']
          CONFIG GET nothing  -> []
-         CONFIG SET save x   -> -ERR unknown subcommand 'SET'. Try CONFIG HELP.
+         CONFIG SET save x   -> -ERR unknown subcommand 'SET'. CONFIG knows GET.
          COMMAND COUNT       -> 25
          COMMAND INFO cl.throttle nothing -> [[cl.throttle -1 [write fast] 1 1 1] nil]
          COMMAND DOCS        -> []

@@ -140,7 +140,8 @@ pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
         call.reply().ok();
     } else {
         let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
-        return Err(Error::UnknownSubcommand { command: "CLIENT", subcommand });
+        let known = "GETNAME, ID, NO-EVICT, NO-TOUCH, SETINFO, SETNAME";
+        return Err(Error::UnknownSubcommand { command: "CLIENT", subcommand, known });
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
 pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
     if !call.is(0, "get") || call.command.count() < 2 {
         let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
-        return Err(Error::UnknownSubcommand { command: "CONFIG", subcommand });
+        return Err(Error::UnknownSubcommand { command: "CONFIG", subcommand, known: "GET" });
     }
     let asked = |name: &str| (1..call.command.count()).any(|index| call.is(index, name) || call.is(index, "*"));
     let found: Vec<_> = SETTINGS.iter().filter(|(name, _)| asked(name)).collect();
@@ -93,7 +93,7 @@ pub(super) fn command(call: &mut Call<'_>) -> Result<(), Error> {
         return describe(call, specs);
     } else {
         let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
-        return Err(Error::UnknownSubcommand { command: "COMMAND", subcommand });
+        return Err(Error::UnknownSubcommand { command: "COMMAND", subcommand, known: "COUNT, DOCS, INFO, LIST" });
     }
     Ok(())
 }
