@@ -5,7 +5,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use flowgate_engine::config::{self, Input, Loaded, Report};
+use flowgate_engine::config::{self, Flag, Input, Loaded, Report};
 
 const FILE_NAME: &str = "flowgate.toml";
 
@@ -39,13 +39,14 @@ pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loa
 /// The mistakes in the configuration.
 pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<Loaded, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
-    config::load(input, variables)
+    config::load_with(input, variables, &environment.flags)
 }
 
-/// The variables that may be ours. Not `Debug`: some are secrets.
+/// The variables that may be ours, and what the command line sets over them. Not `Debug`: some are secrets.
 #[derive(Clone)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
+    flags: Vec<Flag>,
 }
 
 impl Environment {
@@ -62,7 +63,7 @@ impl Environment {
             };
             variables.insert(name.to_owned(), value);
         }
-        Ok(Environment { variables })
+        Ok(Environment { variables, flags: Vec::new() })
     }
 
     /// The value of a variable.
@@ -70,8 +71,8 @@ impl Environment {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Sets a variable, for us alone.
-    pub(crate) fn set(&mut self, name: &str, value: String) {
-        self.variables.insert(name.to_owned(), value);
+    /// Adds an option of the command line.
+    pub(crate) fn set(&mut self, flag: Flag) {
+        self.flags.push(flag);
     }
 }

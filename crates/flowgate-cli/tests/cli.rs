@@ -42,20 +42,20 @@ impl Serving {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut serving = Self { child, stderr, http: String::new(), resp: String::new(), before: Vec::new() };
-        serving.http = serving.announced("http://");
-        serving.resp = serving.announced("redis://");
+        serving.http = serving.announced(["http://", "https://"]);
+        serving.resp = serving.announced(["redis://", "rediss://"]);
         serving
     }
 
     /// Reads standard error up to the line that announces an address of this kind.
-    fn announced(&mut self, scheme: &str) -> String {
+    fn announced(&mut self, schemes: [&str; 2]) -> String {
         for line in self.stderr.by_ref().lines().map(Result::unwrap) {
-            if let Some((_, address)) = line.split_once(scheme) {
+            if let Some((_, address)) = schemes.iter().find_map(|scheme| line.split_once(scheme)) {
                 return address.to_owned();
             }
             self.before.push(line);
         }
-        panic!("the server ended without announcing {scheme}");
+        panic!("the server ended without announcing {schemes:?}");
     }
 
     /// Reads standard error up to the line that has a text in it.
@@ -110,6 +110,52 @@ fn serves_until_it_is_told_to_stop() {
 
 #[cfg(unix)]
 #[test]
+fn new_certificates_are_told_as_such_and_missing_ones_are_mistakes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let issue = || {
+        let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key -out cert -days 2";
+        let mut openssl = Command::new("openssl");
+        let made = openssl.args(args.split(' ')).args(["-subj", "/CN=x"]).current_dir(directory.path());
+        assert!(made.stderr(Stdio::null()).status().unwrap().success());
+    };
+    fs::write(path("flowgate.toml"), "[tls]\ncert = 'cert'\nkey = 'key'\n").unwrap();
+    let file = path("flowgate.toml").display().to_string();
+    let invalid = flowgate(&["validate", &file]).output().unwrap();
+    assert_eq!(invalid.status.code(), Some(1));
+    assert!(text(&invalid.stderr).contains("/key: there is no such file"), "{}", text(&invalid.stderr));
+
+    issue();
+    let mut serving = Serving::start(&["--config", &file]);
+    let said = |serving: &mut Serving| {
+        serving.said("in force").split_once("new ").map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
+    };
+    issue();
+    serving.signal("HUP");
+    assert_eq!(said(&mut serving).as_deref(), Some("certificates"), "and nothing of rules");
+    serving.signal("HUP");
+    assert_eq!(said(&mut serving).as_deref(), Some("rules"), "nothing is new, but somebody has asked");
+    fs::write(path("key"), "no key").unwrap();
+    serving.signal("HUP");
+    serving.said("the certificates cannot be used, and all stays as it is");
+    fs::remove_file(path("key")).unwrap();
+    serving.signal("HUP");
+    serving.said("the configuration is wrong, and all stays as it is");
+    serving.said("/key: there is no such file");
+    issue();
+    assert_eq!(said(&mut serving).as_deref(), Some("certificates"), "noticed without being asked");
+}
+
+#[test]
+fn a_mistake_in_an_option_is_called_by_its_name() {
+    let output = flowgate(&["serve", "--http", "0.0.0.0:0", "--resp", "off"]).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains("--> option --http\n"), "{said}");
+    assert!(!said.contains("FLOWGATE_LISTEN"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
 fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("flowgate.toml");
@@ -127,7 +173,7 @@ fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
     assert!(serving.said("new rules are in force").contains("rules=2"));
     write(&rules(&["a", "a"]));
     serving.signal("HUP");
-    serving.said("the rules stay as they are");
+    serving.said("the configuration is wrong, and all stays as it is");
     serving.said("flowgate.toml:5:8");
     write(&format!("{}[server]\nthreads = 3\n", rules(&[])));
     serving.signal("HUP");

@@ -136,7 +136,7 @@ enum Whom {
 }
 
 /// The field in which gateways and access logs give the client's address.
-const ADDRESS_FIELD: &str = "ip";
+pub(crate) const ADDRESS_FIELD: &str = "ip";
 
 impl Whom {
     /// Whom an order means. In the field that holds the client's address, a text that is none is a slip of the pen,

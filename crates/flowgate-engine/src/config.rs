@@ -50,10 +50,11 @@ use std::sync::Arc;
 
 pub use auth::Auth;
 pub use duration::parse as parse_duration;
+pub use environment::Flag;
 pub use gate::{Gate, HeaderFamily, Network, NetworkError};
 pub use koala::Koala;
 pub use listen::{Door, Listen};
-pub use load::{Input, Loaded, load};
+pub use load::{Input, Loaded, load, load_with};
 pub use log::{Denials, Log, LogFormat, LogLevel};
 pub use origin::{Origin, fingerprint};
 pub use redact::{hide_secrets, restore_secrets};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flowgate::{Memory, Op, Time, WhenFull};
 use flowgate_engine::config::{
-    ByteSize, Config, Denials, Door, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Origin, RedisServers, Report,
-    Share, load,
+    ByteSize, Config, Denials, Door, Flag, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Origin, RedisServers,
+    Report, Share, load, load_with,
 };
 use flowgate_engine::{Action, Engine, Limits, Matcher, OnFailure, Request};
 
@@ -254,10 +254,23 @@ mod secrets {
         let both = [("FLOWGATE_AUTH__API_TOKEN", "s3cret"), ("FLOWGATE_AUTH__RESP_PASSWORD", "s3cret")];
         assert!(from_text(public, &both).is_ok());
         assert!(from_text(public, &[("FLOWGATE_AUTH__INSECURE", "true")]).is_ok());
-        let certificates = "[tls]\ncert = \"c\"\nkey = \"k\"\nclient_ca = \"ca\"\n";
+        let certificates = "[tls]\ncert = \"example.toml\"\nkey = \"example.toml\"\nclient_ca = \"example.toml\"\n";
         assert!(from_text(&format!("{certificates}{public}"), &[]).is_ok());
         assert!(from_text("[listen]\nhttp = \"[::1]:7070\"\nresp = \"unix:/run/x\"", &[]).is_ok());
     }
+}
+
+#[test]
+fn an_option_comes_before_all_and_is_called_by_its_name() {
+    let flag = |value: &str| Flag { name: "--http", section: "listen", key: "http", value: value.to_owned() };
+    let variable = || [("FLOWGATE_LISTEN__HTTP".to_owned(), "127.0.0.1:1".to_owned())];
+    let input = || Input::Text { name: "x", base: testdata(), text: "[listen]\nhttp = \"off\"" };
+    let loaded = load_with(input(), variable(), &[flag("127.0.0.1:2")]).unwrap();
+    assert_eq!(loaded.config.listen.http, Door::Tcp("127.0.0.1:2".parse().unwrap()));
+    let report = load_with(input(), variable(), &[flag("0.0.0.0:2")]).unwrap_err().to_string();
+    assert!(report.contains("--> option --http\n"), "{report}");
+    assert!(report.contains("| --http=0.0.0.0:2\n"), "{report}");
+    assert!(!report.contains("FLOWGATE_LISTEN"), "{report}");
 }
 
 mod includes {
@@ -392,7 +405,10 @@ mod written {
         check_round_trip(
             "[store]\ntype = \"redis\"\ncluster = [\"10.0.0.1:1\", \"rediss://[::1]:2\"]\nlocal_share = \"1/3\"",
         );
-        check_round_trip(
+        let directory = tempfile::tempdir().unwrap();
+        let cert = directory.path().join("a\"b.pem");
+        fs::write(&cert, "").unwrap();
+        check_round_trip(&format!(
             r#"
 [listen]
 http = "off"
@@ -404,10 +420,11 @@ drain = "90s"
 denials = "1/3"
 format = "json"
 [tls]
-cert = "a\"b.pem"
-key = "k.pem"
+cert = {:?}
+key = "example.toml"
 "#,
-        );
+            cert.to_str().unwrap()
+        ));
     }
 
     #[test]
@@ -419,7 +436,7 @@ key = "k.pem"
 [[rule]]
 name = "everything"
 title = "Tab\tand\nline"
-when = { a = "x", b = ["x", "y"], c = "*", d = "!*", e = "!x", f = "> 100", g = "<= 5", h = "1..100", i = "10.0.0.0/8", j = "10.0.0.1..10.0.0.9", k = "10.0.24.*", l = "/api/*", m = "~^/v[0-9]+\\.x", n = "@a.b", o = "!@a.b", p = { eq = "*literal" }, q = [{ eq = "!x" }, "z"], r = { eq = "" }, "header.X-Y" = "1" }
+when = { a = "x", b = ["x", "y"], c = "*", d = "!*", e = "!x", f = "> 100", g = "<= 5", h = "1..100", i = "10.0.0.0/8", j = "10.0.0.1..10.0.0.9", k = "10.0.24.*", l = "/api/*", m = "~^/v[0-9]+\\.x", n = "@a.b", o = "!@a.b", p = { eq = "*literal" }, ip = [{ eq = "1.2.3/24" }, "unknown"], q = [{ eq = "!x" }, "z"], r = { eq = "" }, "header.X-Y" = "1" }
 by = ["a", "header.X-Y"]
 limits_by = { field = "plan", "free plan" = ["unlimited"], pro = ["pace 10/s max_wait=none", "approx 100/h after=5/day tz=UTC"], default = ["bucket 0.5/s burst=15"] }
 action = "review"

@@ -190,29 +190,36 @@ impl Work {
     fn load(&mut self) {
         match (self.load)() {
             Ok(loaded) => {
+                let same = self.watch.is_of(&loaded.origins);
                 self.watch = Watch::new(loaded.origins);
-                if let Some(renewal) = &mut self.renewal
-                    && let Err(error) = renewal.renew(loaded.config.tls.as_ref())
-                {
-                    return self.fail(with_reason(&error));
+                let renewed = self.renewal.as_mut().map(|renewal| renewal.renew(loaded.config.tls.as_ref()));
+                let renewed = match renewed.transpose() {
+                    Ok(renewed) => renewed.unwrap_or(false),
+                    Err(error) => return self.fail("the certificates cannot be used", with_reason(&error)),
+                };
+                if renewed {
+                    tracing::info!("new certificates are in force");
                 }
                 let koala = self.service.replace_koala(loaded.config.koala_file.as_deref());
                 match koala.and_then(|()| self.service.replace(&loaded.config.policy)) {
-                    Ok(()) => self.succeed(loaded.config, &loaded.warnings),
-                    Err(error) => self.fail(error.to_string()),
+                    Ok(()) => {
+                        if !(renewed && same) {
+                            tell_of_rules(&loaded.config);
+                        }
+                        self.succeed(loaded.config, &loaded.warnings);
+                    }
+                    Err(error) => self.fail("the configuration is wrong", error.to_string()),
                 }
             }
             Err(report) => {
                 self.watch = Watch::new(report.origins().to_vec());
-                self.fail(report.to_string());
+                self.renewal.iter_mut().for_each(Renewal::note);
+                self.fail("the configuration is wrong", report.to_string());
             }
         }
     }
 
     fn succeed(&mut self, config: Config, warnings: &Report) {
-        let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-        let koala_rules = config.koala_file.as_ref().map(|file| file.len());
-        tracing::info!(rules, lists, koala_rules, "new rules are in force");
         if !warnings.is_empty() {
             tracing::warn!("the configuration has warnings\n{warnings}");
         }
@@ -227,12 +234,18 @@ impl Work {
         status.last_error = None;
     }
 
-    fn fail(&mut self, error: String) {
-        tracing::error!("the configuration is wrong and the rules stay as they are\n{error}");
+    fn fail(&mut self, what: &str, error: String) {
+        tracing::error!("{what}, and all stays as it is\n{error}");
         let mut status = lock(&self.status);
         status.failed += 1;
         status.last_error = Some(error);
     }
+}
+
+fn tell_of_rules(config: &Config) {
+    let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
+    let koala_rules = config.koala_file.as_ref().map(|file| file.len());
+    tracing::info!(rules, lists, koala_rules, "new rules are in force");
 }
 
 fn with_reason(error: &dyn Error) -> String {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowgate_engine::config::{Input, Loaded};
+use flowgate_engine::config::{Flag, Input, Loaded};
 use flowgate_server::{POLL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
@@ -57,15 +57,15 @@ struct Source {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut environment = Environment::of_process()?;
-    // As variables they are checked like any other setting: no flag opens a door that a file could not.
-    for (name, address) in [("FLOWGATE_LISTEN__HTTP", args.http), ("FLOWGATE_LISTEN__RESP", args.resp)] {
-        if let Some(address) = address {
-            environment.set(name, address);
+    // They are checked like any other setting: no option opens a door that a file could not.
+    for (name, key, address) in [("--http", "http", args.http), ("--resp", "resp", args.resp)] {
+        if let Some(value) = address {
+            environment.set(Flag { name, section: "listen", key, value });
         }
     }
     if let Some(rules) = args.koala {
-        let Ok(rules) = rules.into_os_string().into_string() else { anyhow::bail!("the path of --koala is not UTF-8") };
-        environment.set("FLOWGATE_KOALA__RULES", rules);
+        let Ok(value) = rules.into_os_string().into_string() else { anyhow::bail!("the path of --koala is not UTF-8") };
+        environment.set(Flag { name: "--koala", section: "koala", key: "rules", value });
     }
     let source = Source { file: configuration::find(args.config), environment };
     let loaded = match configuration::load(source.file.as_deref(), &source.environment) {

@@ -2,7 +2,9 @@
 
 use flowgate::Memory;
 
+use super::files;
 use super::listen::Door;
+use super::origin::Origin;
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
@@ -16,7 +18,25 @@ pub(crate) fn check(report: &mut Report, config: &Config, places: &ReadPlaces, r
     if !config.auth.insecure {
         check_public_doors(report, config, root);
     }
+    check_certificates(report, config, root);
     check_policy(report, config, places);
+}
+
+/// A server does not start without its certificates. That we may not look at one is only a warning: it may well be
+/// the server's alone.
+fn check_certificates(report: &mut Report, config: &Config, root: &Table) {
+    let Some(tls) = &config.tls else { return };
+    let files = [("cert", Some(&tls.cert)), ("key", Some(&tls.key)), ("client_ca", tls.client_ca.as_ref())];
+    for (key, path) in files {
+        let (Some(path), Some(entry)) = (path, root.find(&["tls", key])) else { continue };
+        let Err(cause) = files::check(path) else { continue };
+        report.add_origin(Origin::file(path, 0, None));
+        let message = format!("cannot read {}: {cause}", path.display());
+        match cause.is_absence() {
+            true => report.error(entry.node.at, message).done(),
+            false => report.warning(entry.node.at, message).done(),
+        }
+    }
 }
 
 /// What is accepted here must not be refused by the engine later, so the engine is asked. Rules are checked one by

@@ -1,13 +1,27 @@
-//! Environment variables over the files: `FLOWGATE_STORE__URL` is the key `url` of `[store]`.
+//! Environment variables over the files: `FLOWGATE_STORE__URL` is the key `url` of `[store]`. Options of a command line
+//! over both.
 //!
-//! A variable becomes an entry of the tree with a place of its own, so it is read, checked and reported like a key
-//! of a file. Rules and lists are not set this way: they have no fixed place.
+//! A variable or option becomes an entry of the tree with a place of its own, so it is read, checked and reported like
+//! a key of a file. Rules and lists are not set this way: they have no fixed place.
 
 use super::fields::SECTIONS;
 use super::report::Report;
 use super::source::{Location, SourceKind};
 use super::suggest::nearest;
 use super::tree::{Entry, Node, Table, Value};
+
+/// An option of a command line that sets a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// As it was written, such as `--http`.
+    pub name: &'static str,
+    /// The section that it sets something in.
+    pub section: &'static str,
+    /// The key that it sets.
+    pub key: &'static str,
+    /// To what.
+    pub value: String,
+}
 
 const PREFIX: &str = "FLOWGATE_";
 
@@ -37,6 +51,19 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
         let key_at = Location::new(source, name.len() - key.len()..name.len());
         let node = Node { at: value_at, value: Value::Untyped(value) };
         set(report, root, &section, Entry { key, key_at, node });
+    }
+}
+
+/// Puts the options into the tree, in the place of what files and variables say.
+pub(crate) fn overlay_flags(report: &mut Report, root: &mut Table, flags: &[Flag]) {
+    for Flag { name, section, key, value } in flags {
+        let source = report.sources_mut().add_flag(name, value);
+        let node = Node {
+            at: Location::new(source, name.len() + 1..name.len() + 1 + value.len()),
+            value: Value::Untyped(value.clone()),
+        };
+        let key_at = Location::new(source, 0..name.len());
+        set(report, root, section, Entry { key: (*key).to_owned(), key_at, node });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::environment;
+use super::environment::{self, Flag};
 use super::files::{self, LARGEST_CONFIG};
 use super::include::{self, FilePath};
 use super::origin::Origin;
@@ -54,9 +54,22 @@ pub struct Loaded {
 /// # Errors
 /// All mistakes that were found, each with its place, and [what they were found in](Report::origins).
 pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Loaded, Report> {
+    load_with(input, environment, &[])
+}
+
+/// As [`load`], with options of a command line over the variables.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with(
+    input: Input<'_>,
+    environment: impl IntoIterator<Item = (String, String)>,
+    flags: &[Flag],
+) -> Result<Loaded, Report> {
     let mut report = Report::default();
     let mut root = read(&mut report, input);
     environment::overlay(&mut report, &mut root, environment);
+    environment::overlay_flags(&mut report, &mut root, flags);
     secret::hide(&mut report, &root);
     // Behind a mistake in the syntax much is missing, and reporting that would only hide the mistake.
     if report.has_errors() {

@@ -84,13 +84,14 @@ fn place(sources: &Sources, at: Location) -> String {
             format!("{}:{}:{}", source.name(), position.line, position.column)
         }
         SourceKind::Variable => format!("environment variable {}", source.name()),
+        SourceKind::Flag => format!("option {}", source.name()),
     }
 }
 
 fn line_number(source: &Source, at: Location) -> String {
     match source.kind() {
         SourceKind::File => source.position(at.start).line.to_string(),
-        SourceKind::Variable => String::new(),
+        SourceKind::Variable | SourceKind::Flag => String::new(),
     }
 }
 

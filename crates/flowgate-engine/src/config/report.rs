@@ -72,7 +72,7 @@ pub struct Entry<'r> {
     pub severity: Severity,
     /// What is wrong.
     pub message: &'r str,
-    /// The file or environment variable; `None` when it is about the whole.
+    /// The file, environment variable or option; `None` when it is about the whole.
     pub source: Option<&'r str>,
     /// Where it stands in the file.
     pub position: Option<Position>,

@@ -1,7 +1,7 @@
 //! The texts that a configuration is made of, and places in them.
 //!
-//! A text is a file or an environment variable. A variable is kept as `NAME=value`, so that a mistake in it can be
-//! pointed at just as one in a file.
+//! A text is a file, an environment variable or an option of a command line. The latter two are kept as `NAME=value`,
+//! so that a mistake in them can be pointed at just as one in a file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ pub(crate) struct Source {
 pub(crate) enum SourceKind {
     File,
     Variable,
+    Flag,
 }
 
 /// Which text.
@@ -79,10 +80,19 @@ impl Sources {
 
     /// Adds an environment variable. Relative paths in it start from the current directory.
     pub(crate) fn add_variable(&mut self, name: &str, value: &str) -> SourceId {
+        self.add_pair(SourceKind::Variable, name, value)
+    }
+
+    /// Adds an option of the command line. Relative paths in it start from the current directory, too.
+    pub(crate) fn add_flag(&mut self, name: &str, value: &str) -> SourceId {
+        self.add_pair(SourceKind::Flag, name, value)
+    }
+
+    fn add_pair(&mut self, kind: SourceKind, name: &str, value: &str) -> SourceId {
         self.add(Source {
             name: name.to_owned(),
             text: format!("{name}={value}"),
-            kind: SourceKind::Variable,
+            kind,
             base: PathBuf::new(),
             secrets: Vec::new(),
         })

@@ -7,7 +7,6 @@ mod unreachable;
 
 use std::collections::HashSet;
 
-use super::files;
 use super::listen::Door;
 use super::report::Report;
 use super::rule::Places;
@@ -18,7 +17,6 @@ use crate::rules::{Limits, RuleDef};
 /// Looks for everything that can be warned about.
 pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
     closed_doors(report, config, root);
-    unreadable_certificates(report, config, root);
     unused_lists(report, config, places);
     let rules = &config.policy.rules;
     unreachable::find(report, rules, &places.rules);
@@ -36,18 +34,6 @@ fn closed_doors(report: &mut Report, config: &Config, root: &Table) {
     if let (true, Some(entry)) = (all_closed, root.get("listen")) {
         let hint = "open one, such as http = \"127.0.0.1:7070\"";
         report.warning(entry.key_at, "all doors are closed: a server would answer nobody").hint(hint).done();
-    }
-}
-
-/// A warning, since the certificates may be on another machine than the one that validates.
-fn unreadable_certificates(report: &mut Report, config: &Config, root: &Table) {
-    let Some(tls) = &config.tls else { return };
-    let files = [("cert", Some(&tls.cert)), ("key", Some(&tls.key)), ("client_ca", tls.client_ca.as_ref())];
-    for (key, path) in files {
-        let (Some(path), Some(entry)) = (path, root.find(&["tls", key])) else { continue };
-        if let Err(cause) = files::check(path) {
-            report.warning(entry.node.at, format!("cannot read {}: {cause}", path.display())).done();
-        }
     }
 }
 

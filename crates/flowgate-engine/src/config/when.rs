@@ -9,6 +9,7 @@ use super::suggest::nearest;
 use super::tree::{Node, Table, Value};
 use super::value;
 use super::writer;
+use crate::bans::ADDRESS_FIELD;
 use crate::rules::{Condition, Matcher};
 
 /// The longest name of a field.
@@ -103,6 +104,15 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
             return None;
         }
     };
+    if field == ADDRESS_FIELD && is_broken_address(&matcher) {
+        let message = format!("{} is neither an address nor a network", quoted(text));
+        let hint = format!(
+            "such as 192.0.2.7 or 192.0.2.0/24; to match the text itself write {{ eq = {} }}",
+            writer::string(text)
+        );
+        report.error(node.at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 120)).done();
+        return None;
+    }
     for name in matcher.lists() {
         if !lists.is_known(name) {
             report_unknown_list(report, node, text, name, lists);
@@ -110,6 +120,18 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
         }
     }
     Some(matcher)
+}
+
+/// Whether a text for the client's address was meant as one: of what addresses are written with, but none. It would never
+/// match, and a list of blocked networks with a hole in it is noticed too late.
+fn is_broken_address(matcher: &Matcher) -> bool {
+    let text = match matcher {
+        Matcher::Equal(text) => text,
+        Matcher::Not(inner) => return is_broken_address(inner),
+        _ => return false,
+    };
+    let is_part = |byte: u8| byte.is_ascii_hexdigit() || b".:/".contains(&byte);
+    text.bytes().all(is_part) && text.bytes().any(|byte| byte.is_ascii_digit()) && text.contains(['.', ':', '/'])
 }
 
 /// `{ eq = "*literal" }` and `{ ne = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML takes apart.
@@ -147,8 +169,8 @@ pub(crate) fn write(conditions: &[Condition]) -> String {
     let mut fields: Vec<(&str, Vec<String>)> = Vec::new();
     for Condition { field, matcher } in conditions {
         match fields.iter_mut().find(|(known, _)| known == field) {
-            Some((_, matchers)) => matchers.push(written(matcher)),
-            None => fields.push((field, vec![written(matcher)])),
+            Some((_, matchers)) => matchers.push(written(field, matcher)),
+            None => fields.push((field, vec![written(field, matcher)])),
         }
     }
     let items: Vec<_> = fields
@@ -161,15 +183,15 @@ pub(crate) fn write(conditions: &[Condition]) -> String {
     format!("{{ {} }}", items.join(", "))
 }
 
-fn written(matcher: &Matcher) -> String {
+fn written(field: &str, matcher: &Matcher) -> String {
     match matcher {
-        Matcher::Equal(text) if is_special(text) => format!("{{ eq = {} }}", writer::string(text)),
+        Matcher::Equal(text) if is_special(field, text) => format!("{{ eq = {} }}", writer::string(text)),
         Matcher::Not(inner) => match &**inner {
-            Matcher::Equal(text) if is_special(text) => format!("{{ ne = {} }}", writer::string(text)),
+            Matcher::Equal(text) if is_special(field, text) => format!("{{ ne = {} }}", writer::string(text)),
             _ => writer::string(&matcher.to_string()),
         },
         Matcher::OneOf(matchers) => {
-            let items: Vec<_> = matchers.iter().map(written).collect();
+            let items: Vec<_> = matchers.iter().map(|matcher| written(field, matcher)).collect();
             format!("[{}]", items.join(", "))
         }
         Matcher::Equal(text) => writer::string(text),
@@ -178,6 +200,9 @@ fn written(matcher: &Matcher) -> String {
 }
 
 /// Whether a text would be read as something else than itself.
-fn is_special(text: &str) -> bool {
-    text.is_empty() || !matches!(Matcher::parse(text), Ok(Matcher::Equal(_)))
+fn is_special(field: &str, text: &str) -> bool {
+    let is_itself = |matcher: &Matcher| {
+        matches!(matcher, Matcher::Equal(_)) && !(field == ADDRESS_FIELD && is_broken_address(matcher))
+    };
+    text.is_empty() || !Matcher::parse(text).is_ok_and(|matcher| is_itself(&matcher))
 }

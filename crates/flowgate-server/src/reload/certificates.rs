@@ -41,13 +41,20 @@ impl Renewal {
         std::mem::replace(&mut self.last, now) == now
     }
 
-    /// Reads the files, now perhaps others, and puts them in force.
-    pub(crate) fn renew(&mut self, files: Option<&config::Tls>) -> Result<(), TlsError> {
+    /// Reads the files, now perhaps others, and puts them in force; whether they are other ones.
+    pub(crate) fn renew(&mut self, files: Option<&config::Tls>) -> Result<bool, TlsError> {
+        let before = (self.files.clone(), self.read);
         if let Some(files) = files {
             self.files.clone_from(files);
         }
+        self.note();
+        self.certificates.replace(&self.files)?;
+        Ok(before != (self.files.clone(), self.read))
+    }
+
+    /// Takes note of how the files look: they are not read before they look different.
+    pub(crate) fn note(&mut self) {
         self.read = stamps(&self.files);
-        self.certificates.replace(&self.files)
     }
 }
 

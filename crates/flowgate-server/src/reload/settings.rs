@@ -64,7 +64,7 @@ mod tests {
         check("", &[]);
         check("[lists]\nvip = { values = [\"7\"] }\n[[rule]]\nname = \"a\"\nlimits = [\"5/60s\"]", &[]);
         check("[listen]\nresp = \"off\"\n[server]\nthreads = 2", &["listen.resp", "server.threads"]);
-        check("[tls]\ncert = \"c\"\nkey = \"k\"", &["[tls]"]);
+        check("[tls]\ncert = \"/dev/null\"\nkey = \"/dev/null\"", &["[tls]"]);
         check("[auth]\napi_token = \"s3cret\"", &["auth.api_token"]);
         check("[store]\ntype = \"redis\"\nmax_memory = \"2GB\"", &["store.max_memory", "store.type"]);
         check("[log]\nlevel = \"debug\"\n[gate]\ndeny_status = 403", &["log.level", "gate.deny_status"]);

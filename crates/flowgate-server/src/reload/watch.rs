@@ -41,6 +41,11 @@ impl Watch {
         Watch { origins: origins.into_iter().map(watched).collect() }
     }
 
+    /// Whether these are the origins, with the same content.
+    pub(crate) fn is_of(&self, origins: &[Origin]) -> bool {
+        self.origins.iter().map(|watched| &watched.origin).eq(origins)
+    }
+
     /// Whether reading the origins now would give something else than what is in use.
     pub(crate) fn has_changed(&mut self) -> bool {
         // All are looked at, so that `is_steady` has something to compare with.
