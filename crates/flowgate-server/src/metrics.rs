@@ -38,6 +38,8 @@ pub(crate) struct Metrics {
     pub(crate) unruled: Tally,
     /// Requests that were denied by a ban by hand.
     pub(crate) banned: Tally,
+    /// Requests by Koala's rules that no rule decided: that passed, or that a ban by hand denied.
+    pub(crate) koala: Tally,
     /// Requests on keys of the caller's.
     pub(crate) keys: Tally,
     /// Decisions that were a stopgap, as the store was away.

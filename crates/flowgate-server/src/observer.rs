@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Clock, OtherAlgorithm, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::config::{Denials, Share};
-use flowgate_engine::{Counted, DecidedBy, Decision, Request};
+use flowgate_engine::{Counted, DecidedBy, Decision, KoalaAnswer, KoalaAsk, KoalaRules, Request};
 
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
@@ -132,6 +132,48 @@ impl Observer {
             let Metrics { hottest, most_denied, .. } = &self.metrics;
             let list = if denied { most_denied } else { hottest };
             list.note(Some(rule.name()), subject, weight, now);
+        }
+    }
+
+    /// Notes the answer to a request by Koala's rules.
+    pub(crate) fn koala(
+        self: &Arc<Self>,
+        rules: &Arc<KoalaRules>,
+        ask: KoalaAsk,
+        now: Time,
+        answer: Answer<KoalaAnswer>,
+    ) -> Answer<KoalaAnswer> {
+        if ask == KoalaAsk::Update {
+            self.metrics.count_operation(Operation::Record);
+            return answer;
+        }
+        match answer {
+            Answer::Now(answer) => {
+                self.note_koala(rules, &answer, now);
+                Answer::Now(answer)
+            }
+            later => {
+                let (rules, observer) = (Arc::clone(rules), Arc::clone(self));
+                later.map(move |answer| {
+                    observer.note_arrival(now);
+                    observer.note_koala(&rules, &answer, now);
+                    answer
+                })
+            }
+        }
+    }
+
+    fn note_koala(&self, rules: &KoalaRules, answer: &KoalaAnswer, now: Time) {
+        let Metrics { koala, degraded, .. } = &self.metrics;
+        rules.note(answer, now);
+        match answer.decided() {
+            _ if answer.banned() => koala.count(Counted::Banned),
+            None => koala.count(Counted::Allowed),
+            Some(rule) if rules.result_of(rule).passes() => rules.decided_by(rule).count(Counted::Allowed),
+            Some(rule) => rules.decided_by(rule).count(Counted::Denied),
+        }
+        if answer.degraded() {
+            degraded.add(1);
         }
     }
 

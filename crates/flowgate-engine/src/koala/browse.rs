@@ -4,6 +4,7 @@
 //!            would be too many. The first exceeded one decides; without any, the request passes. Nothing is counted.
 //! Rule       With write-through, and by an update, **every** matching rule counts one, also those below the one that
 //!            decided, also when that denies. Verdict and count are one atomic step.
+//! Rule       A ban by hand of a field's value denies before any rule, and then nothing is counted but by an update.
 //! Invariant  A [`KoalaPlan`] holds one hit per matching rule that has a counter, in file order.
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::plan::Plan;
 use crate::request::Request;
 use crate::rules::{Limits, Policy, PolicyError, Rule, RuleSet, Subjects};
 use crate::store::Store;
+use crate::tally::Tally;
 
 /// A rule file in force on a store.
 #[derive(Debug)]
@@ -76,6 +78,8 @@ pub struct KoalaPlan<'r> {
 pub struct KoalaAnswer {
     /// The positions of the rules that it met, top to bottom, and whether each was exceeded.
     met: SmallVec<[(u32, bool); 4]>,
+    banned: bool,
+    degraded: bool,
 }
 
 impl KoalaPlan<'_> {
@@ -106,7 +110,23 @@ impl KoalaAnswer {
             // Whoever asks for the first exceeded rule has not met those below it.
             met.truncate(last + 1);
         }
-        KoalaAnswer { met }
+        KoalaAnswer { met, ..KoalaAnswer::default() }
+    }
+
+    /// The same, of a node whose store was away.
+    #[must_use]
+    pub fn as_stopgap(self) -> KoalaAnswer {
+        KoalaAnswer { degraded: true, ..self }
+    }
+
+    /// Whether a ban by hand denies, before any rule.
+    pub fn banned(&self) -> bool {
+        self.banned
+    }
+
+    /// Whether the store was away and the answer is a stopgap.
+    pub fn degraded(&self) -> bool {
+        self.degraded
     }
 
     /// Whether any rule matched.
@@ -132,7 +152,11 @@ impl KoalaRules {
     /// When the rules do not fit together, which those of a file that was loaded do.
     pub fn new(file: KoalaFile, memory: &Memory, before: Option<&KoalaRules>) -> Result<KoalaRules, PolicyError> {
         let policy = file.policy();
-        let set = Arc::new(RuleSet::compile(&policy, memory)?);
+        let mut set = RuleSet::compile(&policy, memory)?;
+        if let Some(before) = before {
+            set.inherit_tallies(&before.set);
+        }
+        let set = Arc::new(set);
         let gauges = Arc::new(RuleSet::compile(&gauges(&file, policy), memory)?);
         let numbers = file.rules.iter().zip(0..).map(|(rule, position)| (rule.number, position)).collect();
         let tally = before.map_or_else(Arc::default, |before| Arc::clone(&before.tally));
@@ -154,6 +178,17 @@ impl KoalaRules {
     /// What a caller is answered whom the rule at a position decides.
     pub fn result_of(&self, rule: usize) -> &KoalaResult {
         self.result(self.file.rules[rule].result)
+    }
+
+    /// What the rule at a position has decided, counted beside it.
+    pub fn decided_by(&self, rule: usize) -> &Tally {
+        self.set.rules()[rule].tally()
+    }
+
+    /// What a caller is answered whom a ban by hand keeps out: as the file denies; `None`: it never does.
+    pub fn denial(&self) -> Option<&KoalaResult> {
+        let denials = || self.file.results.values().filter(|result| !result.passes());
+        denials().find(|result| !result.wants_captcha()).or_else(|| denials().next())
     }
 
     /// What a caller is answered whom no rule decides: 1 when one matched, 0 when none did.
@@ -244,7 +279,14 @@ impl KoalaRules {
 }
 
 impl Engine {
-    /// What a request asks of the store by Koala's rules. Bans by hand are not asked: Koala knows none.
+    /// The answer to a request that a ban by hand keeps out.
+    pub fn koala_ban(&self, ask: KoalaAsk, request: &Request<'_>, now: Time) -> Option<KoalaAnswer> {
+        let asks = ask != KoalaAsk::Update;
+        let banned = asks && self.manual_bans().find(request, now).is_some();
+        banned.then(|| KoalaAnswer { banned, ..KoalaAnswer::default() })
+    }
+
+    /// What a request asks of the store by Koala's rules, once no [ban by hand](Engine::koala_ban) keeps it out.
     pub fn koala_plan<'r>(&self, rules: &'r KoalaRules, ask: KoalaAsk, request: &Request<'_>) -> KoalaPlan<'r> {
         let mut plan = KoalaPlan { plan: Plan::new(&rules.set, ask.op(), 1), direct: SmallVec::new() };
         let values = rules.set.read(request);

@@ -25,6 +25,7 @@ pub(crate) async fn render(service: &Service) -> String {
     out.gauge("flowgate_build_info", "1, with the version as a label.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     decisions(&mut out, service, metrics);
+    koala(&mut out, service, metrics);
     bans(&mut out, service).await;
     latencies(&mut out, metrics);
     store(&mut out, service, metrics);
@@ -88,6 +89,40 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.counter("flowgate_degraded_decisions_total", "Decisions that were a stopgap, as the store was away.")
         .sample(&[], metrics.degraded.get());
     out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules().len());
+}
+
+fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {
+    let help = "Requests that Koala's rules decided, by the number of the rule and what it asks for.";
+    let mut family = out.counter("flowgate_koala_decisions_total", help);
+    let mut sample = |rule: &str, action: &str, count| {
+        family.sample(&[("rule", rule), ("action", action)], count);
+    };
+    let unruled = metrics.koala.read();
+    sample(NO_RULE, "allow", unruled.get(Counted::Allowed));
+    sample(BAN_BY_HAND, "ban", unruled.get(Counted::Banned));
+    let Some(rules) = service.koala_rules() else { return };
+    let mut others = Tallied::default();
+    for rule in 0..rules.len() {
+        let tallied = rules.decided_by(rule).read();
+        if rule >= MAX_RULES {
+            others += tallied;
+            continue;
+        }
+        let (number, result) = (rules.number(rule).to_string(), rules.result_of(rule));
+        let denial = if result.wants_captcha() { "captcha" } else { "deny" };
+        for (action, what, expected) in
+            [("allow", Counted::Allowed, result.passes()), (denial, Counted::Denied, !result.passes())]
+        {
+            // After an edit a rule may have decided both.
+            if expected || tallied.get(what) > 0 {
+                sample(&number, action, tallied.get(what));
+            }
+        }
+    }
+    if rules.len() > MAX_RULES {
+        sample(OTHER_RULES, "allow", others.get(Counted::Allowed));
+        sample(OTHER_RULES, "deny", others.get(Counted::Denied));
+    }
 }
 
 async fn bans(out: &mut Exposition, service: &Service) {

@@ -6,7 +6,7 @@ use arc_swap::ArcSwapOption;
 use flowgate::Time;
 use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, PolicyError, Request, RuleTally};
 
-use super::{Answer, Service, StoreAway};
+use super::{Answer, Operation, Service, StoreAway};
 
 /// The rules in force; empty: Koala is not served.
 #[derive(Debug, Default)]
@@ -50,28 +50,13 @@ impl Service {
         request: &Request<'_>,
         now: Time,
     ) -> Answer<KoalaAnswer> {
-        let note = move |rules: &KoalaRules, answer: &KoalaAnswer| {
-            if ask != KoalaAsk::Update {
-                rules.note(answer, now);
-            }
-        };
-        let answer = match (&self.shared, self.koala.local.load_full()) {
-            (Some(shared), Some(local)) => shared.koala(rules, &local, ask, request, now),
+        let banned = self.engine.koala_ban(ask, request, now);
+        let answer = match (banned, &self.shared, self.koala.local.load_full()) {
+            (Some(banned), ..) => Answer::Now(banned),
+            (None, Some(shared), Some(local)) => shared.koala(rules, &local, ask, request, now),
             _ => Answer::Now(self.engine.koala(rules, ask, request, now)),
         };
-        match answer {
-            Answer::Now(answer) => {
-                note(rules, &answer);
-                Answer::Now(answer)
-            }
-            later => {
-                let rules = Arc::clone(rules);
-                later.map(move |answer| {
-                    note(&rules, &answer);
-                    answer
-                })
-            }
-        }
+        self.observer.koala(rules, ask, now, answer)
     }
 
     /// Gives back what feedback gives back.
@@ -84,6 +69,7 @@ impl Service {
         erase: KoalaErase,
         request: &Request<'_>,
     ) -> Answer<Result<(), StoreAway>> {
+        self.metrics().count_operation(Operation::Refund);
         if let Some(shared) = &self.shared {
             return shared.koala_feedback(rules, erase, request, self.now());
         }
@@ -101,6 +87,7 @@ impl Service {
         number: u32,
         request: &Request<'_>,
     ) -> Answer<Result<Option<u64>, StoreAway>> {
+        self.metrics().count_operation(Operation::Peek);
         match &self.shared {
             Some(shared) => shared.koala_value(rules, number, request, self.now()),
             None => Answer::Now(Ok(self.engine.koala_value(rules, number, request, self.now()))),

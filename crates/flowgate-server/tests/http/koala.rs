@@ -283,3 +283,62 @@ fn odd_values_do_no_harm() {
         assert_eq!(get(&server, &path), denied(2), "{value:.20}");
     }
 }
+
+#[test]
+fn a_ban_by_hand_comes_before_all_rules() {
+    let server = serve(
+        "rule : [direct] [uid=42] [] [result=1; return=101]
+         rule : [count] [act=ask; uid=+] [time=60; count=1] [result=3; return=111]",
+        "",
+    );
+    server.post("/v1/bans", r#"{"field":"uid","value":"42","for":"1h"}"#);
+    server.post("/v1/bans", r#"{"field":"ip","value":"192.0.2.0/24","for":"1h"}"#);
+    let banned = denied(0);
+    check(
+        &server,
+        &[
+            ("/rule/browse?uid=42", &banned),
+            ("/rule/browse?act=ask&uid=7&ip=192.0.2.9&_writeThrough=yes", &banned),
+            ("/rule/browse_complete?act=ask&uid=7&ip=192.0.2.9", &format!("[{banned}]")),
+            ("/rule/value?rule_no=111&act=ask&uid=7", r#"{"err_no":0,"err_msg":"","cache_val":0}"#),
+            ("/rule/update?act=ask&uid=7&ip=192.0.2.9", OK),
+            ("/rule/value?rule_no=111&act=ask&uid=7", r#"{"err_no":0,"err_msg":"","cache_val":1}"#),
+            ("/rule/browse?uid=43", UNMATCHED),
+        ],
+    );
+    let only_captchas = serve("rule : [direct] [uid=1] [] [result=3; return=1]", "");
+    only_captchas.post("/v1/bans", r#"{"field":"uid","value":"42","for":"1h"}"#);
+    assert_eq!(get(&only_captchas, "/rule/browse?uid=42"), denied(0), "the file has a denial, though no rule uses it");
+}
+
+#[test]
+fn decisions_are_counted_by_rule() {
+    let server = serve(
+        "rule : [direct] [uid=1] [] [result=1; return=101]
+         rule : [direct] [uid=2] [] [result=3; return=102]
+         rule : [leak] [act=ask] [time=60; count=2; erase1=1] [result=2; return=111]",
+        "",
+    );
+    server.post("/v1/bans", r#"{"field":"uid","value":"3","for":"1h"}"#);
+    for query in ["uid=1", "uid=2", "uid=3", "act=see", "act=ask", "act=ask", "act=ask"] {
+        get(&server, &format!("/rule/browse?{query}&_writeThrough=yes"));
+    }
+    for path in ["/rule/update?act=ask", "/rule/feedback?act=ask", "/rule/value?rule_no=111&act=ask"] {
+        get(&server, path);
+    }
+    get(&server, &multi("/multi/browse", &[("0", "uid=1"), ("1", "act=see")]));
+    let metrics = get(&server, "/metrics");
+    for (labels, count) in [
+        (r#"koala_decisions_total{rule="101",action="allow"}"#, 2),
+        (r#"koala_decisions_total{rule="102",action="captcha"}"#, 1),
+        (r#"koala_decisions_total{rule="111",action="deny"}"#, 1),
+        (r#"koala_decisions_total{rule="(none)",action="allow"}"#, 4),
+        (r#"koala_decisions_total{rule="(ban)",action="ban"}"#, 1),
+        (r#"operations_total{operation="record"}"#, 1),
+        (r#"operations_total{operation="refund"}"#, 1),
+        (r#"operations_total{operation="peek"}"#, 1),
+    ] {
+        let line = format!("flowgate_{labels} {count}");
+        assert!(metrics.lines().any(|found| found == line), "{line} in\n{metrics}");
+    }
+}

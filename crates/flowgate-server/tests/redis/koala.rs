@@ -1,6 +1,11 @@
 //! Koala's rules on a Redis that two nodes share, and while it is away.
 
+use std::net::SocketAddr;
+
 use flowgate_engine::{KoalaAsk, KoalaErase};
+use flowgate_server::{Server, Shutdown};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::*;
 
@@ -79,5 +84,53 @@ async fn on_failure_decides_while_redis_is_away() {
         assert_eq!(node.koala(KoalaAsk::Browse, "uid=13 act=ask qid=1").await, 1, "a direct rule needs no store");
         assert_eq!(node.value(2, "act=ask qid=1").await, None);
         assert!(node.service.shared_stats().unwrap().degraded > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_decision_without_redis_is_counted_as_a_stopgap() {
+    let (node, _directory) = node(&Redis::absent(&[]), "");
+    node.koala(KoalaAsk::Browse, "act=ask qid=1").await;
+    let metrics = node.service.prometheus().await;
+    assert!(metrics.contains("\nflowgate_degraded_decisions_total 1\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn alive_says_whether_redis_is() {
+    let mut redis = Redis::start();
+    let directory = tempfile::tempdir().unwrap();
+    let rules = directory.path().join("koala.conf");
+    std::fs::write(&rules, KOALA).unwrap();
+    let toml = format!(
+        "listen = {{ http = '127.0.0.1:0', resp = 'off' }}\nserver = {{ threads = 1 }}\nkoala.rules = {rules:?}\n\
+         store = {{ type = 'redis', url = '{}', timeout = '500ms' }}",
+        redis.url()
+    );
+    let server = Server::bind(&Config::from_toml(&toml).unwrap()).await.unwrap();
+    let address = server.http_address().unwrap();
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(server.run(shutdown));
+    answers(address, "200", r#"{"errno": 0, "errmsg": "OK!"}"#).await;
+    redis.kill();
+    answers(address, "500", r#"{"errno": -1, "errmsg": "redis-error!"}"#).await;
+    redis.up();
+    answers(address, "200", r#"{"errno": 0, "errmsg": "OK!"}"#).await;
+    trigger.stop();
+    running.await.unwrap().unwrap();
+}
+
+/// Asks until that is the answer.
+async fn answers(address: SocketAddr, status: &str, body: &str) {
+    let started = Instant::now();
+    loop {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /monitor/alive HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        if answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.ends_with(body) {
+            return;
+        }
+        assert!(started.elapsed() < RECOVERY, "{answer}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -8,6 +8,9 @@ use flowgate_engine::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
 
 use crate::decision_json;
 
+/// What a ban by hand answers where the file has no denial, as Koala's sample file writes it.
+const BANNED: &[u8] = br#"{"Ret_type":2,"Ret_code":0,"Err_no":10,"Err_msg":"","Str_reason":"Deny","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
+
 /// The answers of the rules in force, written when they are first asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered(ArcSwapOption<Answers>);
@@ -34,6 +37,7 @@ pub(super) struct Answers {
     of_rules: Vec<Bytes>,
     unmatched: Bytes,
     passed: Bytes,
+    banned: Bytes,
 }
 
 impl Answers {
@@ -44,12 +48,14 @@ impl Answers {
             of_rules: (0..rules.len()).map(of_rule).collect(),
             unmatched: written(rules.pass(false), 0),
             passed: written(rules.pass(true), 0),
+            banned: rules.denial().map_or_else(|| Bytes::from_static(BANNED), |denial| written(denial, 0)),
         }
     }
 
     /// What decides.
     pub(super) fn of(&self, answer: &KoalaAnswer) -> Bytes {
         match answer.decided() {
+            _ if answer.banned() => self.banned.clone(),
             Some(rule) => self.of_rules[rule].clone(),
             None if answer.matched() => self.passed.clone(),
             None => self.unmatched.clone(),
@@ -59,10 +65,12 @@ impl Answers {
     /// Every exceeded rule; without any, that nothing is.
     pub(super) fn list(&self, answer: &KoalaAnswer) -> Bytes {
         let mut out = Vec::with_capacity(256);
+        let append = |out: &mut Vec<u8>, one: &Bytes| out.extend_from_slice(one);
         let mut exceeded = answer.exceeded().map(|rule| &self.of_rules[rule]).peekable();
         match exceeded.peek() {
-            Some(_) => crate::http::json::list(&mut out, exceeded, |out, one| out.extend_from_slice(one)),
-            None => crate::http::json::list(&mut out, [&self.unmatched], |out, one| out.extend_from_slice(one)),
+            Some(_) => crate::http::json::list(&mut out, exceeded, append),
+            None if answer.banned() => crate::http::json::list(&mut out, [&self.banned], append),
+            None => crate::http::json::list(&mut out, [&self.unmatched], append),
         }
         out.into()
     }

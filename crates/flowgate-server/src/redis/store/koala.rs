@@ -95,6 +95,6 @@ impl SharedStore {
         now: Time,
     ) -> KoalaAnswer {
         self.health.degraded();
-        self.fallback.koala(prepared, local, request, now)
+        self.fallback.koala(prepared, local, request, now).as_stopgap()
     }
 }
