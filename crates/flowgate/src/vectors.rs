@@ -1,59 +1,13 @@
 //! The recorded traces of `testdata/vectors/limits.jsonl`, on the pure functions and on the memory store.
 
-use serde::Deserialize;
+#[path = "../tests/recorded/limits.rs"]
+mod limits;
+
+use limits::{Trace, traces};
 
 use crate::memory::Memory;
 use crate::plan::{self, Hit, Op, Rule};
 use crate::{Decision, Limit, Time};
-
-#[derive(Deserialize)]
-struct Trace {
-    case: String,
-    limits: Vec<String>,
-    count_denied: bool,
-    steps: Vec<Step>,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    at_us: u64,
-    op: String,
-    cost: u64,
-    expect: Expect,
-}
-
-#[derive(Deserialize, Debug, PartialEq)]
-struct Expect {
-    allowed: bool,
-    limit: Option<u64>,
-    remaining: Option<u64>,
-    retry_after_us: Option<u64>,
-    never: bool,
-    reset_after_us: u64,
-    delay_us: u64,
-}
-
-impl From<Decision> for Expect {
-    fn from(decision: Decision) -> Expect {
-        Expect {
-            allowed: decision.allowed(),
-            limit: decision.limit,
-            remaining: decision.remaining,
-            retry_after_us: decision.retry_after().map(|wait| wait.as_micros_ceil()),
-            never: decision.never(),
-            reset_after_us: decision.reset_after.as_micros_ceil(),
-            delay_us: decision.delay().as_micros_ceil(),
-        }
-    }
-}
-
-fn traces() -> Vec<Trace> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/limits.jsonl");
-    let text = std::fs::read_to_string(path).unwrap();
-    let traces: Vec<Trace> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(traces.len() > 200, "the vectors are there");
-    traces
-}
 
 /// A trace with its limits parsed, as far as it has been replayed.
 struct Run<'a> {
@@ -71,22 +25,13 @@ impl Run<'_> {
     /// Applies the next step and compares the answer; false when there is none.
     fn step(&mut self, names: &Memory, apply: &mut impl FnMut(Op, u64, Time, &mut [Hit<'_>])) -> bool {
         let Some(step) = self.trace.steps.get(self.done) else { return false };
-        let op = match step.op.as_str() {
-            "take" => Op::Take,
-            "peek" => Op::Peek,
-            "record" => Op::Record,
-            "refund" => Op::Refund,
-            other => panic!("{other}"),
-        };
         let rule = Rule { count_denied: self.trace.count_denied, ..Rule::default() };
         let subject = names.subject(self.trace.case.as_bytes());
         let key = |index: usize| subject.counter(names.counter(&index.to_le_bytes()));
         let hit = |(index, limit)| Hit::new(key(index), limit, rule);
         let mut hits: Vec<Hit<'_>> = self.limits.iter().enumerate().map(hit).collect();
-        apply(op, step.cost, Time::from_micros(step.at_us), &mut hits);
-        let found = Expect::from(Decision::of(&hits));
-        let (Trace { case, limits, .. }, number) = (self.trace, self.done);
-        assert_eq!(found, step.expect, "{case} {limits:?} step {number}: {op:?} {} at {}", step.cost, step.at_us);
+        apply(step.op(), step.cost, Time::from_micros(step.at_us), &mut hits);
+        self.trace.check(self.done, Decision::of(&hits));
         self.done += 1;
         true
     }

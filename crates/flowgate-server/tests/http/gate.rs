@@ -1,5 +1,7 @@
 //! The gateway check: what it makes of the original request, and how it answers.
 
+use std::time::Duration;
+
 use flowgate::Span;
 use serde_json::json;
 use sfv::{BareItem, List, ListEntry, Parser};

@@ -1,11 +1,12 @@
 //! Real gateways with the configurations of `docs/gateways`, on other ports.
 
 use std::fs;
-use std::net::{Shutdown as Close, TcpListener};
+use std::net::{Shutdown as Close, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -133,9 +134,11 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateways")
 }
 
-/// Below the ports that the system hands out, and each only once, so that no other test is given it meanwhile.
+/// Below the ports that the system hands out, and each only once, so that no other test is given it meanwhile. Tests may
+/// run in a process each, so processes begin at ports of their own.
 fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    static NEXT: LazyLock<AtomicU16> =
+        LazyLock::new(|| AtomicU16::new(20_000 + (std::process::id() % 600) as u16 * 20));
     let next = || NEXT.fetch_add(1, Relaxed);
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     std::iter::repeat_with(next).find(is_free).unwrap()

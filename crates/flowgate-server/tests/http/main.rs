@@ -11,31 +11,17 @@ mod gateways;
 mod guide;
 mod koala;
 mod openapi;
+mod recorded;
 mod rules;
+#[path = "../running/mod.rs"]
+mod running;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::net::TcpStream;
 
-use flowgate::{ManualClock, Memory, Time};
-use flowgate_engine::Engine;
-use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
+use flowgate_server::{Config, Server};
+use running::{Running, STUCK};
 use serde_json::Value;
-
-/// Much longer than anything takes: a test that hangs fails instead.
-const STUCK: Duration = Duration::from_secs(60);
-
-/// A server in a thread of its own, stopped when it is dropped.
-struct Running {
-    address: SocketAddr,
-    clock: ManualClock,
-    trigger: Trigger,
-    thread: Option<JoinHandle<()>>,
-    /// Whether it serves Koala's endpoints, which only docs/koala.md describes.
-    koala: bool,
-}
 
 impl Running {
     /// A server with this configuration, rules included, but on a free port.
@@ -46,30 +32,11 @@ impl Running {
     /// As [`Running::start`]; `prepare` sees the server before it runs.
     fn start_with(mut config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         config.listen = Config::from_toml("listen = { http = '127.0.0.1:0', resp = 'off' }").unwrap().listen;
-        let clock = ManualClock::new(Time::from_secs(1_700_000_000));
-        let engine = Engine::new(&config.policy, Memory::default()).unwrap();
-        let service = Service::new(Arc::new(engine), clock.clone().into());
-        service.replace_koala(config.koala_file.as_deref()).unwrap();
-        let koala = config.koala_file.is_some();
-        let (trigger, shutdown) = Shutdown::new();
-        let (bound, address) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let server = Server::bind_service(&config, service).await.unwrap();
-                prepare(&server);
-                bound.send(server.http_address().unwrap()).unwrap();
-                server.run(shutdown).await.unwrap();
-            });
-        });
-        Running { address: address.recv().unwrap(), clock, trigger, thread: Some(thread), koala }
+        Running::serve(config, prepare)
     }
 
     fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(STUCK)).unwrap();
-        stream.set_write_timeout(Some(STUCK)).unwrap();
-        Client { reader: BufReader::new(stream), described: !self.koala }
+        Client { reader: self.stream(), described: !self.koala }
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -78,16 +45,6 @@ impl Running {
 
     fn post(&self, path: &str, body: &str) -> Reply {
         self.connect().call("POST", path, &[("content-type", "application/json")], body)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.trigger.stop();
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            assert!(ended.is_ok() || std::thread::panicking(), "the server panicked");
-        }
     }
 }
 

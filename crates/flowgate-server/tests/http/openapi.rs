@@ -1,7 +1,7 @@
 //! Every answer that these tests get is checked against `/openapi.json`, which the server itself gives out.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::Validator;
 use serde_json::json;

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use flowgate_engine::config::{Input, load};
 use flowgate_server::{KEPT, Reload, RulesFile};

@@ -8,47 +8,21 @@ mod bounds;
 mod clients;
 mod commands;
 mod hostile;
+mod recorded;
+#[path = "../running/mod.rs"]
+mod running;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::net::TcpStream;
 
-use flowgate::{ManualClock, Memory, Time};
-use flowgate_engine::Engine;
 use flowgate_engine::config::Secret;
-use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
-
-/// Much longer than anything takes: a test that hangs fails instead.
-const STUCK: Duration = Duration::from_secs(60);
-
-/// A server in a thread of its own, stopped when it is dropped.
-struct Running {
-    address: SocketAddr,
-    clock: ManualClock,
-    trigger: Trigger,
-    thread: Option<JoinHandle<()>>,
-}
+use flowgate_server::Config;
+use running::Running;
 
 impl Running {
-    fn start(config: Config, rules: &str) -> Running {
-        let policy = Config::from_toml(rules).unwrap().policy;
-        let clock = ManualClock::new(Time::from_secs(1_700_000_000));
-        let engine = Engine::new(&policy, Memory::default()).unwrap();
-        let service = Service::new(Arc::new(engine), clock.clone().into());
-        let (trigger, shutdown) = Shutdown::new();
-        let (bound, address) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let server = Server::bind_service(&config, service).await.unwrap();
-                bound.send(server.resp_address().unwrap()).unwrap();
-                server.run(shutdown).await.unwrap();
-            });
-        });
-        Running { address: address.recv().unwrap(), clock, trigger, thread: Some(thread) }
+    fn start(mut config: Config, rules: &str) -> Running {
+        config.policy = Config::from_toml(rules).unwrap().policy;
+        Running::serve(config, |_| {})
     }
 
     fn plain() -> Running {
@@ -56,10 +30,7 @@ impl Running {
     }
 
     fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(STUCK)).unwrap();
-        stream.set_write_timeout(Some(STUCK)).unwrap();
-        Client { reader: BufReader::new(stream) }
+        Client { reader: self.stream() }
     }
 
     /// One of the numbers of `INFO`.
@@ -67,16 +38,6 @@ impl Running {
         let info = self.connect().call("INFO");
         let line = info.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))).unwrap_or("0");
         line.parse().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.trigger.stop();
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            assert!(ended.is_ok() || std::thread::panicking(), "the server panicked");
-        }
     }
 }
 

@@ -1,36 +1,24 @@
 //! The recorded calls of `testdata/vectors/cl_throttle.jsonl`, redis-cell's own test, and where Flowgate differs.
 
+#[path = "../../tests/recorded/throttle.rs"]
+mod recorded;
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use serde::Deserialize;
+
+use recorded::calls;
 
 use super::*;
 use crate::memory::Memory;
 use crate::{Key, MemoryConfig, Op, WhenFull};
-
-#[derive(Deserialize)]
-struct Call {
-    case: u64,
-    now_ns: u64,
-    key: String,
-    max_burst: i64,
-    count: i64,
-    period: i64,
-    quantity: i64,
-    reply: [i64; 5],
-}
 
 /// Replays every recorded call; `start` gives the function that answers the calls of a case.
 fn replay<A>(mut start: impl FnMut() -> A)
 where
     A: FnMut(&str, &Throttle, Time) -> Result<ThrottleReply, ThrottleError>,
 {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/cl_throttle.jsonl");
-    let text = std::fs::read_to_string(path).unwrap();
-    let calls: Vec<Call> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(calls.len() >= 3200, "the vectors are there");
-    for case in calls.chunk_by(|a, b| a.case == b.case) {
+    for case in calls().chunk_by(|a, b| a.case == b.case) {
         let mut answer = start();
         for (number, call) in case.iter().enumerate() {
             let throttle = throttle([call.max_burst, call.count, call.period, call.quantity]).unwrap();
