@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flowgate::{CounterId, Limit, Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::{CounterId, Key, Limit, Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 
 use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace};
 use crate::decision::Decision;
@@ -152,19 +152,19 @@ impl Engine {
         self.memory.apply_same(op, call.cost, now, self.ad_hoc_key(call.key), call.limit)
     }
 
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's.
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, as [`Engine::ad_hoc_key`] names it.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
     #[inline]
-    pub fn throttle(&self, key: &[u8], throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
-        self.memory.throttle(self.ad_hoc_key(key), throttle, now)
+    pub fn throttle(&self, key: Key, throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
+        self.memory.throttle(key, throttle, now)
     }
 
     /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
     #[inline]
-    pub fn expect(&self, key: &[u8]) {
-        self.memory.expect(self.ad_hoc_key(key));
+    pub fn expect(&self, key: Key) {
+        self.memory.expect(key);
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.
@@ -245,8 +245,9 @@ impl Engine {
         self.ban_ids.next()
     }
 
+    /// Where a key of the caller's is counted.
     #[inline]
-    fn ad_hoc_key(&self, key: &[u8]) -> flowgate::Key {
+    pub fn ad_hoc_key(&self, key: &[u8]) -> Key {
         self.memory.subject_in(key::AD_HOC_SPACE, key).counter(self.ad_hoc)
     }
 }

@@ -242,12 +242,8 @@ struct Timer {
 
 impl Timer {
     fn start(service: &Service) -> Option<Timer> {
-        let mut began = Time::EPOCH;
-        let weight = sampling::weight(Kind::Latency, || {
-            began = service.now();
-            began
-        })?;
-        Some(Timer { began, weight })
+        let began = service.now();
+        sampling::weight(Kind::Latency, began).map(|weight| Timer { began, weight })
     }
 
     fn stop(self, service: &Service) {

@@ -104,7 +104,7 @@ impl Observer {
         if decision.degraded {
             degraded.add(1);
         }
-        if let Some(weight) = sampling::weight(Kind::Asked, || now) {
+        if let Some(weight) = sampling::weight(Kind::Asked, now) {
             self.rank(request, decision, weight, now, false);
         }
         if !allowed {
@@ -114,7 +114,7 @@ impl Observer {
 
     #[inline(never)]
     fn note_denial(&self, request: &Request<'_>, decision: &Decision, now: Time) {
-        if let Some(weight) = sampling::weight(Kind::Denied, || now) {
+        if let Some(weight) = sampling::weight(Kind::Denied, now) {
             self.rank(request, decision, weight, now, true);
         }
         if self.is_logged() {
@@ -241,7 +241,7 @@ impl Observer {
     /// As [`Observer::key_decision`], for whoever counts by itself.
     #[inline]
     pub(crate) fn key_seen(&self, key: &[u8], allowed: bool, now: Time) {
-        if let Some(weight) = sampling::weight(Kind::Asked, || now) {
+        if let Some(weight) = sampling::weight(Kind::Asked, now) {
             self.metrics.hottest.note(None, key_text(key), weight, now);
         }
         if !allowed {
@@ -251,7 +251,7 @@ impl Observer {
 
     #[inline(never)]
     fn key_denied(&self, key: &[u8], now: Time) {
-        if let Some(weight) = sampling::weight(Kind::Denied, || now) {
+        if let Some(weight) = sampling::weight(Kind::Denied, now) {
             self.metrics.most_denied.note(None, key_text(key), weight, now);
         }
         if self.is_logged() {

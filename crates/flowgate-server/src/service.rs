@@ -13,8 +13,8 @@ mod koala;
 use std::sync::Arc;
 
 use flowgate::{
-    Clock, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Throttle, ThrottleError, ThrottleReply,
-    Time,
+    Clock, Key, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Throttle, ThrottleError,
+    ThrottleReply, Time,
 };
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{
@@ -68,6 +68,10 @@ pub enum Operation {
     /// Forget what was counted for the subject. Answers how things stand then.
     Reset,
 }
+
+/// An ad hoc key that was [expected](Service::expect): where it is counted is known already.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected(Key);
 
 /// The answer of a limit that the caller brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,8 +214,8 @@ impl Service {
         self.observer.key_answer(operation, call.key, now, answer)
     }
 
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, at a time that was read for a batch. It is not
-    /// counted: whoever has a batch counts it at once.
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [expected](Service::expect), at a
+    /// time that was read for a batch. It is not counted: whoever has a batch counts it at once.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
@@ -219,19 +223,25 @@ impl Service {
     pub fn throttle_at(
         &self,
         key: &[u8],
+        expected: Option<Expected>,
         throttle: &Throttle,
         now: Time,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         match &self.shared {
-            None => Answer::Now(self.engine.throttle(key, throttle, now)),
+            None => {
+                let key = expected.map_or_else(|| self.engine.ad_hoc_key(key), |Expected(key)| key);
+                Answer::Now(self.engine.throttle(key, throttle, now))
+            }
             Some(shared) => shared.throttle(key, throttle, now),
         }
     }
 
     /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
     #[inline]
-    pub fn expect(&self, key: &[u8]) {
+    pub fn expect(&self, key: &[u8]) -> Expected {
+        let key = self.engine.ad_hoc_key(key);
         self.engine.expect(key);
+        Expected(key)
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.

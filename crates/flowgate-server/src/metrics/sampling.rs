@@ -1,18 +1,20 @@
 //! A few of many: what is too dear to note of every request is noted of some, each standing for several.
 //!
-//! Rule       Each thread notes the first [`EXACT`] of a slice of time (about an eighth of a second), each for itself, and
-//!            of the rest one in [`ONE_IN`], at random distances, which then stands for so many. So a quiet server is
-//!            exact and a busy one pays a decrement.
+//! Rule       In each slice of time (about an eighth of a second) a thread notes the first [`EACH`], each for itself; then
+//!            so many again of which each stands for 8, then for 64; and from there on one in 512. So a quiet server is
+//!            exact, and a busy one pays a decrement.
+//! Invariant  Whatever the next one to be noted is, it is chosen by chance, and by nothing that happened before: so what
+//!            is noted stands for all without bias, also where a slice ends in between.
 
 use std::cell::Cell;
 
 use flowgate::Time;
 
-/// So many of a slice of time are all noted.
-const EXACT: u32 = 64;
+/// So many of a slice of time are noted of each of [`WEIGHTS`] but the last.
+const EACH: u32 = 64;
 
-/// Of those beyond, one in so many.
-const ONE_IN: u32 = 64;
+/// For how many requests one stands, by and by.
+const WEIGHTS: [u32; 4] = [1, 8, 64, 512];
 
 /// A slice of time has 2^27 nanoseconds.
 const SLICE_BITS: u32 = 27;
@@ -32,60 +34,65 @@ pub(crate) enum Kind {
 struct Sampler {
     /// The next one to be noted, counted from here.
     distance: Cell<u32>,
-    /// For how many that one stands.
-    weight: Cell<u32>,
     slice: Cell<u64>,
+    /// How many of the slice have been noted.
     noted: Cell<u32>,
-    random: Cell<u32>,
+    random: Cell<u64>,
 }
 
 impl Sampler {
-    const fn new(seed: u32) -> Sampler {
-        Sampler {
-            distance: Cell::new(1),
-            weight: Cell::new(1),
-            slice: Cell::new(0),
-            noted: Cell::new(0),
-            random: Cell::new(seed),
-        }
+    const fn new(seed: u64) -> Sampler {
+        Sampler { distance: Cell::new(1), slice: Cell::new(0), noted: Cell::new(0), random: Cell::new(seed) }
     }
 
     #[inline]
-    fn next(&self, now: impl FnOnce() -> Time) -> Option<u32> {
+    fn next(&self, now: Time) -> Option<u32> {
+        let slice = now.as_nanos() >> SLICE_BITS;
+        if self.slice.replace(slice) != slice {
+            self.noted.set(0);
+            self.distance.set(1);
+        }
         let distance = self.distance.get() - 1;
         self.distance.set(distance);
-        if distance == 0 { Some(self.note(now())) } else { None }
+        if distance == 0 { Some(self.note()) } else { None }
     }
 
-    /// Chooses the one after this.
+    /// Notes this one and chooses the one after it.
     #[cold]
-    fn note(&self, now: Time) -> u32 {
-        let weight = self.weight.get();
-        let slice = now.as_nanos() >> SLICE_BITS;
-        let noted = if self.slice.replace(slice) == slice { self.noted.get() + 1 } else { 1 };
-        self.noted.set(noted.min(EXACT));
-        if noted < EXACT {
-            self.distance.set(1);
-            self.weight.set(1);
-        } else {
-            // From 1 to twice the mean less one: the mean is as said. (Marsaglia's generator, never zero.)
-            let mut random = self.random.get();
-            random ^= random << 13;
-            random ^= random >> 17;
-            random ^= random << 5;
-            self.random.set(random);
-            self.distance.set(1 + random % (2 * ONE_IN - 1));
-            self.weight.set(ONE_IN);
-        }
-        weight
+    fn note(&self) -> u32 {
+        let noted = self.noted.get();
+        self.noted.set(noted.saturating_add(1));
+        let next = weight_of(noted.saturating_add(1));
+        self.distance.set(if next == 1 { 1 } else { self.random_distance(next) });
+        weight_of(noted)
+    }
+
+    /// How far it is to the next one when each is noted with a chance of one in `mean`.
+    fn random_distance(&self, mean: u32) -> u32 {
+        // Marsaglia's generator, never zero.
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        // Above zero, at most one: its logarithm is that of the chance to have come so far.
+        let chance = ((random >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        1 + (chance.ln() / (-1.0 / f64::from(mean)).ln_1p()) as u32
     }
 }
 
-/// Whether to note this one, and then for how many it stands. Mostly the time is not asked for.
+/// For how many requests the one stands before which so many have been noted in a slice.
+fn weight_of(noted: u32) -> u32 {
+    WEIGHTS[WEIGHTS.len().min(1 + (noted / EACH) as usize) - 1]
+}
+
+/// Whether to note this one, and then for how many it stands.
 #[inline]
-pub(crate) fn weight(kind: Kind, now: impl FnOnce() -> Time) -> Option<u32> {
+pub(crate) fn weight(kind: Kind, now: Time) -> Option<u32> {
     thread_local! {
-        static SAMPLERS: [Sampler; 3] = const { [Sampler::new(0x9e37_79b9), Sampler::new(0x85eb_ca6b), Sampler::new(0xc2b2_ae35)] };
+        static SAMPLERS: [Sampler; 3] = const {
+            [Sampler::new(0x9e37_79b9_7f4a_7c15), Sampler::new(0xbf58_476d_1ce4_e5b9), Sampler::new(0x94d0_49bb_1331_11eb)]
+        };
     }
     SAMPLERS.with(|samplers| samplers[kind as usize].next(now))
 }
@@ -97,36 +104,48 @@ mod tests {
     use super::*;
 
     const START: Time = Time::from_secs(1_700_000_000);
+    const SLICE: Span = Span::from_nanos(1 << SLICE_BITS);
+
+    fn rush(sampler: &Sampler, requests: usize, now: Time) -> (usize, u32) {
+        let noted: Vec<u32> = (0..requests).filter_map(|_| sampler.next(now)).collect();
+        (noted.len(), noted.iter().sum())
+    }
 
     #[test]
     fn few_are_all_noted_and_many_stand_for_all() {
         let sampler = Sampler::new(1);
-        let few: Vec<_> = (0..50).map(|_| sampler.next(|| START)).collect();
-        assert_eq!(few, vec![Some(1); 50]);
-        let (mut noted, mut stands_for) = (0, 0);
-        for _ in 0..1_000_000 {
-            if let Some(weight) = sampler.next(|| START + Span::from_secs(1)) {
-                (noted, stands_for) = (noted + 1, stands_for + u64::from(weight));
+        assert_eq!(rush(&sampler, 50, START), (50, 50));
+        let (noted, stands_for) = rush(&sampler, 1_000_000, START + SLICE);
+        assert!((1_500..3_000).contains(&noted), "{noted}");
+        assert!((900_000..1_100_000).contains(&stands_for), "{stands_for}");
+    }
+
+    #[test]
+    fn slices_of_any_length_stand_for_all() {
+        for requests in [100, 500, 3_000, 20_000] {
+            let sampler = Sampler::new(1);
+            let mut now = START;
+            let mut sum = 0;
+            for _ in 0..1_000 {
+                now = now + SLICE;
+                sum += rush(&sampler, requests, now).1;
             }
+            let mean = sum as usize / 1_000;
+            assert!(mean.abs_diff(requests) <= requests / 50, "{mean} for {requests}");
         }
-        assert!((12_000..20_000).contains(&noted), "{noted}");
-        assert!((950_000..1_050_000).contains(&stands_for), "{stands_for}");
     }
 
     #[test]
     fn it_is_exact_again_after_a_rush() {
         let sampler = Sampler::new(1);
-        assert!((0..10_000).filter_map(|_| sampler.next(|| START)).count() < 1000);
-        let later = START + Span::from_secs(1);
-        let skipped = (0..2 * ONE_IN).take_while(|_| sampler.next(|| later).is_none()).count();
-        assert!(skipped < 2 * ONE_IN as usize);
-        assert_eq!((0..50).filter_map(|_| sampler.next(|| later)).sum::<u32>(), 50);
+        rush(&sampler, 1_000_000, START);
+        assert_eq!(rush(&sampler, 50, START + SLICE), (50, 50));
     }
 
     #[test]
     fn kinds_do_not_disturb_each_other() {
-        assert!((0..1000).filter_map(|_| weight(Kind::Asked, || START)).count() < 1000);
-        assert_eq!(weight(Kind::Denied, || START), Some(1));
-        assert_eq!(weight(Kind::Latency, || START), Some(1));
+        assert!((0..1000).filter_map(|_| weight(Kind::Asked, START)).count() < 1000);
+        assert_eq!(weight(Kind::Denied, START), Some(1));
+        assert_eq!(weight(Kind::Latency, START), Some(1));
     }
 }

@@ -133,7 +133,7 @@ impl Fallback {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
-                self.engine.throttle(key, &throttle, now)
+                self.engine.throttle(self.engine.ad_hoc_key(key), &throttle, now)
             }
             OnFailure::Deny => Ok(throttle.denied(RETRY)),
             OnFailure::Allow => Ok(throttle.allowed()),

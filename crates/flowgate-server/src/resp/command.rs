@@ -9,6 +9,7 @@ mod keys;
 mod number;
 mod report;
 mod throttle;
+mod word;
 
 use flowgate::Time;
 
@@ -17,7 +18,8 @@ use super::error::{Error, Quoted};
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
-use crate::service::Answer;
+use crate::service::{Answer, Expected};
+use word::Word;
 
 /// A command at hand: who asks, what, when, and where the reply goes.
 pub(crate) struct Call<'a> {
@@ -27,11 +29,16 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Where a reply goes that is not there yet.
     pub(crate) pending: &'a mut Pending,
+    /// The first argument, if the command before this one has looked ahead to it.
+    pub(crate) expected: Option<Expected>,
+    /// The first argument of the command behind this one, if this one has looked ahead to it.
+    pub(crate) expects: Option<Expected>,
 }
 
 /// What is known of a command: what clients ask for by `COMMAND`, and who answers it.
 struct Spec {
     name: &'static str,
+    word: Word,
     /// The number of words, its name included; negative: at least so many. As Redis says it.
     arity: i32,
     flags: &'static [&'static str],
@@ -43,7 +50,7 @@ struct Spec {
 }
 
 const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Result<(), Error>) -> Spec {
-    Spec { name, arity, flags: &["fast"], keys: (0, 0), usage: "", answer }
+    Spec { name, word: Word::of(name), arity, flags: &["fast"], keys: (0, 0), usage: "", answer }
 }
 
 impl Spec {
@@ -119,8 +126,8 @@ impl<'a> Call<'a> {
     }
 
     fn try_answer(&mut self) -> Result<(), Error> {
-        let name = self.command.name();
-        let Some(spec) = COMMANDS.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes())) else {
+        let name = Word::read(self.command.name());
+        let Some(spec) = COMMANDS.iter().find(|spec| Some(spec.word) == name) else {
             return self.refuse_unknown();
         };
         if !self.session.authenticated && !spec.flags.contains(&"no_auth") {
@@ -150,10 +157,8 @@ impl<'a> Call<'a> {
     /// In a pipeline of commands on ad hoc keys: lets the processor fetch the next one's counter while this one is
     /// decided.
     #[inline]
-    fn prepare_next(&self) {
-        if let Some(key) = self.command.next_key() {
-            self.session.shared.service.expect(key);
-        }
+    fn prepare_next(&mut self) {
+        self.expects = self.command.next_key().map(|key| self.session.shared.service.expect(key));
     }
 
     pub(crate) fn reply(&mut self) -> Reply<'_> {

@@ -197,6 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn answer(&mut self) {
         let now = self.session.shared.service.now();
         let mut commands = 0;
+        let mut expected = None;
         self.held = false;
         buffers::lend(&mut self.out);
         while self.session.end == End::NotYet {
@@ -216,7 +217,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             commands += 1;
             let authenticated = self.session.authenticated;
             let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-            Call { session, command, now, out, pending }.answer();
+            let mut call = Call { session, command, now, out, pending, expected: expected.take(), expects: None };
+            call.answer();
+            expected = call.expects;
             if self.session.authenticated != authenticated {
                 self.decoder.set_max_command(self.session.max_command());
             }

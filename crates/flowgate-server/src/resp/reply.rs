@@ -41,6 +41,20 @@ impl Reply<'_> {
         self.number(b':', number);
     }
 
+    /// An array of integers, written at once.
+    #[inline]
+    pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
+        self.array(N);
+        // Most are of one or two digits; how long they are together is only known in the end.
+        let mut text = [[0; LONGEST]; N];
+        let text = text.as_flattened_mut();
+        let mut end = 0;
+        for number in numbers {
+            end += write_number(&mut text[end..], b':', number);
+        }
+        self.out.extend_from_slice(&text[..end]);
+    }
+
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.number(b'$', bytes.len() as i64);
         self.out.extend_from_slice(bytes);
@@ -76,36 +90,56 @@ impl Reply<'_> {
 
     #[inline]
     fn number(&mut self, kind: u8, number: i64) {
-        // Most numbers of a reply are a digit: allowed or not, a length.
-        if let 0..=9 = number {
-            self.out.extend_from_slice(&[kind, b'0' + number as u8, b'\r', b'\n']);
-        } else {
-            self.long_number(kind, number);
-        }
+        let mut text = [0; LONGEST];
+        let length = write_number(&mut text, kind, number);
+        self.out.extend_from_slice(&text[..length]);
     }
+}
 
-    fn long_number(&mut self, kind: u8, number: i64) {
-        // Kind, sign, the 19 digits of the largest number, CRLF.
-        let mut text = [0; 23];
-        let mut at = text.len() - 2;
-        text[at..].copy_from_slice(b"\r\n");
-        let mut rest = number.unsigned_abs();
-        loop {
-            at -= 1;
-            text[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
+/// Kind, sign, the 19 digits of the largest number, CRLF.
+const LONGEST: usize = 23;
+
+/// Writes a number with what marks its kind and its end to the beginning of `text`; how long that is. There must be room
+/// for [`LONGEST`] bytes.
+#[inline]
+fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
+    // Most numbers of a reply are small: allowed or not, a limit, a few seconds.
+    match number {
+        0..=9 => {
+            text[..4].copy_from_slice(&[kind, b'0' + number as u8, b'\r', b'\n']);
+            4
         }
-        if number < 0 {
-            at -= 1;
-            text[at] = b'-';
+        10..=99 => {
+            let (tens, ones) = (number as u8 / 10, number as u8 % 10);
+            text[..5].copy_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
+            5
         }
-        at -= 1;
-        text[at] = kind;
-        self.out.extend_from_slice(&text[at..]);
+        -1 => {
+            text[..5].copy_from_slice(&[kind, b'-', b'1', b'\r', b'\n']);
+            5
+        }
+        _ => write_long_number(text, kind, number),
     }
+}
+
+fn write_long_number(text: &mut [u8], kind: u8, number: i64) -> usize {
+    let mut digits = [0; LONGEST];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    while rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    if number < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    let digits = &digits[at..];
+    text[0] = kind;
+    text[1..][..digits.len()].copy_from_slice(digits);
+    text[1 + digits.len()..][..2].copy_from_slice(b"\r\n");
+    digits.len() + 3
 }
 
 #[cfg(test)]
@@ -140,5 +174,8 @@ mod tests {
         for number in [0, 9, 10, 99, 100, -1, -2, -10, 1234567890, i64::MAX, i64::MIN] {
             assert_eq!(written(Version::Resp2, |reply| reply.integer(number)), format!(":{number}\r\n"));
         }
+        let longest = [i64::MIN; 3];
+        let expected = format!("*3\r\n{}", format!(":{}\r\n", i64::MIN).repeat(3));
+        assert_eq!(written(Version::Resp2, |reply| reply.integers(longest)), expected);
     }
 }

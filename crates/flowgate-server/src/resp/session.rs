@@ -154,7 +154,7 @@ impl Session {
     #[inline]
     pub(crate) fn note_latency(&self, commands: u64, began: Time) {
         if commands > 0
-            && let Some(weight) = sampling::weight(Kind::Latency, || began)
+            && let Some(weight) = sampling::weight(Kind::Latency, began)
         {
             let took = self.shared.service.now().since(began);
             self.shared.service.metrics().resp_latency.note(took, commands * u64::from(weight));

@@ -1,8 +1,9 @@
 //! What each command answers.
 
 use flowgate::Span;
+use proptest::prelude::*;
 
-use crate::{Client, Running, config, locked};
+use crate::{Client, Running, config, encode, locked};
 
 /// Runs a script: each line a command and its reply, or `wait N` milliseconds.
 #[track_caller]
@@ -204,4 +205,36 @@ fn quit_says_goodbye_and_closes() {
     let mut client = server.connect();
     client.send(b"PING\r\nQUIT\r\nPING\r\n");
     assert_eq!(client.rest(), "+PONG\r\n+OK\r\n");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A pipelined command is looked at before its turn; its answer must not show that.
+    #[test]
+    fn a_pipeline_answers_as_its_commands_would_one_by_one(commands in prop::collection::vec(
+        prop_oneof![
+            ("[abc]", 0..3).prop_map(|(key, quantity)| format!("CL.THROTTLE {key} 3 1 86400 {quantity}")),
+            "[abc]".prop_map(|key| format!("cl.throttle {key} 3 1 86400")),
+            "[abc]".prop_map(|key| format!("CL.THROTTLE {key} 3 x 86400")),
+            "[abc]".prop_map(|key| format!("FG.LIMIT limit{key} 3/60s")),
+            Just("CL.THROTTLE".to_owned()),
+            Just("PING".to_owned()),
+        ],
+        0..40,
+    )) {
+        let (together, apart) = (Running::plain(), Running::plain());
+        let mut client = together.connect();
+        let encoded: Vec<_> = commands
+            .iter()
+            .map(|command| encode(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>()))
+            .collect();
+        client.send(&encoded.concat());
+        let mut other = apart.connect();
+        for command in &encoded {
+            other.send(command);
+            let answer = other.reply();
+            prop_assert_eq!(client.reply(), answer, "{}", String::from_utf8_lossy(command));
+        }
+    }
 }

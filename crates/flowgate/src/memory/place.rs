@@ -58,12 +58,11 @@ impl Places {
         PlaceGuard { shard, outline: &self.outlines[index] }
     }
 
-    /// Fetches a shard, and the cache lines of its table in which a search for `tag` begins.
+    /// Fetches what a call needs of a shard, and the cache lines of its table in which a search for `tag` begins.
     #[inline]
     pub(super) fn prefetch(&self, index: usize, tag: Tag) {
         let (place, outline) = (&raw const self.shards[index], &self.outlines[index]);
         prefetch(place.cast());
-        prefetch(place.cast::<u8>().wrapping_add(CACHE_LINE));
         let home = outline.slots.load(Relaxed).wrapping_add(position(tag.home, outline.positions.load(Relaxed)));
         prefetch(home.cast());
         // Most slots are displaced by one or two at the most.
@@ -79,8 +78,6 @@ impl Places {
         assert!(shard.slots.is_empty() || outline.slots.load(Relaxed) == shard.slots.as_ptr().cast_mut());
     }
 }
-
-const CACHE_LINE: usize = 64;
 
 /// The shard, locked.
 pub(super) struct PlaceGuard<'a> {

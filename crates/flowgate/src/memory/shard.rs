@@ -26,10 +26,18 @@ use crate::plan::Hit;
 pub(super) use room::{RESERVED_BYTES, Room};
 pub(super) use short::Ask;
 
+// In this order: what every call needs comes first and shares a cache line with the lock.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Shard {
     pub(super) slots: Vec<Slot>,
     positions: usize,
+    /// No time is decided for before this: what was dropped as expired no longer mattered then.
+    pub(super) floor: u64,
+    /// How many calls from now the next sweep is due...
+    pub(super) calls_to_sweep: u32,
+    /// ...and where it starts.
+    pub(super) hand: usize,
     /// Behind the last slot that is taken.
     end: usize,
     live: usize,
@@ -38,13 +46,8 @@ pub(super) struct Shard {
     log_bytes: usize,
     /// What was taken of the budget.
     reserved: usize,
-    /// Where the next sweep starts, and how many calls from now.
-    pub(super) hand: usize,
-    pub(super) calls_to_sweep: u32,
     /// When it was last swept whole because it was full.
     pub(super) swept_at: u64,
-    /// No time is decided for before this: what was dropped as expired no longer mattered then.
-    pub(super) floor: u64,
     /// How many slots were looked at in order to drop them.
     #[cfg(test)]
     touched: usize,

@@ -11,15 +11,22 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
+    if digits.len() <= FIT_ALWAYS {
+        let value = digits.iter().try_fold(0, |value, byte| Some(10 * value + i64::from(digit(*byte)?)))?;
+        return Some(if negative { -value } else { value });
+    }
     // Built up below zero, where there is one number more.
-    let value = digits.iter().try_fold(0_i64, |value, &byte| {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value.checked_mul(10)?.checked_sub(i64::from(digit))
-    })?;
+    let value =
+        digits.iter().try_fold(0_i64, |value, &byte| value.checked_mul(10)?.checked_sub(i64::from(digit(byte)?)))?;
     if negative { Some(value) } else { value.checked_neg() }
+}
+
+/// So many digits fit whatever they are.
+const FIT_ALWAYS: usize = i64::MAX.ilog10() as usize;
+
+#[inline]
+fn digit(byte: u8) -> Option<u8> {
+    Some(byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
 }
 
 #[cfg(test)]

@@ -21,14 +21,10 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if let Some(quantity) = quantity {
         throttle = throttle.quantity(quantity)?;
     }
-    let answer = call.session.shared.service.throttle_at(key, &throttle, call.now);
+    let answer = call.session.shared.service.throttle_at(key, call.expected, &throttle, call.now);
     let answer = call.session.throttled(key, call.now, answer);
     call.reply_with(answer, |answer, reply| {
-        let numbers = answer?.numbers();
-        reply.array(numbers.len());
-        for number in numbers {
-            reply.integer(number);
-        }
+        reply.integers(answer?.numbers());
         Ok(())
     })
 }
