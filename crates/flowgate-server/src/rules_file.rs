@@ -131,8 +131,13 @@ impl Administered {
         if fs::read_to_string(&self.file.path)? != old {
             return Err(WriteError::Changed);
         }
-        replace::replace(&self.file.path, text)?;
+        // Kept first: what then fails has changed nothing.
         let version = history.keep(text)?;
+        replace::replace(&self.file.path, text).inspect_err(|_| {
+            if text != old {
+                history.forget(version);
+            }
+        })?;
         if let Some(error) = self.file.reloader.reload_now().last_error {
             return Err(WriteError::NotInForce(error));
         }

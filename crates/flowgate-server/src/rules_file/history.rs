@@ -75,6 +75,12 @@ impl History {
         Ok(number)
     }
 
+    /// Drops a version that came to nothing.
+    pub(super) fn forget(&self, number: u64) {
+        // One that stays is a text that was never in force, and could be.
+        let _ = fs::remove_file(self.path(number));
+    }
+
     fn path(&self, number: u64) -> PathBuf {
         self.directory.join(format!("{number}.toml"))
     }

@@ -5,7 +5,14 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Writes `text` in place of the file at `path`, with the permissions of that file.
+///
+/// # Errors
+/// When that cannot be done, such as on a disk that is full; then the file is as it was.
 pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    replace_by(path, |file| file.write_all(text.as_bytes()))
+}
+
+fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     // A link stays one: what it leads to is replaced.
     let path = fs::canonicalize(path)?;
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
@@ -13,17 +20,19 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     };
     // Hidden, so that no pattern of `include` finds it.
     let beside = directory.join(format!(".{}.new", name.to_string_lossy()));
-    write_like(&beside, text, &path).and_then(|()| fs::rename(&beside, &path)).inspect_err(|_| {
-        // What cannot be removed either is overwritten next time.
-        let _ = fs::remove_file(&beside);
-    })?;
+    write_by(&beside, &path, write)?;
+    fs::rename(&beside, &path).inspect_err(|_| discard(&beside))?;
     // The name is safe only once the directory is. Not every file system can say so.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }
 
-/// Writes a file that whoever may read `model` may read, and nobody else, at no time.
+/// Writes a file that whoever may read `model` may read, and nobody else, at no time. All of it is written, or none.
 pub(super) fn write_like(path: &Path, text: &str, model: &Path) -> io::Result<()> {
+    write_by(path, model, |file| file.write_all(text.as_bytes()))
+}
+
+fn write_by(path: &Path, model: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let permissions = fs::metadata(model)?.permissions();
     // One that a crash left behind may have others.
     match fs::remove_file(path) {
@@ -35,7 +44,37 @@ pub(super) fn write_like(path: &Path, text: &str, model: &Path) -> io::Result<()
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
-    file.set_permissions(permissions)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    let written = file.set_permissions(permissions).and_then(|()| write(&mut file)).and_then(|()| file.sync_all());
+    written.inspect_err(|_| discard(path))
+}
+
+/// Removes what is of no use. What cannot be removed is overwritten next time.
+fn discard(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_leaves_the_file_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("flowgate.toml");
+        fs::write(&path, "old").unwrap();
+        let full = |file: &mut File| {
+            file.write_all(b"ne")?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        assert_eq!(replace_by(&path, full).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            write_by(&directory.path().join("1.toml"), &path, full).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["flowgate.toml"], "nothing half-written is left");
+        replace(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
 }

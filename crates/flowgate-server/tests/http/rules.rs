@@ -85,6 +85,22 @@ fn a_change_is_in_force_when_it_is_answered() {
 }
 
 #[test]
+fn what_cannot_be_written_changes_nothing() {
+    let admin = Administered::start(FIRST);
+    let (etag, text) = admin.read();
+    // Something in the way of the new file, as a full disk is.
+    let in_the_way = admin.path.with_file_name(".flowgate.toml.new");
+    fs::create_dir(&in_the_way).unwrap();
+    let refused = admin.put(&etag, &text.replace("5/60s", "6/60s"));
+    assert_eq!(refused.status, 500, "{refused:?}");
+    assert_eq!(fs::read_to_string(&admin.path).unwrap(), FIRST);
+    assert_eq!((admin.limit(), admin.read().0, admin.versions()), (json!(5), etag.clone(), vec![1]));
+    fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(admin.put(&etag, &text.replace("5/60s", "6/60s")).status, 200);
+    assert_eq!((admin.limit(), admin.versions()), (json!(6), vec![2, 1]));
+}
+
+#[test]
 fn nobody_is_overwritten() {
     let admin = Administered::start(FIRST);
     let (etag, text) = admin.read();
