@@ -223,7 +223,7 @@ impl Engine {
     /// Remembers by name whom this request has got banned.
     fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
         for (rule, key, until) in plan.new_bans() {
-            let value = |field: &str| (field.to_owned(), request.get(field).unwrap_or_default().to_owned());
+            let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
             let subject = plan.by(rule).map(value).collect();
             let place = RuleBanPlace::Memory(key);
             self.imposed.note(RuleBan { id: self.ban_ids.next(), rule: Arc::clone(rule), subject, until, place });
@@ -235,7 +235,6 @@ impl Engine {
         &self.imposed
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) fn manual_bans(&self) -> &ManualBans {
         &self.bans
     }

@@ -15,11 +15,12 @@ pub struct Request<'a> {
     fields: SmallVec<[(&'a str, &'a str); 8]>,
     cost: u64,
     id: Option<&'a str>,
+    counted: Option<(&'a str, &'a str)>,
 }
 
 impl Default for Request<'_> {
     fn default() -> Self {
-        Request { fields: SmallVec::new(), cost: 1, id: None }
+        Request { fields: SmallVec::new(), cost: 1, id: None, counted: None }
     }
 }
 
@@ -55,6 +56,32 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// Lets rules count one of the fields by another value than the one that conditions and bans by hand see: an IPv6
+    /// client by its network, say, of which it may have all addresses at its command.
+    ///
+    /// ```
+    /// use flowgate_engine::Request;
+    ///
+    /// let request = Request::new().field("ip", "2001:db8::7").counted_as("ip", "2001:db8::");
+    /// assert_eq!((request.get("ip"), request.counted("ip")), (Some("2001:db8::7"), Some("2001:db8::")));
+    /// ```
+    #[must_use]
+    pub fn counted_as(mut self, name: &'a str, value: &'a str) -> Request<'a> {
+        self.counted = Some((name, value));
+        self
+    }
+
+    /// The value by which rules count a field: its own, unless [another](Request::counted_as) was given.
+    pub fn counted(&self, name: &str) -> Option<&'a str> {
+        let own = self.get(name)?;
+        Some(self.counted.filter(|(counted, _)| *counted == name).map_or(own, |(_, value)| value))
+    }
+
+    /// The field that is counted by another value, and that value.
+    pub fn counted_otherwise(&self) -> Option<(&'a str, &'a str)> {
+        self.counted
+    }
+
     /// The request's name, where the caller gave it one.
     pub fn request_id(&self) -> Option<&'a str> {
         self.id
@@ -78,6 +105,6 @@ impl<'a> Request<'a> {
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Request<'a> {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(fields: I) -> Request<'a> {
-        Request { fields: fields.into_iter().collect(), cost: 1, id: None }
+        Request { fields: fields.into_iter().collect(), ..Request::default() }
     }
 }

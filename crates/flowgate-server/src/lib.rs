@@ -27,6 +27,7 @@ mod limits;
 mod loops;
 mod metrics;
 mod observer;
+mod owned_request;
 mod readiness;
 mod redis;
 mod reload;

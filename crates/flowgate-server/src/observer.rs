@@ -16,6 +16,7 @@ use flowgate_engine::{Counted, DecidedBy, Decision, KoalaAnswer, KoalaAsk, Koala
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
 use crate::metrics::{MAX_SUBJECT_BYTES, Metrics};
+use crate::owned_request::OwnedRequest;
 use crate::service::{KeyDecision, Operation};
 
 /// What a line about a denial tells of the request's fields.
@@ -71,16 +72,10 @@ impl Observer {
         now: Time,
         later: Answer<Decision>,
     ) -> Answer<Decision> {
-        let owned = |text: &str| text.to_owned();
-        let fields: Vec<(String, String)> = request.fields().map(|(name, value)| (owned(name), owned(value))).collect();
-        let (id, observer) = (request.request_id().map(owned), Arc::clone(self));
+        let (request, observer) = (OwnedRequest::new(request), Arc::clone(self));
         later.map(move |decision| {
-            let mut request: Request<'_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            if let Some(id) = &id {
-                request = request.id(id);
-            }
             observer.note_arrival(now);
-            observer.note(&request, &decision, now);
+            observer.note(&request.get(), &decision, now);
             decision
         })
     }
@@ -126,7 +121,7 @@ impl Observer {
     #[cold]
     fn rank(&self, request: &Request<'_>, decision: &Decision, weight: u32, now: Time, denied: bool) {
         let Some(rule) = &decision.rule else { return };
-        let values = rule.by().filter_map(|field| Some((field, request.get(field)?)));
+        let values = rule.by().filter_map(|field| Some((field, request.counted(field)?)));
         let subject = text(values, MAX_SUBJECT_BYTES);
         if !subject.is_empty() {
             let Metrics { hottest, most_denied, .. } = &self.metrics;

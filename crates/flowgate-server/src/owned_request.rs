@@ -10,6 +10,8 @@ pub(crate) struct OwnedRequest {
     /// Where each of them ends.
     ends: Vec<usize>,
     cost: u64,
+    id: Option<Box<str>>,
+    counted: Option<(Box<str>, Box<str>)>,
 }
 
 impl OwnedRequest {
@@ -19,7 +21,8 @@ impl OwnedRequest {
             text.push_str(part);
             ends.push(text.len());
         }
-        OwnedRequest { text, ends, cost: request.units() }
+        let counted = request.counted_otherwise().map(|(name, value)| (name.into(), value.into()));
+        OwnedRequest { text, ends, cost: request.units(), id: request.request_id().map(Into::into), counted }
     }
 
     pub(crate) fn get(&self) -> Request<'_> {
@@ -28,7 +31,14 @@ impl OwnedRequest {
             &self.text[start..self.ends[index]]
         };
         let fields = (0..self.ends.len()).step_by(2).map(|index| (part(index), part(index + 1)));
-        fields.collect::<Request<'_>>().cost(self.cost)
+        let mut request = fields.collect::<Request<'_>>().cost(self.cost);
+        if let Some(id) = &self.id {
+            request = request.id(id);
+        }
+        if let Some((name, value)) = &self.counted {
+            request = request.counted_as(name, value);
+        }
+        request
     }
 }
 
@@ -38,10 +48,14 @@ mod tests {
 
     #[test]
     fn a_copy_says_the_same() {
-        for request in [Request::new(), Request::new().field("a", "").field("", "b").field("user", "é").cost(7)] {
+        let full = Request::new().field("a", "").field("", "b").field("user", "é").cost(7);
+        for request in [Request::new(), full.id("r1").counted_as("a", "c")] {
             let copy = OwnedRequest::new(&request);
             assert_eq!(copy.get().fields().collect::<Vec<_>>(), request.fields().collect::<Vec<_>>());
-            assert_eq!(copy.get().units(), request.units());
+            let rest = |request: &Request<'_>| {
+                format!("{} {:?} {:?}", request.units(), request.request_id(), request.counted_otherwise())
+            };
+            assert_eq!(rest(&copy.get()), rest(&request));
         }
     }
 }

@@ -18,7 +18,6 @@ mod health;
 mod link;
 mod memo;
 mod node;
-mod owned;
 mod pool;
 mod servers;
 mod slots;

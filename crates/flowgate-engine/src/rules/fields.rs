@@ -47,7 +47,8 @@ impl FieldNames {
                 texts[usize::from(id.0)].get_or_insert(text);
             }
         }
-        Values { texts, address: AddressCache::default() }
+        let counted = request.counted_otherwise().and_then(|(name, text)| Some((*self.ids.get(name)?, text)));
+        Values { texts, counted, address: AddressCache::default() }
     }
 }
 
@@ -55,6 +56,8 @@ impl FieldNames {
 #[derive(Debug)]
 pub(crate) struct Values<'q> {
     texts: SmallVec<[Option<&'q str>; 8]>,
+    /// The field that is counted by another text than its own.
+    counted: Option<(FieldId, &'q str)>,
     address: AddressCache,
 }
 
@@ -66,6 +69,15 @@ impl<'q> Values<'q> {
     #[inline]
     pub(crate) fn get(&self, id: FieldId) -> Option<Value<'_, 'q>> {
         self.texts[usize::from(id.0)].map(|text| Value { text, id, cache: &self.address })
+    }
+
+    /// The text that a field is counted by; nothing where the request lacks it.
+    #[inline]
+    pub(crate) fn counted(&self, id: FieldId) -> &'q str {
+        match self.counted {
+            Some((counted, text)) if counted == id => text,
+            _ => self.texts[usize::from(id.0)].unwrap_or_default(),
+        }
     }
 }
 

@@ -193,8 +193,7 @@ impl RuleSet {
         rule: &Rule,
         values: &'a Values<'_>,
     ) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let value = |field: FieldId| values.get(field).map_or("", |value| value.text);
-        self.by(rule).iter().map(move |&field| (self.field_name(field), value(field)))
+        self.by(rule).iter().map(move |&field| (self.field_name(field), values.counted(field)))
     }
 
     /// The subject of a rule that matches: names and values of its `by` fields. A rule that counts everything

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use flowgate::{Retry, Span, Verdict};
+use flowgate::Span;
 use flowgate_engine::ClientAddresses;
 use flowgate_engine::config::{self, HeaderFamily};
 use hyper::StatusCode;
@@ -23,7 +23,6 @@ use super::Call;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
-use crate::service::Operation;
 use fields::Fields;
 use original::{Contradiction, Original};
 
@@ -101,14 +100,9 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
     };
     let request = call.named(fields.request());
-    let mut decision = call.answered(call.shared.service.decide(Operation::Take, &request)).await?;
-    let delay = decision.delay();
-    if delay > LONGEST_HOLD {
-        // Where that fails the turn is lost, but the request is denied all the same.
-        let _ = call.answered(call.shared.service.decide(Operation::Refund, &request)).await;
-        decision.verdict = Verdict::Deny(Retry::After(delay));
-    } else if !delay.is_zero() {
-        tokio::time::sleep(delay.into()).await;
+    let decision = call.answered(call.shared.service.take_within(LONGEST_HOLD, &request)).await?;
+    if !decision.delay().is_zero() {
+        tokio::time::sleep(decision.delay().into()).await;
     }
     Ok(reply::decided(gate, &decision, status))
 }

@@ -26,11 +26,11 @@ use super::fallback::{Fallback, Settings};
 use super::health::{Health, SharedStats};
 use super::link::Failure;
 use super::memo::Memo;
-use super::owned::OwnedRequest;
 use super::servers::{Common, Servers};
 use super::target::Target;
 use super::wire::Reply;
 use crate::answer::Answer;
+use crate::owned_request::OwnedRequest;
 use crate::readiness::Readiness;
 use crate::service::StoreAway;
 

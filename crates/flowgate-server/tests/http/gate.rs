@@ -106,6 +106,37 @@ fn the_client_is_found_from_the_right() {
 }
 
 #[test]
+fn an_ipv6_client_is_matched_by_its_address_and_counted_by_its_network() {
+    let server = Running::start(
+        r#"
+        lists = { guests = { values = ["2001:db8:1:2::7"] } }
+        [[rule]]
+        name = "one"
+        when = { ip = "2001:db8:1:2::6" }
+        action = "deny"
+        [[rule]]
+        name = "guests"
+        when = { ip = "@guests" }
+        action = "allow"
+        [[rule]]
+        name = "all"
+        by = ["ip"]
+        limits = ["2/60s"]
+        ban = { after = 1, within = "1m", for = ["1m"], forget = "1m" }
+        "#,
+    );
+    let ask = |client: &str| server.gate(&about(client, "/")).status;
+    server.post("/v1/bans", r#"{"field":"ip","value":"2001:db8:1:2::5","for":"1h"}"#);
+    assert_eq!([ask("2001:db8:1:2::6"), ask("2001:db8:1:2::5")], [403, 403], "a condition, a ban by hand");
+    assert_eq!([(); 3].map(|()| ask("2001:db8:1:2::7")), [200; 3], "a list");
+    assert_eq!([ask("2001:db8:1:2::8"), ask("2001:db8:1:2::9"), ask("2001:db8:1:2:a::")], [200, 200, 429]);
+    assert_eq!(ask("2001:db8:1:3::8"), 200, "another network");
+    let bans = server.get("/v1/bans").json();
+    assert_eq!(bans["rule_bans"][0]["subject"], json!({"ip": "2001:db8:1:2::"}), "the network is banned");
+    assert_eq!(ask("2001:db8:1:2::b"), 403);
+}
+
+#[test]
 fn what_an_untrusted_peer_says_is_ignored() {
     let rules = "gate = { trusted_proxies = ['192.0.2.1'] }\nrule = [{ name = 'all', by = ['ip', 'method'], limits = ['2/60s'] }]";
     let server = Running::start(rules);
@@ -287,4 +318,12 @@ fn a_turn_that_is_far_away_is_given_back() {
     }
     server.clock.advance(Span::from_millis(1500));
     assert_eq!(server.gate(&[]).status, 200);
+    let metrics = server.get("/metrics").body;
+    for line in [
+        r#"decisions_total{rule="turns",action="allow"} 2"#,
+        r#"decisions_total{rule="turns",action="deny"} 3"#,
+        r#"operations_total{operation="refund"} 0"#,
+    ] {
+        assert!(metrics.contains(&format!("\nflowgate_{line}\n")), "{line} in\n{metrics}");
+    }
 }

@@ -108,3 +108,33 @@ async fn a_password_a_database_and_what_is_wrong_with_them() {
         node.says(flowgate_server::Ready::Degraded("redis away".to_owned())).await;
     }
 }
+
+#[tokio::test]
+async fn a_turn_that_is_too_far_away_is_given_back() {
+    let redis = Redis::start();
+    let node = Node::new(&redis.url(), "", "rule = [{ name = 'turns', limits = ['pace 1/1h max_wait=none'] }]");
+    node.recovers().await;
+    let ask = || node.service.take_within(Span::from_secs(1), &Request::new());
+    assert!(ask().await.allowed());
+    for _ in 0..3 {
+        let wait = ask().await.retry_after().unwrap();
+        assert!(wait > Span::from_secs(3500) && wait <= Span::from_secs(3600), "nobody holds the turn: {wait}");
+    }
+    let metrics = node.service.prometheus().await;
+    assert!(metrics.contains("flowgate_decisions_total{rule=\"turns\",action=\"deny\"} 3\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn an_address_is_counted_by_its_network() {
+    let redis = Redis::start();
+    let rules = "rule = [{ name = 'r', when = { ip = '2001:db8::/126' }, by = ['ip'], limits = ['2/1h'] }]";
+    let node = Node::new(&redis.url(), "deny_cache = false", rules);
+    node.recovers().await;
+    let mut left = Vec::new();
+    for address in ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"] {
+        let request = Request::new().field("ip", address).counted_as("ip", "2001:db8::");
+        let decision = node.service.decide(Operation::Take, &request).await;
+        left.push((decision.allowed(), decision.remaining));
+    }
+    assert_eq!(left, [(true, Some(1)), (true, Some(0)), (false, Some(0)), (true, None)]);
+}

@@ -3,10 +3,11 @@
 //!
 //! Rule       A header or parameter that is there twice has one value, or it is a contradiction: who could add another
 //!            before or behind the one that the site goes by would choose what is counted.
+//! Rule       Conditions and bans see the client's whole address; an IPv6 client is counted by its network.
 
 use std::borrow::Cow;
 
-use flowgate_engine::{Request, decoded_query, normalized_path};
+use flowgate_engine::{Client, Request, decoded_query, normalized_path};
 use hyper::header::HeaderMap;
 use smallvec::SmallVec;
 
@@ -14,7 +15,13 @@ use super::original::{Contradiction, Original};
 
 /// Names, as rules and bans have them, and values.
 #[derive(Debug)]
-pub(super) struct Fields<'a>(SmallVec<[(&'a str, Cow<'a, str>); 8]>);
+pub(super) struct Fields<'a> {
+    values: SmallVec<[(&'a str, Cow<'a, str>); 8]>,
+    /// By what an IPv6 client is counted: its network.
+    network: Option<String>,
+}
+
+const ADDRESS: &str = "ip";
 
 impl<'a> Fields<'a> {
     /// Reads the fields of these names; what the request lacks, and what no request has, is left out.
@@ -23,17 +30,22 @@ impl<'a> Fields<'a> {
         headers: &'a HeaderMap,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Fields<'a>, Contradiction<'a>> {
-        let mut fields = SmallVec::new();
+        let mut values = SmallVec::new();
         for name in names {
             if let Some(value) = value(original, headers, name)? {
-                fields.push((name, value));
+                values.push((name, value));
             }
         }
-        Ok(Fields(fields))
+        let Client { address, counted, .. } = original.client;
+        Ok(Fields { values, network: (counted != address).then(|| counted.to_string()) })
     }
 
     pub(super) fn request(&self) -> Request<'_> {
-        self.0.iter().map(|(name, value)| (*name, &**value)).collect()
+        let request: Request<'_> = self.values.iter().map(|(name, value)| (*name, &**value)).collect();
+        match &self.network {
+            Some(network) => request.counted_as(ADDRESS, network),
+            None => request,
+        }
     }
 }
 
@@ -43,7 +55,7 @@ fn value<'a>(
     name: &'a str,
 ) -> Result<Option<Cow<'a, str>>, Contradiction<'a>> {
     let value = match name {
-        "ip" => Some(Cow::Owned(original.client.to_string())),
+        ADDRESS => Some(Cow::Owned(original.client.address.to_string())),
         "method" => Some(Cow::Borrowed(&*original.method)),
         "host" => original.host.as_deref().map(one_host),
         "path" => original.uri.as_deref().map(|uri| normalized_path(path_and_query(uri))),

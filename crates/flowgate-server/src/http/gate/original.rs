@@ -5,8 +5,8 @@
 //!            one of them is the client's invention, and no one can tell which: that is a contradiction, and denied.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
+use flowgate_engine::Client;
 use hyper::header::{HOST, HeaderMap, HeaderName};
 
 use super::Gate;
@@ -21,8 +21,7 @@ static FORWARDED_FOR: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-fo
 /// What is known of the original request.
 #[derive(Debug)]
 pub(super) struct Original<'a> {
-    /// As it is counted.
-    pub(super) client: IpAddr,
+    pub(super) client: Client,
     /// Whether a trusted proxy speaks for the client.
     pub(super) trusted: bool,
     pub(super) method: Cow<'a, str>,
@@ -42,7 +41,7 @@ impl<'a> Original<'a> {
         let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
         // Headers come in one direction only; the walk starts at the last. Nearly always there is one.
         let lines: smallvec::SmallVec<[Cow<'_, str>; 2]> = lines.collect();
-        let client = gate.addresses.find(call.peer, lines.iter().map(|line| &**line)).counted;
+        let client = gate.addresses.find(call.peer, lines.iter().map(|line| &**line));
         let own_method = || Cow::Borrowed(call.head.method.as_str());
         let own_host = || headers.get(HOST).map(|value| String::from_utf8_lossy(value.as_bytes()));
         if !gate.addresses.trusts(call.peer) {

@@ -6,9 +6,9 @@ use flowgate::Time;
 use flowgate_engine::redis::{Conclusion, Prepared, PreparedKoala};
 use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, PolicyError, Request};
 
-use super::super::owned::OwnedRequest;
 use super::SharedStore;
 use crate::answer::Answer;
+use crate::owned_request::OwnedRequest;
 use crate::service::StoreAway;
 
 impl SharedStore {
