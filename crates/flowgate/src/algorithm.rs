@@ -131,7 +131,7 @@ pub(crate) trait Words: Kept {
 
 /// Applies `op` to one state.
 #[inline(always)]
-fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, cost: u64) -> Decision {
+pub(crate) fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, cost: u64) -> Decision {
     let mut verdict = Verdict::PASS;
     if cost > 0 {
         if op.asks() {
@@ -202,6 +202,15 @@ impl Limit {
     #[inline]
     pub(crate) fn is_words(&self) -> bool {
         self.after_window().is_none() && !matches!(self.law(), Law::Unlimited | Law::Sliding(_))
+    }
+
+    /// The sliding window, where its counter is a log and nothing else.
+    #[inline]
+    pub(crate) fn as_sliding(&self) -> Option<&Sliding> {
+        match self.law() {
+            Law::Sliding(sliding) if self.after_window().is_none() => Some(sliding),
+            _ => None,
+        }
     }
 
     /// Would `cost` pass now?

@@ -157,8 +157,7 @@ impl Memory {
         let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            let short = op == Op::Take && bans.is_empty() && hits.iter().all(Hit::is_plain) && are_distinct(hits);
-            if short && shard.take_words(cost, now, hits, &self.budget) {
+            if op == Op::Take && bans.is_empty() && shard.take_short(cost, now, hits, &self.budget) {
                 return;
             }
             apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits, bans);
@@ -271,12 +270,6 @@ impl Memory {
     fn lock(&self, index: usize) -> PlaceGuard<'_> {
         self.shards.lock(index)
     }
-}
-
-/// Whether no counter is named twice. A long plan is not worth the look.
-#[inline]
-fn are_distinct(hits: &[Hit<'_>]) -> bool {
-    hits.len() <= 8 && (1..hits.len()).all(|index| hits[..index].iter().all(|hit| hit.key != hits[index].key))
 }
 
 /// The shards of a plan, locked.

@@ -120,10 +120,10 @@ impl<'a> Hit<'a> {
         self.limit
     }
 
-    /// Whether its counter is two words and its rule does nothing but allow and deny.
+    /// Whether its rule does nothing but allow and deny.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.limit.is_words() && !self.rule.count_denied && !self.rule.shadow
+        !self.rule.count_denied && !self.rule.shadow
     }
 
     #[inline]

@@ -8,9 +8,12 @@
 //!
 //! Memory: up to N = 1024, units keep their own time (those of one request share an entry). Above, times are
 //! rounded **up** to a grid of P/1024, so at most 1025 entries are kept; a unit is held one grid step too long at
-//! most, never too short. A single entry, all that most keys ever have, needs no log at all.
+//! most, never too short. A single entry, all that most keys ever have, needs no log at all, and a
+//! few need no memory beside the log's place.
 
-use std::collections::VecDeque;
+mod entries;
+
+pub(crate) use entries::Entries;
 
 use super::{Charge, Meter, Numbers};
 use crate::decision::{Retry, Verdict};
@@ -32,7 +35,7 @@ pub(crate) struct Sliding {
 }
 
 /// Units that leave the window together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Entry {
     pub(crate) leaves_at: u64,
     pub(crate) units: u64,
@@ -42,14 +45,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     One(Entry),
-    Many(Box<Entries>),
-}
-
-/// The entries of a log of more than one and the sum of their units.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Entries {
-    entries: VecDeque<Entry>,
-    total: u64,
+    Many(Entries),
 }
 
 impl Sliding {
@@ -115,10 +111,10 @@ impl Log {
     pub(crate) fn of(entries: impl Iterator<Item = Entry>) -> Option<Log> {
         let mut log = Entries::default();
         entries.filter(|entry| entry.units > 0).for_each(|entry| log.push_back(entry, MOST_ENTRIES as u64));
-        match log.entries.len() {
+        match log.len() {
             0 => None,
-            1 => log.entries.pop_front().map(Log::One),
-            _ => Some(Log::Many(Box::new(log))),
+            1 => log.front().copied().map(Log::One),
+            _ => Some(Log::Many(log)),
         }
     }
 
@@ -132,17 +128,18 @@ impl Log {
     }
 
     /// The bytes it holds beyond the state itself.
+    #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Log::One(_) => 0,
-            Log::Many(log) => log.bytes(),
+            Log::Many(log) => log.heap_bytes(),
         }
     }
 
     /// Gives up all precision in time: every unit leaves with the last, later than it had to, never earlier.
     pub(crate) fn collapse(&mut self) {
         if let Log::Many(log) = self {
-            let units = log.total;
+            let units = log.total();
             *self = Log::One(Entry { leaves_at: self.last_leaves_at(), units });
         }
     }
@@ -153,10 +150,7 @@ impl Log {
         match self {
             Log::One(entry) if now < entry.leaves_at => entry.units,
             Log::One(_) => 0,
-            Log::Many(log) => {
-                let left: u64 = log.entries.iter().take_while(|e| e.leaves_at <= now).map(|e| e.units).sum();
-                log.total - left
-            }
+            Log::Many(log) => log.total() - log.left(now),
         }
     }
 
@@ -166,7 +160,7 @@ impl Log {
             Log::One(entry) => Some(entry.leaves_at),
             Log::Many(log) => {
                 let mut still = excess;
-                let mut inside = log.entries.iter().skip_while(|e| e.leaves_at <= now);
+                let mut inside = log.iter().skip_while(|e| e.leaves_at <= now);
                 inside.find(|e| {
                     still = still.saturating_sub(e.units);
                     still == 0
@@ -185,7 +179,7 @@ impl Log {
             // The new one alone fills the window.
             Log::One(old) if new.units >= most => *old = new,
             Log::One(old) => {
-                let mut log = Box::<Entries>::default();
+                let mut log = Entries::default();
                 log.push_back(*old, most);
                 log.push_back(new, most);
                 log.keep_newest(most);
@@ -193,7 +187,7 @@ impl Log {
             }
             Log::Many(log) => {
                 log.drop_left(now);
-                if log.entries.is_empty() {
+                if log.len() == 0 {
                     *self = Log::One(new);
                     return;
                 }
@@ -213,76 +207,7 @@ impl Log {
             Log::Many(log) => {
                 log.drop_left(now);
                 log.drop_newest(units);
-                log.total > 0
-            }
-        }
-    }
-}
-
-impl Entries {
-    pub(crate) fn last_leaves_at(&self) -> u64 {
-        self.entries.back().map_or(0, |entry| entry.leaves_at)
-    }
-
-    /// The bytes it holds, itself included.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of::<Entries>() + self.entries.capacity() * size_of::<Entry>()
-    }
-
-    /// Appends `new` to a log of `most` units.
-    fn push_back(&mut self, new: Entry, most: u64) {
-        self.total += new.units;
-        match self.entries.back_mut() {
-            Some(last) if new.leaves_at <= last.leaves_at => last.units += new.units,
-            _ => {
-                self.make_room(most);
-                self.entries.push_back(new);
-            }
-        }
-    }
-
-    /// Grows by half, not by doubling, and not beyond what a log of `most` units can need.
-    fn make_room(&mut self, most: u64) {
-        let len = self.entries.len();
-        if len == self.entries.capacity() {
-            // One more than `most`: the newest entry comes in before the oldest goes.
-            let enough = MOST_ENTRIES.min(usize::try_from(most).unwrap_or(usize::MAX)) + 1;
-            let target = (len + len / 2).max(4).min(enough).max(len + 1);
-            self.entries.reserve_exact(target - len);
-        }
-    }
-
-    fn drop_left(&mut self, now: u64) {
-        while let Some(first) = self.entries.front().filter(|first| first.leaves_at <= now) {
-            self.total -= first.units;
-            self.entries.pop_front();
-        }
-        // A log that was long and is short again gives its memory back.
-        if self.entries.capacity() > 16 && self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to(self.entries.len() * 2);
-        }
-    }
-
-    fn drop_newest(&mut self, units: u64) {
-        let mut rest = units;
-        while let Some(last) = self.entries.back_mut().filter(|_| rest > 0) {
-            let taken = last.units.min(rest);
-            last.units -= taken;
-            self.total -= taken;
-            rest -= taken;
-            if last.units == 0 {
-                self.entries.pop_back();
-            }
-        }
-    }
-
-    fn keep_newest(&mut self, most: u64) {
-        while let Some(first) = self.entries.front_mut().filter(|_| self.total > most) {
-            let surplus = (self.total - most).min(first.units);
-            first.units -= surplus;
-            self.total -= surplus;
-            if first.units == 0 {
-                self.entries.pop_front();
+                log.len() > 0
             }
         }
     }

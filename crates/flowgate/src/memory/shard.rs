@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
 use super::slot::{Kind, Logs, Slot};
-use crate::algorithm::{Counter, Kept, Log, State};
+use crate::algorithm::{Counter, Entries, Kept, Log, State};
 use crate::ban::{BanHit, Record};
 use crate::limit::Law;
 use crate::plan::Hit;
@@ -228,7 +228,7 @@ impl Shard {
     /// gives up its precision in time, which holds units longer, never shorter.
     #[inline]
     fn fit(&mut self, log: &mut Log, now: u64, budget: &Budget) {
-        if log.heap_bytes() == 0 || self.reserve_log(log, budget) {
+        if matches!(log, Log::One(_)) || self.reserve_log(log, budget) {
             return;
         }
         if budget.when_full == WhenFull::Evict {
@@ -376,5 +376,6 @@ pub(super) fn position(home: u32, positions: usize) -> usize {
 
 /// What the places for so many logs take.
 fn place_bytes(places: usize) -> usize {
-    places * size_of::<(usize, usize)>()
+    // A place holds a log or the index of the next free place.
+    places * size_of::<Result<Entries, usize>>()
 }

@@ -154,7 +154,14 @@ impl Slot {
         self.kind == Kind::Empty
     }
 
+    /// Of a log that lies beside the table, its index there.
+    #[inline]
+    pub(super) fn log_index(&self) -> Option<usize> {
+        self.holds_log().then_some(self.word as usize)
+    }
+
     /// Whether a log lies beside the table for it.
+    #[inline]
     pub(super) fn holds_log(&self) -> bool {
         self.kind == Kind::Log
     }
@@ -168,11 +175,11 @@ impl Slot {
 
 #[cfg(test)]
 impl Slot {
-    /// Of a log that lies beside the table: its index and when its last unit leaves.
+    /// Of a log that lies beside the table, its index and when its last unit leaves.
     pub(super) fn log(&self) -> (usize, u64) {
         (self.word as usize, self.forget_at)
     }
 }
 
 /// The sliding logs of a shard that need more than a slot.
-pub(super) type Logs = Slab<Box<Entries>>;
+pub(super) type Logs = Slab<Entries>;

@@ -1,4 +1,5 @@
-//! The short ways: decisions about counters that are two words or one, without taking them out of the table.
+//! The short ways: decisions about counters that are two words or one, or a single sliding log, without taking them out
+//! of the table.
 //!
 //! Invariant  They answer as the long way does, which `memory/shard/tests.rs` and the property tests check.
 
@@ -9,9 +10,10 @@ use super::super::budget::Budget;
 use super::super::key::Tag;
 use super::super::slot::{CELL_MARK, Kind, Slot};
 use super::{Room, Shard};
+use crate::algorithm::{self, Entry, Log, Sliding, State};
 use crate::cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::decision::Decision;
-use crate::limit::Limit;
+use crate::limit::{Algorithm, Limit};
 use crate::plan::{self, Hit, Op};
 use crate::time::Time;
 
@@ -34,16 +36,30 @@ impl Shard {
         decision
     }
 
-    /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
-    /// when nothing was done: where there is no room for the new counters, the long way knows what to do.
-    #[inline(always)]
-    pub(in crate::memory) fn take_words(
+    /// Takes by one of the short ways, where the hits allow it; false when nothing was done.
+    #[inline]
+    pub(in crate::memory) fn take_short(
         &mut self,
         cost: u64,
         now: Time,
         hits: &mut [Hit<'_>],
         budget: &Budget,
     ) -> bool {
+        if !hits.iter().all(Hit::is_plain) {
+            return false;
+        }
+        if let [hit] = hits
+            && let Some(sliding) = hit.limit.as_sliding()
+        {
+            return self.take_sliding(cost, now, hit, sliding, budget);
+        }
+        hits.iter().all(|hit| hit.limit.is_words()) && are_distinct(hits) && self.take_words(cost, now, hits, budget)
+    }
+
+    /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
+    /// when nothing was done: where there is no room for the new counters, the long way knows what to do.
+    #[inline(always)]
+    fn take_words(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         let at = self.begin(now, budget);
         let (mut passes, mut missing) = (true, 0);
         for hit in hits.iter_mut() {
@@ -62,6 +78,49 @@ impl Shard {
             }
         }
         hits.iter_mut().for_each(|hit| hit.outcome.count_from(now, at));
+        true
+    }
+
+    /// Takes from one sliding log. False when nothing was done: there is no room for a new counter, or another
+    /// algorithm has left its own.
+    #[inline]
+    fn take_sliding(&mut self, cost: u64, now: Time, hit: &mut Hit<'_>, sliding: &Sliding, budget: &Budget) -> bool {
+        let at = self.begin(now, budget);
+        let (tag, mark) = (hit.key.tag(), Algorithm::Sliding as u8);
+        let found = self.find(tag);
+        let slot = found.map_or(Slot::EMPTY, |index| self.slots[index]);
+        let mut log = match (slot.kind(), slot.words(Kind::One)) {
+            (Kind::Empty, _) if self.has_room(Room::ONE) => None,
+            (Kind::Log, _) => slot.log_index().map(|place| Log::Many(std::mem::take(&mut self.logs[place]))),
+            (_, Some([leaves_at, units])) => Some(Log::One(Entry { leaves_at, units })),
+            _ => return false,
+        };
+        let bytes = log.as_ref().map_or(0, Log::heap_bytes);
+        hit.outcome = algorithm::apply(sliding, Op::Take, &mut log, at.as_nanos(), cost);
+        hit.outcome.count_from(now, at);
+        match (found, slot.log_index(), log) {
+            (Ok(index), None, Some(Log::One(Entry { leaves_at, units }))) => {
+                self.slots[index].set_words([leaves_at, units]);
+            }
+            (Ok(index), Some(place), Some(Log::Many(entries))) if entries.heap_bytes() == bytes => {
+                self.slots[index].set_words([entries.last_leaves_at(), place as u64]);
+                self.logs[place] = entries;
+            }
+            (Err(index), _, Some(Log::One(Entry { leaves_at, units }))) => {
+                self.insert(index, Slot::of_words(tag, Kind::One, mark, [leaves_at, units]));
+            }
+            (_, _, None) => {}
+            (found, _, Some(log)) => {
+                // It needs more room beside the table, or less: from here on as the long way goes.
+                if let Ok(index) = found {
+                    self.slots[index].take(&mut self.logs);
+                    self.log_bytes -= bytes;
+                }
+                let slot = self.slot(tag, State::Sliding(log), mark, at.as_nanos(), budget);
+                self.put(tag, slot);
+                self.settle(budget);
+            }
+        }
         true
     }
 
@@ -176,4 +235,10 @@ impl Shard {
         self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, mark, words);
         self.settle(budget);
     }
+}
+
+/// Whether no counter is named twice. A long plan is not worth the look.
+#[inline]
+fn are_distinct(hits: &[Hit<'_>]) -> bool {
+    hits.len() <= 8 && (1..hits.len()).all(|index| hits[..index].iter().all(|hit| hit.key != hits[index].key))
 }

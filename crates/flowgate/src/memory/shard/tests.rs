@@ -41,7 +41,7 @@ impl Shard {
         for (index, forget_at) in logs {
             assert_eq!(self.logs[index].last_leaves_at(), forget_at);
         }
-        assert_eq!(self.log_bytes, self.logs.iter().map(|(_, log)| log.bytes()).sum::<usize>());
+        assert_eq!(self.log_bytes, self.logs.iter().map(|(_, log)| log.heap_bytes()).sum::<usize>());
         assert_eq!(self.reserved, self.held(), "what is held is reserved");
     }
 }

@@ -1,0 +1,228 @@
+//! The entries of a log of more than one, oldest first, and the sum of their units.
+//!
+//! Up to [`FEW`] lie where the log itself lies: most logs never have more, so they need no memory of their own and are
+//! one cache line to look at. More lie in a ring.
+//!
+//! Invariant  Every entry has units; the times of no two are in the wrong order.
+
+use std::collections::VecDeque;
+
+use super::{Entry, MOST_ENTRIES};
+
+const FEW: usize = 3;
+
+/// See above.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entries {
+    /// Those without units are places for more.
+    Few([Entry; FEW]),
+    Ring {
+        ring: VecDeque<Entry>,
+        total: u64,
+    },
+}
+
+impl Default for Entries {
+    #[inline]
+    fn default() -> Entries {
+        Entries::Few([Entry::default(); FEW])
+    }
+}
+
+impl Entries {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Entries::Few(few) => few.iter().take_while(|entry| entry.units > 0).count(),
+            Entries::Ring { ring, .. } => ring.len(),
+        }
+    }
+
+    /// All units.
+    #[inline]
+    pub(super) fn total(&self) -> u64 {
+        match self {
+            Entries::Few(few) => few.iter().map(|entry| entry.units).sum(),
+            Entries::Ring { total, .. } => *total,
+        }
+    }
+
+    /// The units that have left at `now`.
+    #[inline]
+    pub(super) fn left(&self, now: u64) -> u64 {
+        match self {
+            // Mostly nothing has, since a charge drops it.
+            Entries::Ring { ring, .. } if ring.front().is_none_or(|first| now < first.leaves_at) => 0,
+            _ => self.iter().take_while(|entry| entry.leaves_at <= now).map(|entry| entry.units).sum(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        let (first, second) = match self {
+            Entries::Few(few) => (&few[..self.len()], &[][..]),
+            Entries::Ring { ring, .. } => ring.as_slices(),
+        };
+        first.iter().chain(second)
+    }
+
+    #[inline]
+    pub(super) fn front(&self) -> Option<&Entry> {
+        match self {
+            Entries::Few(few) => few.first().filter(|first| first.units > 0),
+            Entries::Ring { ring, .. } => ring.front(),
+        }
+    }
+
+    #[inline]
+    fn back_mut(&mut self) -> Option<&mut Entry> {
+        match self {
+            Entries::Few(few) => few.iter_mut().rfind(|entry| entry.units > 0),
+            Entries::Ring { ring, .. } => ring.back_mut(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn last_leaves_at(&self) -> u64 {
+        let last = match self {
+            Entries::Few(few) => few.iter().rfind(|entry| entry.units > 0),
+            Entries::Ring { ring, .. } => ring.back(),
+        };
+        last.map_or(0, |entry| entry.leaves_at)
+    }
+
+    /// The bytes it holds beside itself.
+    #[inline]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Entries::Few(_) => 0,
+            Entries::Ring { ring, .. } => ring.capacity() * size_of::<Entry>(),
+        }
+    }
+
+    /// Appends `new` to a log of `most` units.
+    #[inline]
+    pub(super) fn push_back(&mut self, new: Entry, most: u64) {
+        match self.back_mut() {
+            Some(last) if new.leaves_at <= last.leaves_at => last.units += new.units,
+            _ => self.append(new, most),
+        }
+        if let Entries::Ring { total, .. } = self {
+            *total += new.units;
+        }
+    }
+
+    /// As an entry of its own; its units are yet to be added to the total.
+    #[inline]
+    fn append(&mut self, new: Entry, most: u64) {
+        match self {
+            Entries::Few(few) => match few.iter_mut().find(|entry| entry.units == 0) {
+                Some(place) => *place = new,
+                None => {
+                    let (few, total) = (*few, self.total());
+                    *self = Entries::Ring { ring: VecDeque::new(), total };
+                    few.into_iter().chain([new]).for_each(|entry| self.append(entry, most));
+                }
+            },
+            Entries::Ring { ring, .. } => {
+                make_room(ring, most);
+                ring.push_back(new);
+            }
+        }
+    }
+
+    /// Drops what has left at `now`.
+    #[inline]
+    pub(super) fn drop_left(&mut self, now: u64) {
+        while let Some(first) = self.front().filter(|first| first.leaves_at <= now) {
+            self.drop_from_front(first.units);
+        }
+        // A log that was long and is short again gives its memory back.
+        if let Entries::Ring { ring, .. } = self
+            && ring.capacity() > 16
+            && ring.len() < ring.capacity() / 4
+        {
+            ring.shrink_to(ring.len() * 2);
+        }
+    }
+
+    /// Drops the newest `units`.
+    pub(super) fn drop_newest(&mut self, units: u64) {
+        let mut rest = units;
+        while let Some(last) = self.back_mut().filter(|_| rest > 0) {
+            let taken = last.units.min(rest);
+            last.units -= taken;
+            let is_gone = last.units == 0;
+            rest -= taken;
+            if let Entries::Ring { ring, total } = self {
+                *total -= taken;
+                if is_gone {
+                    ring.pop_back();
+                }
+            }
+        }
+    }
+
+    /// Drops all but the newest `most` units.
+    #[inline]
+    pub(super) fn keep_newest(&mut self, most: u64) {
+        while let Some(surplus) = self.total().checked_sub(most).filter(|&surplus| surplus > 0) {
+            let Some(first) = self.front() else { return };
+            self.drop_from_front(surplus.min(first.units));
+        }
+    }
+
+    /// Drops so many units of the oldest entry, which has as many.
+    #[inline]
+    fn drop_from_front(&mut self, units: u64) {
+        match self {
+            Entries::Few(few) => {
+                few[0].units -= units;
+                if few[0].units == 0 {
+                    few.copy_within(1.., 0);
+                    few[FEW - 1] = Entry::default();
+                }
+            }
+            Entries::Ring { ring, total } => {
+                *total -= units;
+                if let Some(first) = ring.front_mut() {
+                    first.units -= units;
+                    if first.units == 0 {
+                        ring.pop_front();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Grows by half, not by doubling, and not beyond what a log of `most` units can need.
+fn make_room(ring: &mut VecDeque<Entry>, most: u64) {
+    let len = ring.len();
+    if len == ring.capacity() {
+        // One more than `most`: the newest entry comes in before the oldest goes.
+        let enough = MOST_ENTRIES.min(usize::try_from(most).unwrap_or(usize::MAX)) + 1;
+        let target = (len + len / 2).max(2 * FEW).min(enough).max(len + 1);
+        ring.reserve_exact(target - len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_need_no_memory_of_their_own() {
+        let mut entries = Entries::default();
+        for number in 1..=10 {
+            entries.push_back(Entry { leaves_at: number, units: 2 }, 100);
+            assert_eq!((entries.len() as u64, entries.total()), (number, 2 * number));
+            assert_eq!(entries.heap_bytes() > 0, number > FEW as u64);
+        }
+        entries.drop_left(4);
+        entries.drop_newest(3);
+        entries.keep_newest(8);
+        let kept: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.leaves_at, entry.units)).collect();
+        assert_eq!(kept, [(5, 1), (6, 2), (7, 2), (8, 2), (9, 1)]);
+    }
+}
