@@ -108,13 +108,26 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// Lays the table out anew with room for more, without what has expired; false when the budget forbids the size.
+    /// Whether the table has enough places as it is, neither so few that it would soon be looked through again nor so many
+    /// that most are wasted.
+    fn is_right(&self, room: Room) -> bool {
+        let (taken, positions) = (self.live + room.missing, self.positions);
+        let within = taken * ROOMY.1 <= positions * ROOMY.0 && taken * SPARSE.1 >= positions * SPARSE.0;
+        within && self.has_room(room)
+    }
+
+    /// Drops what has expired, and lays the table out anew with room for more where that is not enough. Where subjects
+    /// come and go it is. False when the budget forbids the size.
     pub(in crate::memory) fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
         // Where the least it can come to is too much, there is no need to look further.
         if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG, budget) {
             return false;
         }
         self.drop_expired(0, self.slots.len(), now);
+        if self.is_right(room) {
+            self.settle(budget);
+            return true;
+        }
         let positions = roomy(self.live + room.missing);
         let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.inserts + 1);
         let fits = self.reserve_slots(len, budget);
