@@ -43,6 +43,25 @@ impl<'r> Plan<'r> {
         Plan { rules, asked: op, cost, hits, bans, matched: false, passed_by, end: End::Bottom }
     }
 
+    /// A plan of nothing, in whose place [`Engine::plan_into`](crate::Engine::plan_into) puts others.
+    pub fn empty(rules: &'r RuleSet) -> Plan<'r> {
+        Plan::new(rules, Op::Peek, 0)
+    }
+
+    /// Begins anew, for another request.
+    #[inline]
+    pub(crate) fn begin(&mut self, op: Op, cost: u64) {
+        (self.asked, self.cost, self.matched, self.end) = (op, cost, false, End::Bottom);
+        self.hits.clear();
+        self.bans.clear();
+        self.passed_by.clear();
+    }
+
+    /// The rules that it is made by.
+    pub(crate) fn rule_set(&self) -> &'r RuleSet {
+        self.rules
+    }
+
     /// Applies the limits of a rule to a subject.
     pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, limits: &'r [NamedLimit]) {
         self.matched = true;
@@ -110,6 +129,20 @@ impl<'r> Plan<'r> {
             End::Bottom | End::Ban(_) => None,
         };
         limited.chain(self.passed_by.iter().map(|rule| rule.position())).chain(end)
+    }
+
+    /// Whether there is nothing to tell but that it passes, once the store has filled in the outcomes: every limit lets
+    /// it, be it of a shadow rule, and nothing else has a say.
+    #[inline]
+    pub fn merely_passes(&self) -> bool {
+        let plain = matches!(self.end, End::Bottom) && self.bans.is_empty() && self.passed_by.is_empty();
+        plain && self.hits.iter().all(|hit| hit.outcome().allowed())
+    }
+
+    /// Whether any rule matched, or a ban by hand did.
+    #[inline]
+    pub fn matched(&self) -> bool {
+        self.matched
     }
 
     /// Whether a denial of it by its limits would change nothing and be the same for whoever asks the same: no rule of

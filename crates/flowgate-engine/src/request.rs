@@ -19,6 +19,7 @@ pub struct Request<'a> {
 }
 
 impl Default for Request<'_> {
+    #[inline]
     fn default() -> Self {
         Request { fields: SmallVec::new(), cost: 1, id: None, counted: None }
     }
@@ -26,6 +27,7 @@ impl Default for Request<'_> {
 
 impl<'a> Request<'a> {
     /// A request without fields that costs 1.
+    #[inline]
     pub fn new() -> Request<'a> {
         Request::default()
     }
@@ -38,6 +40,7 @@ impl<'a> Request<'a> {
     }
 
     /// Adds a field in place: what a protocol does for each that it reads.
+    #[inline]
     pub fn push(&mut self, name: &'a str, value: &'a str) {
         self.fields.push((name, value));
     }
@@ -47,6 +50,12 @@ impl<'a> Request<'a> {
     pub fn cost(mut self, cost: u64) -> Request<'a> {
         self.cost = cost;
         self
+    }
+
+    /// Sets the cost in place.
+    #[inline]
+    pub fn set_cost(&mut self, cost: u64) {
+        self.cost = cost;
     }
 
     /// Names the request, so that what is logged about it can be found again. No rule sees it.
