@@ -8,10 +8,50 @@
 //!            cannot meet, nor can a caller's ad hoc key be taken for a rule's subject.
 
 use flowgate::{Algorithm, Limit, Unit};
-use smallvec::SmallVec;
 
-/// The bytes of a key; the usual one fits without an allocation.
-pub(crate) type KeyBytes = SmallVec<[u8; 128]>;
+/// The bytes of a key. The usual one fits without an allocation, and pieces of it are put in place without a call.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyBytes {
+    inline: [u8; 128],
+    length: usize,
+    /// The whole key, once it is longer than `inline`.
+    long: Vec<u8>,
+}
+
+impl KeyBytes {
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        match self.inline.get_mut(self.length..end) {
+            Some(place) if self.long.is_empty() => place.copy_from_slice(bytes),
+            _ => self.push_long(bytes),
+        }
+        self.length = end;
+    }
+
+    #[cold]
+    fn push_long(&mut self, bytes: &[u8]) {
+        if self.long.is_empty() {
+            self.long.extend_from_slice(&self.inline[..self.length]);
+        }
+        self.long.extend_from_slice(bytes);
+    }
+}
+
+impl std::ops::Deref for KeyBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        if self.long.is_empty() { &self.inline[..self.length] } else { &self.long }
+    }
+}
+
+impl PartialEq for KeyBytes {
+    fn eq(&self, other: &KeyBytes) -> bool {
+        **self == **other
+    }
+}
 
 /// What a key is of; its first byte.
 #[derive(Clone, Copy)]
@@ -26,6 +66,7 @@ enum Of {
 }
 
 /// The subject with these values of the `by` fields, which come in the order of their names.
+#[inline]
 pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> KeyBytes {
     let mut key = start(Of::Subject);
     for (name, value) in fields {
@@ -38,7 +79,7 @@ pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> K
 /// The subject of a rule without `by`.
 pub(crate) fn all(rule: &str) -> KeyBytes {
     let mut key = start(Of::All);
-    key.extend_from_slice(rule.as_bytes());
+    key.push(rule.as_bytes());
     key
 }
 
@@ -56,8 +97,8 @@ pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> KeyBytes {
     push_text(&mut key, rule.as_bytes());
     let (algorithm, period) = identity(limit);
     push_text(&mut key, algorithm.name().as_bytes());
-    key.extend_from_slice(&period.to_le_bytes());
-    key.extend_from_slice(&(nth as u64).to_le_bytes());
+    key.push(&period.to_le_bytes());
+    key.push(&(nth as u64).to_le_bytes());
     key
 }
 
@@ -75,13 +116,17 @@ pub(crate) fn identity(limit: &Limit) -> (Algorithm, u64) {
     (limit.algorithm(), period.and_then(|period| period.length()).map_or(0, |length| length.as_nanos()))
 }
 
+#[inline]
 fn start(of: Of) -> KeyBytes {
-    smallvec::smallvec![of as u8]
+    let mut inline = [0; 128];
+    inline[0] = of as u8;
+    KeyBytes { inline, length: 1, long: Vec::new() }
 }
 
+#[inline]
 fn push_text(key: &mut KeyBytes, text: &[u8]) {
-    key.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    key.extend_from_slice(text);
+    key.push(&(text.len() as u64).to_le_bytes());
+    key.push(text);
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ impl FieldNames {
     }
 
     /// The values that a request gives to the fields that matter.
+    #[inline]
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
         let mut texts: SmallVec<[Option<&'q str>; 8]> = SmallVec::from_elem(None, self.names.len());
         for (name, text) in request.fields() {

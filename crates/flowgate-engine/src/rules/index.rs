@@ -83,7 +83,8 @@ impl Index {
     }
 
     pub(crate) fn candidates(&self, values: &Values<'_>) -> Candidates {
-        let mut found = Candidates::from_slice(&self.always);
+        let mut found = Candidates::new();
+        add(&mut found, &self.always);
         for (field, index) in &self.fields {
             if let Some(value) = values.get(*field) {
                 index.look_up(value, &mut found);
@@ -96,6 +97,12 @@ impl Index {
         }
         found
     }
+}
+
+/// Mostly one or two are found, so that a loop is shorter than a call.
+#[inline]
+fn add(found: &mut Candidates, rules: &[u32]) {
+    rules.iter().for_each(|rule| found.push(*rule));
 }
 
 impl FieldIndex {
@@ -114,16 +121,16 @@ impl FieldIndex {
     }
 
     fn look_up(&self, value: Value<'_, '_>, found: &mut Candidates) {
-        found.extend_from_slice(&self.present);
+        add(found, &self.present);
         if let Some(rules) = self.equal.get(value.text).filter(|_| !self.equal.is_empty()) {
-            found.extend_from_slice(rules);
+            add(found, rules);
         }
         if !self.networks.is_empty()
             && let Some(address) = value.address()
         {
-            self.networks.covering(&address).for_each(|rules| found.extend_from_slice(rules));
+            self.networks.covering(&address).for_each(|rules| add(found, rules));
         }
-        self.prefixes.covering(value.text).for_each(|rules| found.extend_from_slice(rules));
+        self.prefixes.covering(value.text).for_each(|rules| add(found, rules));
     }
 }
 

@@ -129,6 +129,7 @@ impl RuleSet {
     }
 
     /// What the request says to the fields that some rule uses.
+    #[inline]
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
         self.fields.read(request)
     }
