@@ -166,6 +166,27 @@ impl Memory {
         }
     }
 
+    /// Takes from each of a subject's counters by itself, whatever becomes of the others, in one step: what many calls of
+    /// [`Memory::apply_one`] with [`Op::Take`] do, under one lock. Tells the answers in order.
+    pub fn take_each<'a>(
+        &self,
+        subject: Subject,
+        cost: u64,
+        now: Time,
+        counters: impl IntoIterator<Item = (CounterId, &'a Limit, Rule)>,
+        mut answer: impl FnMut(Decision),
+    ) {
+        let index = subject.counter(CounterId::default()).shard(self.shards.len());
+        let mut shard = self.lock(index);
+        for (id, limit, rule) in counters {
+            let mut hit = [Hit::new(subject.counter(id), limit, rule)];
+            if !shard.take_short(cost, now, &mut hit, &self.budget) {
+                apply_to(&mut One(&mut shard), &self.budget, Op::Take, cost, now, &mut hit, &mut []);
+            }
+            answer(hit[0].outcome);
+        }
+    }
+
     /// Applies `op` to one counter: what [`Memory::apply`] does for a plan of one hit, the short way.
     // Always inlined, so that it is compiled for the operation at hand.
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! Invariant  Everything that is counted is counted by the *rank* of its subject, the number of zeros at the end of
 //!            its hash, so that a sample can be halved later without having kept what every subject did.
 
-use flowgate::{CounterId, Hit, Limit, Memory, MemoryConfig, Op, Rule, Seed, Subject, Time, WhenFull};
+use flowgate::{CounterId, Limit, Memory, MemoryConfig, Op, Rule, Seed, Subject, Time, WhenFull};
 use flowgate_engine::{Request, RuleDef};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
@@ -37,6 +37,8 @@ pub struct Curve {
     bounds: Bounds,
     hasher: DefaultHashBuilder,
     variants: Vec<Variant>,
+    /// What each variant has denied.
+    denied: Vec<Counts>,
     subjects: HashMap<Subject, u32>,
     seen: Counts,
     /// Subjects of a lower rank are no longer looked at.
@@ -50,7 +52,6 @@ struct Variant {
     micros: u64,
     limit: Limit,
     id: CounterId,
-    denied: Counts,
 }
 
 /// Requests and subjects, by the rank of the subject.
@@ -96,9 +97,9 @@ impl Curve {
         let variant = |micros: u64| {
             // Every count that is tried makes a limit; a test goes through the algorithms.
             let limit = variants::with_count(limit, micros).ok()?;
-            Some(Variant { micros, limit, id: memory.counter(&micros.to_le_bytes()), denied: Counts::default() })
+            Some(Variant { micros, limit, id: memory.counter(&micros.to_le_bytes()) })
         };
-        let variants = variants::counts(limit).into_iter().filter_map(variant).collect();
+        let variants: Vec<Variant> = variants::counts(limit).into_iter().filter_map(variant).collect();
         Curve {
             rule,
             case,
@@ -106,6 +107,7 @@ impl Curve {
             limit: limit.clone(),
             by: def.by.clone(),
             behaviour: Rule { id: 0, count_denied: def.count_denied, shadow: false },
+            denied: vec![Counts::default(); variants.len()],
             variants,
             memory,
             bounds,
@@ -138,26 +140,20 @@ impl Curve {
     }
 
     fn take(&mut self, subject: Subject, rank: usize, cost: u64, now: Time) {
-        self.seen.requests[rank] += 1;
-        let known = self.subjects.entry(subject).or_insert_with(|| {
-            self.seen.subjects[rank] += 1;
+        let Curve { variants, denied, behaviour, memory, seen, subjects, .. } = self;
+        seen.requests[rank] += 1;
+        let known = subjects.entry(subject).or_insert_with(|| {
+            seen.subjects[rank] += 1;
             0
         });
-        for (bit, variant) in self.variants.iter_mut().enumerate() {
-            let key = subject.counter(variant.id);
-            let allowed = if self.behaviour.count_denied {
-                let mut hit = [Hit::new(key, &variant.limit, self.behaviour)];
-                self.memory.apply(Op::Take, cost, now, &mut hit);
-                hit[0].outcome().allowed()
-            } else {
-                self.memory.apply_one(Op::Take, cost, now, key, &variant.limit).allowed()
-            };
-            if !allowed {
-                variant.denied.requests[rank] += 1;
-                variant.denied.subjects[rank] += u64::from(*known & 1 << bit == 0);
-                *known |= 1 << bit;
-            }
-        }
+        let counters = variants.iter().map(|variant| (variant.id, &variant.limit, *behaviour));
+        let mut counts = denied.iter_mut().enumerate();
+        memory.take_each(subject, cost, now, counters, |decision| {
+            let Some((bit, denied)) = counts.next().filter(|_| !decision.allowed()) else { return };
+            denied.requests[rank] += 1;
+            denied.subjects[rank] += u64::from(*known & 1 << bit == 0);
+            *known |= 1 << bit;
+        });
     }
 
     /// The subject of a request: the values of `by`, each with its length before it.
@@ -217,13 +213,13 @@ impl Curve {
     /// What would have happened at each count, ascending.
     pub fn points(&self) -> Vec<Point> {
         let sum = |counts: &[u64; RANKS]| counts[self.level..].iter().sum();
-        let point = |variant: &Variant| Point {
+        let point = |(variant, denied): (&Variant, &Counts)| Point {
             micros: variant.micros,
             limit: variant.limit.clone(),
-            requests: sum(&variant.denied.requests),
-            subjects: sum(&variant.denied.subjects),
+            requests: sum(&denied.requests),
+            subjects: sum(&denied.subjects),
         };
-        self.variants.iter().map(point).collect()
+        self.variants.iter().zip(&self.denied).map(point).collect()
     }
 
     /// Which of the points is the configured one.
