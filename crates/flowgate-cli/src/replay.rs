@@ -22,4 +22,5 @@ pub mod tally;
 pub mod timeline;
 pub mod timestamp;
 pub mod top;
+pub mod trace;
 pub mod what_if;

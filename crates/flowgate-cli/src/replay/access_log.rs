@@ -19,7 +19,6 @@ use std::ops::Range;
 use flowgate_engine::normalized_path;
 
 use super::event::{Event, Name, Unreadable};
-use super::timestamp;
 
 /// Which field is the last that must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,8 @@ pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unre
     log.word("what identd said, mostly -")?;
     let user = log.user()?;
     let time = log.time()?;
-    event.time = timestamp::from_log(&line.as_bytes()[time.clone()])
+    let text = &line.as_bytes()[time.clone()];
+    event.time = (event.last_of_log.read(text))
         .ok_or(Unreadable::expected("a time such as 17/May/2015:10:05:03 +0000", time.start))?;
     event.given = time;
     let request = log.quoted("a request in quotes")?;
@@ -170,7 +170,12 @@ impl Log<'_> {
     #[inline]
     fn word(&mut self, what: &'static str) -> Result<Range<usize>, Unreadable> {
         let start = self.at;
-        match memchr::memchr(b' ', &self.text[start..]) {
+        let length = match self.text.get(start..) {
+            // Mostly `-`.
+            Some([first, b' ', ..]) if *first != b' ' => Some(1),
+            rest => memchr::memchr(b' ', rest.unwrap_or_default()),
+        };
+        match length {
             Some(length) if length > 0 => {
                 self.at = start + length + 1;
                 Ok(start..start + length)

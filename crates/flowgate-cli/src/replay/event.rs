@@ -10,6 +10,7 @@ use flowgate::Time;
 use flowgate_engine::Request;
 use flowgate_server::Operation;
 
+use super::timestamp::LastOfLog;
 use super::{access_log, jsonl};
 
 /// How a trace is written.
@@ -71,6 +72,8 @@ pub struct Event {
     fields: Vec<(Name, Piece)>,
     /// Which fields of access logs to read.
     wanted: Wanted,
+    /// The time that an access log gave last.
+    pub(crate) last_of_log: LastOfLog,
     /// Texts that do not stand in the line as they are meant.
     scratch: String,
 }
@@ -105,7 +108,17 @@ impl Default for Event {
     fn default() -> Event {
         let (fields, scratch) = (Vec::new(), String::new());
         let wanted = Wanted { ip: true, user: true, method: true, path: true, status: true, ua: true };
-        Event { time: Time::EPOCH, given: 0..0, operation: Operation::Take, cost: 1, fields, wanted, scratch }
+        let last_of_log = LastOfLog::default();
+        Event {
+            time: Time::EPOCH,
+            given: 0..0,
+            operation: Operation::Take,
+            cost: 1,
+            fields,
+            wanted,
+            last_of_log,
+            scratch,
+        }
     }
 }
 
@@ -139,7 +152,8 @@ impl Event {
     /// The request, of the line that was read into this event.
     #[inline]
     pub fn request<'a>(&'a self, line: &'a str) -> Request<'a> {
-        let mut request = Request::new().cost(self.cost);
+        let mut request = Request::new();
+        request.set_cost(self.cost);
         for (name, value) in &self.fields {
             let name = match *name {
                 Name::Fixed(name) => name,

@@ -1,4 +1,5 @@
-//! Lines out of a stream, where they lie in the buffer.
+//! Lines out of a stream, where they lie in the buffer: a block of them at a time, so that whoever decides one can look
+//! ahead at the next.
 //!
 //! Invariant  The buffer grows to one line of [`MAX_LINE`] and no further; what is longer is passed over, not kept.
 
@@ -32,6 +33,35 @@ pub enum Line<'a> {
     TooLong,
 }
 
+/// Lines that follow each other.
+#[derive(Debug)]
+pub struct Block<'a> {
+    rest: &'a [u8],
+    /// Whether the first one lacks its beginning: it was too long.
+    cut: bool,
+    number: &'a mut u64,
+}
+
+impl<'a> Iterator for Block<'a> {
+    /// Each with its number, from 1.
+    type Item = (u64, Line<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, Line<'a>)> {
+        if self.rest.is_empty() && !self.cut {
+            return None;
+        }
+        let (line, rest) = match memchr::memchr(b'\n', self.rest) {
+            Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
+            None => (self.rest, &[][..]),
+        };
+        self.rest = rest;
+        *self.number += 1;
+        let too_long = std::mem::take(&mut self.cut) || line.len() > MAX_LINE;
+        Some((*self.number, if too_long { Line::TooLong } else { Line::Whole(without_return(line)) }))
+    }
+}
+
 impl<R: Read> Lines<R> {
     /// The lines that `reader` gives.
     pub fn new(reader: R) -> Lines<R> {
@@ -43,24 +73,22 @@ impl<R: Read> Lines<R> {
         self.number
     }
 
-    /// The next line; `None` at the end.
+    /// The next lines, as many as lie in the buffer; `None` at the end.
     ///
     /// # Errors
     /// Those of the reader.
-    #[inline]
-    pub fn read(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn block(&mut self) -> io::Result<Option<Block<'_>>> {
         // How much of the unfinished line was searched already.
         let mut searched = 0;
-        loop {
+        let length = loop {
             let unread = &self.buffer[self.start..self.end];
-            if let Some(length) = memchr::memchr(b'\n', &unread[searched..]) {
-                let line = self.start..self.start + searched + length;
-                self.start = line.end + 1;
-                self.number += 1;
-                if std::mem::take(&mut self.passing_over) || line.len() > MAX_LINE {
-                    return Ok(Some(Line::TooLong));
-                }
-                return Ok(Some(Line::Whole(without_return(&self.buffer[line]))));
+            // Of a line that is passed over only the end matters; else as many lines as there are.
+            let found = match self.passing_over {
+                true => memchr::memchr(b'\n', unread),
+                false => memchr::memrchr(b'\n', &unread[searched..]).map(|at| searched + at),
+            };
+            if let Some(at) = found {
+                break at + 1;
             }
             searched = unread.len();
             if searched > MAX_LINE || self.passing_over {
@@ -68,24 +96,14 @@ impl<R: Read> Lines<R> {
                 searched = 0;
             }
             if self.fill()? == 0 {
-                return Ok(self.rest());
+                // What stands behind the last end of a line.
+                break self.end - self.start;
             }
-        }
-    }
-
-    /// What stands behind the last end of a line.
-    fn rest(&mut self) -> Option<Line<'_>> {
-        let line = self.start..self.end;
-        self.start = self.end;
-        if std::mem::take(&mut self.passing_over) {
-            self.number += 1;
-            return Some(Line::TooLong);
-        }
-        if line.is_empty() {
-            return None;
-        }
-        self.number += 1;
-        Some(Line::Whole(without_return(&self.buffer[line])))
+        };
+        let rest = &self.buffer[self.start..self.start + length];
+        self.start += length;
+        let cut = std::mem::take(&mut self.passing_over);
+        Ok((cut || !rest.is_empty()).then_some(Block { rest, cut, number: &mut self.number }))
     }
 
     /// The first bytes of the stream, as many as a buffer holds, without taking them.
@@ -142,15 +160,18 @@ mod tests {
     fn all(text: &[u8], drop: usize) -> Vec<Option<Vec<u8>>> {
         let mut lines = Lines::new(Drops(text, drop));
         let mut found = Vec::new();
-        while let Some(line) = lines.read().unwrap() {
-            found.push(match line {
-                Line::Whole(line) => Some(line.to_vec()),
-                Line::TooLong => None,
-            });
+        while let Some(block) = lines.block().unwrap() {
+            for (number, line) in block {
+                found.push(match line {
+                    Line::Whole(line) => Some(line.to_vec()),
+                    Line::TooLong => None,
+                });
+                assert_eq!(number, found.len() as u64);
+            }
         }
         assert_eq!(lines.number(), found.len() as u64);
         assert!(lines.buffer.len() <= 4 * MAX_LINE, "{}", lines.buffer.len());
-        assert_eq!(lines.read().unwrap(), None, "the end stays the end");
+        assert!(lines.block().unwrap().is_none(), "the end stays the end");
         found
     }
 
@@ -182,6 +203,7 @@ mod tests {
     fn the_beginning_can_be_looked_at() {
         let mut lines = Lines::new(Drops(b"one\ntwo\n", 3));
         assert_eq!(lines.peek().unwrap(), b"one\ntwo\n");
-        assert_eq!(lines.read().unwrap(), Some(Line::Whole(b"one")));
+        let block: Vec<_> = lines.block().unwrap().unwrap().collect();
+        assert_eq!(block, [(1, Line::Whole(&b"one"[..])), (2, Line::Whole(b"two"))]);
     }
 }

@@ -1,8 +1,8 @@
 //! The pass over the traces: each line once, in order, through the engine in virtual time.
 //!
-//! Rule       The time of a request is what its line says, but never before the latest time seen: logs are written
-//!            when requests end, so times run back a little. How many did is counted.
 //! Rule       A line that cannot be read is skipped and counted; the first few are kept with the reason.
+//! Rule       A few lines are read and planned before the first of them is decided, so that the counters which they ask
+//!            for are on their way into the cache meanwhile. A plan looks at no counter, so no answer depends on that.
 //! Bound      Memory does not depend on the length of the traces: counters are bounded by the configuration's
 //!            `store.max_memory`, everything else by a constant.
 
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use flowgate::{Memory, MemoryConfig, Op, Seed, Time};
 use flowgate_engine::config::Config;
-use flowgate_engine::{Decision, Engine, Policy, PolicyError, Request};
+use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request};
 use flowgate_server::{Operation, decision_json};
 
 use super::compare::Changes;
@@ -19,10 +19,12 @@ use super::event::{Event, Format, Unreadable};
 use super::input::{InputError, Place};
 use super::lines::Line;
 use super::tally::Tally;
+use super::trace::Trace;
 use super::what_if::WhatIf;
 
-/// So many lines that cannot be read are shown.
-const SHOWN_SKIPPED: usize = 5;
+/// So many lines are read before the first of them is decided: to read one takes longer than to fetch a counter, and
+/// what is fetched for so few stays in the cache.
+const AHEAD: usize = 16;
 /// How often whoever waits is told, in lines.
 const TOLD_EVERY: u64 = 1 << 13;
 
@@ -34,8 +36,6 @@ pub struct Replay<'a> {
     decisions: Option<&'a mut dyn Write>,
     /// What was read.
     pub trace: Trace,
-    /// The rules that the request at hand matched.
-    matched: Vec<usize>,
     line: Vec<u8>,
 }
 
@@ -58,34 +58,15 @@ struct Side {
     tally: Tally,
 }
 
-/// What was read of the traces.
-#[derive(Debug, Default)]
-pub struct Trace {
-    /// Lines, empty ones aside.
-    pub lines: u64,
-    /// Lines that could not be read.
-    pub skipped: u64,
-    /// The first of them.
-    pub shown: Vec<Skipped>,
-    /// Lines older than one before them.
-    pub late: u64,
-    /// Lines that asked for something else than to take.
-    pub other_operations: u64,
-    /// The time of the first request that was decided.
-    pub first: Option<Time>,
-    /// The latest time.
-    pub latest: Time,
-}
-
-/// A line that could not be read.
-#[derive(Debug)]
-pub struct Skipped {
-    /// Of this trace.
-    pub trace: String,
-    /// Its number, from 1.
-    pub line: u64,
-    /// Why.
-    pub reason: Unreadable,
+/// A line that was read and is yet to be decided. It keeps its place, and with it the memory of its plan.
+struct Ahead<'r> {
+    event: Event,
+    /// `None` is a reset, which is no operation on counters.
+    op: Option<Op>,
+    now: Time,
+    plan: Plan<'r>,
+    /// What the other policy makes of it.
+    other: Option<Plan<'r>>,
 }
 
 /// How far a replay has come.
@@ -139,7 +120,6 @@ impl<'a> Replay<'a> {
             what_if: job.what_if.then(|| WhatIf::new(&job.config.policy.rules)),
             decisions: job.decisions,
             trace: Trace::default(),
-            matched: Vec::new(),
             line: Vec::new(),
         })
     }
@@ -155,69 +135,109 @@ impl<'a> Replay<'a> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), ReplayError> {
         let mut input = place.open(format)?;
+        self.trace.begin();
+        let rules = self.side.engine.rules();
+        let other_rules = self.other.as_ref().map(|(other, _)| other.engine.rules());
         // Rules see no difference between a field that they do not look at and one that is not there.
-        let sides = [Some(&self.side), self.other.as_ref().map(|(other, _)| other)];
-        let rules: Vec<_> = sides.into_iter().flatten().map(|side| side.engine.rules()).collect();
-        let mut event = Event::with_fields(&rules.iter().flat_map(|rules| rules.field_names()).collect::<Vec<_>>());
+        let both = std::iter::once(&rules).chain(&other_rules);
+        let names: Vec<&str> = both.flat_map(|rules| rules.field_names()).collect();
+        let place_ahead = |_| Ahead {
+            event: Event::with_fields(&names),
+            op: None,
+            now: Time::EPOCH,
+            plan: Plan::empty(&rules),
+            other: other_rules.as_deref().map(Plan::empty),
+        };
+        let mut ahead: Vec<Ahead<'_>> = (0..AHEAD).map(place_ahead).collect();
         loop {
-            let line = match input.lines.read() {
-                Ok(Some(Line::Whole(line))) => Ok(line),
-                Ok(Some(Line::TooLong)) => Err(Unreadable::TooLong),
+            let block = match input.lines.block() {
+                Ok(Some(block)) => block,
                 Ok(None) => return Ok(()),
                 Err(error) => {
                     return Err(ReplayError::Broken { name: place.name(), line: input.lines.number(), error });
                 }
             };
-            let outcome = match line.and_then(|line| text(line, input.format)) {
-                Ok(line) if line.is_empty() => continue,
-                Ok(line) => match input.format.read(&line, &mut event) {
-                    Ok(()) => {
-                        self.decide(&event, &line, input.format).map_err(ReplayError::Decisions)?;
-                        Ok(())
+            let mut lines = Vec::with_capacity(AHEAD);
+            for (number, line) in block {
+                let next = &mut ahead[lines.len()];
+                match read(line, input.format, &mut next.event) {
+                    Ok(None) => continue,
+                    Ok(Some(line)) => {
+                        next.now = self.trace.time(next.event.time, place);
+                        self.plan(next, &line);
+                        lines.push(line);
                     }
-                    Err(reason) => Err(reason),
-                },
-                Err(reason) => Err(reason),
-            };
-            self.trace.lines += 1;
-            if let Err(reason) = outcome {
-                self.trace.skip(place, input.lines.number(), reason);
+                    Err(reason) => self.trace.skip(place, number, reason),
+                }
+                self.trace.lines += 1;
+                if lines.len() == AHEAD {
+                    self.decide_all(&mut ahead, &mut lines, input.format)?;
+                }
+                if self.trace.lines.is_multiple_of(TOLD_EVERY) {
+                    let read = input.read.load(std::sync::atomic::Ordering::Relaxed);
+                    progress(Progress { lines: self.trace.lines, read, size: input.size });
+                }
             }
-            if self.trace.lines.is_multiple_of(TOLD_EVERY) {
-                let read = input.read.load(std::sync::atomic::Ordering::Relaxed);
-                progress(Progress { lines: self.trace.lines, read, size: input.size });
-            }
+            self.decide_all(&mut ahead, &mut lines, input.format)?;
         }
     }
 
-    fn decide(&mut self, event: &Event, line: &str, format: Format) -> io::Result<()> {
-        let now = self.trace.time(event.time);
+    /// Plans a line that was read.
+    #[inline]
+    fn plan(&self, next: &mut Ahead<'_>, line: &str) {
+        let Ahead { event, op, now, plan, other } = next;
+        *op = operation(event.operation);
         let request = event.request(line);
-        let op = op(event.operation);
-        self.matched.clear();
-        let decision = self.side.decide(op, &request, now, |rule| self.matched.push(rule));
-        if op != Some(Op::Take) {
-            self.trace.other_operations += 1;
+        self.side.plan(plan, *op, &request, *now);
+        if let Some(((side, _), plan)) = self.other.as_ref().zip(other.as_mut()) {
+            side.plan(plan, *op, &request, *now);
         }
-        if let Some((other, changes)) = &mut self.other {
-            let second = other.decide(op, &request, now, |_| ());
-            if op == Some(Op::Take) {
-                let decided = [(&decision, &*self.side.policy.rules), (&second, &*other.policy.rules)];
-                changes.add(decided, &request, now);
+    }
+
+    /// Decides the lines that were read, of which each has its place.
+    fn decide_all(
+        &mut self,
+        ahead: &mut [Ahead<'_>],
+        lines: &mut Vec<Cow<'_, str>>,
+        format: Format,
+    ) -> Result<(), ReplayError> {
+        for (line, next) in lines.drain(..).zip(ahead) {
+            self.decide(next, &line, format).map_err(ReplayError::Decisions)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn decide(&mut self, next: &mut Ahead<'_>, line: &str, format: Format) -> io::Result<()> {
+        let Ahead { event, op, now, plan, other } = next;
+        let (op, now) = (*op, *now);
+        let request = || event.request(line);
+        self.side.apply(op, plan, request, now);
+        self.trace.other_operations += u64::from(op != Some(Op::Take));
+        if self.other.is_none() && self.decisions.is_none() && op == Some(Op::Take) && plan.merely_passes() {
+            // Nobody asks for more than that it passed.
+            self.side.tally.add_passed(plan.matched(), now);
+        } else {
+            let request = request();
+            let decision = self.side.conclude(op, plan, &request, now);
+            if let Some(((side, changes), plan)) = self.other.as_mut().zip(other.as_mut()) {
+                side.apply(op, plan, || request.clone(), now);
+                let second = side.conclude(op, plan, &request, now);
+                if op == Some(Op::Take) {
+                    let decided = [(&decision, &*self.side.policy.rules), (&second, &*side.policy.rules)];
+                    changes.add(decided, &request, now);
+                }
+            }
+            if let Some(out) = &mut self.decisions {
+                write_line(&mut self.line, &line[event.given.clone()], format, &decision);
+                out.write_all(&self.line)?;
             }
         }
         if let Some(what_if) = &mut self.what_if {
-            for &rule in &self.matched {
-                what_if.add(rule, op, &request, now);
-            }
+            let request = request();
+            plan.rules().for_each(|rule| what_if.add(rule, op, &request, now));
         }
-        match &mut self.decisions {
-            Some(out) => {
-                write_line(&mut self.line, &line[event.given.clone()], format, &decision);
-                out.write_all(&self.line)
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// What the policy did.
@@ -249,48 +269,36 @@ impl Side {
         Ok(Side { policy: config.policy.clone(), engine, tally: Tally::new(&config.policy.rules) })
     }
 
+    /// Works out what a request asks of the counters, which are fetched meanwhile.
     #[inline]
-    fn decide(&mut self, op: Option<Op>, request: &Request<'_>, now: Time, mut matched: impl FnMut(usize)) -> Decision {
-        let Side { engine, tally, .. } = self;
-        let Some(op) = op else {
-            // What a reset forgets is what a peek would ask.
-            engine.decide_watched(Op::Peek, request, now, |plan| plan.rules().for_each(&mut matched));
-            return engine.reset(request, now);
-        };
-        let decision = engine.decide_watched(op, request, now, |plan| {
-            for rule in plan.rules() {
-                tally.rules[rule].seen += u64::from(op == Op::Take);
-                matched(rule);
-            }
-        });
-        if op == Op::Take {
-            tally.add(&decision, request, now);
+    fn plan(&self, plan: &mut Plan<'_>, op: Option<Op>, request: &Request<'_>, now: Time) {
+        // What a reset forgets is what a peek would ask.
+        self.engine.plan_into(plan, op.unwrap_or(Op::Peek), request, now);
+        self.engine.expect_plan(plan);
+    }
+
+    #[inline]
+    fn apply<'q>(&mut self, op: Option<Op>, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, now: Time) {
+        self.engine.apply(plan, request, now);
+        if op == Some(Op::Take) {
+            plan.rules().for_each(|rule| self.tally.rules[rule].seen += 1);
+        }
+    }
+
+    fn conclude(&mut self, op: Option<Op>, plan: &Plan<'_>, request: &Request<'_>, now: Time) -> Decision {
+        if op.is_none() {
+            return self.engine.reset(request, now);
+        }
+        let decision = plan.conclude(now);
+        if op == Some(Op::Take) {
+            self.tally.add(&decision, request, now);
         }
         decision
     }
 }
 
-impl Trace {
-    /// The time at which a request is decided.
-    #[inline]
-    fn time(&mut self, written: Time) -> Time {
-        self.late += u64::from(written < self.latest);
-        self.latest = self.latest.max(written);
-        self.first.get_or_insert(self.latest);
-        self.latest
-    }
-
-    #[cold]
-    fn skip(&mut self, place: &Place, line: u64, reason: Unreadable) {
-        self.skipped += 1;
-        if self.shown.len() < SHOWN_SKIPPED {
-            self.shown.push(Skipped { trace: place.name(), line, reason });
-        }
-    }
-}
-
 /// `None` is a reset, which is no operation on counters.
-fn op(operation: Operation) -> Option<Op> {
+fn operation(operation: Operation) -> Option<Op> {
     match operation {
         Operation::Take => Some(Op::Take),
         Operation::Peek => Some(Op::Peek),
@@ -298,6 +306,18 @@ fn op(operation: Operation) -> Option<Op> {
         Operation::Refund => Some(Op::Refund),
         Operation::Reset => None,
     }
+}
+
+/// Reads a line into `event`; `None` where it is empty.
+#[inline]
+fn read<'t>(line: Line<'t>, format: Format, event: &mut Event) -> Result<Option<Cow<'t, str>>, Unreadable> {
+    let Line::Whole(line) = line else { return Err(Unreadable::TooLong) };
+    let line = text(line, format)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    format.read(&line, event)?;
+    Ok(Some(line))
 }
 
 /// A line as text. JSON must be UTF-8; whatever bytes clients had servers log are shown as well as they can be.

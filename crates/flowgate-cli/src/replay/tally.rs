@@ -79,15 +79,26 @@ impl Tally {
     #[inline]
     pub fn add(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
         let allowed = decision.allowed();
-        self.passed += u64::from(allowed);
-        self.denied += u64::from(!allowed);
-        self.unmatched += u64::from(!decision.matched);
-        self.timeline.add(now, allowed);
-        self.minute.add(now, allowed);
-        self.hour.add(now, allowed);
+        self.count(allowed, decision.matched, now);
         if !allowed || !decision.shadow.is_empty() {
             self.add_denials(decision, request, now);
         }
+    }
+
+    /// Counts a request that passed, and that no shadow rule would have denied.
+    #[inline]
+    pub fn add_passed(&mut self, matched: bool, now: Time) {
+        self.count(true, matched, now);
+    }
+
+    #[inline]
+    fn count(&mut self, allowed: bool, matched: bool, now: Time) {
+        self.passed += u64::from(allowed);
+        self.denied += u64::from(!allowed);
+        self.unmatched += u64::from(!matched);
+        self.timeline.add(now, allowed);
+        self.minute.add(now, allowed);
+        self.hour.add(now, allowed);
     }
 
     fn add_denials(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
