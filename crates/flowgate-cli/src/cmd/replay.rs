@@ -108,6 +108,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let names = Names { traces: places.iter().map(Place::name).collect(), policy, compare };
     let summary = Summary::new(&replay, names);
     drop(replay);
+    for warning in summary.warnings() {
+        eprintln!("warning: {warning}");
+    }
     if let Some(out) = &mut decisions {
         out.flush().context("cannot write the decisions")?;
     }

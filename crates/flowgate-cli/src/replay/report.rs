@@ -236,6 +236,9 @@ fn notes(out: &mut String, summary: &Summary) {
          that its line gives.",
         grouped(summary.lines - summary.skipped)
     ));
+    for warning in summary.warnings() {
+        note(format!("<strong>Warning:</strong> {}.", Text(&warning)));
+    }
     if summary.late > 0 {
         note(format!(
             "{} of them are older than a line before them, since logs are written when requests end; they were decided \

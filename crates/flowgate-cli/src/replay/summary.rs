@@ -34,6 +34,8 @@ pub struct Summary {
     pub unreadable: Vec<UnreadableLine>,
     /// Lines older than one before them, decided at the latest time seen.
     pub late: u64,
+    /// Traces that seem to be given in the wrong order.
+    pub out_of_order: Vec<OutOfOrder>,
     /// Lines that asked for something else than to take; they are in no count below.
     pub other_operations: u64,
     /// The time of the first request.
@@ -63,6 +65,19 @@ pub struct UnreadableLine {
     pub line: u64,
     /// Why.
     pub reason: String,
+}
+
+/// A trace that begins long before those in front of it have ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct OutOfOrder {
+    /// Its name.
+    pub trace: String,
+    /// When it begins.
+    pub begins: String,
+    /// The latest time of those in front of it.
+    pub latest: String,
+    /// By so many seconds its times run back.
+    pub back_seconds: u64,
 }
 
 /// What a policy did.
@@ -254,6 +269,12 @@ impl Summary {
             line: skipped.line,
             reason: skipped.reason.to_string(),
         });
+        let out_of_order = trace.out_of_order.iter().map(|found| OutOfOrder {
+            trace: found.trace.clone(),
+            begins: figures::instant(found.begins),
+            latest: figures::instant(found.latest),
+            back_seconds: seconds(found.latest.since(found.begins)),
+        });
         let compare = replay.compared().map(|(other, changes)| {
             let Changes { passed, denied, newly_denied, newly_passed } = changes;
             Comparison {
@@ -276,6 +297,7 @@ impl Summary {
             skipped: trace.skipped,
             unreadable: skipped.collect(),
             late: trace.late,
+            out_of_order: out_of_order.collect(),
             other_operations: trace.other_operations,
             first: trace.first.map(figures::instant),
             last: trace.first.map(|_| figures::instant(trace.latest)),
@@ -290,6 +312,11 @@ impl Summary {
     /// For a terminal.
     pub fn text(&self) -> String {
         text::write(self)
+    }
+
+    /// What makes the figures doubtful, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        self.out_of_order.iter().map(text::out_of_order).collect()
     }
 }
 

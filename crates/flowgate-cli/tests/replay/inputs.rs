@@ -46,6 +46,38 @@ fn plain_or_gzip_files_or_standard_input_one_or_several() {
     }
 }
 
+/// Newest first, as `ls -t` lists rotated logs: all of the older one would be decided at one instant.
+#[test]
+fn traces_in_the_wrong_order_are_warned_of() {
+    let bench = Bench::new(PER_USER);
+    bench.file("older.jsonl", trace(&[(1000, "a"), (5000, "a"), (10_000, "a")]));
+    bench.file("newer.jsonl", trace(&[(10_060, "a"), (20_000, "a")]));
+    bench.file("overlapping.jsonl", trace(&[(16_401, "a"), (30_000, "a")]));
+    let inputs = |names: &[&'static str]| names.iter().flat_map(|name| ["--input", name]).collect::<Vec<_>>();
+    for right in [&["older.jsonl", "newer.jsonl", "overlapping.jsonl"][..], &["newer.jsonl"]] {
+        assert_eq!(bench.summary(&inputs(right), b"")["out_of_order"], Value::Array(vec![]), "{right:?}");
+    }
+    let wrong = inputs(&["newer.jsonl", "older.jsonl", "overlapping.jsonl"]);
+    let ran = bench.replay(&[&wrong[..], &["--report", "report.html"]].concat(), b"");
+    let warning =
+        "warning: older.jsonl begins at 1970-01-01 00:16:40, 5 h 16 min before the latest time in front of it";
+    for (place, text) in [("stderr", &ran.stderr), ("stdout", &ran.stdout)] {
+        assert_eq!(text.matches("warning: ").count(), 1, "{place}: {text}");
+        assert!(text.contains(warning), "{place}: {text}");
+    }
+    assert!(bench.read("report.html").contains("older.jsonl begins at 1970-01-01 00:16:40"));
+    let ran = bench.replay(&[&wrong[..], &["--json"]].concat(), b"");
+    let summary: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let expected = serde_json::json!([{
+        "trace": "older.jsonl",
+        "begins": "1970-01-01T00:16:40Z",
+        "latest": "1970-01-01T05:33:20Z",
+        "back_seconds": 19_000,
+    }]);
+    assert_eq!(summary["out_of_order"], expected);
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+}
+
 #[test]
 fn a_real_log_with_times_that_run_back() {
     let bench = Bench::new(PER_IP);

@@ -2,7 +2,7 @@
 
 use flowgate::Span;
 
-use super::{Change, Comparison, Outcome, Period, SubjectCount, Summary};
+use super::{Change, Comparison, OutOfOrder, Outcome, Period, SubjectCount, Summary};
 use crate::replay::figures::{grouped, length, percent, printable};
 
 /// So many subjects are printed; JSON and the report have more.
@@ -41,7 +41,7 @@ fn head(out: &mut String, summary: &Summary) {
 }
 
 fn notes(out: &mut String, summary: &Summary) {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = summary.warnings().iter().map(|warning| format!("warning: {warning}")).collect();
     if summary.late > 0 {
         lines.push(format!("{} older than one before, decided at the latest time seen", lines_are(summary.late)));
     }
@@ -70,6 +70,18 @@ fn notes(out: &mut String, summary: &Summary) {
         *out += &line;
         *out += "\n";
     }
+}
+
+pub(super) fn out_of_order(found: &OutOfOrder) -> String {
+    let OutOfOrder { trace, begins, latest, back_seconds } = found;
+    format!(
+        "{} begins at {}, {} before the latest time in front of it, {}: were the traces given in the wrong order? All \
+         that is older is decided at that one instant, so too much is denied; give the oldest trace first",
+        printable(trace),
+        clock(begins),
+        length(Span::from_secs(*back_seconds)),
+        clock(latest),
+    )
 }
 
 fn lines_are(count: u64) -> String {
