@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Seed, Span, Time, WhenFull};
+use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, MemoryStats, Op, Rule, Seed, Span, Time, WhenFull};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -373,6 +373,48 @@ fn a_counter_named_twice_frees_nobody() {
         memory.sweep(Time::from_nanos(START + 1_000 * SECOND));
         let stats = memory.stats();
         assert_eq!((stats.counters, stats.bytes), (0, empty), "{limit}");
+    }
+}
+
+/// Limits for crowds that fill 2 MiB, how many keys they have and how often each takes.
+const CROWDS: [(&str, u32, u64); 3] = [("3/10s", 22_000, 2), ("9/10s", 10_000, 4), ("bucket 3/10s", 40_000, 1)];
+
+/// Every key takes so many times, once a second.
+fn take_all(memory: &Memory, text: &str, keys: std::ops::Range<u32>, times: u64, from: u64) -> MemoryStats {
+    let limit = limit(text);
+    for second in 0..times {
+        for key in keys.clone() {
+            apply(memory, &limit, &key.to_le_bytes(), Op::Take, 1, from + second * SECOND);
+        }
+    }
+    memory.stats()
+}
+
+/// What a crowd has left behind is given back though others go on, and costs nobody its counter.
+#[test]
+fn the_memory_of_a_crowd_is_given_back_while_others_go_on() {
+    for (crowd, keys, times) in CROWDS {
+        let memory = Memory::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let alone = take_all(&memory, "3/10s", 0..600, 10, START);
+        let crowded = take_all(&memory, crowd, 1_000..1_000 + keys, times, START + 1_000 * SECOND);
+        assert!(crowded.bytes > 10 * alone.bytes, "{crowd}: {crowded:?}");
+        let after = take_all(&memory, "3/10s", 0..600, 200, START + 5_000 * SECOND);
+        assert_eq!((after.counters, after.evicted), (alone.counters, crowded.evicted), "{crowd}");
+        assert!(after.bytes < 2 * alone.bytes, "{crowd}: {} bytes, {} before", after.bytes, alone.bytes);
+        let full = take_all(&memory, "bucket 5/60s", 100_000..140_000, 1, START + 5_200 * SECOND);
+        assert_eq!(full.evicted, crowded.evicted, "{crowd}");
+    }
+}
+
+/// Newcomers need not wait until that is done.
+#[test]
+fn newcomers_take_the_room_of_a_crowd_that_has_just_left() {
+    for (crowd, keys, times) in CROWDS {
+        let memory = Memory::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let crowded = take_all(&memory, crowd, 1_000..1_000 + keys, times, START);
+        take_all(&memory, "3/10s", 0..600, 2, START + 60 * SECOND);
+        let full = take_all(&memory, "bucket 5/60s", 100_000..140_000, 1, START + 62 * SECOND);
+        assert_eq!(full.evicted, crowded.evicted, "{crowd}");
     }
 }
 

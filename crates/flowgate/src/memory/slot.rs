@@ -160,6 +160,13 @@ impl Slot {
         self.holds_log().then_some(self.word as usize)
     }
 
+    /// Moves the log that lies beside the table from one slab to another, if there is one.
+    pub(super) fn move_log(&mut self, from: &mut Logs, to: &mut Logs) {
+        if let Some(log) = self.log_index().and_then(|index| from.try_remove(index)) {
+            self.word = to.insert(log) as u64;
+        }
+    }
+
     /// Whether a log lies beside the table for it.
     #[inline]
     pub(super) fn holds_log(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::super::budget::{Budget, WhenFull};
 use super::super::expiry::SAMPLE;
-use super::super::slot::Slot;
+use super::super::slot::{Logs, Slot};
 use super::{Shard, place_bytes, position};
 
 /// A table is laid out anew when more than 7/8 of its positions would be taken...
@@ -11,6 +11,10 @@ const FULL: (usize, usize) = (7, 8);
 const ROOMY: (usize, usize) = (4, 5);
 /// It shrinks when fewer than 3/8 are.
 const SPARSE: (usize, usize) = (3, 8);
+
+/// The places of its logs are as sparse, but packed only when that frees one for every so many slots of the table: what less
+/// would free is a small part of what the slots take.
+const SLOTS_PER_PLACE: usize = 16;
 
 /// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there. One
 /// table in ten needs more of them when it is full, and gets them.
@@ -66,7 +70,13 @@ impl Shard {
         if self.resize(room, now, budget) {
             return true;
         }
+        let held = self.held();
         self.drop_all_expired(now, budget);
+        self.pack_logs(room.inserts);
+        self.settle(budget);
+        if self.held() < held && self.resize(room, now, budget) {
+            return true;
+        }
         // Nobody goes where all of them would not make enough room.
         let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
         if evicts && self.narrowed(room) < self.positions {
@@ -102,10 +112,29 @@ impl Shard {
         if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
             self.resize(Room::default(), now, budget);
         }
-        if self.logs.is_empty() {
-            self.logs.shrink_to_fit();
-        }
+        self.pack_logs(0);
         self.settle(budget);
+    }
+
+    /// Moves the logs close together where most of their places are vacant, but for those of the `lent`, which come back.
+    ///
+    /// Which slot a log belongs to only the slots know, so all are gone through; that is worth it where it frees many places
+    /// for the slots it looks at. As many logs must have gone before it is again.
+    pub(in crate::memory) fn pack_logs(&mut self, lent: usize) {
+        let (taken, places) = (self.logs.len() + lent, self.logs.capacity());
+        let packed = (taken * ROOMY.1).div_ceil(ROOMY.0);
+        let looked_at = if self.logs.is_empty() { 0 } else { self.slots.len() };
+        if taken * SPARSE.1 >= places * SPARSE.0 || (places - packed) * SLOTS_PER_PLACE < looked_at {
+            return;
+        }
+        #[cfg(test)]
+        {
+            self.touched += looked_at;
+        }
+        let mut logs = std::mem::replace(&mut self.logs, Logs::with_capacity(packed));
+        for slot in self.slots.iter_mut().filter(|slot| slot.holds_log()).take(logs.len()) {
+            slot.move_log(&mut logs, &mut self.logs);
+        }
     }
 
     /// Whether the table has enough places as it is, neither so few that it would soon be looked through again nor so many
@@ -124,6 +153,7 @@ impl Shard {
             return false;
         }
         self.drop_expired(0, self.slots.len(), now);
+        self.pack_logs(room.inserts);
         if self.is_right(room) {
             self.settle(budget);
             return true;

@@ -457,36 +457,38 @@ fn a_delay_counts_from_the_time_of_the_call() {
 /// However many keys expire at once, a call looks at a few slots, but for the one that lays the table out anew.
 #[test]
 fn a_call_forgets_a_few_at_a_time() {
-    let memory = Memory::new(MemoryConfig { max_bytes: 4 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
-    let limit: Limit = "bucket 1/s".parse().unwrap();
-    let apply = |op, number: u32, now| {
-        let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
-        memory.apply_one(op, 1, Time::from_nanos(now), key, &limit);
-    };
-    for number in 0..60_000 {
-        apply(Op::Take, number, START);
-    }
-    let look = || {
-        let shard = memory.lock(0);
-        (shard.touched, shard.slots.len())
-    };
-    let (mut most, mut laid_out) = (0, 0);
-    for number in 0..200_000 {
-        let (before, slots) = look();
-        apply(Op::Peek, number, START + 10 * SECOND);
-        let (after, slots_after) = look();
-        let touched = after - before;
-        if slots_after == slots {
-            most = most.max(touched);
-        } else {
-            laid_out += 1;
-            assert!(touched <= 2 * slots, "a table of {slots} is gone through once");
+    for (text, keys, times) in [("bucket 1/s", 60_000, 1), ("2/1s", 30_000, 2)] {
+        let memory = Memory::new(MemoryConfig { max_bytes: 4 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let limit: Limit = text.parse().unwrap();
+        let apply = |op, number: u32, now| {
+            let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+            memory.apply_one(op, 1, Time::from_nanos(now), key, &limit);
+        };
+        for step in 0..times {
+            (0..keys).for_each(|number| apply(Op::Take, number, START + step));
         }
+        let look = || {
+            let shard = memory.lock(0);
+            (shard.touched, shard.slots.len())
+        };
+        let (mut most, mut laid_out) = (0, 0);
+        for number in 0..200_000 {
+            let (before, slots) = look();
+            apply(Op::Peek, number, START + 10 * SECOND);
+            let (after, slots_after) = look();
+            let touched = after - before;
+            if slots_after == slots {
+                most = most.max(touched);
+            } else {
+                laid_out += 1;
+                assert!(touched <= 2 * slots, "a table of {slots} is gone through once, and once more for its logs");
+            }
+        }
+        // Those of its step of the sweep, and those behind it that move up to close the gaps.
+        assert!(most < 500, "{text}: {most} slots");
+        assert!((1..30).contains(&laid_out), "{text}: laid out anew {laid_out} times");
+        assert_eq!(memory.stats().counters, 0);
     }
-    // Those of its step of the sweep, and those behind it that move up to close the gaps.
-    assert!(most < 500, "{most} slots");
-    assert!((1..30).contains(&laid_out), "laid out anew {laid_out} times");
-    assert_eq!(memory.stats().counters, 0);
 }
 
 /// The counters of one subject lie side by side, also where its home is the last position of the table.
