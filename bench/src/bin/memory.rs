@@ -17,12 +17,13 @@ fn main() {
         Some("sliding") => keys("5/60s", argument(2), ""),
         Some("log") => one_log(),
         _ => {
-            let runs: [&[&str]; 7] = [
+            let runs: [&[&str]; 8] = [
                 &["bucket", "1000000", "16"],
                 &["bucket", "1000000", "200"],
                 &["bucket", "3000000", "16"],
                 &["bucket", "10000000", "16"],
                 &["sliding", "1000000", "1"],
+                &["sliding", "1000000", "3"],
                 &["sliding", "1000000", "5"],
                 &["log"],
             ];
