@@ -1,5 +1,7 @@
 //! The table from inside: its invariants after anything that can happen to it.
 
+mod short;
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;

@@ -1,0 +1,80 @@
+//! The short way of a single sliding hit and the long way: two stores that go each their own, call by call the same.
+
+use super::super::super::{One, apply_to};
+use super::*;
+use crate::algorithm::Entries;
+
+const LIMITS: [&str; 4] = ["sliding 3/2s", "sliding 9/3s", "sliding 40/5s", "sliding 2000/3s"];
+
+#[derive(Clone, Debug)]
+struct Take {
+    key: usize,
+    cost: u64,
+    later: u64,
+    back: u64,
+}
+
+fn taking(keys: usize) -> impl Strategy<Value = Take> {
+    let cost = prop_oneof![6 => Just(1), 2 => 0..5u64, 1 => 0..3_000u64];
+    let later = prop_oneof![2 => Just(0), 4 => 0..SECOND / 4, 1 => 0..5 * SECOND];
+    let back = prop_oneof![4 => Just(0), 2 => 0..=super::super::super::expiry::GRACE];
+    (0..keys, cost, later, back).prop_map(|(key, cost, later, back)| Take { key, cost, later, back })
+}
+
+/// What a slot says, wherever its log lies.
+#[derive(Debug, PartialEq)]
+struct Content {
+    tag: Tag,
+    forget_at: u64,
+    mark: u8,
+    one: Option<[u64; 2]>,
+    log: Option<Entries>,
+}
+
+impl Shard {
+    fn contents(&self) -> Vec<Content> {
+        let content = |slot: &Slot| Content {
+            tag: slot.tag(),
+            forget_at: slot.forget_at(),
+            mark: slot.mark(),
+            one: slot.words(Kind::One),
+            log: slot.log_index().map(|index| self.logs[index].clone()),
+        };
+        self.slots.iter().filter(|slot| !slot.is_empty()).map(content).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn a_sliding_log_is_decided_where_it_lies_as_if_taken_out(
+        max_bytes in prop_oneof![Just(0), 11_000..16_000usize, Just(1 << 20)],
+        when_full in prop::sample::select(vec![WhenFull::Evict, WhenFull::Deny]),
+        takes in prop::collection::vec(taking(24), 1..400),
+    ) {
+        let [short, long] = [(); 2].map(|()| Memory::new(MemoryConfig { max_bytes, when_full, seed: Seed([1, 2]) }));
+        let limits = LIMITS.map(|limit| limit.parse::<Limit>().unwrap());
+        let keys: Vec<Key> = neighbours(&short).take(24).collect();
+        let mut latest = START;
+        for Take { key, cost, later, back } in takes {
+            latest += later;
+            let now = Time::from_nanos(latest - back);
+            let hit = || [Hit::new(keys[key], &limits[key % limits.len()], Rule::default())];
+            let [(mut by_short, mut left), (mut by_long, mut right)] =
+                [(hit(), short.lock(0)), (hit(), long.lock(0))];
+            if !left.take_short(cost, now, &mut by_short, &short.budget) {
+                // Where it gives up, its step of the sweep is done.
+                right.tick(now.as_nanos(), &long.budget);
+                apply_to(&mut One(&mut left), &short.budget, Op::Take, cost, now, &mut by_short, &mut []);
+            }
+            apply_to(&mut One(&mut right), &long.budget, Op::Take, cost, now, &mut by_long, &mut []);
+            prop_assert_eq!(by_short[0].outcome(), by_long[0].outcome());
+            prop_assert_eq!(left.contents(), right.contents());
+            prop_assert_eq!(left.floor, right.floor);
+            drop((left, right));
+            prop_assert_eq!(short.stats(), long.stats());
+            short.check_invariants();
+        }
+    }
+}
