@@ -13,6 +13,7 @@ pub mod fuzzing;
 mod pending;
 mod reply;
 mod session;
+mod transaction;
 
 use std::io;
 use std::sync::Arc;

@@ -9,6 +9,7 @@ mod keys;
 mod number;
 mod report;
 mod throttle;
+mod transaction;
 mod word;
 
 use flowgate::Time;
@@ -108,6 +109,9 @@ static COMMANDS: &[Spec] = &[
     spec("auth", -2, connection::auth).for_strangers(),
     spec("quit", -1, connection::quit).for_strangers(),
     spec("reset", 1, connection::reset).for_strangers(),
+    spec("multi", 1, transaction::multi),
+    spec("exec", 1, transaction::exec),
+    spec("discard", 1, transaction::discard),
     spec("select", 2, connection::select),
     spec("client", -2, connection::client),
     spec("command", -1, report::command),
@@ -126,9 +130,19 @@ impl<'a> Call<'a> {
     }
 
     fn try_answer(&mut self) -> Result<(), Error> {
+        let spec = self.spec().inspect_err(|_| self.session.refuse())?;
+        if self.session.transaction.is_some() && !transaction::DONE_AT_ONCE.contains(&spec.name) {
+            return transaction::keep(self);
+        }
+        (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))
+    }
+
+    /// What is asked for, if this client may ask for it in this way.
+    #[inline]
+    fn spec(&mut self) -> Result<&'static Spec, Error> {
         let name = Word::read(self.command.name());
         let Some(spec) = COMMANDS.iter().find(|spec| Some(spec.word) == name) else {
-            return self.refuse_unknown();
+            return Err(self.refuse_unknown());
         };
         if !self.session.authenticated && !spec.flags.contains(&"no_auth") {
             return Err(Error::Unauthenticated);
@@ -136,22 +150,21 @@ impl<'a> Call<'a> {
         if !spec.fits(self.command.count() + 1) {
             return Err(Error::Arity(spec.name).with_usage(spec.usage));
         }
-        (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))
+        Ok(spec)
     }
 
     #[cold]
-    fn refuse_unknown(&mut self) -> Result<(), Error> {
+    fn refuse_unknown(&mut self) -> Error {
         let name = self.command.name();
         // A browser that was tricked into posting commands here says one of these first. Nothing behind it is heard.
         if name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:") {
             self.session.shared.counters.cross_protocol.add(1);
             self.session.end = End::AtOnce;
-            return Ok(());
         }
         if !self.session.authenticated {
-            return Err(Error::Unauthenticated);
+            return Error::Unauthenticated;
         }
-        Err(Error::UnknownCommand(Quoted::new(name)))
+        Error::UnknownCommand(Quoted::new(name))
     }
 
     /// In a pipeline of commands on ad hoc keys: lets the processor fetch the next one's counter while this one is

@@ -15,6 +15,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use flowgate::Time;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -147,7 +148,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Poll::Ready(Ok(Event::Stop));
         }
         self.decoder.relax();
-        if !self.session.occupy(self.out.capacity() + self.decoder.occupied() + self.pending.bytes()) {
+        let held = self.decoder.occupied() + self.session.kept_bytes() + self.out.capacity() + self.pending.bytes();
+        if !self.session.occupy(held) {
             return Poll::Ready(Ok(Event::Crowded));
         }
         Poll::Pending
@@ -220,10 +222,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let mut call = Call { session, command, now, out, pending, expected: expected.take(), expects: None };
             call.answer();
             expected = call.expects;
+            if !self.pending.is_empty() {
+                self.keep_order(written);
+            }
+            if self.session.transaction.is_some() {
+                self.execute(now);
+            }
             if self.session.authenticated != authenticated {
                 self.decoder.set_max_command(self.session.max_command());
             }
-            if !self.pending.is_empty() && self.keep_order(written) {
+            if self.held {
                 break;
             }
             if self.out.len() - self.sent > MAX_BACKLOG {
@@ -236,10 +244,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Puts what was written since there were `written` bytes behind the replies that are on their way; true when no
-    /// further command may be read for now.
+    /// Answers what a transaction has kept, if it is due.
     #[cold]
-    fn keep_order(&mut self, written: usize) -> bool {
+    fn execute(&mut self, now: Time) {
+        let due = self.session.transaction.take_if(|transaction| transaction.is_due());
+        let Some(mut kept) = due.map(|transaction| transaction.into_decoder()) else { return };
+        let mut expected = None;
+        while self.session.end == End::NotYet
+            && let Ok(Some(command)) = kept.next()
+        {
+            let written = self.out.len();
+            let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
+            let mut call = Call { session, command, now, out, pending, expected: expected.take(), expects: None };
+            call.answer();
+            expected = call.expects;
+            if !self.pending.is_empty() {
+                self.keep_order(written);
+            } else if self.out.len() - self.sent > MAX_BACKLOG {
+                self.give_up();
+            }
+        }
+    }
+
+    /// Puts what was written since there were `written` bytes behind the replies that are on their way, and holds back
+    /// further commands while these are too many.
+    #[cold]
+    fn keep_order(&mut self, written: usize) {
         if !self.pending.is_empty() {
             self.pending.put_behind(&self.out[written..]);
             self.out.truncate(written);
@@ -248,7 +278,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.give_up();
         }
         self.held = self.pending.is_full() && self.session.end == End::NotYet;
-        self.held
     }
 
     /// Ends with a client that reads no replies.

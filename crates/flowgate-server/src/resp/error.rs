@@ -33,6 +33,15 @@ pub(crate) enum Error {
     #[error("ERR Client names cannot contain spaces, newlines or special characters.")]
     ClientName,
 
+    #[error("ERR MULTI calls can not be nested")]
+    NestedMulti,
+    #[error("ERR {0} without MULTI")]
+    WithoutMulti(&'static str),
+    #[error("ERR the commands since MULTI exceed {max} bytes", max = super::transaction::MAX_KEPT)]
+    TooMuchKept,
+    #[error("EXECABORT Transaction discarded because of previous errors.")]
+    Refused,
+
     #[error("NOAUTH Authentication required.")]
     Unauthenticated,
     #[error("WRONGPASS invalid username-password pair or user is disabled.")]

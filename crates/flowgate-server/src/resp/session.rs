@@ -8,6 +8,7 @@ use flowgate_engine::config::Secret;
 
 use super::counters::Counters;
 use super::reply::Version;
+use super::transaction::Transaction;
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
@@ -58,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) end: End,
     /// What `CL.THROTTLE` has answered since it was last told to the metrics.
     throttled: Throttled,
+    /// What it has said since `MULTI`.
+    pub(crate) transaction: Option<Box<Transaction>>,
 }
 
 /// Answers of `CL.THROTTLE`, counted.
@@ -93,6 +96,7 @@ impl Session {
             occupied: 0,
             end: End::NotYet,
             throttled: Throttled::default(),
+            transaction: None,
         }
     }
 
@@ -113,6 +117,19 @@ impl Session {
         }
         all.add(bytes - less);
         bytes <= self.shared.room.share || all.get() <= self.shared.room.all
+    }
+
+    /// Notes that a command is not understood: of a transaction nothing is done then.
+    pub(crate) fn refuse(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.refuse();
+        }
+    }
+
+    /// What it has said since `MULTI`, in bytes.
+    #[inline]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, |transaction| transaction.bytes())
     }
 
     /// Notes an answer of `CL.THROTTLE`: of a batch all are counted at once, by [`Session::end_batch`].

@@ -83,6 +83,27 @@ fn replies_come_in_order_however_long_the_pipeline() {
 }
 
 #[test]
+fn a_transaction_is_answered_as_one_array() {
+    let redis = Redis::start();
+    let mut client = Client::connect(serve(&redis));
+    // More than may be on their way at a time, and others around them.
+    const KEPT: usize = 1500;
+    let kept = "FG.LIMIT k 1000000/1h\r\nECHO between\r\n".repeat(KEPT);
+    client.send(&format!("FG.LIMIT k 1000000/1h\r\nMULTI\r\n{kept}EXEC\r\nECHO behind\r\n"));
+    assert!(client.reply().starts_with("1 1000000 999999 -1 "));
+    assert_eq!(client.reply(), "OK");
+    (0..2 * KEPT).for_each(|_| assert_eq!(client.reply(), "QUEUED"));
+    let answers = client.reply();
+    let answers: Vec<_> = answers.split(" between").filter(|answer| !answer.is_empty()).collect();
+    assert_eq!(answers.len(), KEPT);
+    for (index, answer) in answers.iter().enumerate() {
+        let expected = format!("1 1000000 {} -1 ", 999_998 - index);
+        assert!(answer.trim_start().starts_with(&expected), "{answer}");
+    }
+    assert_eq!(client.reply(), "behind");
+}
+
+#[test]
 fn who_waits_holds_up_nobody_else() {
     let redis = Redis::start();
     let address = serve(&redis);

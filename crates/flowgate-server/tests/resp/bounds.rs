@@ -36,6 +36,20 @@ fn strangers_send_little() {
 }
 
 #[test]
+fn what_a_transaction_keeps() {
+    let server = Running::plain();
+    let mut client = server.connect();
+    assert_eq!(client.call("MULTI"), "OK");
+    let large = "a".repeat(500_000);
+    let kept = (0..40).take_while(|_| client.call(&format!("ECHO {large}")) == "QUEUED").count();
+    assert_eq!(kept, 33, "16 MiB");
+    // Nothing is kept any more, and nothing is done.
+    assert_eq!(client.call("PING"), "QUEUED");
+    assert_eq!(client.call("EXEC"), "-EXECABORT Transaction discarded because of previous errors.");
+    assert_eq!(client.call("PING"), "PONG");
+}
+
+#[test]
 fn replies_that_nobody_reads() {
     let server = Running::plain();
     let mut client = server.connect();

@@ -156,7 +156,7 @@ fn what_clients_say_when_they_connect() {
          CONFIG GET save     -> [save '']
          CONFIG GET nothing  -> []
          CONFIG SET save x   -> -ERR unknown subcommand 'SET'. CONFIG knows GET.
-         COMMAND COUNT       -> 25
+         COMMAND COUNT       -> 28
          COMMAND INFO cl.throttle nothing -> [[cl.throttle -1 [write fast] 1 1 1] nil]
          COMMAND DOCS        -> []
          AUTH secret         -> -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
@@ -205,6 +205,47 @@ fn quit_says_goodbye_and_closes() {
     let mut client = server.connect();
     client.send(b"PING\r\nQUIT\r\nPING\r\n");
     assert_eq!(client.rest(), "+PONG\r\n+OK\r\n");
+}
+
+#[test]
+fn a_transaction_is_answered_by_exec() {
+    check_plain(
+        "MULTI                      -> OK
+         CL.THROTTLE k 4 5 60       -> QUEUED
+         cl.throttle k 4 x 60       -> QUEUED
+         FG.LIMIT l 5/60s           -> QUEUED
+         exists k                   -> QUEUED
+         MULTI                      -> -ERR MULTI calls can not be nested
+         EXEC                       -> [[0 5 4 -1 12] -Cell error: Store error: Couldn't parse as integer: x [1 5 4 -1 60000 0 '' ''] 1]
+         exists k l                 -> 2
+         EXEC                       -> -ERR EXEC without MULTI
+         DISCARD                    -> -ERR DISCARD without MULTI
+         MULTI                      -> OK
+         EXEC                       -> []",
+    );
+}
+
+#[test]
+fn what_is_not_understood_ends_a_transaction() {
+    check_plain(
+        "MULTI                      -> OK
+         FG.LIMIT k 5/60s           -> QUEUED
+         FG.LIMIT k                 -> -ERR wrong number of arguments for 'fg.limit' command; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
+         FG.LIMIT k 5/60s           -> QUEUED
+         EXEC                       -> -EXECABORT Transaction discarded because of previous errors.
+         exists k                   -> 0
+         MULTI                      -> OK
+         nonsense                   -> -ERR unknown command 'nonsense'
+         EXEC                       -> -EXECABORT Transaction discarded because of previous errors.
+         MULTI                      -> OK
+         FG.LIMIT k 5/60s           -> QUEUED
+         DISCARD                    -> OK
+         MULTI                      -> OK
+         FG.LIMIT k 5/60s           -> QUEUED
+         RESET                      -> RESET
+         EXEC                       -> -ERR EXEC without MULTI
+         exists k                   -> 0",
+    );
 }
 
 proptest! {

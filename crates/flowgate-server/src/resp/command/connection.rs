@@ -30,6 +30,7 @@ pub(super) fn quit(call: &mut Call<'_>) -> Result<(), Error> {
 pub(super) fn reset(call: &mut Call<'_>) -> Result<(), Error> {
     call.session.version = Version::Resp2;
     call.session.name.clear();
+    call.session.transaction = None;
     call.session.authenticated = call.session.shared.password.is_none();
     call.reply().simple("RESET");
     Ok(())

@@ -29,10 +29,11 @@ def check(protocol):
     equal(client.delete(limit, "none"), 1)
     equal(client.ttl(limit), -2)
 
-    pipeline = client.pipeline(transaction=False)
-    for _ in range(1000):
-        pipeline.execute_command("CL.THROTTLE", f"pipeline:{protocol}", 999, 1, 60)
-    equal([reply[2] for reply in pipeline.execute()], list(range(999, -1, -1)))
+    for transaction in (False, True):
+        pipeline = client.pipeline(transaction=transaction)
+        for _ in range(1000):
+            pipeline.execute_command("CL.THROTTLE", f"pipeline:{protocol}:{transaction}", 999, 1, 60)
+        equal([reply[2] for reply in pipeline.execute()], list(range(999, -1, -1)))
 
     equal(client.config_get("databases"), {"databases": "1"})
     assert client.info()["flowgate_version"]
