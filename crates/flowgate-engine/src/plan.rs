@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Subject, Time, Verdict};
+use flowgate::{Algorithm, BanHit, Hit, Key, Op, Retry, Span, Standing, Subject, Time, Verdict};
 use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
@@ -100,11 +100,13 @@ impl<'r> Plan<'r> {
         self.end = End::Ban(ban);
     }
 
-    /// What the store is to do: where something other than a limit has denied, nothing is to be consumed.
+    /// What the store is to do: where something other than a limit has denied, nothing is to be consumed. Where no limit
+    /// hands out turns, a take is a take however long the caller would wait for one.
     pub fn op(&self) -> Op {
-        match self.end {
-            End::Rule(rule) if self.asked == Op::Take && *rule.action() != Action::Allow => Op::Deny,
-            _ => self.asked,
+        match (self.asked, &self.end) {
+            (Op::Take | Op::TakeWithin(_), End::Rule(rule)) if *rule.action() != Action::Allow => Op::Deny,
+            (Op::TakeWithin(_), _) if !self.hits.iter().any(paces) => Op::Take,
+            (asked, _) => asked,
         }
     }
 
@@ -283,6 +285,10 @@ impl<'r> Plan<'r> {
     fn rule_of(&self, hit: &Hit<'_>) -> &'r Arc<Rule> {
         self.rules.rule(hit.rule().id)
     }
+}
+
+fn paces(hit: &Hit<'_>) -> bool {
+    hit.limit().algorithm() == Algorithm::Pace
 }
 
 /// The one with the longer wait, the first on a tie.

@@ -13,8 +13,8 @@ mod koala;
 use std::sync::Arc;
 
 use flowgate::{
-    Clock, Key, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Retry, Seed, Span, Throttle, ThrottleError,
-    ThrottleReply, Time, Verdict,
+    Clock, Key, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Throttle, ThrottleError,
+    ThrottleReply, Time,
 };
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{
@@ -25,7 +25,6 @@ use flowgate_engine::{
 pub use crate::answer::{Answer, Awaited};
 use crate::metrics::{Metrics, Top};
 use crate::observer::Observer;
-use crate::owned_request::OwnedRequest;
 use crate::readiness::Readiness;
 use crate::redis::{SharedStats, SharedStore};
 
@@ -173,40 +172,21 @@ impl Service {
     /// As [`Service::decide`], at a time that was read for a batch.
     #[inline]
     pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        let answer = self.decide_unnoted(operation, request, now);
+        let answer = self.decide_unnoted(operation.op(), request, now);
         self.observer.decision(operation, request, now, answer)
     }
 
-    /// Takes, for a caller who cannot be held for longer than `longest`: a turn further away is given back, and the
-    /// request denied until then.
+    /// Takes, for a caller who cannot be held for longer than `longest`: a turn further away is denied.
     pub fn take_within(&self, longest: Span, request: &Request<'_>) -> Answer<Decision> {
         let now = self.now();
-        let answer = match self.decide_unnoted(Operation::Take, request, now) {
-            Answer::Now(decision) if decision.delay() <= longest => Answer::Now(decision),
-            Answer::Now(decision) => self.give_back(decision, request, now),
-            later => {
-                let (service, request) = (self.clone(), OwnedRequest::new(request));
-                Answer::later(async move {
-                    match later.await {
-                        decision if decision.delay() <= longest => decision,
-                        decision => service.give_back(decision, &request.get(), service.now()).await,
-                    }
-                })
-            }
-        };
+        let answer = self.decide_unnoted(Some(Op::TakeWithin(longest)), request, now);
         self.observer.decision(Operation::Take, request, now, answer)
     }
 
-    /// Denies a request that was given a turn.
-    fn give_back(&self, mut decision: Decision, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        decision.verdict = Verdict::Deny(Retry::After(decision.delay()));
-        // Where that fails the turn is lost, but the request is denied all the same.
-        self.decide_unnoted(Operation::Refund, request, now).map(move |_| decision)
-    }
-
+    /// `None`: forgets.
     #[inline]
-    fn decide_unnoted(&self, operation: Operation, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        match (&self.shared, operation.op()) {
+    fn decide_unnoted(&self, op: Option<Op>, request: &Request<'_>, now: Time) -> Answer<Decision> {
+        match (&self.shared, op) {
             (None, Some(op)) => Answer::Now(self.engine.decide(op, request, now)),
             (None, None) => Answer::Now(self.engine.reset(request, now)),
             (Some(shared), Some(op)) => shared.decide(op, request, now),

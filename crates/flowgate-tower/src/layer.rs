@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flowgate::{Clock, IntoLimits, LimitError, Memory, Op, Retry, Span, Verdict};
+use flowgate::{Clock, IntoLimits, LimitError, Memory, Op};
 use flowgate_engine::config::HeaderFamily;
 use flowgate_engine::{Decision, Engine, Limits, Policy, PolicyError, Request as Asked, RuleDef};
 use http::request::Parts;
@@ -148,7 +148,7 @@ impl RateLimit {
     }
 
     /// The longest that a request is held for the turn that a `pace` limit gives it; ten seconds by default. A turn
-    /// further away is given back and the request denied. (`max_wait=` of the limit itself is the better bound.)
+    /// further away is denied. (`max_wait=` of the limit itself is the better bound.)
     #[must_use]
     pub fn max_delay(self, delay: Duration) -> RateLimit {
         self.with(|settings| settings.max_delay = delay)
@@ -235,13 +235,8 @@ impl Taken {
         let values: Vec<_> = settings.fields.iter().map(|(_, value)| value(head)).collect();
         let cost = settings.cost.as_ref().map_or(1, |cost| cost(head));
         let now = settings.clock.now();
-        let mut decision = settings.engine.decide(Op::Take, &asked(settings, &values, cost), now);
-        let max_delay = Span::from(settings.max_delay);
-        if decision.delay() > max_delay {
-            let retry = decision.delay().as_nanos() - max_delay.as_nanos();
-            settings.engine.decide(Op::Refund, &asked(settings, &values, cost), now);
-            decision.verdict = Verdict::Deny(Retry::After(Span::from_nanos(retry)));
-        }
+        let take = Op::TakeWithin(settings.max_delay.into());
+        let decision = settings.engine.decide(take, &asked(settings, &values, cost), now);
         Taken { settings: Arc::clone(settings), values, cost, decision: Arc::new(decision) }
     }
 

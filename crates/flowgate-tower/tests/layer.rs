@@ -198,7 +198,23 @@ async fn a_turn_is_waited_for() {
         let denied = ask(&service, get_as("a")).await;
         assert_eq!((denied.status(), headers(&denied, &["retry-after"])), (StatusCode::TOO_MANY_REQUESTS, "1".into()));
     }
-    assert_eq!(start.elapsed(), waited, "who is denied does not wait, and gives the turn back");
+    assert_eq!(start.elapsed(), waited, "who is denied neither waits nor holds a turn");
+}
+
+#[tokio::test]
+async fn who_denies_a_far_turn_answers_for_it() {
+    let rules = r#"rule = [
+        { name = "quota", limits = ["3/60s"] },
+        { name = "slow", limits = ["pace 1/20s burst=2 max_wait=none"], message = "Slowly." },
+    ]"#;
+    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, Memory::default()).unwrap();
+    let service = RateLimit::with_engine(Arc::new(engine)).clock(ManualClock::new(START)).layer(echo(&Arc::default()));
+    ask(&service, get_as("a")).await;
+    ask(&service, get_as("a")).await;
+    let denied = ask(&service, get_as("a")).await;
+    assert_eq!(headers(&denied, &["ratelimit", "retry-after"]), r#""slow";r=0;t=10 | 10"#);
+    let body = denied.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("Slowly."), "{body:?}");
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ pub(crate) fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, n
                 if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), now, cost) };
         }
         match op {
-            Op::Take | Op::TakeNow | Op::Record if verdict.allowed() => {
+            Op::Take | Op::TakeWithin(_) | Op::Record if verdict.allowed() => {
                 *state = Some(meter.charged(state.take(), now, cost.min(MAX_COUNT), Charge::Counted));
             }
             Op::CheckAndRecord => {
@@ -168,12 +168,14 @@ impl Limit {
     /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
     pub(crate) fn apply(&self, op: Op, counter: &mut Counter, now: Time, cost: u64) -> Decision {
         let verdict = match op {
-            Op::Take | Op::TakeNow | Op::CheckAndRecord | Op::Peek | Op::Deny => self.check(op, counter, now, cost),
+            Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny => {
+                self.check(op, counter, now, cost)
+            }
             Op::Record | Op::Refund => Verdict::PASS,
         };
         match op {
-            Op::Take | Op::TakeNow if !verdict.allowed() => {}
-            Op::Take | Op::TakeNow | Op::Record | Op::CheckAndRecord => {
+            Op::Take | Op::TakeWithin(_) if !verdict.allowed() => {}
+            Op::Take | Op::TakeWithin(_) | Op::Record | Op::CheckAndRecord => {
                 self.charge(counter, now, cost, Charge::Counted);
             }
             Op::Refund => self.refund(counter, now, cost),
@@ -190,7 +192,9 @@ impl Limit {
         match self.law() {
             Law::Bucket(bucket) => apply_words(bucket, op, words, now, cost),
             Law::WideBucket(bucket) => apply_words(bucket, op, words, now, cost),
-            Law::Pace(pace) if op == Op::TakeNow => apply_words(&pace.at_once(), op, words, now, cost),
+            Law::Pace(pace) if let Op::TakeWithin(longest) = op => {
+                apply_words(&pace.within(longest), op, words, now, cost)
+            }
             Law::Pace(pace) => apply_words(pace, op, words, now, cost),
             Law::Fixed(fixed) => apply_words(fixed, op, words, now, cost),
             Law::Approx(approx) => apply_words(approx, op, words, now, cost),
@@ -313,7 +317,9 @@ impl Law {
             Law::Unlimited => Verdict::PASS,
             Law::Bucket(bucket) => bucket.check(Kept::of(state), now, cost),
             Law::WideBucket(bucket) => bucket.check(Kept::of(state), now, cost),
-            Law::Pace(pace) if op == Op::TakeNow => pace.at_once().check(Kept::of(state), now, cost),
+            Law::Pace(pace) if let Op::TakeWithin(longest) = op => {
+                pace.within(longest).check(Kept::of(state), now, cost)
+            }
             Law::Pace(pace) => pace.check(Kept::of(state), now, cost),
             Law::Fixed(fixed) => fixed.check(Kept::of(state), now, cost),
             Law::Sliding(sliding) => sliding.check(Kept::of(state), now, cost),

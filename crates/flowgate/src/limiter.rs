@@ -279,14 +279,14 @@ impl Limiter {
 
     /// Takes what may go at once. The attempts of one who waits do not count, whatever the limiter does about others.
     pub(crate) fn try_turn(&self, subject: Subject, cost: u64, now: Time) -> Decision {
-        self.apply_as(Rule::default(), Op::TakeNow, subject, cost, now)
+        self.apply_as(Rule::default(), Op::TakeWithin(Span::ZERO), subject, cost, now)
     }
 
     /// How far away the turn is at least, of one before whom others wait.
     pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, now: Time) -> Retry {
         // Whether it passes some day does not depend on what was counted.
         let never = |named: &Named| {
-            named.limit.check(Op::TakeNow, &Counter::default(), now, cost) == Verdict::Deny(Retry::Never)
+            named.limit.check(Op::TakeWithin(Span::ZERO), &Counter::default(), now, cost) == Verdict::Deny(Retry::Never)
         };
         if self.inner.limits.load().iter().any(never) {
             return Retry::Never;

@@ -29,9 +29,9 @@ pub enum Op {
     CheckAndRecord,
     /// Give back; never beyond a fresh state.
     Refund,
-    /// Take, but only what may go at once: a delay that `pace` would hand out counts as a wait, and what is larger
-    /// than its burst never goes at once.
-    TakeNow,
+    /// Take, for one who would not be held for longer than this: as if no `pace` had a larger `max_wait`. With
+    /// [`Span::ZERO`] only what may go at once is taken.
+    TakeWithin(Span),
     /// Take, but denied whatever the limits say, because something else has decided so: changes what a denial
     /// changes and nothing else.
     Deny,
@@ -40,12 +40,12 @@ pub enum Op {
 impl Op {
     /// Whether it asks to pass, rather than correcting a count.
     pub(crate) fn asks(self) -> bool {
-        matches!(self, Op::Take | Op::TakeNow | Op::CheckAndRecord | Op::Peek | Op::Deny)
+        matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)
     }
 
     /// Whether it may leave a counter where there was none.
     pub(crate) fn counts(self) -> bool {
-        matches!(self, Op::Take | Op::TakeNow | Op::CheckAndRecord | Op::Record | Op::Deny)
+        matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Record | Op::Deny)
     }
 }
 
@@ -142,7 +142,7 @@ impl<'a> Hit<'a> {
 #[inline]
 pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
     match op {
-        Op::Take | Op::TakeNow | Op::Deny => take(op, cost, now, hits),
+        Op::Take | Op::TakeWithin(_) | Op::Deny => take(op, cost, now, hits),
         Op::Peek => {
             for hit in hits {
                 hit.conclude(hit.check(op, cost, now), now);

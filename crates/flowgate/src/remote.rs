@@ -213,7 +213,7 @@ impl Limit {
             Law::Unlimited => (Own::Unlimited, false),
             Law::Bucket(bucket) => bucket.terms(op, cost),
             Law::WideBucket(bucket) => bucket.terms(op, cost),
-            Law::Pace(pace) if op == Op::TakeNow => pace.at_once().terms(op, cost),
+            Law::Pace(pace) if let Op::TakeWithin(longest) = op => pace.within(longest).terms(op, cost),
             Law::Pace(pace) => pace.terms(op, cost),
             Law::Fixed(fixed) => {
                 (Own::Fixed { count: fixed.count, window: fixed.window.terms(around) }, cost > fixed.count)

@@ -123,8 +123,8 @@ fn waiting_costs_nothing_where_denied_requests_count() {
 fn whoever_waits_in_vain_behind_others_is_told_at_once() {
     for limit in ["1/60s", "fixed 1/60s", "bucket 1/60s", "pace 1/60s max_wait=1h", "1/60s after=1/1d"] {
         let (clock, limiter) = limiter(limit);
-        while limiter.apply_at(Op::TakeNow, "report", 1, START).allowed() {}
-        let wait = limiter.apply_at(Op::TakeNow, "report", 1, START).retry_after().unwrap();
+        while limiter.apply_at(Op::TakeWithin(Span::ZERO), "report", 1, START).allowed() {}
+        let wait = limiter.apply_at(Op::TakeWithin(Span::ZERO), "report", 1, START).retry_after().unwrap();
         thread::scope(|scope| {
             let head = scope.spawn(|| limiter.wait("report", 1, Span::MAX));
             until(|| clock.sleepers() == 1);

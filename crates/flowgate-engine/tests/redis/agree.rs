@@ -266,7 +266,12 @@ fn on_ad_hoc_keys_whose_limits_change() {
         "approx 3/2s",
         "approx 7/s after=1/3s",
     ];
-    let op = prop::sample::select(vec![Op::Take, Op::Take, Op::Take, Op::Peek, Op::Record, Op::Refund]);
+    let within = (0..2_000_000_u64).prop_map(|micros| Op::TakeWithin(Span::from_micros(micros)));
+    let op = prop_oneof![
+        3 => Just(Op::Take),
+        1 => within,
+        3 => prop::sample::select(vec![Op::Peek, Op::Record, Op::Refund]),
+    ];
     // Mostly the same limit as before, so that there is something to find.
     let limit = prop_oneof![3 => Just(None), 2 => prop::sample::select(texts.to_vec()).prop_map(Some)];
     let step = (op, limit, 0..4u64, prop_oneof![Just(0), 1..2_000_000u64, Just(100_000u64), Just(12_000_000u64)]);

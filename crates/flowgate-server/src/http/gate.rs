@@ -4,7 +4,7 @@
 //! Rule       Fields are those of the [original] request. Only what rules and bans ask for is looked at.
 //! Rule       A request that `pace` gives a turn is held until its turn: a gateway knows only yes and no, and waits for
 //!            the answer. It does not wait for long, and then lets through: a turn that is further away than
-//!            [`LONGEST_HOLD`] is given back, and the request denied.
+//!            [`LONGEST_HOLD`] is denied, as if the limit's `max_wait` said so.
 
 mod fields;
 mod original;

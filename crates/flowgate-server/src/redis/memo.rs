@@ -45,15 +45,18 @@ impl Memo {
         if plan.hits().is_empty() {
             return None;
         }
-        let remembered = matches!(plan.op(), Op::Take | Op::Peek) && plan.is_idle_when_denied();
+        let op = plan.op();
+        let remembered = matches!(op, Op::Take | Op::TakeWithin(_) | Op::Peek) && plan.is_idle_when_denied();
         let question = remembered.then(|| {
             // A counter may be under another limit for another request: by the value of a field.
             let limits = plan.hits().iter().map(|hit| std::ptr::from_ref(hit.limit()).addr() as u64);
-            let limits = limits.fold(0_u64, |sum, limit| sum.rotate_left(9) ^ limit);
+            // What one caller would not wait for another may.
+            let patience = if let Op::TakeWithin(longest) = op { longest.as_nanos().saturating_add(1) } else { 0 };
+            let limits = limits.fold(patience, |sum, limit| sum.rotate_left(9) ^ limit);
             let asked = u128::from(limits) << 64 | u128::from(plan.cost());
             self.cache.question(plan.hits().iter().map(|hit| hit.key().bits()), asked)
         });
-        let gives_back = plan.op() == Op::Refund;
+        let gives_back = op == Op::Refund;
         // Who only looks up an answer needs no list.
         Some(Asked { question, counters: if gives_back { counters(plan) } else { Vec::new() }, gives_back })
     }

@@ -110,7 +110,7 @@ async fn a_password_a_database_and_what_is_wrong_with_them() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_too_far_away_is_given_back() {
+async fn a_turn_that_is_too_far_away_is_denied() {
     let redis = Redis::start();
     let node = Node::new(&redis.url(), "", "rule = [{ name = 'turns', limits = ['pace 1/1h max_wait=none'] }]");
     node.recovers().await;
@@ -122,6 +122,8 @@ async fn a_turn_that_is_too_far_away_is_given_back() {
     }
     let metrics = node.service.prometheus().await;
     assert!(metrics.contains("flowgate_decisions_total{rule=\"turns\",action=\"deny\"} 3\n"), "{metrics}");
+    let patient = node.service.decide(Operation::Take, &Request::new()).await;
+    assert!(patient.delay() > Span::from_secs(3500), "who would wait is not told what was said to others: {patient:?}");
 }
 
 #[tokio::test]

@@ -179,10 +179,11 @@ impl Pace {
         Pace { bucket, max_wait }
     }
 
-    /// The same for one who would not be held: any delay is too long.
+    /// The same for one who would not be held for longer than this.
     #[inline]
-    pub(crate) fn at_once(&self) -> Pace {
-        Pace { bucket: self.bucket.clone(), max_wait: 0 }
+    pub(crate) fn within(&self, longest: Span) -> Pace {
+        let longest = Ticks::of(longest.as_nanos().min(MAX_DEBT_NANOS), self.bucket.ticks_per_nano);
+        Pace { bucket: self.bucket.clone(), max_wait: self.max_wait.min(longest) }
     }
 
     pub(crate) fn max_wait_ticks(&self) -> u128 {

@@ -1,6 +1,6 @@
 //! The ends of the ranges: no panic (tests check for overflow), and the bounds hold there too.
 
-use flowgate::{Decision, Op, Rule, Time};
+use flowgate::{Decision, Op, Rule, Span, Time};
 use proptest::prelude::*;
 
 use crate::Store;
@@ -87,7 +87,9 @@ fn time() -> impl Strategy<Value = u64> {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    prop::sample::select(vec![Op::Take, Op::Take, Op::Take, Op::TakeNow, Op::Peek, Op::Record, Op::Refund])
+    let within = any::<u64>().prop_map(|nanos| Op::TakeWithin(Span::from_nanos(nanos)));
+    let others = prop::sample::select(vec![Op::Take, Op::TakeWithin(Span::ZERO), Op::Peek, Op::Record, Op::Refund]);
+    prop_oneof![3 => Just(Op::Take), 1 => within, 4 => others]
 }
 
 proptest! {
@@ -121,7 +123,7 @@ proptest! {
         let mut times: Vec<u64> = times.into_iter().map(|time| Time::from_nanos(time).as_nanos()).collect();
         times.sort_unstable();
         for ((op, cost), now) in steps.into_iter().zip(times) {
-            let op = if matches!(op, Op::TakeNow) { Op::Take } else { op };
+            let op = if matches!(op, Op::TakeWithin(_)) { Op::Take } else { op };
             let expected = one(&mut counter, op, cost, now);
             prop_assert_eq!(store.apply(op, cost, now), expected, "{}: {:?} {} at {}", limit, op, cost, now);
         }

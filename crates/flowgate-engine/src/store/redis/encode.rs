@@ -63,7 +63,7 @@ impl Ask {
     fn word(self) -> &'static [u8] {
         match self.op {
             _ if self.cost == 0 => b"peek",
-            Op::Take | Op::TakeNow => b"take",
+            Op::Take | Op::TakeWithin(_) => b"take",
             Op::Peek => b"peek",
             Op::Record => b"record",
             Op::CheckAndRecord => b"check",

@@ -424,5 +424,5 @@ fn asks(op: Op) -> bool {
 }
 
 fn takes(op: Op) -> bool {
-    matches!(op, Op::Take | Op::TakeNow)
+    matches!(op, Op::Take | Op::TakeWithin(_))
 }
