@@ -100,3 +100,18 @@ fn nothing_is_said_of_denials_unless_asked_for() {
     let said = serving.stop();
     assert!(!said.iter().any(|line| line.contains("denied")), "{said:?}");
 }
+
+#[test]
+fn a_denial_at_the_gate_tells_by_what_the_client_is_counted() {
+    let rules = "rule = [{ name = 'all', by = ['ip'], limits = ['1/60s'] }]\n[log]\nformat = 'json'\ndenials = 'all'";
+    let serving = Serving::start(rules);
+    for last in ["7", "8"] {
+        let mut stream = TcpStream::connect(serving.url.strip_prefix("http://").unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let head = "GET /gate HTTP/1.1\r\nhost: localhost\r\nconnection: close";
+        write!(stream, "{head}\r\nx-forwarded-for: 2001:db8:1:2::{last}\r\n\r\n").unwrap();
+        stream.read_to_string(&mut String::new()).unwrap();
+    }
+    let denial: Value = serde_json::from_str(&serving.said("\"denied\"")).unwrap();
+    assert_eq!((&denial["fields"], &denial["counted"]), (&"ip=2001:db8:1:2::8".into(), &"ip=2001:db8:1:2::".into()));
+}

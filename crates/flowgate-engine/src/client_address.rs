@@ -73,19 +73,20 @@ impl ClientAddresses {
         Client { address, counted: self.counted(address), untrusted_header }
     }
 
-    /// Whether the word of a proxy at this address is taken.
-    pub fn trusts(&self, address: IpAddr) -> bool {
-        self.trusted_proxies.iter().any(|network| network.contains(address))
-    }
-
-    fn counted(&self, address: IpAddr) -> IpAddr {
-        match address {
-            IpAddr::V4(_) => address,
+    /// By what a client at this address is counted: an IPv6 address without the bits beyond the prefix.
+    pub fn counted(&self, address: IpAddr) -> IpAddr {
+        match address.to_canonical() {
+            v4 @ IpAddr::V4(_) => v4,
             IpAddr::V6(v6) => {
                 let beyond = u128::MAX.checked_shr(self.ipv6_prefix.into()).unwrap_or(0);
                 Ipv6Addr::from_bits(v6.to_bits() & !beyond).into()
             }
         }
+    }
+
+    /// Whether the word of a proxy at this address is taken.
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 }
 

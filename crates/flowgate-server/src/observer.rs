@@ -283,6 +283,7 @@ fn log_denial(request: &Request<'_>, decision: &Decision) {
         by,
         action = decision.action(),
         fields = text(told, MAX_LOGGED_BYTES),
+        counted = request.counted_otherwise().map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
         cost = request.units(),
         retry_after = decision.retry_after().map(tracing::field::display),
         degraded = decision.degraded.then_some(true),

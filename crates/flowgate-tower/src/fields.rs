@@ -1,21 +1,50 @@
 //! Fields of a request: functions from its head to a text, ready-made for the usual ones.
 //!
-//! Rule       Where a client could choose how something is spelled, there is one spelling: an IPv6 client is its
-//!            network, a path is normalised, a host is in lower case and without its port and the dot that ends it.
+//! Rule       Where a client could choose how something is spelled, there is one spelling: a path is normalised, a host
+//!            is in lower case and without its port and the dot that ends it.
+//! Rule       Conditions and bans see the client's whole address; an IPv6 client is counted by its network.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use flowgate_engine::{ClientAddresses, normalized_path};
+use flowgate_engine::{Client, ClientAddresses, normalized_path};
 use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 
+/// The value of a field: a text, or a client's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldValue {
+    /// What conditions and bans by hand see.
+    pub(crate) text: String,
+    /// What rules count by, if not that.
+    pub(crate) counted: Option<String>,
+}
+
+impl FieldValue {
+    /// What rules count by.
+    pub(crate) fn into_counted(self) -> String {
+        self.counted.unwrap_or(self.text)
+    }
+}
+
+impl From<String> for FieldValue {
+    fn from(text: String) -> FieldValue {
+        FieldValue { text, counted: None }
+    }
+}
+
+impl From<Client> for FieldValue {
+    fn from(Client { address, counted, .. }: Client) -> FieldValue {
+        FieldValue { text: address.to_string(), counted: (counted != address).then(|| counted.to_string()) }
+    }
+}
+
 /// The client's address: that of the connection, or behind the proxies that `addresses` trusts what they say in
-/// `X-Forwarded-For`, walked from the right. An IPv6 client is counted by its network.
+/// `X-Forwarded-For`, walked from the right. Conditions see all of it; an IPv6 client is counted by its network.
 ///
 /// The connection's address is looked for in the request's extensions: a [`SocketAddr`], an [`IpAddr`], or with the
 /// feature `axum` axum's `ConnectInfo<SocketAddr>`. A request without one has no such field; the first is warned about.
-pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<Client> + Send + Sync + 'static {
     let warned = AtomicBool::new(false);
     move |request| {
         let Some(peer) = peer(request) else {
@@ -28,7 +57,7 @@ pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<String
         let lines = request.headers.get_all("x-forwarded-for").iter();
         // Headers come in one direction only; the walk starts at the last.
         let lines: Vec<_> = lines.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        Some(addresses.find(peer, lines.iter().map(|line| &**line)).counted.to_string())
+        Some(addresses.find(peer, lines.iter().map(|line| &**line)))
     }
 }
 
@@ -90,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_peer_is_where_a_server_puts_it() {
-        let find = client_ip(ClientAddresses::default());
+        let find = |request: &Parts| Some(client_ip(ClientAddresses::default())(request)?.address.to_string());
         let socket: SocketAddr = "203.0.113.7:4711".parse().unwrap();
         assert_eq!(find(&parts(|request| request.extension(socket))).unwrap(), "203.0.113.7");
         assert_eq!(find(&parts(|request| request.extension(socket.ip()))).unwrap(), "203.0.113.7");
@@ -109,13 +138,15 @@ mod tests {
             let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
             let start = Request::builder().extension(local);
             let add = |request: http::request::Builder, line: &&'static [u8]| request.header("x-forwarded-for", *line);
-            find(&lines.iter().fold(start, add).body(()).unwrap().into_parts().0).unwrap()
+            FieldValue::from(find(&lines.iter().fold(start, add).body(()).unwrap().into_parts().0).unwrap())
         };
-        assert_eq!(from(&[b"6.6.6.6", b"203.0.113.7"]), "203.0.113.7");
-        assert_eq!(from(&[b"203.0.113.7", b"127.0.0.2"]), "203.0.113.7");
-        assert_eq!(from(&[b"2001:db8:1:2:3::4"]), "2001:db8:1:2::");
-        assert_eq!(from(&[b"203.0.113.7", b"\xff"]), "127.0.0.1");
-        assert_eq!(from(&[b"\xff, 203.0.113.7"]), "203.0.113.7");
+        let address = |text: &str| FieldValue::from(text.to_owned());
+        assert_eq!(from(&[b"6.6.6.6", b"203.0.113.7"]), address("203.0.113.7"));
+        assert_eq!(from(&[b"203.0.113.7", b"127.0.0.2"]), address("203.0.113.7"));
+        let network = Some("2001:db8:1:2::".to_owned());
+        assert_eq!(from(&[b"2001:db8:1:2:3::4"]), FieldValue { counted: network, ..address("2001:db8:1:2:3::4") });
+        assert_eq!(from(&[b"203.0.113.7", b"\xff"]), address("127.0.0.1"));
+        assert_eq!(from(&[b"\xff, 203.0.113.7"]), address("203.0.113.7"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::answer;
+use crate::fields::FieldValue;
 use crate::future::ResponseFuture;
 
 /// The field by which the one rule of [`RateLimit::new`] counts.
@@ -27,7 +28,7 @@ const KEY: &str = "key";
 /// The longest that a request is held for its turn, unless [`RateLimit::max_delay`] says otherwise.
 const MAX_DELAY: Duration = Duration::from_secs(10);
 
-type FieldOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+type FieldOf = Arc<dyn Fn(&Parts) -> Option<FieldValue> + Send + Sync>;
 type CostOf = Arc<dyn Fn(&Parts) -> u64 + Send + Sync>;
 type RefundIf = Arc<dyn Fn(Outcome<'_>) -> bool + Send + Sync>;
 type OnDeny = Arc<dyn Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync>;
@@ -86,7 +87,7 @@ impl RateLimit {
         let limits = Limits::Fixed(limits.into_limits()?);
         let rule = RuleDef { by: vec![KEY.to_owned()], limits, ..RuleDef::named(name) };
         let engine = Engine::new(&Policy { rules: vec![rule], ..Policy::default() }, Memory::default())?;
-        Ok(RateLimit::with_engine(Arc::new(engine)).by(|_| None))
+        Ok(RateLimit::with_engine(Arc::new(engine)).by(|_| None::<String>))
     }
 
     /// Lets the rules of an engine decide. Their fields are those that [`field`](RateLimit::field) names.
@@ -100,16 +101,20 @@ impl RateLimit {
 
     /// Counts by this, in place of an earlier one; requests for which it is `None` are counted together.
     #[must_use]
-    pub fn by(self, key: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> RateLimit {
-        self.field(KEY, move |request| Some(key(request).unwrap_or_default()))
+    pub fn by<V: Into<FieldValue>>(self, key: impl Fn(&Parts) -> Option<V> + Send + Sync + 'static) -> RateLimit {
+        self.field(KEY, move |request| Some(key(request).map(|value| value.into().into_counted()).unwrap_or_default()))
     }
 
     /// Gives requests a field, for rules; `None`: the request lacks it. A field that is named again is replaced.
     #[must_use]
-    pub fn field(self, name: &str, value: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> RateLimit {
+    pub fn field<V: Into<FieldValue>>(
+        self,
+        name: &str,
+        value: impl Fn(&Parts) -> Option<V> + Send + Sync + 'static,
+    ) -> RateLimit {
         self.with(|settings| {
             settings.fields.retain(|(known, _)| **known != *name);
-            settings.fields.push((name.into(), Arc::new(value)));
+            settings.fields.push((name.into(), Arc::new(move |request| value(request).map(Into::into))));
         })
     }
 
@@ -225,7 +230,7 @@ where
 pub(crate) struct Taken {
     settings: Arc<Settings>,
     /// The values of the settings' fields.
-    values: Vec<Option<String>>,
+    values: Vec<Option<FieldValue>>,
     cost: u64,
     pub(crate) decision: Arc<Decision>,
 }
@@ -270,8 +275,19 @@ impl Taken {
     }
 }
 
-fn asked<'a>(settings: &'a Settings, values: &'a [Option<String>], cost: u64) -> Asked<'a> {
-    let named = settings.fields.iter().zip(values);
-    let present = named.filter_map(|((name, _), value)| Some((&**name, value.as_deref()?)));
-    present.collect::<Asked<'a>>().cost(cost)
+fn asked<'a>(settings: &'a Settings, values: &'a [Option<FieldValue>], cost: u64) -> Asked<'a> {
+    let mut asked = Asked::new().cost(cost);
+    for ((name, _), value) in settings.fields.iter().zip(values) {
+        match value {
+            Some(FieldValue { text, counted: None }) => asked.push(name, text),
+            Some(FieldValue { text, counted: Some(counted) }) if asked.counted_otherwise().is_none() => {
+                asked.push(name, text);
+                asked = asked.counted_as(name, counted);
+            }
+            // A request has one such field. A second is what it is counted by, also to conditions.
+            Some(FieldValue { counted: Some(counted), .. }) => asked.push(name, counted),
+            None => {}
+        }
+    }
+    asked
 }

@@ -83,7 +83,7 @@ mod future;
 mod layer;
 
 pub use answer::problem;
-pub use fields::{client_ip, header, host, method, path};
+pub use fields::{FieldValue, client_ip, header, host, method, path};
 pub use flowgate_engine::{Client, ClientAddresses, Decision, config::HeaderFamily};
 pub use future::ResponseFuture;
 pub use layer::{Error, Outcome, RateLimit, RateLimited};

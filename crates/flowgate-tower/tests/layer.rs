@@ -218,6 +218,31 @@ async fn who_denies_a_far_turn_answers_for_it() {
 }
 
 #[tokio::test]
+async fn an_ipv6_client_is_matched_by_its_address_and_counted_by_its_network() {
+    let rules = r#"rule = [
+        { name = "one", when = { ip = "2001:db8:1:2::6" }, action = "deny" },
+        { name = "all", by = ["ip"], limits = ["2/60s"] },
+    ]"#;
+    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, Memory::default()).unwrap();
+    let limit = RateLimit::with_engine(Arc::new(engine)).field("ip", client_ip(ClientAddresses::default()));
+    let service = limit.layer(echo(&Arc::default()));
+    let status = async |client: &str| {
+        let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let request = Request::builder().extension(local).header("x-forwarded-for", client).body(()).unwrap();
+        ask(&service, request).await.status().as_u16()
+    };
+    for (client, expected) in [
+        ("2001:db8:1:2::6", 403),
+        ("2001:db8:1:2::7", 200),
+        ("2001:db8:1:2::8", 200),
+        ("2001:db8:1:2::9", 429),
+        ("2001:db8:1:3::9", 200),
+    ] {
+        assert_eq!(status(client).await, expected, "{client}");
+    }
+}
+
+#[tokio::test]
 async fn whoever_gives_up_while_waiting_never_reaches_the_service() {
     let reached = Arc::default();
     let service = RateLimit::new("report", "pace 1/s").unwrap().layer(echo(&reached));

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     request: request::Asked,
     /// Ask about this key, by --limit, instead of a request and its rules
-    #[arg(long, value_name = "KEY", requires = "limit", conflicts_with = "fields")]
+    #[arg(long, value_name = "KEY", requires = "limit", conflicts_with_all = ["fields", "gate"])]
     key: Option<String>,
     /// The limit for --key, such as 5/60s
     #[arg(long, value_name = "LIMIT", requires = "key")]

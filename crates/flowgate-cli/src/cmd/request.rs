@@ -13,6 +13,9 @@ pub(crate) struct Asked {
     /// What the request costs
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) cost: u64,
+    /// Count an IPv6 address in `ip` by its network, as `/gate` does
+    #[arg(long)]
+    pub(crate) gate: bool,
     /// Print the server's answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -35,7 +38,12 @@ impl Asked {
                 bail!("the field {name} stands twice");
             }
         }
-        Ok(json!({ "fields": fields, "cost": self.cost }))
+        let mut body = json!({ "fields": fields, "cost": self.cost });
+        if self.gate {
+            // Left out otherwise: older servers know no such member.
+            body["gate"] = true.into();
+        }
+        Ok(body)
     }
 }
 

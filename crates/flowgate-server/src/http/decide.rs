@@ -24,9 +24,20 @@ pub(super) struct Asked<'b> {
     fields: Fields<'b>,
     #[serde(default)]
     cost: Cost,
+    #[serde(default)]
+    gate: bool,
 }
 
-impl Asked<'_> {
+impl<'b> Asked<'b> {
+    /// Reads a body.
+    pub(super) fn read(call: &Call<'_>, body: &'b [u8]) -> Result<Asked<'b>, Error> {
+        let mut asked: Asked<'b> = body::parse(body)?;
+        if asked.gate {
+            asked.fields.as_at_the_gate(call.shared.gate.addresses());
+        }
+        Ok(asked)
+    }
+
     pub(super) fn request(&self) -> Request<'_> {
         self.fields.request(self.cost)
     }
@@ -41,24 +52,29 @@ struct Item<'b> {
     fields: Fields<'b>,
     #[serde(default)]
     cost: Cost,
+    #[serde(default)]
+    gate: bool,
 }
 
-/// `{"fields":{..},"cost":1}` -> a decision.
+/// `{"fields":{..},"cost":1,"gate":false}` -> a decision.
 pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
-    let asked: Asked<'_> = body::parse(&body)?;
+    let asked = Asked::read(call, &body)?;
     let decision = call.answered(call.shared.service.decide(operation, &call.named(asked.request()))).await?;
     let mut out = Vec::with_capacity(DECISION);
     decision_json::write(&mut out, &decision);
     Ok(reply::json(out))
 }
 
-/// `[{"op":"take","fields":{..},"cost":1}, ..]` -> as many decisions, in order. One mistake, and nothing is done.
+/// `[{"op":"take","fields":{..},"cost":1,"gate":false}, ..]` -> as many decisions, in order. One mistake, and nothing is done.
 pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
-    let items: Vec<Item<'_>> = body::parse(&body)?;
+    let mut items: Vec<Item<'_>> = body::parse(&body)?;
     if items.len() > MAX_BATCH {
         return Err(Error::invalid(format!("[{MAX_BATCH}]"), format!("more than {MAX_BATCH} requests")));
+    }
+    for item in items.iter_mut().filter(|item| item.gate) {
+        item.fields.as_at_the_gate(call.shared.gate.addresses());
     }
     let now = call.shared.service.now();
     // All are asked before the first is waited for, so that they share a round trip.

@@ -11,10 +11,10 @@ use super::reply::{self, Reply};
 use super::{Call, bans, body};
 use crate::decision_json;
 
-/// `{"fields":{..},"cost":1}` -> `{"decision":{..},"ban":null,"rules":[..]}`.
+/// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..]}`.
 pub(super) async fn explain(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
-    let asked: Asked<'_> = body::parse(&body)?;
+    let asked = Asked::read(call, &body)?;
     let explanation = call.answered(call.shared.service.explain(&asked.request())).await?;
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::new(&mut out);

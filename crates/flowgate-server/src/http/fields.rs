@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 
 use flowgate::MAX_COUNT;
-use flowgate_engine::Request;
+use flowgate_engine::{ClientAddresses, Request};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::service::Operation;
@@ -18,7 +19,13 @@ pub(crate) struct Text<'b>(pub(crate) Cow<'b, str>);
 
 /// Names and values; no name twice.
 #[derive(Debug)]
-pub(crate) struct Fields<'b>(Vec<(Text<'b>, Text<'b>)>);
+pub(crate) struct Fields<'b> {
+    values: Vec<(Text<'b>, Text<'b>)>,
+    /// By what `ip` is counted, where that is not its value.
+    network: Option<String>,
+}
+
+const ADDRESS: &str = "ip";
 
 /// What a request costs.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +40,21 @@ impl Default for Cost {
 impl Fields<'_> {
     /// The request that they make.
     pub(crate) fn request(&self, cost: Cost) -> Request<'_> {
-        let fields = self.0.iter().map(|(name, value)| (&*name.0, &*value.0));
-        fields.collect::<Request<'_>>().cost(cost.0)
+        let fields = self.values.iter().map(|(name, value)| (&*name.0, &*value.0));
+        let request = fields.collect::<Request<'_>>().cost(cost.0);
+        match &self.network {
+            Some(network) => request.counted_as(ADDRESS, network),
+            None => request,
+        }
+    }
+
+    /// Makes of an address in `ip` what the gate makes of a client's: one spelling, and an IPv6 one counted by its network.
+    pub(crate) fn as_at_the_gate(&mut self, addresses: &ClientAddresses) {
+        let Some((_, value)) = self.values.iter_mut().find(|(name, _)| name.0 == ADDRESS) else { return };
+        let Ok(address) = value.0.parse::<IpAddr>() else { return };
+        let (address, counted) = (address.to_canonical(), addresses.counted(address));
+        *value = Text(Cow::Owned(address.to_string()));
+        self.network = (counted != address).then(|| counted.to_string());
     }
 }
 
@@ -104,7 +124,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Fields<'b> {
                     }
                     fields.push((name, value));
                 }
-                Ok(Fields(fields))
+                Ok(Fields { values: fields, network: None })
             }
         }
         deserializer.deserialize_map(Read)
@@ -183,8 +203,8 @@ mod tests {
     #[test]
     fn texts_are_borrowed_unless_they_hold_escapes() {
         let fields: Fields<'_> = parse(br#"{"a":"plain","b":"\u00e9"}"#).unwrap();
-        assert!(matches!(fields.0[0].1, Text(Cow::Borrowed("plain"))));
-        assert!(matches!(&fields.0[1].1, Text(Cow::Owned(text)) if text == "\u{e9}"));
+        assert!(matches!(fields.values[0].1, Text(Cow::Borrowed("plain"))));
+        assert!(matches!(&fields.values[1].1, Text(Cow::Owned(text)) if text == "\u{e9}"));
         let request = fields.request(Cost(3));
         assert_eq!((request.get("b"), request.units()), (Some("\u{e9}"), 3));
     }

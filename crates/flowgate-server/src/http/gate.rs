@@ -59,6 +59,11 @@ impl Gate {
         }
     }
 
+    /// Who its clients are, and by what they are counted.
+    pub(crate) fn addresses(&self) -> &ClientAddresses {
+        &self.addresses
+    }
+
     /// Warns of a peer that sends `X-Forwarded-*` without being trusted, once for each of them.
     fn warn_of_stranger(&self, peer: IpAddr) {
         // A list that lost an entry warns once more.

@@ -136,6 +136,26 @@ fn an_ipv6_client_is_matched_by_its_address_and_counted_by_its_network() {
     assert_eq!(ask("2001:db8:1:2::b"), 403);
 }
 
+/// What the log tells of a client is enough to ask for what was counted for it.
+#[test]
+fn the_api_counts_an_address_as_the_gate_does_if_asked_to() {
+    let server = Running::start("rule = [{ name = 'all', when = { ip = '*::8' }, by = ['ip'], limits = ['2/60s'] }]");
+    assert_eq!(server.gate(&about("2001:db8:1:2::8", "/")).status, 200);
+    let ask = |path: &str, ip: &str, gate: bool| {
+        server.post(path, &json!({"fields": {"ip": ip}, "cost": 0, "gate": gate}).to_string()).json()
+    };
+    let left = |ip, gate| ask("/v1/peek", ip, gate)["remaining"].clone();
+    assert_eq!(left("2001:db8:1:2::8", false), 2, "counted by what was sent");
+    assert_eq!(left("2001:db8:1:2::8", true), 1);
+    assert_eq!(left("2001:DB8:1:2:0::8", true), 1, "in whatever spelling");
+    assert_eq!(left("2001:db8:1:2::9", true), json!(null), "conditions see all of it");
+    assert_eq!(ask("/v1/explain", "2001:db8:1:2::8", true)["rules"][0]["limits"][0]["remaining"], 1);
+    let batch = r#"[{"op":"peek","fields":{"ip":"2001:db8:1:2::8"},"cost":0,"gate":true}]"#;
+    assert_eq!(server.post("/v1/batch", batch).json()[0]["remaining"], 1);
+    assert_eq!(ask("/v1/reset", "2001:db8:1:2::8", true)["remaining"], 2);
+    assert_eq!(left("not an address", true), json!(null));
+}
+
 #[test]
 fn what_an_untrusted_peer_says_is_ignored() {
     let rules = "gate = { trusted_proxies = ['192.0.2.1'] }\nrule = [{ name = 'all', by = ['ip', 'method'], limits = ['2/60s'] }]";
