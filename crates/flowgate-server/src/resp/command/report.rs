@@ -55,9 +55,12 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// `CONFIG GET name [name ...]`: what is not known is left out.
 pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
-    if !call.is(0, "get") || call.command.count() < 2 {
+    if !call.is(0, "get") {
         let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
         return Err(Error::UnknownSubcommand { command: "CONFIG", subcommand, known: "GET" });
+    }
+    if call.command.count() < 2 {
+        return Err(Error::Arity("config|get"));
     }
     let asked = |name: &str| (1..call.command.count()).any(|index| call.is(index, name) || call.is(index, "*"));
     let found: Vec<_> = SETTINGS.iter().filter(|(name, _)| asked(name)).collect();
