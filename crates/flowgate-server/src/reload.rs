@@ -195,7 +195,10 @@ impl Work {
                 let renewed = self.renewal.as_mut().map(|renewal| renewal.renew(loaded.config.tls.as_ref()));
                 let renewed = match renewed.transpose() {
                     Ok(renewed) => renewed.unwrap_or(false),
-                    Err(error) => return self.fail("the certificates cannot be used", with_reason(&error)),
+                    Err(error) => {
+                        return self
+                            .fail("the certificates cannot be used, and all stays as it is", with_reason(&error));
+                    }
                 };
                 if renewed {
                     tracing::info!("new certificates are in force");
@@ -208,13 +211,16 @@ impl Work {
                         }
                         self.succeed(loaded.config, &loaded.warnings);
                     }
-                    Err(error) => self.fail("the configuration is wrong", error.to_string()),
+                    Err(error) => self.fail(
+                        "the rules do not fit together, and stay as they are; certificates and Koala's rules may be new",
+                        error.to_string(),
+                    ),
                 }
             }
             Err(report) => {
                 self.watch = Watch::new(report.origins().to_vec());
                 self.renewal.iter_mut().for_each(Renewal::note);
-                self.fail("the configuration is wrong", report.to_string());
+                self.fail("the configuration is wrong, and all stays as it is", report.to_string());
             }
         }
     }
@@ -235,7 +241,7 @@ impl Work {
     }
 
     fn fail(&mut self, what: &str, error: String) {
-        tracing::error!("{what}, and all stays as it is\n{error}");
+        tracing::error!("{what}\n{error}");
         let mut status = lock(&self.status);
         status.failed += 1;
         status.last_error = Some(error);

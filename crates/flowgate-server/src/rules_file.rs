@@ -131,7 +131,7 @@ impl Administered {
         if fs::read_to_string(&self.file.path)? != old {
             return Err(WriteError::Changed);
         }
-        // Kept first: what then fails has changed nothing.
+        // Kept first: where that fails the file is as it was. A version that made room for it is gone all the same.
         let version = history.keep(text)?;
         replace::replace(&self.file.path, text).inspect_err(|_| {
             if text != old {

@@ -49,6 +49,7 @@ impl FieldNames {
             }
         }
         let counted = request.counted_otherwise().and_then(|(name, text)| Some((*self.ids.get(name)?, text)));
+        let counted = counted.filter(|(id, _)| texts[usize::from(id.0)].is_some());
         Values { texts, counted, address: AddressCache::default() }
     }
 }
@@ -57,7 +58,7 @@ impl FieldNames {
 #[derive(Debug)]
 pub(crate) struct Values<'q> {
     texts: SmallVec<[Option<&'q str>; 8]>,
-    /// The field that is counted by another text than its own.
+    /// The field that is counted by another text than its own, which it has.
     counted: Option<(FieldId, &'q str)>,
     address: AddressCache,
 }
@@ -101,5 +102,20 @@ impl Value<'_, '_> {
                 address
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_lacks_is_not_counted_by_anything_else() {
+        let mut names = FieldNames::default();
+        let (ip, user) = (names.number("ip").unwrap(), names.number("user").unwrap());
+        let request = Request::new().field("user", "42").counted_as("ip", "2001:db8::");
+        let values = names.read(&request);
+        assert_eq!((values.counted(user), values.counted(ip)), ("42", ""));
+        assert_eq!(names.read(&request.clone().field("ip", "2001:db8::7")).counted(ip), "2001:db8::");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rule       In each slice of time (about an eighth of a second) a thread notes the first [`EACH`], each for itself; then
 //!            so many again of which each stands for 8, then for 64; and from there on one in 512. So a quiet server is
-//!            exact, and a busy one pays a decrement.
+//!            exact, and a busy one pays two comparisons and a decrement.
 //! Invariant  Whatever the next one to be noted is, it is chosen by chance, and by nothing that happened before: so what
 //!            is noted stands for all without bias, also where a slice ends in between.
 
