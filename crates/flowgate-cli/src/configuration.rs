@@ -5,7 +5,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use flowgate_engine::config::{self, Flag, Input, Loaded, Report};
+use flowgate_engine::config::{self, Flag, Input, Loaded, Options, Purpose, Report};
 
 const FILE_NAME: &str = "flowgate.toml";
 
@@ -25,7 +25,7 @@ pub(crate) fn find(named: Option<PathBuf>) -> Option<PathBuf> {
     beside.chain(usual).find(|path| path.is_file())
 }
 
-/// Reads the file, or the defaults, with the environment over it.
+/// Reads the file, or the defaults, with the environment over it, to serve by it.
 ///
 /// # Errors
 /// The mistakes in the configuration.
@@ -33,13 +33,25 @@ pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loa
     load_input(file.map_or(Input::Defaults, Input::File), environment)
 }
 
-/// Reads any input, with the environment over it.
+/// As [`load`], but only to look at it: certificates may be on the machine that serves.
+///
+/// # Errors
+/// The mistakes in the configuration.
+pub(crate) fn study(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Report> {
+    read(file.map_or(Input::Defaults, Input::File), environment, Purpose::Study)
+}
+
+/// Reads any input, with the environment over it, to serve by it.
 ///
 /// # Errors
 /// The mistakes in the configuration.
 pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<Loaded, Report> {
+    read(input, environment, Purpose::Serve)
+}
+
+fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result<Loaded, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
-    config::load_with(input, variables, &environment.flags)
+    config::load_with(input, variables, Options { flags: &environment.flags, purpose })
 }
 
 /// The variables that may be ours, and what the command line sets over them. Not `Debug`: some are secrets.

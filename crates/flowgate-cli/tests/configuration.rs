@@ -108,3 +108,15 @@ fn secrets_are_hidden() {
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(!stderr.contains("s3cret"), "{stderr}");
 }
+
+#[test]
+fn certificates_are_needed_where_a_server_is_to_run() {
+    let text = format!("[tls]\ncert = \"away.pem\"\nkey = \"away.key\"\n{RULE}");
+    let directory = directory(&[("a.toml", &text), ("trace.jsonl", "{\"ts\":1,\"fields\":{}}\n")]);
+    let code = |args: &[&str]| run(directory.path(), args, &[]).0;
+    assert_eq!(code(&["validate", "a.toml"]), Some(1));
+    assert_eq!(code(&["serve", "--config", "a.toml"]), Some(1));
+    assert_eq!(code(&["config", "--config", "a.toml"]), Some(0));
+    let replay = ["replay", "--config", "a.toml", "--input", "trace.jsonl", "--compare", "a.toml"];
+    assert_eq!(code(&replay), Some(0));
+}

@@ -54,7 +54,7 @@ pub use environment::Flag;
 pub use gate::{Gate, HeaderFamily, Network, NetworkError};
 pub use koala::Koala;
 pub use listen::{Door, Listen};
-pub use load::{Input, Loaded, load, load_with};
+pub use load::{Input, Loaded, Options, Purpose, load, load_with};
 pub use log::{Denials, Log, LogFormat, LogLevel};
 pub use origin::{Origin, fingerprint};
 pub use redact::{hide_secrets, restore_secrets};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flowgate::{Memory, Op, Time, WhenFull};
 use flowgate_engine::config::{
-    ByteSize, Config, Denials, Door, Flag, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Origin, RedisServers,
-    Report, Share, load, load_with,
+    ByteSize, Config, Denials, Door, Flag, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Options, Origin, Purpose,
+    RedisServers, Report, Share, load, load_with,
 };
 use flowgate_engine::{Action, Engine, Limits, Matcher, OnFailure, Request};
 
@@ -265,12 +265,28 @@ fn an_option_comes_before_all_and_is_called_by_its_name() {
     let flag = |value: &str| Flag { name: "--http", section: "listen", key: "http", value: value.to_owned() };
     let variable = || [("FLOWGATE_LISTEN__HTTP".to_owned(), "127.0.0.1:1".to_owned())];
     let input = || Input::Text { name: "x", base: testdata(), text: "[listen]\nhttp = \"off\"" };
-    let loaded = load_with(input(), variable(), &[flag("127.0.0.1:2")]).unwrap();
+    let load = |flags: &[Flag]| load_with(input(), variable(), Options { flags, ..Options::default() });
+    let loaded = load(&[flag("127.0.0.1:2")]).unwrap();
     assert_eq!(loaded.config.listen.http, Door::Tcp("127.0.0.1:2".parse().unwrap()));
-    let report = load_with(input(), variable(), &[flag("0.0.0.0:2")]).unwrap_err().to_string();
+    let report = load(&[flag("0.0.0.0:2")]).unwrap_err().to_string();
     assert!(report.contains("--> option --http\n"), "{report}");
     assert!(report.contains("| --http=0.0.0.0:2\n"), "{report}");
     assert!(!report.contains("FLOWGATE_LISTEN"), "{report}");
+}
+
+#[test]
+fn whoever_only_looks_needs_no_certificates() {
+    for (cert, cause) in [("none.pem", "there is no such file"), ("errors", "it is not a regular file")] {
+        let text = format!("[tls]\ncert = \"{cert}\"\nkey = \"example.toml\"");
+        let read = |purpose| {
+            let input = Input::Text { name: "x", base: testdata(), text: &text };
+            load_with(input, [], Options { purpose, ..Options::default() })
+        };
+        let report = read(Purpose::Serve).unwrap_err().to_string();
+        assert!(report.starts_with("error: cannot read ") && report.contains(cause), "{report}");
+        let loaded = read(Purpose::Study).unwrap();
+        assert!(loaded.warnings.is_empty() && loaded.config.tls.is_some(), "{}", loaded.warnings);
+    }
 }
 
 mod includes {

@@ -134,11 +134,11 @@ type Configs = (Config, Option<Config>);
 /// Both configurations, or the mistakes in the first that has some.
 fn load(file: Option<&Path>, compare: Option<&Path>) -> anyhow::Result<Result<Configs, Report>> {
     let environment = Environment::of_process()?;
-    let config = match configuration::load(file, &environment) {
+    let config = match configuration::study(file, &environment) {
         Ok(loaded) => loaded.config,
         Err(report) => return Ok(Err(report)),
     };
-    Ok(match compare.map(|path| configuration::load(Some(path), &environment)) {
+    Ok(match compare.map(|path| configuration::study(Some(path), &environment)) {
         None => Ok((config, None)),
         Some(Ok(loaded)) => Ok((config, Some(loaded.config))),
         Some(Err(report)) => Err(report),

@@ -18,13 +18,12 @@ pub(crate) fn check(report: &mut Report, config: &Config, places: &ReadPlaces, r
     if !config.auth.insecure {
         check_public_doors(report, config, root);
     }
-    check_certificates(report, config, root);
     check_policy(report, config, places);
 }
 
 /// A server does not start without its certificates. That we may not look at one is only a warning: it may well be
 /// the server's alone.
-fn check_certificates(report: &mut Report, config: &Config, root: &Table) {
+pub(crate) fn check_certificates(report: &mut Report, config: &Config, root: &Table) {
     let Some(tls) = &config.tls else { return };
     let files = [("cert", Some(&tls.cert)), ("key", Some(&tls.key)), ("client_ca", tls.client_ca.as_ref())];
     for (key, path) in files {
@@ -32,7 +31,7 @@ fn check_certificates(report: &mut Report, config: &Config, root: &Table) {
         let Err(cause) = files::check(path) else { continue };
         report.add_origin(Origin::file(path, 0, None));
         let message = format!("cannot read {}: {cause}", path.display());
-        match cause.is_absence() {
+        match cause.is_absence() || path.is_dir() {
             true => report.error(entry.node.at, message).done(),
             false => report.warning(entry.node.at, message).done(),
         }

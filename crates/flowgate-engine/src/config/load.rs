@@ -54,22 +54,41 @@ pub struct Loaded {
 /// # Errors
 /// All mistakes that were found, each with its place, and [what they were found in](Report::origins).
 pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Loaded, Report> {
-    load_with(input, environment, &[])
+    load_with(input, environment, Options::default())
 }
 
-/// As [`load`], with options of a command line over the variables.
+/// How to read a configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Options of a command line, over the variables.
+    pub flags: &'a [Flag],
+    /// What it is read for.
+    pub purpose: Purpose,
+}
+
+/// What a configuration is read for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To serve by it, on this machine: its certificates must be there.
+    #[default]
+    Serve,
+    /// To look at it or to try its rules, maybe on another machine.
+    Study,
+}
+
+/// As [`load`], with options.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_with(
     input: Input<'_>,
     environment: impl IntoIterator<Item = (String, String)>,
-    flags: &[Flag],
+    options: Options<'_>,
 ) -> Result<Loaded, Report> {
     let mut report = Report::default();
     let mut root = read(&mut report, input);
     environment::overlay(&mut report, &mut root, environment);
-    environment::overlay_flags(&mut report, &mut root, flags);
+    environment::overlay_flags(&mut report, &mut root, options.flags);
     secret::hide(&mut report, &root);
     // Behind a mistake in the syntax much is missing, and reporting that would only hide the mistake.
     if report.has_errors() {
@@ -78,6 +97,9 @@ pub fn load_with(
     let (config, places) = Config::read(&mut report, &root);
     if !report.has_errors() {
         checks::check(&mut report, &config, &places, &root);
+        if options.purpose == Purpose::Serve {
+            checks::check_certificates(&mut report, &config, &root);
+        }
     }
     if report.has_errors() {
         return Err(sorted(report));
