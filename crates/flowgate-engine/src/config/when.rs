@@ -9,6 +9,7 @@ use super::suggest::nearest;
 use super::tree::{Node, Table, Value};
 use super::value;
 use super::writer;
+use crate::address::AddressRange;
 use crate::bans::ADDRESS_FIELD;
 use crate::rules::{Condition, Matcher};
 
@@ -106,10 +107,15 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
     };
     if field == ADDRESS_FIELD && is_broken_address(&matcher) {
         let message = format!("{} is neither an address nor a network", quoted(text));
-        let hint = format!(
-            "such as 192.0.2.7 or 192.0.2.0/24; to match the text itself write {{ eq = {} }}",
-            writer::string(text)
+        let meant = meant_address(text).map_or_else(
+            || "such as 192.0.2.7 or 192.0.2.0/24; to".to_owned(),
+            |meant| format!("did you mean {}? To", quoted(&meant)),
         );
+        let literal = text.strip_prefix('!').map_or_else(
+            || format!("{{ eq = {} }}", writer::string(text)),
+            |text| format!("{{ ne = {} }}", writer::string(text)),
+        );
+        let hint = format!("{meant} match the text itself write {literal}");
         report.error(node.at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 120)).done();
         return None;
     }
@@ -122,16 +128,29 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
     Some(matcher)
 }
 
-/// Whether a text for the client's address was meant as one: of what addresses are written with, but none. It would never
-/// match, and a list of blocked networks with a hole in it is noticed too late.
+/// Whether a text for the client's address was meant as one: it begins with a digit, or with the hexadecimal ones and the
+/// colon of an IPv6 address. It would never match, and a list of blocked networks with a hole in it is noticed too late.
 fn is_broken_address(matcher: &Matcher) -> bool {
     let text = match matcher {
         Matcher::Equal(text) => text,
         Matcher::Not(inner) => return is_broken_address(inner),
         _ => return false,
     };
-    let is_part = |byte: u8| byte.is_ascii_hexdigit() || b".:/".contains(&byte);
-    text.bytes().all(is_part) && text.bytes().any(|byte| byte.is_ascii_digit()) && text.contains(['.', ':', '/'])
+    let text = text.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
+    let is_hexadecimal = |group: &str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.starts_with(|c: char| c.is_ascii_digit())
+        || text.split_once(':').is_some_and(|(group, _)| is_hexadecimal(group))
+}
+
+/// What a text that is no address may have been meant as: a range with a dash, an address with blanks around it, in the
+/// brackets of a URL, or with the zone that it has on one machine only.
+fn meant_address(text: &str) -> Option<String> {
+    let (not, text) = text.strip_prefix('!').map_or(("", text), |text| ("!", text));
+    let text = text.trim();
+    let without_zone = text.split_once('%').map_or(text, |(address, _)| address);
+    let candidates = [without_zone.trim_matches(['[', ']']).to_owned(), text.replacen('-', "..", 1)];
+    let is_address = |text: &String| matches!(AddressRange::parse(text), Ok(Some(_)));
+    candidates.into_iter().find(is_address).map(|meant| format!("{not}{meant}"))
 }
 
 /// `{ eq = "*literal" }` and `{ ne = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML takes apart.
