@@ -11,9 +11,10 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use server::{Redis, STUCK, eventually};
+use server::{Port, Redis, STUCK, eventually};
 
 /// Every algorithm, each with an allowance of 100 of which nothing comes back during a test. (The last of the free ones
 /// counts for the limit, too.)
@@ -32,6 +33,8 @@ const CLIENTS: usize = 64;
 struct Flowgate {
     process: Child,
     resp: String,
+    /// What it writes to standard error once its doors are open.
+    says: Receiver<String>,
 }
 
 impl Flowgate {
@@ -44,10 +47,11 @@ impl Flowgate {
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
         let line = stderr.find(|line| line.trim_start().starts_with("resp ")).expect("the server announces its door");
-        // What it says later must not stop it.
-        thread::spawn(move || stderr.for_each(drop));
+        // Read whether or not anybody listens: what it says must not stop it.
+        let (told, says) = mpsc::channel();
+        thread::spawn(move || stderr.for_each(|line| drop(told.send(line))));
         let resp = line.split_once("redis://").unwrap().1.to_owned();
-        Flowgate { process, resp }
+        Flowgate { process, resp, says }
     }
 
     fn kill(&mut self) {
@@ -133,12 +137,13 @@ fn four_servers_admit_exactly_what_is_allowed() {
     let redis = Redis::start();
     let config = configuration(&redis);
     let servers: Vec<Flowgate> = (0..4).map(|_| Flowgate::start(config.path())).collect();
+    let addresses: Vec<&str> = servers.iter().map(|server| server.resp.as_str()).collect();
     let admitted: Vec<Admitted> = (0..USERS).map(|_| Admitted::default()).collect();
     thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let (servers, admitted) = (&servers, &admitted);
+            let (addresses, admitted) = (&addresses, &admitted);
             scope.spawn(move || {
-                let mut connection = Client::connect(&servers[client % servers.len()].resp).unwrap();
+                let mut connection = Client::connect(addresses[client % addresses.len()]).unwrap();
                 for round in 0..24 {
                     let user = (client + round) % USERS;
                     let passed = connection.take_all(user).unwrap();
@@ -214,22 +219,27 @@ fn over_tls_only_with_a_certificate_that_is_trusted() {
     let made = Command::new("sh").args(["-c", script]).current_dir(directory.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let file = |name: &str| directory.path().join(name).display().to_string();
-    // Below the ports that the system hands out, so that no other test is given it meanwhile.
-    let is_free = |port: &u32| std::net::TcpListener::bind(format!("127.0.0.1:{port}")).is_ok();
-    let port = (20_000 + std::process::id() % 10_000..32_000).find(is_free).unwrap().to_string();
+    let claimed = Port::claim();
+    let port = claimed.number.to_string();
     let (cert, key, ca) = (file("cert.pem"), file("key.pem"), file("ca.pem"));
     let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
     let _redis = Redis::start_with(&[&["--tls-port", &port, "--tls-auth-clients", "no"][..], &files].concat());
     let mut config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     writeln!(config, "[store]\ntype = 'redis'\nurl = 'rediss://127.0.0.1:{port}'\ntimeout = '5s'").unwrap();
     writeln!(config, "on_failure = 'deny'").unwrap();
-    let allowed = |trusted: &str| {
+    let trusting = |trusted: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        let server = Flowgate::run(command.env("SSL_CERT_FILE", trusted), config.path());
+        Flowgate::run(command.env("SSL_CERT_FILE", trusted), config.path())
+    };
+    let allowed = |server: &Flowgate| {
         let mut client = Client::connect(&server.resp).unwrap();
-        client.0.get_mut().write_all(b"FG.LIMIT k 5/60s\r\n").unwrap();
+        client.0.get_mut().write_all(b"FG.LIMIT k 500/60s\r\n").unwrap();
         client.reply().unwrap()
     };
-    assert!(allowed(&ca));
-    assert!(!allowed(&cert), "a server whose certificate nobody vouches for is not asked");
+    let server = trusting(&ca);
+    eventually("it has connected", || allowed(&server));
+    let server = trusting(&cert);
+    let away = std::iter::repeat_with(|| server.says.recv_timeout(STUCK).unwrap()).find(|line| line.contains("away"));
+    assert!(away.as_ref().unwrap().contains("certificate"), "{away:?}");
+    assert!(!allowed(&server), "a server whose certificate nobody vouches for is not asked");
 }

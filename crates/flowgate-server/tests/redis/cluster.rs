@@ -1,39 +1,32 @@
 //! A real cluster of three masters and a replica: subjects in several slots, a slot that moves, a master that is killed.
 
 use std::collections::HashSet;
-use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use flowgate_engine::Request;
 use flowgate_server::Operation;
 
-use crate::server::{Redis, STUCK, eventually};
+use crate::server::{Port, Redis, STUCK, eventually};
 use crate::{Node, RECOVERY};
 
 /// Three masters, and a replica of the first.
 struct Cluster {
     servers: Vec<Redis>,
-    ports: Vec<u16>,
+    ports: Vec<Port>,
 }
 
 const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
-/// Below the ports that the system hands out, and each only once, so that no other test is given them meanwhile.
-fn free_ports(count: usize) -> Vec<u16> {
-    static NEXT: AtomicU16 = AtomicU16::new(20_000);
-    let next = || NEXT.fetch_add(1, Relaxed);
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(next).filter(is_free).take(count).collect()
-}
+/// After so many milliseconds of silence a server is taken for dead: more than a busy machine makes one wait.
+const NODE_TIMEOUT: &str = "2000";
 
 impl Cluster {
     fn start() -> Cluster {
-        let ports = free_ports(8);
+        let ports: Vec<Port> = std::iter::repeat_with(Port::claim).take(8).collect();
         let start = |index: usize| {
-            let (port, bus) = (ports[index].to_string(), ports[index + 4].to_string());
-            let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "800"];
+            let (port, bus) = (ports[index].number.to_string(), ports[index + 4].number.to_string());
+            let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", NODE_TIMEOUT];
             let ports = ["--bind", "127.0.0.1", "--port", &port, "--cluster-port", &bus];
             Redis::start_with(&[&cluster[..], &ports, &["--repl-diskless-sync-delay", "0"]].concat())
         };
@@ -44,7 +37,7 @@ impl Cluster {
             assert!(servers[index].cli(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).contains("OK"));
         }
         for index in 1..4 {
-            let (port, bus) = (ports[index].to_string(), ports[index + 4].to_string());
+            let (port, bus) = (ports[index].number.to_string(), ports[index + 4].number.to_string());
             assert!(servers[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).contains("OK"));
         }
         let cluster = Cluster { servers, ports };
@@ -66,7 +59,7 @@ impl Cluster {
 
     /// A node that knows one of the servers.
     fn node(&self, settings: &str, rules: &str) -> Node {
-        let seeds = format!("cluster = ['redis://127.0.0.1:{}']", self.ports[1]);
+        let seeds = format!("cluster = ['redis://127.0.0.1:{}']", self.ports[1].number);
         let timeout = "timeout = '500ms'";
         let config = format!("{rules}\n[store]\ntype = 'redis'\n{seeds}\n{timeout}\n{settings}");
         Node::of(&config)
@@ -186,7 +179,7 @@ async fn a_slot_that_moves_loses_nothing() {
     assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
     assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
     let key = format!("fg:{{s:user={user}}}:five:sliding:3600s:0");
-    let port = cluster.ports[1].to_string();
+    let port = cluster.ports[1].number.to_string();
     let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, &key, "0", "1000"]);
     assert!(moved.contains("OK"), "{moved}");
     tokio::time::sleep(Duration::from_millis(50)).await;

@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test binary uses its part; a server that does not start is to panic
 
 use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +14,29 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Much longer than anything takes: a test that hangs fails instead.
-pub const STUCK: Duration = Duration::from_secs(10);
+pub const STUCK: Duration = Duration::from_secs(30);
+
+/// A TCP port for a server that must be told one.
+///
+/// Between the look whether it is free and the server's start somebody else may look, too: another test, each of which may
+/// be a process. So whoever takes one also binds the UDP port of the same number, which no server of ours uses.
+pub struct Port {
+    pub number: u16,
+    _claim: UdpSocket,
+}
+
+impl Port {
+    /// Claims one that is free, below those that the system hands out.
+    pub fn claim() -> Port {
+        const PORTS: std::ops::Range<u16> = 20_000..32_000;
+        let claimed = PORTS.into_iter().find_map(|number| {
+            let claim = UdpSocket::bind(("127.0.0.1", number)).ok()?;
+            TcpListener::bind(("127.0.0.1", number)).ok()?;
+            Some(Port { number, _claim: claim })
+        });
+        claimed.expect("a free port")
+    }
+}
 
 /// A server, which ends with this.
 pub struct Redis {
