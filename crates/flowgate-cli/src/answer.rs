@@ -84,7 +84,8 @@ impl Telling {
         let width = rules.iter().map(|rule| plain(&rule["rule"]).chars().count()).max().unwrap_or(0).min(40);
         line!(out, "");
         if explanation["decision"]["degraded"] == true {
-            let told = "While the store is away, limits are this node's share, and counts are its own:";
+            let told = "While the store is away each rule's on_failure decides. Under \"local\" limits are this node's \
+                        share, and counts are its own:";
             line!(out, "{}", self.paint(told, YELLOW));
         }
         for (number, rule) in (1..).zip(rules) {
@@ -120,6 +121,9 @@ impl Telling {
         };
         if rule["shadow"] == true {
             says.push_str(", as a shadow");
+        }
+        if rule["on_failure"].is_string() && items(rule, "limits").next().is_some() {
+            let _ = write!(says, ", on_failure = {}", rule["on_failure"]);
         }
         if rule["banned_until"].is_number() {
             let _ = write!(says, ", and bans the subject until {}", self.instant(&rule["banned_until"]));
@@ -283,15 +287,23 @@ mod tests {
     #[test]
     fn an_explanation_without_the_store_says_whose_counts_it_shows() {
         let told = PLAIN.explanation(&json!({
-            "decision": {"allowed": true, "rule": "five", "degraded": true}, "ban": null,
-            "rules": [{"rule": "five", "failed": null, "reached": true, "action": "deny",
-                       "limits": [{"limit": "unlimited", "allowed": true, "most": null, "remaining": null}]}]
+            "decision": {"allowed": false, "rule": "shut", "degraded": true, "retry_after": 1}, "ban": null,
+            "rules": [{"rule": "five", "failed": null, "reached": true, "action": "deny", "on_failure": "local",
+                       "limits": [{"limit": "sliding 2/1h", "allowed": true, "most": 2, "remaining": 1}]},
+                      {"rule": "shut", "failed": null, "reached": true, "action": "deny", "on_failure": "deny",
+                       "limits": [{"limit": "sliding 9/1h", "allowed": false, "most": null, "remaining": 0,
+                                   "retry_after": 1}]},
+                      {"rule": "none", "failed": null, "reached": true, "action": "deny", "on_failure": "local",
+                       "limits": []}]
         }));
         assert_eq!(
             told,
-            "allowed  by five\n         the shared store is away: this is a stopgap\n\n\
-             While the store is away, limits are this node's share, and counts are its own:\n  \
-             1  five  matches\n             unlimited\n"
+            "denied   by shut, come back in 1s\n         the shared store is away: this is a stopgap\n\n\
+             While the store is away each rule's on_failure decides. Under \"local\" limits are this node's share, and \
+             counts are its own:\n  \
+             1  five  matches, on_failure = \"local\"\n             sliding 2/1h: 1 of 2 left\n  \
+             2  shut  matches, on_failure = \"deny\"\n           ! sliding 9/1h: come back in 1s\n  \
+             3  none  matches: deny\n"
         );
     }
 }

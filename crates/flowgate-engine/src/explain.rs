@@ -11,7 +11,7 @@ use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::rules::{Mismatch, Rule, RuleSet, Values};
+use crate::rules::{Mismatch, OnFailure, Rule, RuleSet, Values};
 use crate::store::Store;
 
 /// What would be decided, and how every rule sees it.
@@ -39,6 +39,8 @@ pub struct RuleReport {
     pub limits: Vec<LimitReport>,
     /// The end of a ban in force on the request's subject.
     pub banned_until: Option<Time>,
+    /// What the rule does, where the store is away and its limits are not asked, or in shares.
+    pub on_failure: Option<OnFailure>,
 }
 
 /// Whether a rule matches.
@@ -112,6 +114,7 @@ fn report(rules: &RuleSet, rule: &Arc<Rule>, values: &Values<'_>, plan: &Plan<'_
         reached: plan.reached(rule),
         limits: limits.collect(),
         banned_until,
+        on_failure: None,
     }
 }
 

@@ -178,6 +178,17 @@ pub enum OnFailure {
     Deny,
 }
 
+impl OnFailure {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OnFailure::Local => "local",
+            OnFailure::Allow => "allow",
+            OnFailure::Deny => "deny",
+        }
+    }
+}
+
 /// `after` denials of a subject `within` the window start a ban; each next one takes the next length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BanDef {

@@ -70,8 +70,11 @@ enum StoreType {
 
 const TYPES: [(&str, StoreType); 2] = [("memory", StoreType::Memory), ("redis", StoreType::Redis)];
 const WHEN_FULL: [(&str, WhenFull); 2] = [("evict", WhenFull::Evict), ("deny", WhenFull::Deny)];
-pub(crate) const ON_FAILURE: [(&str, OnFailure); 3] =
-    [("local", OnFailure::Local), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
+pub(crate) const ON_FAILURE: [(&str, OnFailure); 3] = [
+    (OnFailure::Local.as_str(), OnFailure::Local),
+    (OnFailure::Allow.as_str(), OnFailure::Allow),
+    (OnFailure::Deny.as_str(), OnFailure::Deny),
+];
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379/0";
 /// Less holds no useful number of counters, more is no machine's.

@@ -1,6 +1,6 @@
 //! `POST /v1/explain`: why would this be decided so? Every rule, and how its limits stand. Changes nothing.
 
-use flowgate_engine::{LimitReport, Matched, RuleReport};
+use flowgate_engine::{LimitReport, Matched, OnFailure, RuleReport};
 use hyper::body::Incoming;
 
 use super::decide::Asked;
@@ -42,6 +42,7 @@ fn write_rule(out: &mut Vec<u8>, report: &RuleReport) {
     object.text("action", report.rule.action().as_str());
     object.list("limits", &report.limits, write_limit);
     object.optional_time("banned_until", report.banned_until);
+    object.optional_text("on_failure", report.on_failure.map(OnFailure::as_str));
     object.end();
 }
 

@@ -11,14 +11,14 @@
 use std::sync::Arc;
 
 use flowgate::{
-    Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Retry, Span, Throttle, ThrottleError, ThrottleReply,
-    Time, Verdict,
+    Hit, Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Retry, Span, Throttle, ThrottleError,
+    ThrottleReply, Time, Verdict,
 };
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::PreparedKoala;
 use flowgate_engine::{
-    AdHoc, DecidedBy, Decision, Engine, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, Limits, OnFailure, Policy,
-    PolicyError, Request, Rule, RuleDef, RuleSet,
+    AdHoc, DecidedBy, Decision, Engine, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits, OnFailure,
+    Plan, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
 };
 
 /// When to come back to a store that is away. Nobody knows when it will be there.
@@ -73,10 +73,27 @@ impl Fallback {
         }
     }
 
-    /// Why this node alone decides as it does: with its own counters, each limit in its share.
-    pub(crate) fn explain(&self, decision: Decision, request: &Request<'_>, rules: &RuleSet, now: Time) -> Explanation {
+    /// Why this node alone decides as it does: by each rule's `on_failure`; where that is `local`, with its own counters,
+    /// each limit in its share. `plan` is the one by the rules in force.
+    pub(crate) fn explain(
+        &self,
+        decision: Decision,
+        request: &Request<'_>,
+        rules: &RuleSet,
+        plan: &Plan<'_>,
+        now: Time,
+    ) -> Explanation {
         let mut explanation = self.engine.explain(request, now);
-        explanation.rules.iter_mut().for_each(|report| original(rules, &mut report.rule));
+        for report in &mut explanation.rules {
+            original(rules, &mut report.rule);
+            let on_failure = self.settings.of(&report.rule);
+            report.on_failure = Some(on_failure);
+            if on_failure != OnFailure::Local {
+                let configured = plan.hits().iter().filter(|hit| hit.rule().id as usize == report.rule.position());
+                let unasked = |hit: &Hit<'_>| LimitReport { limit: hit.limit().clone(), outcome: unasked(on_failure) };
+                report.limits = configured.map(unasked).collect();
+            }
+        }
         Explanation { decision, ..explanation }
     }
 
@@ -117,14 +134,8 @@ impl Fallback {
                 let limit = call.limit.share(self.settings.share.part(), self.settings.share.whole());
                 self.engine.limit(op, AdHoc { limit: &limit, ..call }, now)
             }
-            OnFailure::Deny if asks => {
-                let verdict = Verdict::Deny(Retry::After(RETRY));
-                Ok(flowgate::Decision { verdict, limit: None, remaining: Some(0), reset_after: RETRY })
-            }
-            OnFailure::Allow | OnFailure::Deny => {
-                let verdict = Verdict::Allow { delay: Span::ZERO };
-                Ok(flowgate::Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO })
-            }
+            OnFailure::Deny if asks => Ok(unasked(OnFailure::Deny)),
+            OnFailure::Allow | OnFailure::Deny => Ok(unasked(OnFailure::Allow)),
         }
     }
 
@@ -186,6 +197,20 @@ fn original(rules: &RuleSet, rule: &mut Arc<Rule>) {
     let same = |found: &&Arc<Rule>| found.name() == rule.name();
     if let Some(found) = rules.rules().get(rule.position()).filter(same) {
         *rule = Arc::clone(found);
+    }
+}
+
+/// The answer of a limit whose counter cannot be asked.
+fn unasked(on_failure: OnFailure) -> flowgate::Decision {
+    match on_failure {
+        OnFailure::Deny => {
+            let verdict = Verdict::Deny(Retry::After(RETRY));
+            flowgate::Decision { verdict, limit: None, remaining: Some(0), reset_after: RETRY }
+        }
+        OnFailure::Allow | OnFailure::Local => {
+            let verdict = Verdict::Allow { delay: Span::ZERO };
+            flowgate::Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO }
+        }
     }
 }
 

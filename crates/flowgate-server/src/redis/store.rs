@@ -210,7 +210,9 @@ impl SharedStore {
             explained.unwrap_or_else(|failure| {
                 store.note_failure(failure);
                 let decision = store.without(&prepared, &request, now);
-                store.fallback.explain(decision, &request, &store.engine.rules(), now)
+                let rules = store.engine.rules();
+                let plan = store.engine.plan(&rules, Op::Peek, &request, now);
+                store.fallback.explain(decision, &request, &rules, &plan, now)
             })
         })
     }

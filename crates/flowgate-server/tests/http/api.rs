@@ -117,7 +117,7 @@ fn explanations_change_nothing() {
     );
     let expected = json!({"rule": "reply", "title": "Replies", "matched": true, "failed": null, "reached": true,
         "shadow": false, "action": "deny", "limits": [{"limit": "sliding 5/60s", "allowed": true, "most": 5, "remaining": 5,
-        "retry_after": null, "reset_after": 0, "delay": 0}], "banned_until": null});
+        "retry_after": null, "reset_after": 0, "delay": 0}], "banned_until": null, "on_failure": null});
     assert_eq!(explained["rules"][0], expected);
 
     let other = server.post("/v1/explain", r#"{"fields":{"act":"post"}}"#).json();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flowgate_engine::Request;
+use flowgate_engine::{OnFailure, Request};
 use flowgate_server::{Operation, Ready};
 
 use crate::server::Redis;
@@ -36,6 +36,33 @@ async fn an_explanation_shows_the_counts_that_decide_meanwhile() {
     let limit = &report.limits[0];
     assert_eq!((limit.limit.to_string().as_str(), limit.outcome.remaining), ("sliding 2/1h", Some(1)));
     assert!(Arc::ptr_eq(&report.rule, &node.service.rules().rules()[0]), "the rule in force");
+    assert_eq!(report.on_failure, Some(OnFailure::Local));
+}
+
+#[tokio::test]
+async fn an_explanation_hides_no_rule_that_denies_meanwhile() {
+    let rules = "rule = [
+        { name = 'open', limits = ['5/1h'], on_failure = 'allow' },
+        { name = 'shut', limits = ['7/1h', '9/2h'], on_failure = 'deny' },
+        { name = 'other', when = { user = 'x' }, limits = ['1/1h'], on_failure = 'deny' },
+    ]";
+    let redis = Redis::absent(&[]);
+    let node = Node::new(&redis.url(), "", rules);
+    let explanation = node.service.explain(&Request::new().field("user", "42")).await;
+    assert_eq!(explanation.decision.rule.as_ref().unwrap().name(), "shut");
+    let told = explanation.rules.iter().map(|report| {
+        let limits = report.limits.iter().map(|limit| (limit.limit.to_string(), limit.outcome.allowed()));
+        (report.on_failure.unwrap().as_str(), limits.collect::<Vec<_>>())
+    });
+    let limit = |text: &str, allowed| (text.to_owned(), allowed);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            ("allow", vec![limit("sliding 5/1h", true)]),
+            ("deny", vec![limit("sliding 7/1h", false), limit("sliding 9/2h", false)]),
+            ("deny", vec![]),
+        ]
+    );
 }
 
 /// What may exceed the bound: a fresh allowance for what Redis has lost, and a node's share, once per
