@@ -54,6 +54,32 @@ fn warnings_alone_are_exit_code_0() {
 }
 
 #[test]
+fn certificates_that_a_server_refuses_are_mistakes() {
+    let directory = directory(&[]);
+    for name in ["server", "other"] {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+        openssl.args(["-subj", "/CN=test", "-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
+        assert!(openssl.current_dir(directory.path()).output().unwrap().status.success());
+    }
+    let validate = |key: &str| {
+        let text = format!("[tls]\ncert = \"server.pem\"\nkey = \"{key}\"\n[lists]\nvip = {{ values = [\"7\"] }}\n");
+        fs::write(directory.path().join("a.toml"), text).unwrap();
+        let (code, _, stderr) = run(directory.path(), &["validate", "a.toml"], &[]);
+        (code, stderr)
+    };
+    assert_eq!(validate("server.key").0, Some(0));
+    for (key, expected) in [
+        ("other.key", "other.key cannot be used together: "),
+        ("server.pem", "server.pem holds no private key in clear in PEM\n"),
+    ] {
+        let (code, stderr) = validate(key);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains(expected) && stderr.ends_with("\n1 mistake, 1 warning\n"), "{stderr}");
+    }
+}
+
+#[test]
 fn a_wrong_command_line_is_exit_code_2() {
     let directory = directory(&[]);
     for args in [&["validate"][..], &["validate", "a", "b"], &["config", "--file", "x"]] {

@@ -5,8 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flowgate_engine::config::{Input, Koala, Loaded, Report};
+use flowgate_engine::config::{Input, Koala, Loaded, Report, Tls};
 use flowgate_engine::{KoalaFile, LoadedKoala};
+use flowgate_server::{Certificates, TlsError};
 
 use crate::configuration::{self, Environment};
 use crate::terminal;
@@ -14,8 +15,9 @@ use crate::terminal;
 /// Check a configuration file
 ///
 /// Reports every mistake at once, each with its place and a hint. Files that it includes, its lists and the
-/// environment (FLOWGATE_...) are part of it, as they are when it is served. Warnings are about what works, but
-/// hardly as meant; they do not change the exit code. A Koala rule file is known by its sections and checked as such.
+/// environment (FLOWGATE_...) are part of it, as they are when it is served; so are its certificates. Warnings are
+/// about what works, but hardly as meant; they do not change the exit code. A Koala rule file is known by its
+/// sections and checked as such.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to check
@@ -56,14 +58,27 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
             (format!("{}, {}", count(file.len(), "rule"), count(file.dicts(), "dict")), warnings)
         }));
     }
-    Ok(configuration::load(Some(&args.file), &environment).map(|Loaded { config, warnings, .. }| {
+    Ok(configuration::load(Some(&args.file), &environment).and_then(|Loaded { config, mut warnings, .. }| {
+        if let Some(problem) = config.tls.as_ref().and_then(unusable) {
+            warnings.add_error(problem);
+            return Err(warnings);
+        }
         let mut summary =
             format!("{}, {}", count(config.policy.rules.len(), "rule"), count(config.lists.len(), "list"));
         if let Some(koala) = &config.koala_file {
             summary += &format!(", {} of Koala", count(koala.len(), "rule"));
         }
-        (summary, warnings)
+        Ok((summary, warnings))
     }))
+}
+
+/// Why a server would not start with these certificates. One that cannot be read here may be the server's alone, and
+/// has been warned about.
+fn unusable(files: &Tls) -> Option<String> {
+    match Certificates::load(files) {
+        Ok(_) | Err(TlsError::Unreadable { .. }) => None,
+        Err(error) => Some(format!("{:#}", anyhow::Error::new(error))),
+    }
 }
 
 /// Whether a file begins as Koala's do: with one of their sections, which no configuration has.

@@ -104,6 +104,11 @@ impl Report {
         self.findings.is_empty()
     }
 
+    /// Adds a mistake that only others can see, such as a key that does not fit its certificate.
+    pub fn add_error(&mut self, message: impl Into<String>) {
+        self.error_anywhere(message).done();
+    }
+
     /// The findings one by one.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         self.findings.iter().map(|finding| {
