@@ -131,15 +131,25 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let reach = || format!("cannot ask {}", self.base);
-        let mut answer = match body {
+        let answer = match body {
             Some(body) => {
                 let request = request.header("content-type", "application/json").body(body.to_string());
-                self.agent.run(request.context("the request")?).with_context(reach)?
+                self.agent.run(request.context("the request")?)
             }
-            None => self.agent.run(request.body(()).context("the request")?).with_context(reach)?,
+            None => self.agent.run(request.body(()).context("the request")?),
         };
-        read_answer(&mut answer)
+        read_answer(&mut answer.map_err(|error| self.unreachable(error))?)
+    }
+
+    fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
+        let base = &self.base;
+        match error {
+            // What is not HTTP is most likely an alert of TLS.
+            ureq::Error::Protocol(_) if base.starts_with("http://") => anyhow::Error::new(error).context(format!(
+                "cannot ask {base}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE"
+            )),
+            error => anyhow::Error::new(error).context(format!("cannot ask {base}")),
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 mod serving;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -182,4 +184,23 @@ fn shells_can_complete() {
         let script = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && script.contains(expected) && script.contains("explain"), "{shell}");
     }
+}
+
+#[test]
+fn a_server_that_wants_tls_is_known_by_its_alert() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let alert = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // The request is read first: what is closed with bytes unread is reset, and the alert may be lost.
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        stream.write_all(&[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x32]).unwrap();
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+    let output = command.args(["ban", "--server", &url]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected =
+        format!("error: cannot ask {url}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE: ");
+    assert!(stderr.starts_with(&expected), "{stderr}");
+    alert.join().unwrap();
 }
