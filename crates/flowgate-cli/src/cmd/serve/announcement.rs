@@ -28,7 +28,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config) {
     eprintln!("  store   {store}");
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
-    if let Some(command) = try_it(server, tls) {
+    if let Some(command) = try_it(server.resp_door(), server.http_door(), config) {
         eprintln!("try: {command}");
     }
 }
@@ -42,19 +42,23 @@ fn url(scheme: &str, door: Option<&Door>) -> String {
     }
 }
 
-/// A command that shows that the server answers.
-fn try_it(server: &Server, tls: bool) -> Option<String> {
+/// A command that shows that the server answers. Over TLS it names files that only its reader knows.
+fn try_it(resp: Option<&Door>, http: Option<&Door>, config: &Config) -> Option<String> {
     let decide = "FG.LIMIT user:42:reply 5/60s";
-    match (server.resp_door(), server.http_door()) {
+    let password = if config.auth.resp_password.is_some() { " --askpass" } else { "" };
+    let (scheme, tls) = match &config.tls {
+        None => ("http", ""),
+        Some(tls) if tls.client_ca.is_none() => ("https", " --cacert CA.pem"),
+        Some(_) => ("https", " --cacert CA.pem --cert CLIENT.pem --key CLIENT.key"),
+    };
+    match (resp, http) {
         (Some(Door::Tcp(address)), _) => {
-            let tls = if tls { "--tls " } else { "" };
-            Some(format!("redis-cli {tls}-h {} -p {} {decide}", address.ip(), address.port()))
+            let (host, port) = (address.ip(), address.port());
+            let tls = if tls.is_empty() { String::new() } else { format!(" --tls{tls}") };
+            Some(format!("redis-cli{tls} -h {host} -p {port}{password} {decide}"))
         }
-        (Some(Door::Unix(path)), _) => Some(format!("redis-cli -s {} {decide}", path.display())),
-        (_, Some(Door::Tcp(address))) => {
-            let scheme = if tls { "https" } else { "http" };
-            Some(format!("curl {scheme}://{address}/healthz"))
-        }
+        (Some(Door::Unix(path)), _) => Some(format!("redis-cli -s {}{password} {decide}", path.display())),
+        (_, Some(Door::Tcp(address))) => Some(format!("curl{tls} {scheme}://{address}/healthz")),
         (_, Some(Door::Unix(path))) => Some(format!("curl --unix-socket {} http://localhost/healthz", path.display())),
         _ => None,
     }
@@ -69,5 +73,38 @@ fn describe_store(store: &Store) -> String {
             let urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
             format!("the cluster of {}", urls.join(", "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(toml: &str, expected: &str) {
+        let config = Config::from_toml(toml).unwrap();
+        let command = try_it(Some(&config.listen.resp), Some(&config.listen.http), &config);
+        assert_eq!(command.unwrap(), expected);
+    }
+
+    #[test]
+    fn the_command_to_try_brings_what_the_server_asks_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("any.pem");
+        std::fs::write(&file, "").unwrap();
+        let file = file.display();
+        let tls = format!("[tls]\ncert = '{file}'\nkey = '{file}'\n");
+        let decide = "FG.LIMIT user:42:reply 5/60s";
+        check("", &format!("redis-cli -h 127.0.0.1 -p 7071 {decide}"));
+        let secret = "auth.resp_password = 'x'\n";
+        check(secret, &format!("redis-cli -h 127.0.0.1 -p 7071 --askpass {decide}"));
+        let socket = "listen.resp = 'unix:/run/resp'\n";
+        check(&format!("{secret}{socket}"), &format!("redis-cli -s /run/resp --askpass {decide}"));
+        check(&tls, &format!("redis-cli --tls --cacert CA.pem -h 127.0.0.1 -p 7071 {decide}"));
+        let closed = "listen.resp = 'off'\n";
+        check(closed, "curl http://127.0.0.1:7070/healthz");
+        let mutual = format!("{closed}{tls}client_ca = '{file}'\n");
+        let certificates = "--cacert CA.pem --cert CLIENT.pem --key CLIENT.key";
+        check(&mutual, &format!("curl {certificates} https://127.0.0.1:7070/healthz"));
     }
 }
