@@ -197,6 +197,10 @@ fn a_batch_that_cannot_be_read_is_refused() {
         assert_eq!(reply.status, 400, "{path}");
         assert!(reply.body.ends_with(r#","field":"argsJson"}"#), "{path}: {}", reply.body);
     }
+    let expected =
+        r#"{"error":"expected [{\"Id\":\"0\",\"Arg\":\"k%3Dv\"}, ..]: expected ident at line 1 column 3","field""#;
+    let told = server.get("/multi/browse?argsJson=[nope]").body;
+    assert!(told.starts_with(expected), "{told}");
     let many = format!("/multi/browse?argsJson=[{}]", vec!["%7B%7D"; 1001].join(","));
     assert!(server.get(&many).body.contains("more than 1000 requests"));
     let fields: Vec<String> = (0..300).map(|number| format!("f{number}=1")).collect();

@@ -40,7 +40,8 @@ impl Job {
 pub(super) fn read(form: &Form<'_>) -> Result<Vec<Job>, Error> {
     const FIELD: &str = "argsJson";
     let Some(text) = form.get(FIELD) else { return Err(Error::invalid(FIELD, "it is missing")) };
-    let sent: Vec<Sent> = serde_json::from_str(text).map_err(|error| Error::invalid(FIELD, error))?;
+    let unreadable = |error| Error::invalid(FIELD, format!(r#"expected [{{"Id":"0","Arg":"k%3Dv"}}, ..]: {error}"#));
+    let sent: Vec<Sent> = serde_json::from_str(text).map_err(unreadable)?;
     if sent.len() > MAX_JOBS {
         return Err(Error::invalid(FIELD, format!("more than {MAX_JOBS} requests")));
     }
