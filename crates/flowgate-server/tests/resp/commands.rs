@@ -80,6 +80,7 @@ fn limits_on_keys_of_the_caller() {
          fg.limit u unlimited        -> [1 -1 -1 -1 0 0 '' '']
          cl.throttle k 15 30 60      -> -WRONGTYPE Operation against a key holding the wrong kind of value
          fg.limit k 5/60s -1         -> -ERR value is not an integer or out of range; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
+         fg.limit k bucket 30/60s burst=15 -> -ERR value is not an integer or out of range; usage: FG.LIMIT key \"bucket 30/60s burst=15\" [cost]: quote a limit that has spaces
          fg.limit k 5/60s x          -> -ERR value is not an integer or out of range; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
          fg.limit k 5/60s 1 give     -> -ERR syntax error; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
          fg.limit k 5/60s 1 take 1   -> -ERR syntax error; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
@@ -131,6 +132,7 @@ fn rules_decide_by_fields_and_bans_come_first() {
         fg.take 1 act                  -> -ERR syntax error; usage: FG.TAKE cost field value [field value ...]
         fg.take x act reply            -> -ERR value is not an integer or out of range; usage: FG.TAKE cost field value [field value ...]
         fg.ban user 42 60 a b          -> -ERR wrong number of arguments for 'fg.ban' command; usage: FG.BAN field value seconds [reason]
+        fg.ban user 42 0               -> -ERR value is not an integer or out of range; usage: FG.BAN field value seconds [reason]
         fg.ban user 42                 -> -ERR wrong number of arguments for 'fg.ban' command; usage: FG.BAN field value seconds [reason]";
     check(&server, &mut client, script);
     assert_eq!(client.call_words(&[b"FG.TAKE", b"1", b"user", b"\xff"]), "-ERR value: expected UTF-8");
@@ -156,6 +158,7 @@ fn what_clients_say_when_they_connect() {
          CONFIG GET save     -> [save '']
          CONFIG GET nothing  -> []
          CONFIG GET          -> -ERR wrong number of arguments for 'config|get' command
+         CONFIG GET maxmemory -> [maxmemory 67108864]
          CONFIG SET save x   -> -ERR unknown subcommand 'SET'. CONFIG knows GET.
          COMMAND COUNT       -> 28
          COMMAND INFO cl.throttle nothing -> [[cl.throttle -1 [write fast] 1 1 1] nil]

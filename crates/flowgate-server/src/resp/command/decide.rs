@@ -52,7 +52,7 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
     call.prepare_next();
     let key = call.command.arg(0).unwrap_or_default();
     let limit = call.text(1, "limit")?;
-    let cost = if call.command.count() > 2 { units(call, 2)? } else { 1 };
+    let cost = if call.command.count() > 2 { limit_cost(call)? } else { 1 };
     let operation = match call.command.count() {
         2 | 3 => Operation::Take,
         4 if call.is(3, "take") => Operation::Take,
@@ -71,12 +71,25 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
     })
 }
 
+/// The cost. A part of a limit in its place is what a shell makes of one without quotes.
+fn limit_cost(call: &Call<'_>) -> Result<u64, Error> {
+    let word = call.command.arg(2).unwrap_or_default();
+    let of_limit = word.contains(&b'/') || word.contains(&b'=');
+    let usage = "FG.LIMIT key \"bucket 30/60s burst=15\" [cost]: quote a limit that has spaces";
+    units(call, 2).map_err(|error| if of_limit { error.with_usage(usage) } else { error })
+}
+
 /// `FG.BAN field value seconds [reason]`.
 pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
     if call.command.count() > 4 {
         return Err(Error::Arity("fg.ban"));
     }
-    let length = Span::from_secs(units(call, 2)?);
+    let seconds = units(call, 2)?;
+    if seconds == 0 {
+        // It would ban nobody, and say OK.
+        return Err(Error::NotInteger);
+    }
+    let length = Span::from_secs(seconds);
     let (field, value, reason) = (call.text(0, "field")?, call.text(1, "value")?, call.text(3, "reason")?);
     let answer = call.session.shared.service.ban(BanOrder { field, value, length, reason });
     call.reply_with(answer, |answer, reply| {

@@ -9,7 +9,7 @@ use crate::resp::error::{Error, Quoted};
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
 /// Settings that clients look up, with what fits this server.
-const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "1"), ("maxmemory", "0")];
+const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "1")];
 
 /// Seconds since the epoch, and microseconds.
 pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
@@ -63,7 +63,9 @@ pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
         return Err(Error::Arity("config|get"));
     }
     let asked = |name: &str| (1..call.command.count()).any(|index| call.is(index, name) || call.is(index, "*"));
-    let found: Vec<_> = SETTINGS.iter().filter(|(name, _)| asked(name)).collect();
+    let max_bytes = call.session.shared.service.stats().max_bytes.to_string();
+    let settings = SETTINGS.iter().copied().chain([("maxmemory", max_bytes.as_str())]);
+    let found: Vec<_> = settings.filter(|(name, _)| asked(name)).collect();
     let mut reply = call.reply();
     reply.map(found.len());
     for (name, value) in found {
