@@ -8,6 +8,7 @@ mod decision;
 mod engine;
 mod explain;
 mod headers;
+mod host;
 mod key;
 mod koala;
 mod lists;
@@ -25,6 +26,7 @@ pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::{AdHoc, Engine};
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
 pub use headers::{QUOTA_EXCEEDED, Quota};
+pub use host::normalized_host;
 pub use koala::{
     KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaPlan, KoalaResult, KoalaRules, KoalaTally, KoalaValue,
     LoadedKoala, RuleTally,

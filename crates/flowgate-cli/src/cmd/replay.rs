@@ -24,7 +24,7 @@ use crate::terminal;
 /// Reads traces in virtual time: each request is decided at the time that its line gives, by the same engine that
 /// serves. A trace is an access log (common or combined) or JSON lines such as
 /// {"ts": 1700000000.25, "fields": {"user": "42"}}; plain or gzip, of any size. Access logs give the fields ip, user,
-/// method, path, status and ua. Lines that cannot be read are skipped, counted and, the first few, shown.
+/// method, path, status and ua, and host where lines begin with the virtual host. Lines that cannot be read are skipped, counted and, the first few, shown.
 ///
 /// A report shows the traffic over time, who is hit hardest, and what other counts would have done.
 #[derive(Debug, clap::Args)]

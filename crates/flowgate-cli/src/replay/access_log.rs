@@ -5,20 +5,24 @@
 //! ip          identd user time                    request               status size referrer    user agent
 //! ```
 //!
-//! Rule       They give the fields `ip user method path status ua`. What a server wrote as `-` is absent. Escapes
+//! Rule       They give the fields `ip user method path status ua`, and `host` where the line begins with the virtual host,
+//!            as in `vhost_combined`. What a server wrote as `-` is absent. Escapes
 //!            (`\"`, `\\`, `\x16`) are resolved; bytes that are no text then become the replacement character. The path
 //!            has no query and one spelling, the same that rules see behind a gateway.
 //! Rule       A request that is none, such as the bytes of a TLS handshake, has neither method nor path: it happened
 //!            all the same, and its address is counted. What follows the last field that is known is not looked at,
 //!            since many servers append their own.
 
+mod who;
+
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use flowgate_engine::normalized_path;
+use flowgate_engine::{normalized_host, normalized_path};
 
 use super::event::{Event, Name, Unreadable};
+use who::Who;
 
 /// Which field is the last that must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +35,7 @@ pub(crate) enum Ends {
 
 pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unreadable> {
     let mut log = Log { text: line.as_bytes(), at: 0 };
-    let ip = log.word("an address")?;
-    log.word("what identd said, mostly -")?;
+    let Who { host, ip } = who::read(&mut log, line)?;
     let user = log.user()?;
     let time = log.time()?;
     let text = &line.as_bytes()[time.clone()];
@@ -45,6 +48,9 @@ pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unre
     let wanted = event.wanted();
     if wanted.ip {
         push(event, "ip", ip, line);
+    }
+    if wanted.host {
+        push_host(event, host, line);
     }
     if wanted.user {
         push(event, "user", user, line);
@@ -63,6 +69,18 @@ pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unre
         }
     }
     Ok(())
+}
+
+#[inline]
+fn push_host(event: &mut Event, range: Range<usize>, line: &str) {
+    let text = &line[range.clone()];
+    if text.is_empty() || text == "-" {
+        return;
+    }
+    match normalized_host(text) {
+        Cow::Borrowed(host) => event.push(Name::Fixed("host"), Event::part(range.start..range.start + host.len())),
+        Cow::Owned(host) => push_aside(event, "host", &host),
+    }
 }
 
 /// Method and path of `GET /a?b=c HTTP/1.1`; a path with spaces, as some clients send it, is one.

@@ -82,6 +82,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) ip: bool,
+    pub(crate) host: bool,
     pub(crate) user: bool,
     pub(crate) method: bool,
     pub(crate) path: bool,
@@ -107,7 +108,7 @@ pub(crate) struct Piece {
 impl Default for Event {
     fn default() -> Event {
         let (fields, scratch) = (Vec::new(), String::new());
-        let wanted = Wanted { ip: true, user: true, method: true, path: true, status: true, ua: true };
+        let wanted = Wanted { ip: true, host: true, user: true, method: true, path: true, status: true, ua: true };
         let last_of_log = LastOfLog::default();
         Event {
             time: Time::EPOCH,
@@ -128,6 +129,7 @@ impl Event {
         let has = |name: &str| names.contains(&name);
         let wanted = Wanted {
             ip: has("ip"),
+            host: has("host"),
             user: has("user"),
             method: has("method"),
             path: has("path"),

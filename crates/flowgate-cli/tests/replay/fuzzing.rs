@@ -9,7 +9,7 @@ use flowgate_cli::replay::lines::{Line, Lines};
 /// How long each test tries; long enough for some hundred thousand lines.
 const BUDGET: Duration = Duration::from_secs(2);
 
-const SEEDS: [&str; 8] = [
+const SEEDS: [&str; 10] = [
     r#"{"ts":1700000000.25,"fields":{"user":"42","ip":"1.2.3.4"},"cost":1,"op":"take"}"#,
     r#"{"ts":"2023-11-14T22:13:20.25+08:00","fields":{"a\u00e9\ud83d\ude00":"b\\\"\n"}}"#,
     r#"{ "op" : "reset", "fields" : { "x" : -1.5e3, "y" : true }, "ts" : 17e8 }"#,
@@ -18,6 +18,8 @@ const SEEDS: [&str; 8] = [
     r#"2001:db8::7 - J. [R] Doe [31/Dec/2016:23:59:60 -0430] "POST /\"x\"\\\xc3\xa9 HTTP/2.0" 404 - "-" "a \"q\"""#,
     r#"10.0.0.1 - - [17/May/2015:10:05:03.125 +0000] "HEAD http://h/x#y HTTP/1.1" 301 -"#,
     r#"::1 - - [17/May/2015:10:05:03 +0000] "\x16\x03\x01" 400 0 "" "" extra "#,
+    r#"Www.example.com:80 1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "x""#,
+    r#"[::1]:51234 ann - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5"#,
 ];
 
 struct Random(u64);

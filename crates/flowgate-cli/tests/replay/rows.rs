@@ -83,6 +83,39 @@ fn combined() {
     );
 }
 
+/// The first column of a log for several sites is no client.
+#[test]
+fn virtual_hosts() {
+    let line = |start: &str| format!(r#"{start} [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "x""#);
+    for (start, expected) in [
+        // Apache's vhost_combined, and what nginx is told to write.
+        ("www.example.com:80 1.2.3.4 - -", r#"ip="1.2.3.4" host="www.example.com""#),
+        ("WWW.Example.com:443 2001:db8::7 - ann", r#"ip="2001:db8::7" host="www.example.com" user="ann""#),
+        ("www.example.com 1.2.3.4 - J. Doe", r#"ip="1.2.3.4" host="www.example.com" user="J. Doe""#),
+        ("localhost fe80::1%eth0 - -", r#"ip="fe80::1%eth0" host="localhost""#),
+        ("192.0.2.1:80 1.2.3.4 - -", r#"ip="1.2.3.4" host="192.0.2.1""#),
+        ("[2001:db8::1]:443 1.2.3.4 - -", r#"ip="1.2.3.4" host="[2001:db8::1]""#),
+        ("www.example.com:80 client.example.net - -", r#"ip="client.example.net" host="www.example.com""#),
+        ("- 1.2.3.4 - -", r#"ip="1.2.3.4""#),
+        // No client at all.
+        ("www.example.com:80 - -", r#"host="www.example.com""#),
+        // Clients: by name, with what identd said, with the port of a connection.
+        ("client.example.net - -", r#"ip="client.example.net""#),
+        ("client.example.net ann ann", r#"ip="client.example.net" user="ann""#),
+        ("1.2.3.4 ann -", r#"ip="1.2.3.4""#),
+        ("::1 ann -", r#"ip="::1""#),
+        ("2001:db8::7:80 - -", r#"ip="2001:db8::7:80""#),
+        ("1.2.3.4:51234 - -", r#"ip="1.2.3.4""#),
+        ("[2001:db8::7]:51234 - ann", r#"ip="2001:db8::7" user="ann""#),
+        ("1.2.3.4 5.6.7.8 -", r#"ip="1.2.3.4""#),
+    ] {
+        let expected = format!(r#"1431857103.000000000s {expected} method="GET" path="/" status="200" ua="x""#);
+        check(Format::Combined, &[(&line(start), &expected)]);
+    }
+    let start = "www.example.com:80 1.2.3.4 -";
+    check(Format::Combined, &[(&line(start), "column 30: expected a user, mostly -, and a time in brackets")]);
+}
+
 #[test]
 fn odd_lines_of_access_logs() {
     let time = "expected a time such as 17/May/2015:10:05:03 +0000";
