@@ -85,6 +85,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    if [Some(&config), other.as_ref()].into_iter().flatten().all(|config| config.policy.rules.is_empty()) {
+        anyhow::bail!("{}, so there is no rule to try: give --config FILE", without_rules(file.as_deref()));
+    }
     let mut decisions = args.decisions.as_deref().map(create).transpose()?;
     // A report that cannot be written is found out before the traces are read, and an old one is not lost before.
     let report = args.report.as_deref().map(report_file).transpose()?;
@@ -126,6 +129,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         0 => anyhow::bail!("there is nothing to replay in {}", summary.traces.join(", ")),
         lines if lines == summary.skipped => anyhow::bail!("no line could be read"),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn without_rules(file: Option<&Path>) -> String {
+    match file {
+        Some(file) => format!("{} has no rules", file.display()),
+        None => "no configuration was found".to_owned(),
     }
 }
 

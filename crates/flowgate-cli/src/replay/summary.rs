@@ -316,7 +316,8 @@ impl Summary {
 
     /// What makes the figures doubtful, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        self.out_of_order.iter().map(text::out_of_order).collect()
+        let no_rules = self.outcome.rules.is_empty().then(|| text::no_rules(&self.policy));
+        no_rules.into_iter().chain(self.out_of_order.iter().map(text::out_of_order)).collect()
     }
 }
 

@@ -175,6 +175,25 @@ fn what_is_no_trace_is_a_failure_that_says_so() {
 }
 
 #[test]
+fn without_a_rule_there_is_nothing_to_try() {
+    let bench = Bench::new("");
+    bench.file("rules.toml", PER_USER);
+    let trace = trace(&[(1, "a"), (2, "a"), (3, "a")]);
+    let ran = bench.replay(&["--input", "-"], &trace);
+    let expected = "error: flowgate.toml has no rules, so there is no rule to try: give --config FILE\n";
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (1, "", expected));
+    std::fs::remove_file(bench.path("flowgate.toml")).unwrap();
+    let ran = bench.replay(&["--input", "-"], &trace);
+    let expected = "error: no configuration was found, so there is no rule to try: give --config FILE\n";
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (1, "", expected));
+    // To compare with nothing is a question, too.
+    let ran = bench.replay(&["--input", "-", "--compare", "rules.toml"], &trace);
+    let warning = "warning: there are no rules in the defaults, so all requests pass; give --config FILE\n";
+    assert_eq!((ran.code, &*ran.stderr), (0, warning));
+    assert!(ran.stdout.contains(warning) && ran.stdout.contains("newly denied  1"), "{}", ran.stdout);
+}
+
+#[test]
 fn decisions_on_standard_output_are_alone_there() {
     let bench = Bench::new(PER_USER);
     let ran = bench.replay(&["--input", "-", "--decisions", "-"], &trace(&[(1, "a"), (2, "a"), (3, "a")]));

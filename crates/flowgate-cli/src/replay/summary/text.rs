@@ -72,6 +72,10 @@ fn notes(out: &mut String, summary: &Summary) {
     }
 }
 
+pub(super) fn no_rules(policy: &str) -> String {
+    format!("there are no rules in {}, so all requests pass; give --config FILE", printable(policy))
+}
+
 pub(super) fn out_of_order(found: &OutOfOrder) -> String {
     let OutOfOrder { trace, begins, latest, back_seconds } = found;
     format!(
