@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! input -> lines -> event (jsonl, access_log; timestamp) -> pass: the engine, in virtual time
-//!                                                        -> tally, compare, what_if -> summary, report
+//!                                                        -> decisions; tally, compare, what_if -> summary, report
 //! ```
 //!
 //! Everything streams: a trace is read once, in bounded memory, and nothing reads a clock.
@@ -10,6 +10,7 @@
 mod access_log;
 pub mod civil;
 pub mod compare;
+pub mod decisions;
 pub mod event;
 pub mod figures;
 pub mod input;

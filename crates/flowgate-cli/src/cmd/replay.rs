@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use flowgate_cli::replay::decisions::Decisions;
 use flowgate_cli::replay::event::Format;
 use flowgate_cli::replay::input::Place;
 use flowgate_cli::replay::pass::{Job, Replay, ReplayError};
@@ -95,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         config: &config,
         compare: other.as_ref(),
         what_if: report.is_some(),
-        decisions: decisions.as_mut().map(|out| out as &mut dyn Write),
+        decisions: decisions.as_mut().map(|out| Decisions::new(out, args.input.len())),
     };
     let mut replay = Replay::new(job)?;
     let places: Vec<Place> = args.input.iter().map(|path| Place::new(path)).collect();

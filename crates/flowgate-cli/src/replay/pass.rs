@@ -7,14 +7,15 @@
 //!            `store.max_memory`, everything else by a constant.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io;
 
 use flowgate::{Memory, MemoryConfig, Op, Seed, Time};
 use flowgate_engine::config::Config;
 use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request};
-use flowgate_server::{Operation, decision_json};
+use flowgate_server::Operation;
 
 use super::compare::Changes;
+use super::decisions::{Decided, Decisions};
 use super::event::{Event, Format, Unreadable};
 use super::input::{InputError, Place};
 use super::lines::Line;
@@ -33,10 +34,9 @@ pub struct Replay<'a> {
     side: Side,
     other: Option<(Side, Changes)>,
     what_if: Option<WhatIf>,
-    decisions: Option<&'a mut dyn Write>,
+    decisions: Option<Decisions<'a>>,
     /// What was read.
     pub trace: Trace,
-    line: Vec<u8>,
 }
 
 /// What a replay is to do.
@@ -48,7 +48,7 @@ pub struct Job<'a> {
     /// Whether to try other counts, too.
     pub what_if: bool,
     /// Where to write every decision.
-    pub decisions: Option<&'a mut dyn Write>,
+    pub decisions: Option<Decisions<'a>>,
 }
 
 /// A policy and what it did.
@@ -60,6 +60,7 @@ struct Side {
 
 /// A line that was read and is yet to be decided. It keeps its place, and with it the memory of its plan.
 struct Ahead<'r> {
+    number: u64,
     event: Event,
     /// `None` is a reset, which is no operation on counters.
     op: Option<Op>,
@@ -120,7 +121,6 @@ impl<'a> Replay<'a> {
             what_if: job.what_if.then(|| WhatIf::new(&job.config.policy.rules)),
             decisions: job.decisions,
             trace: Trace::default(),
-            line: Vec::new(),
         })
     }
 
@@ -136,13 +136,18 @@ impl<'a> Replay<'a> {
     ) -> Result<(), ReplayError> {
         let mut input = place.open(format)?;
         self.trace.begin();
+        if let Some(decisions) = &mut self.decisions {
+            decisions.begin(place);
+        }
         let rules = self.side.engine.rules();
         let other_rules = self.other.as_ref().map(|(other, _)| other.engine.rules());
-        // Rules see no difference between a field that they do not look at and one that is not there.
+        // Rules see no difference between a field that they do not look at and one that is not there; people do.
+        let shows_fields = self.decisions.is_some();
         let both = std::iter::once(&rules).chain(&other_rules);
         let names: Vec<&str> = both.flat_map(|rules| rules.field_names()).collect();
         let place_ahead = |_| Ahead {
-            event: Event::with_fields(&names),
+            number: 0,
+            event: if shows_fields { Event::default() } else { Event::with_fields(&names) },
             op: None,
             now: Time::EPOCH,
             plan: Plan::empty(&rules),
@@ -163,6 +168,7 @@ impl<'a> Replay<'a> {
                 match read(line, input.format, &mut next.event) {
                     Ok(None) => continue,
                     Ok(Some(line)) => {
+                        next.number = number;
                         next.now = self.trace.time(next.event.time, place);
                         self.plan(next, &line);
                         lines.push(line);
@@ -185,7 +191,7 @@ impl<'a> Replay<'a> {
     /// Plans a line that was read.
     #[inline]
     fn plan(&self, next: &mut Ahead<'_>, line: &str) {
-        let Ahead { event, op, now, plan, other } = next;
+        let Ahead { event, op, now, plan, other, .. } = next;
         *op = operation(event.operation);
         let request = event.request(line);
         self.side.plan(plan, *op, &request, *now);
@@ -209,8 +215,8 @@ impl<'a> Replay<'a> {
 
     #[inline]
     fn decide(&mut self, next: &mut Ahead<'_>, line: &str, format: Format) -> io::Result<()> {
-        let Ahead { event, op, now, plan, other } = next;
-        let (op, now) = (*op, *now);
+        let Ahead { number, event, op, now, plan, other } = next;
+        let (number, op, now) = (*number, *op, *now);
         let request = || event.request(line);
         self.side.apply(op, plan, request, now);
         self.trace.other_operations += u64::from(op != Some(Op::Take));
@@ -228,9 +234,9 @@ impl<'a> Replay<'a> {
                     changes.add(decided, &request, now);
                 }
             }
-            if let Some(out) = &mut self.decisions {
-                write_line(&mut self.line, &line[event.given.clone()], format, &decision);
-                out.write_all(&self.line)?;
+            if let Some(decisions) = &mut self.decisions {
+                let time = &line[event.given.clone()];
+                decisions.write(Decided { number, time, format, request: &request, decision: &decision })?;
             }
         }
         if let Some(what_if) = &mut self.what_if {
@@ -330,17 +336,4 @@ fn text(line: &[u8], format: Format) -> Result<Cow<'_, str>, Unreadable> {
         Err(_) if format == Format::Jsonl => Err(Unreadable::NotText),
         Err(_) => Ok(Cow::Owned(String::from_utf8_lossy(line).trim_ascii_end().to_owned())),
     }
-}
-
-/// A decision line: the time as it was given, then the decision.
-fn write_line(out: &mut Vec<u8>, given: &str, format: Format, decision: &Decision) {
-    out.clear();
-    out.extend_from_slice(b"{\"ts\":");
-    match format {
-        Format::Jsonl => out.extend_from_slice(given.as_bytes()),
-        Format::Combined | Format::Common => decision_json::write_text(out, given),
-    }
-    out.push(b',');
-    decision_json::write_members(out, decision);
-    out.extend_from_slice(b"}\n");
 }

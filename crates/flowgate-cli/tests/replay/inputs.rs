@@ -204,6 +204,31 @@ fn decisions_on_standard_output_are_alone_there() {
     assert!(ran.stderr.starts_with("requests"), "{}", ran.stderr);
 }
 
+/// Which URLs were denied, and where do those lines stand?
+#[test]
+fn decisions_say_whose_they_are() {
+    let bench = Bench::new("rule = [{ name = 'per-ip', by = ['ip'], limits = ['1/min'] }]");
+    let line =
+        |path: &str| format!("1.2.3.4 - ann [17/May/2015:10:05:03 +0000] \"GET {path} HTTP/1.1\" 200 5 \"-\" \"x\"\n");
+    let log = format!("{}# nothing\n\n{}", line("/a"), line("/b\\\"?c"));
+    let lines = bench.decisions(&["--input", "-"], log.as_bytes());
+    let expected = r#"{"ts":"17/May/2015:10:05:03 +0000","line":1,"fields":{"ip":"1.2.3.4","user":"ann","method":"GET","path":"/a","status":"200","ua":"x"},"allowed":true,"#;
+    let written = bench.read("decisions.jsonl");
+    assert!(written.starts_with(expected), "{written}");
+    let denied: Vec<_> = lines.iter().filter(|line| line["allowed"] == false).collect();
+    assert_eq!(denied.len(), 1);
+    assert_eq!((&denied[0]["line"], &denied[0]["fields"]["path"]), (&Value::from(4), &Value::from("/b\"")));
+    assert_eq!(denied[0].get("file"), None, "there is but one");
+
+    bench.file("first.log", line("/1"));
+    bench.file("second.jsonl", r#"{"ts":1431857104,"fields":{"ip":"5.6.7.8","n":7}}"#);
+    let lines = bench.decisions(&["--input", "first.log", "--input", "second.jsonl"], b"");
+    let whose = lines.iter().map(|line| (line["file"].as_str().unwrap(), &line["line"], &line["fields"]["ip"]));
+    let (one, ips) = (Value::from(1), ["1.2.3.4", "5.6.7.8"].map(Value::from));
+    assert_eq!(whose.collect::<Vec<_>>(), [("first.log", &one, &ips[0]), ("second.jsonl", &one, &ips[1])]);
+    assert_eq!(lines[1]["fields"]["n"], "7");
+}
+
 #[test]
 fn the_guide_shows_what_is_printed() {
     let root = testdata("..");
