@@ -169,7 +169,7 @@ impl<'a> Replay<'a> {
                     Ok(None) => continue,
                     Ok(Some(line)) => {
                         next.number = number;
-                        next.now = self.trace.time(next.event.time, place);
+                        next.now = self.trace.time(next.event.time, place, number);
                         self.plan(next, &line);
                         lines.push(line);
                     }

@@ -241,9 +241,10 @@ fn notes(out: &mut String, summary: &Summary) {
     }
     if summary.late > 0 {
         note(format!(
-            "{} of them are older than a line before them, since logs are written when requests end; they were decided \
-             at the latest time seen.",
-            grouped(summary.late)
+            "{} of them are older than a line before them, by at most {}, since logs are written when requests end; they \
+             were decided at the latest time seen.",
+            grouped(summary.late),
+            length(Span::from_secs(summary.late_by_seconds))
         ));
     }
     if summary.other_operations > 0 {

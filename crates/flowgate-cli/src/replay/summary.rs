@@ -34,6 +34,8 @@ pub struct Summary {
     pub unreadable: Vec<UnreadableLine>,
     /// Lines older than one before them, decided at the latest time seen.
     pub late: u64,
+    /// By so many seconds at the most, rounded up.
+    pub late_by_seconds: u64,
     /// Traces that seem to be given in the wrong order.
     pub out_of_order: Vec<OutOfOrder>,
     /// Lines that asked for something else than to take; they are in no count below.
@@ -67,14 +69,17 @@ pub struct UnreadableLine {
     pub reason: String,
 }
 
-/// A trace that begins long before those in front of it have ended.
+/// A trace whose times run back by far.
 #[derive(Clone, Debug, Serialize)]
 pub struct OutOfOrder {
     /// Its name.
     pub trace: String,
-    /// When it begins.
+    /// From which line on; `None` is from its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The time there.
     pub begins: String,
-    /// The latest time of those in front of it.
+    /// The latest time in front of it.
     pub latest: String,
     /// By so many seconds its times run back.
     pub back_seconds: u64,
@@ -271,6 +276,7 @@ impl Summary {
         });
         let out_of_order = trace.out_of_order.iter().map(|found| OutOfOrder {
             trace: found.trace.clone(),
+            line: found.line,
             begins: figures::instant(found.begins),
             latest: figures::instant(found.latest),
             back_seconds: seconds(found.latest.since(found.begins)),
@@ -297,6 +303,7 @@ impl Summary {
             skipped: trace.skipped,
             unreadable: skipped.collect(),
             late: trace.late,
+            late_by_seconds: trace.late_by.as_nanos().div_ceil(1_000_000_000),
             out_of_order: out_of_order.collect(),
             other_operations: trace.other_operations,
             first: trace.first.map(figures::instant),

@@ -1,9 +1,9 @@
 //! What was read of the traces, and when it happened.
 //!
 //! Rule       The time of a request is what its line says, but never before the latest time seen: logs are written
-//!            when requests end, so times run back a little. How many did is counted.
-//! Rule       A trace that begins long before the one in front of it has ended is noted: most likely they were given in
-//!            the wrong order, and then all of it would be decided at one instant.
+//!            when requests end, so times run back a little. How many did is counted, and how far at the most.
+//! Rule       A trace whose times run back by far, at its beginning or within, is noted: most likely traces were given or
+//!            put together in the wrong order, and then all that is older would be decided at one instant.
 
 use flowgate::{Span, Time};
 
@@ -26,6 +26,8 @@ pub struct Trace {
     pub shown: Vec<Skipped>,
     /// Lines older than one before them.
     pub late: u64,
+    /// By so much at the most.
+    pub late_by: Span,
     /// Traces that seem to be given in the wrong order.
     pub out_of_order: Vec<OutOfOrder>,
     /// Lines that asked for something else than to take.
@@ -34,8 +36,7 @@ pub struct Trace {
     pub first: Option<Time>,
     /// The latest time.
     pub latest: Time,
-    /// Whether the present trace has not given a time yet.
-    is_new: bool,
+    present: Present,
 }
 
 /// A line that could not be read.
@@ -49,41 +50,54 @@ pub struct Skipped {
     pub reason: Unreadable,
 }
 
-/// A trace that begins long before those in front of it have ended.
+/// What is known of the present trace.
+#[derive(Debug, Default)]
+struct Present {
+    has_begun: bool,
+    is_noted: bool,
+}
+
+/// A trace whose times run back by far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfOrder {
     /// Its name.
     pub trace: String,
-    /// When it begins.
+    /// From which line on; `None` is from its beginning.
+    pub line: Option<u64>,
+    /// The time there.
     pub begins: Time,
-    /// The latest time of those in front of it.
+    /// The latest time in front of it.
     pub latest: Time,
 }
 
 impl Trace {
     /// Another trace begins.
     pub(super) fn begin(&mut self) {
-        self.is_new = true;
+        self.present = Present::default();
     }
 
     /// The time at which a request is decided.
     #[inline]
-    pub(super) fn time(&mut self, written: Time, place: &Place) -> Time {
-        if std::mem::take(&mut self.is_new) {
-            self.check_order(written, place);
+    pub(super) fn time(&mut self, written: Time, place: &Place, line: u64) -> Time {
+        if written < self.latest {
+            let back = self.latest.since(written);
+            self.late += 1;
+            self.late_by = self.late_by.max(back);
+            if back >= BACK && !self.present.is_noted {
+                self.note(written, place, line);
+            }
         }
-        self.late += u64::from(written < self.latest);
+        self.present.has_begun = true;
         self.latest = self.latest.max(written);
         self.first.get_or_insert(self.latest);
         self.latest
     }
 
     #[cold]
-    fn check_order(&mut self, begins: Time, place: &Place) {
-        let latest = self.latest;
-        if latest.since(begins) >= BACK {
-            self.out_of_order.push(OutOfOrder { trace: place.name(), begins, latest });
-        }
+    fn note(&mut self, begins: Time, place: &Place, line: u64) {
+        let line = self.present.has_begun.then_some(line);
+        self.present.is_noted = true;
+        self.out_of_order.push(OutOfOrder { trace: place.name(), line, begins, latest: self.latest });
     }
 
     #[cold]

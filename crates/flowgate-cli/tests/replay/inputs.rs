@@ -78,6 +78,27 @@ fn traces_in_the_wrong_order_are_warned_of() {
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
 }
 
+/// As `cat` puts rotated logs together: nobody sees where a file begins.
+#[test]
+fn a_stream_that_runs_back_is_warned_of_once() {
+    let bench = Bench::new(PER_USER);
+    let summary = bench.summary(
+        &["--input", "-"],
+        br#"{"ts":7200,"fields":{}}
+{"ts":3600.5,"fields":{}}"#,
+    );
+    assert_eq!((&summary["late"], &summary["late_by_seconds"]), (&Value::from(1), &Value::from(3600)));
+    assert_eq!(summary["out_of_order"], Value::Array(vec![]));
+    let ran =
+        bench.replay(&["--input", "-", "--json"], &trace(&[(1, "a"), (9000, "a"), (5400, "a"), (0, "a"), (1, "a")]));
+    let warning =
+        "warning: standard input:3 runs back to 1970-01-01 01:30:00, 1 h before the latest time in front of it";
+    assert!(ran.stderr.starts_with(warning) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    let summary: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&summary["late"], &summary["late_by_seconds"]), (&Value::from(3), &Value::from(9000)));
+    assert_eq!(summary["out_of_order"][0]["line"], 3);
+}
+
 #[test]
 fn a_real_log_with_times_that_run_back() {
     let bench = Bench::new(PER_IP);
@@ -87,6 +108,7 @@ fn a_real_log_with_times_that_run_back() {
     assert_eq!(summary["skipped"], 1, "its last quote is missing");
     assert_eq!(summary["unreadable"][0]["line"], 8899);
     assert_eq!(summary["late"], late(&log));
+    assert_eq!(summary["late_by_seconds"], 59);
     assert_eq!(summary["first"], "2015-05-17T10:05:03Z");
     assert_eq!(summary["last"], "2015-05-20T21:05:59Z");
     assert_eq!(counts(&summary)[0], 9_999);

@@ -92,7 +92,7 @@ requests  10  1970-01-01 00:01:00 to 1970-01-01 00:02:12 UTC (1 min 12 s)
 passed     5  50.0 %
 denied     5  50.0 %
 
-1 line was older than one before, decided at the latest time seen
+1 line was older than one before, by at most 31 s, decided at the latest time seen
 2 lines were no take and in no count
 
 rule      seen  passed  denied   share

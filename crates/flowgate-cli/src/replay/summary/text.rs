@@ -43,7 +43,9 @@ fn head(out: &mut String, summary: &Summary) {
 fn notes(out: &mut String, summary: &Summary) {
     let mut lines: Vec<String> = summary.warnings().iter().map(|warning| format!("warning: {warning}")).collect();
     if summary.late > 0 {
-        lines.push(format!("{} older than one before, decided at the latest time seen", lines_are(summary.late)));
+        let by = length(Span::from_secs(summary.late_by_seconds));
+        let late = lines_are(summary.late);
+        lines.push(format!("{late} older than one before, by at most {by}, decided at the latest time seen"));
     }
     if summary.other_operations > 0 {
         lines.push(format!("{} no take and in no count", lines_are(summary.other_operations)));
@@ -77,11 +79,14 @@ pub(super) fn no_rules(policy: &str) -> String {
 }
 
 pub(super) fn out_of_order(found: &OutOfOrder) -> String {
-    let OutOfOrder { trace, begins, latest, back_seconds } = found;
+    let OutOfOrder { trace, line, begins, latest, back_seconds } = found;
+    let place = match line {
+        None => format!("{} begins at", printable(trace)),
+        Some(line) => format!("{}:{line} runs back to", printable(trace)),
+    };
     format!(
-        "{} begins at {}, {} before the latest time in front of it, {}: were the traces given in the wrong order? All \
-         that is older is decided at that one instant, so too much is denied; give the oldest trace first",
-        printable(trace),
+        "{place} {}, {} before the latest time in front of it, {}: were the traces given in the wrong order? \
+         All that is older is decided at that one instant, so too much is denied; give the oldest trace first",
         clock(begins),
         length(Span::from_secs(*back_seconds)),
         clock(latest),
