@@ -82,10 +82,10 @@ fn head(out: &mut String, summary: &Summary) {
     number(out, "passed", "Passed", &grouped(passed), &percent(passed, requests));
     number(out, "denied", "Denied", &grouped(denied), &percent(denied, requests));
     number(out, "subjects-denied", "Subjects denied", &at_least(outcome.subjects_denied), "once or more");
-    if let Some(minute) = &outcome.busiest_minute {
+    if let Some(minute) = &outcome.worst_minute {
         let start = clock(&minute.start);
         let start = start.get(..16).unwrap_or(&start).to_owned();
-        number(out, "busiest-minute", "Worst minute", &grouped(minute.denied), &start);
+        number(out, "worst-minute", "Worst minute", &grouped(minute.denied), &start);
     }
     *out += "</dl>\n";
 }

@@ -10,7 +10,7 @@ use super::compare::{Changes, Side};
 use super::figures;
 use super::pass::Replay;
 use super::tally::{RuleTally, Tally};
-use super::timeline::{Busiest, Slot};
+use super::timeline::{Slot, Worst};
 use super::top::Top;
 use super::what_if::{Measured, Spared};
 
@@ -103,9 +103,9 @@ pub struct Outcome {
     /// Those that were hit hardest.
     pub hardest_hit: Vec<Hit>,
     /// The minute with the most denials.
-    pub busiest_minute: Option<Period>,
+    pub worst_minute: Option<Period>,
     /// The hour with the most denials.
-    pub busiest_hour: Option<Period>,
+    pub worst_hour: Option<Period>,
     /// The width of a period of the timeline in seconds.
     pub period_seconds: u64,
     /// Passed and denied over time.
@@ -341,7 +341,7 @@ fn outcome(tally: &Tally) -> Outcome {
         denied: rule.denied,
         banned: rule.banned,
     };
-    let busiest = |busiest: &Busiest| busiest.found().map(|(start, slot)| period(start, &slot));
+    let worst = |worst: &Worst| worst.found().map(|(start, slot)| period(start, &slot));
     let (width, slots) = tally.timeline.slots(BARS);
     Outcome {
         requests: tally.requests(),
@@ -351,8 +351,8 @@ fn outcome(tally: &Tally) -> Outcome {
         rules: tally.rules.iter().map(rule).collect(),
         subjects_denied: subject_count(&tally.top),
         hardest_hit: hits(&tally.top, &tally.rules),
-        busiest_minute: busiest(&tally.minute),
-        busiest_hour: busiest(&tally.hour),
+        worst_minute: worst(&tally.minute),
+        worst_hour: worst(&tally.hour),
         period_seconds: seconds(width),
         timeline: slots.iter().map(|(start, slot)| period(*start, slot)).collect(),
     }

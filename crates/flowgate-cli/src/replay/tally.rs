@@ -3,7 +3,7 @@
 use flowgate::Time;
 use flowgate_engine::{DecidedBy, Decision, Request, RuleDef};
 
-use super::timeline::{Busiest, Timeline};
+use super::timeline::{Timeline, Worst};
 use super::top::Top;
 
 /// The counts of one policy. Only requests that ask to pass and count (`take`) are in them.
@@ -22,9 +22,9 @@ pub struct Tally {
     /// Passed and denied over time.
     pub timeline: Timeline,
     /// The minute with the most denials.
-    pub minute: Busiest,
+    pub minute: Worst,
     /// The hour with the most denials.
-    pub hour: Busiest,
+    pub hour: Worst,
 }
 
 /// The counts of one rule.
@@ -70,8 +70,8 @@ impl Tally {
             rules: rules.iter().map(rule).collect(),
             top: Top::default(),
             timeline: Timeline::default(),
-            minute: Busiest::of_seconds(60),
-            hour: Busiest::of_seconds(3600),
+            minute: Worst::of_seconds(60),
+            hour: Worst::of_seconds(3600),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What happened when: counts per slot of time, and the busiest minute and hour.
+//! What happened when: counts per slot of time, and the worst minute and hour.
 //!
 //! Rule       Time never runs back here, so the newest slot is the one that counts. Slots begin at a second; when
 //!            there are too many they are made wider, by a width that people know.
@@ -116,16 +116,16 @@ impl Slot {
 
 /// The minute, or the hour, with the most denials.
 #[derive(Clone, Copy, Debug)]
-pub struct Busiest {
+pub struct Worst {
     width: u64,
     current: Slot,
     best: Slot,
 }
 
-impl Busiest {
+impl Worst {
     /// Of spans of so many seconds.
-    pub fn of_seconds(width: u64) -> Busiest {
-        Busiest { width, current: Slot::default(), best: Slot::default() }
+    pub fn of_seconds(width: u64) -> Worst {
+        Worst { width, current: Slot::default(), best: Slot::default() }
     }
 
     /// Counts a request.
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn slots_grow_wider_and_keep_every_count() {
         for step in [1, 7, 60, 3_601, 86_400, 100_000_000] {
-            let (mut timeline, mut minute) = (Timeline::default(), Busiest::of_seconds(60));
+            let (mut timeline, mut minute) = (Timeline::default(), Worst::of_seconds(60));
             let count = if step > 1_000_000 { 90 } else { 5_000 };
             for number in 0..count {
                 let now = Time::from_secs(1_000_000 + number * step);
@@ -189,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_is_the_first_of_equals() {
-        let mut minute = Busiest::of_seconds(60);
+    fn the_worst_is_the_first_of_equals() {
+        let mut minute = Worst::of_seconds(60);
         assert_eq!(minute.found(), None);
         for (second, allowed) in [(60, false), (61, true), (119, false), (120, false), (180, false), (239, false)] {
             minute.add(Time::from_secs(second), allowed);

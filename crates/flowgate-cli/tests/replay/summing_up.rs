@@ -72,8 +72,8 @@ fn every_count() {
     assert_eq!(hits, [("per-user", "a", 3), ("blocked", "everyone", 2), ("all", "everyone", 2)]);
     assert_eq!(summary["hardest_hit"][0]["first"], "1970-01-01T00:01:02Z");
     assert_eq!(summary["hardest_hit"][0]["last"], "1970-01-01T00:01:04Z");
-    assert_eq!(summary["busiest_minute"], json!({"start": "1970-01-01T00:01:00Z", "passed": 3, "denied": 3}));
-    assert_eq!(summary["busiest_hour"], json!({"start": "1970-01-01T00:00:00Z", "passed": 5, "denied": 5}));
+    assert_eq!(summary["worst_minute"], json!({"start": "1970-01-01T00:01:00Z", "passed": 3, "denied": 3}));
+    assert_eq!(summary["worst_hour"], json!({"start": "1970-01-01T00:00:00Z", "passed": 5, "denied": 5}));
     let timeline = summary["timeline"].as_array().unwrap();
     assert_eq!((summary["period_seconds"].as_u64(), timeline.len()), (Some(1), 73));
     let sum = |key: &str| timeline.iter().map(|period| period[key].as_u64().unwrap()).sum::<u64>();
@@ -108,8 +108,8 @@ per-user  a              3  1970-01-01 00:01:02  1970-01-01 00:01:04
 blocked   everyone       2  1970-01-01 00:02:00  1970-01-01 00:02:01
 all       everyone       2  1970-01-01 00:01:04  1970-01-01 00:01:04
 
-busiest minute  1970-01-01 00:01  3 denied of 6
-busiest hour    1970-01-01 00:00  5 denied of 10
+worst minute  1970-01-01 00:01  3 denied of 6
+worst hour    1970-01-01 00:00  5 denied of 10
 "
     );
 }

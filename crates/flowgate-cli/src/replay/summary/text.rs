@@ -14,7 +14,7 @@ pub(super) fn write(summary: &Summary) -> String {
     notes(&mut out, summary);
     rules(&mut out, &summary.outcome);
     hardest_hit(&mut out, &summary.outcome);
-    busiest(&mut out, &summary.outcome);
+    worst(&mut out, &summary.outcome);
     if let Some(comparison) = &summary.compare {
         compare(&mut out, summary, comparison);
     }
@@ -148,14 +148,14 @@ fn hits(out: &mut String, hits: &[super::Hit], what: &str) {
     table.write(out);
 }
 
-fn busiest(out: &mut String, outcome: &Outcome) {
+fn worst(out: &mut String, outcome: &Outcome) {
     let mut table = Table::new("lll");
-    for (what, period) in [("minute", &outcome.busiest_minute), ("hour", &outcome.busiest_hour)] {
+    for (what, period) in [("minute", &outcome.worst_minute), ("hour", &outcome.worst_hour)] {
         if let Some(Period { start, passed, denied }) = period {
             let start = clock(start);
             let minute = start.get(..16).unwrap_or(&start).to_owned();
             let counts = format!("{} denied of {}", grouped(*denied), grouped(passed + denied));
-            table.row([format!("busiest {what}"), minute, counts]);
+            table.row([format!("worst {what}"), minute, counts]);
         }
     }
     if !table.rows.is_empty() {
