@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flate2::read::MultiGzDecoder;
 
-use super::event::Format;
+use super::event::{Event, Format, Unreadable};
 use super::lines::Lines;
 
 /// So many lines are looked at to tell a format.
@@ -42,12 +42,17 @@ pub enum InputError {
     },
     /// No format reads any of its first lines.
     #[error(
-        "cannot tell the format of {name} from its first lines; say --format jsonl, combined or common to see what is \
-         wrong with them"
+        "cannot tell the format of {name} from its first lines; the first, read as {}: {reason}. Say --format jsonl, \
+         combined or common to see what is wrong with the others",
+        .format.name()
     )]
     Unknown {
         /// The file.
         name: String,
+        /// What its first line looks like.
+        format: Format,
+        /// Why it is none.
+        reason: Unreadable,
     },
 }
 
@@ -96,22 +101,24 @@ impl Place {
             Some(format) => format,
             None => {
                 let start = lines.peek().map_err(failed)?;
-                guess(start).ok_or_else(|| InputError::Unknown { name: self.name() })?
+                guess(start).map_err(|(format, reason)| InputError::Unknown { name: self.name(), format, reason })?
             }
         };
         Ok(Input { lines, format, read, size })
     }
 }
 
-/// The format of a trace that begins like this. One without lines has any.
-fn guess(start: &[u8]) -> Option<Format> {
+/// The format of a trace that begins like this, or what is wrong with its first line. One without lines has any.
+fn guess(start: &[u8]) -> Result<Format, (Format, Unreadable)> {
     let text = String::from_utf8_lossy(start);
     let lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
     let mut lines = lines.filter(|line| !line.trim().is_empty()).take(GUESSED_BY).peekable();
-    if lines.peek().is_none() {
-        return Some(Format::Jsonl);
-    }
-    Format::guess(lines)
+    let Some(&first) = lines.peek() else { return Ok(Format::Jsonl) };
+    Format::guess(lines).ok_or_else(|| {
+        let format = if first.trim_start().starts_with('{') { Format::Jsonl } else { Format::Common };
+        let reason = format.read(first, &mut Event::default()).err();
+        (format, reason.unwrap_or(Unreadable::NotText))
+    })
 }
 
 /// What the reader gives, unpacked if it begins as gzip does.

@@ -137,10 +137,15 @@ fn formats_are_told_apart_by_their_first_lines() {
     assert_eq!(lines[0]["ts"], "17/May/2015:10:05:03 +0000");
     assert_eq!(decisions(&format!("{common} \"-\" \"x\"\n{common}\n")).len(), 1, "combined");
     assert_eq!(decisions("\u{feff}{\"ts\":\"1970-01-01T00:00:00Z\",\"fields\":{}}")[0]["ts"], "1970-01-01T00:00:00Z");
-    let ran = bench.replay(&["--input", "-"], b"what is this?\nnobody knows\n");
-    assert_eq!(ran.code, 1);
-    let expected = "error: cannot tell the format of standard input from its first lines";
-    assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+    for (text, reason) in [
+        ("what is this?\nnobody knows\n", "common: column 9: expected a user, mostly -, and a time in brackets"),
+        ("{\"level\":\"info\",\"ts\":1}\n", "jsonl: column 3: expected the key ts, fields, cost or op"),
+    ] {
+        let ran = bench.replay(&["--input", "-"], text.as_bytes());
+        assert_eq!(ran.code, 1);
+        let expected = "error: cannot tell the format of standard input from its first lines; the first, read as ";
+        assert!(ran.stderr.starts_with(&format!("{expected}{reason}.")), "{}", ran.stderr);
+    }
 }
 
 #[test]
