@@ -34,9 +34,12 @@ pub(crate) struct Args {
     /// The configuration whose rules to try [default: as for serve]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A trace to replay, - for standard input; give several in the order of their times
-    #[arg(long, value_name = "TRACE", required = true)]
+    /// Traces to replay, - for standard input; give several in the order of their times
+    #[arg(long, value_name = "TRACE", num_args = 1.., required_unless_present = "traces")]
     input: Vec<PathBuf>,
+    /// The same without --input
+    #[arg(value_name = "TRACE", conflicts_with = "input")]
+    traces: Vec<PathBuf>,
     /// How the traces are written [default: told from their first lines]
     #[arg(long, value_enum)]
     format: Option<FormatName>,
@@ -58,7 +61,7 @@ const EXAMPLES: &str = "\
 Examples:
   flowgate replay --config flowgate.toml --input access.log --report report.html
   zcat $(ls -vr access.log.*.gz) | flowgate replay --config flowgate.toml --input -     # rotated logs, oldest first
-  flowgate replay --config now.toml --compare next.toml --input monday.log.gz --input tuesday.log.gz";
+  flowgate replay --config now.toml --compare next.toml --input monday.log.gz tuesday.log.gz";
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum FormatName {
@@ -89,6 +92,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if [Some(&config), other.as_ref()].into_iter().flatten().all(|config| config.policy.rules.is_empty()) {
         anyhow::bail!("{}, so there is no rule to try: give --config FILE", without_rules(file.as_deref()));
     }
+    let places: Vec<Place> = args.input.iter().chain(&args.traces).map(|path| Place::new(path)).collect();
     let mut decisions = args.decisions.as_deref().map(create).transpose()?;
     // A report that cannot be written is found out before the traces are read, and an old one is not lost before.
     let report = args.report.as_deref().map(report_file).transpose()?;
@@ -96,10 +100,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         config: &config,
         compare: other.as_ref(),
         what_if: report.is_some(),
-        decisions: decisions.as_mut().map(|out| Decisions::new(out, args.input.len())),
+        decisions: decisions.as_mut().map(|out| Decisions::new(out, places.len())),
     };
     let mut replay = Replay::new(job)?;
-    let places: Vec<Place> = args.input.iter().map(|path| Place::new(path)).collect();
     let outcome = read(&mut replay, &places, args.format.map(Format::from));
     if let Err(error @ ReplayError::Decisions(_)) = &outcome
         && is_closed(error)

@@ -36,6 +36,8 @@ fn plain_or_gzip_files_or_standard_input_one_or_several() {
     bench.file("members.gz", [gzip(&first), gzip(&second)].concat());
     for (args, stdin) in [
         (&["--input", "first.jsonl", "--input", "second.jsonl"][..], &b""[..]),
+        (&["--input", "first.jsonl", "second.jsonl"], b""),
+        (&["first.jsonl", "second.jsonl", "--config", "flowgate.toml"], b""),
         (&["--input", "first.jsonl", "--input", "-"], &gzip(&second)),
         (&["--input", "-"], &both),
         (&["--input", "-", "--format", "jsonl"], &gzip(&both)),
