@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
@@ -52,6 +54,24 @@ pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<
 fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result<Loaded, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
     config::load_with(input, variables, Options { flags: &environment.flags, purpose })
+}
+
+/// Whether a file begins as Koala's do: with one of their sections, which no configuration has.
+pub(crate) fn is_koala(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    // Enough for any comment in front.
+    let mut start = Vec::new();
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.take(1 << 16).read_to_end(&mut start).is_err()
+    {
+        return false;
+    }
+    let text = String::from_utf8_lossy(&start);
+    let first = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name)))
 }
 
 /// The variables that may be ours, and what the command line sets over them. Not `Debug`: some are secrets.

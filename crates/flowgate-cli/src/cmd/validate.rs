@@ -1,8 +1,6 @@
 //! `flowgate validate`: says what is wrong with a configuration, and what looks wrong.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use flowgate_engine::config::{Input, Koala, Loaded, Report, Tls};
@@ -52,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// What there is in the file, and what looks wrong; or what is wrong.
 fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     let environment = Environment::of_process()?;
-    if args.koala || is_koala(&args.file) {
+    if args.koala || configuration::is_koala(&args.file) {
         let tz = environment.get("FLOWGATE_KOALA__TZ").map_or_else(|| Koala::default().tz, str::to_owned);
         return Ok(KoalaFile::load(Input::File(&args.file), &tz).map(|LoadedKoala { file, warnings, .. }| {
             (format!("{}, {}", count(file.len(), "rule"), count(file.dicts(), "dict")), warnings)
@@ -79,24 +77,6 @@ fn unusable(files: &Tls) -> Option<String> {
         Ok(_) | Err(TlsError::Unreadable { .. }) => None,
         Err(error) => Some(format!("{:#}", anyhow::Error::new(error))),
     }
-}
-
-/// Whether a file begins as Koala's do: with one of their sections, which no configuration has.
-fn is_koala(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    // Enough for any comment in front.
-    let mut start = Vec::new();
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.take(1 << 16).read_to_end(&mut start).is_err()
-    {
-        return false;
-    }
-    let text = String::from_utf8_lossy(&start);
-    let first = text
-        .trim_start_matches('\u{feff}')
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with('#'));
-    first.is_some_and(|line| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name)))
 }
 
 /// The report, set apart from what follows.

@@ -179,6 +179,7 @@ fn what_is_no_trace_is_a_failure_that_says_so() {
     bench.file("cut.gz", &cut[..cut.len() / 2]);
     bench.file("empty", "");
     bench.file("wrong.toml", "rules = 1");
+    bench.file("koala.conf", "# rules\n[rules]\n");
     bench.file("broken.gz", b"\x1f\x8bnonsense");
     for (args, expected) in [
         (&["--input", "missing.log"][..], "error: cannot read missing.log: No such file or directory"),
@@ -191,6 +192,14 @@ fn what_is_no_trace_is_a_failure_that_says_so() {
         (&["--input", "empty", "--config", "wrong.toml"], "error: unknown key \"rules\""),
         (&["--input", "empty", "--compare", "wrong.toml"], "error: unknown key \"rules\""),
         (&["--input", "empty", "--config", "missing.toml"], "error: "),
+        (
+            &["--input", "empty", "--config", "koala.conf"],
+            "error: koala.conf is a Koala rule file; use `flowgate import",
+        ),
+        (
+            &["--input", "empty", "--compare", "koala.conf"],
+            "error: koala.conf is a Koala rule file; use `flowgate import",
+        ),
         (&["--input", "empty", "--report", "no/such/place.html"], "error: cannot write no/such/place.html: "),
         (&["--input", "empty", "--decisions", "no/such/place"], "error: cannot write no/such/place: "),
     ] {
