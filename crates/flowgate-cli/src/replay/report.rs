@@ -23,7 +23,7 @@ use html::Text;
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 /// The SHA-256 of both in base64, as browsers compute it: a test has one do so.
-const STYLE_HASH: &str = "uRpgbqgVa5Jf+U48RMZNmYrwMQrCzThjVR8C1afIjYI=";
+const STYLE_HASH: &str = "t4rFDWMntJ+0sPxRh4ttrT5z8fksl4im+Sn6MK4cuZA=";
 const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
 
 /// The page.
@@ -41,13 +41,13 @@ pub fn page(summary: &Summary) -> String {
         Text(&title),
     );
     head(&mut out, summary);
+    if let Some(comparison) = &summary.compare {
+        compare(&mut out, summary, comparison);
+    }
     over_time(&mut out, &summary.outcome);
     tables::rules(&mut out, &summary.outcome);
     what_if(&mut out, summary);
     tables::hardest_hit(&mut out, &summary.outcome);
-    if let Some(comparison) = &summary.compare {
-        compare(&mut out, summary, comparison);
-    }
     notes(&mut out, summary);
     let _ = writeln!(
         out,
@@ -64,6 +64,11 @@ fn head(out: &mut String, summary: &Summary) {
         0 => "Nothing would have been denied".to_owned(),
         _ => format!("{} of {} requests would have been denied", percent(denied, requests), grouped(requests)),
     };
+    let instead = summary.compare.as_ref().map(|other| {
+        let share = percent(other.outcome.denied, other.outcome.requests);
+        format!(", {share} under <code>{}</code>", Text(&other.policy))
+    });
+    let headline = headline + &instead.unwrap_or_default();
     let when = match (&summary.first, &summary.last) {
         (Some(first), Some(last)) => {
             let span = length(Span::from_secs(summary.seconds));

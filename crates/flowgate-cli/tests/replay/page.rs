@@ -49,6 +49,9 @@ document.querySelector("iframe").onload = ({ target }) => {
   seen.changed = [...page.querySelectorAll('[data-table="changed"] tbody tr')]
     .map((row) => row.innerText.split(/\s+/).join(" "));
 
+  seen.sections = [...page.querySelectorAll("h2")].map((title) => title.innerText).slice(0, 2);
+  seen.legend = [...page.querySelectorAll(".legend .stroke")].map((key) => view.getComputedStyle(key).borderTopStyle);
+
   seen.tipBefore = shown();
   const busy = bars.find((bar) => number(bar, "denied") > 0);
   point(busy);
@@ -124,13 +127,16 @@ fn the_report_in_a_browser() {
 
     let seen = visit(&bench, "1");
     assert_eq!(seen["title"], "Replay: flowgate.toml");
-    assert_eq!(seen["h1"], "17.9 % of 28 requests would have been denied");
+    assert_eq!(seen["h1"], "17.9 % of 28 requests would have been denied, 25.0 % under next.toml");
     let numbers = &seen["numbers"];
     assert_eq!(
         (&numbers["requests"], &numbers["passed"], &numbers["denied"]),
         (&json!("28"), &json!("23"), &json!("5"))
     );
     assert_eq!((&numbers["newly-denied"], &numbers["newly-passed"]), (&json!("2"), &json!("0")));
+    assert_eq!(seen["sections"], json!(["Under next.toml instead", "Over time"]));
+    assert_eq!(seen["legend"], json!(["solid", "dashed"]), "as the curves are");
+    assert!(page.contains("</code>; 1 subject</p>"));
     check_bars(&seen, &summary);
     check_curve(&seen["curves"][0], &summary["what_if"]["curves"][0]);
     assert_eq!(seen["subjects"], json!([[HOSTILE, 5]]), "the text itself");

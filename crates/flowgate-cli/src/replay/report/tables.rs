@@ -120,9 +120,10 @@ pub(super) fn change(out: &mut String, change: &Change, title: &str, denying: &s
     }
     let _ = write!(
         out,
-        " of <code>{}</code>; {} subjects</p>\n<div class=\"scroll\">",
+        " of <code>{}</code>; {} {}</p>\n<div class=\"scroll\">",
         Text(denying),
-        at_least(change.subjects)
+        at_least(change.subjects),
+        if change.subjects.count == 1 { "subject" } else { "subjects" }
     );
     hits(out, &change.most[..change.most.len().min(10)], "changed", "requests");
     *out += "</div></section>\n";
@@ -139,8 +140,8 @@ pub(super) fn both(out: &mut String, summary: &Summary, comparison: &Comparison)
     }
     let _ = writeln!(
         out,
-        "<div class=\"card scroll\"><table data-table=\"both\">\n<thead><tr><th>denied by rule</th><th class=\"right\">{}</th>\
-         <th class=\"right\">{}</th><th class=\"right\">change</th></tr></thead>\n<tbody>",
+        "<div class=\"card scroll\"><table data-table=\"both\">\n<thead><tr><th>denied by rule</th><th class=\"right policy\">{}</th>\
+         <th class=\"right policy\">{}</th><th class=\"right\">change</th></tr></thead>\n<tbody>",
         Text(&summary.policy),
         Text(&comparison.policy)
     );
