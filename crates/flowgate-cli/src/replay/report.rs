@@ -23,7 +23,7 @@ use html::Text;
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 /// The SHA-256 of both in base64, as browsers compute it: a test has one do so.
-const STYLE_HASH: &str = "t4rFDWMntJ+0sPxRh4ttrT5z8fksl4im+Sn6MK4cuZA=";
+const STYLE_HASH: &str = "LTNH62SrvtTeLmlbsEw000nZSMsMl2qUoh5Ek6SpOmk=";
 const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
 
 /// The page.
