@@ -181,9 +181,10 @@ fn card(out: &mut String, curve: &Curve) {
 
 /// The curve in words.
 fn finding(curve: &Curve) -> String {
+    let noun = if curve.subjects == 1 { "subject" } else { "subjects" };
     let shares = |point: &Point| {
         let (requests, subjects) = (percent(point.requests, curve.requests), percent(point.subjects, curve.subjects));
-        format!("denies <b>{requests}</b> of requests and <b>{subjects}</b> of {} subjects", grouped(curve.subjects))
+        format!("denies <b>{requests}</b> of requests and <b>{subjects}</b> of {} {noun}", grouped(curve.subjects))
     };
     let Some(configured) = curve.points.get(curve.configured) else { return String::new() };
     let now = format!("As configured it {}.", shares(configured));
