@@ -33,7 +33,7 @@ const CLIENTS: usize = 64;
 struct Flowgate {
     process: Child,
     resp: String,
-    /// What it writes to standard error once its doors are open.
+    /// What it writes to standard error.
     says: Receiver<String>,
 }
 
@@ -46,9 +46,14 @@ impl Flowgate {
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(config);
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let line = stderr.find(|line| line.trim_start().starts_with("resp ")).expect("the server announces its door");
-        // Read whether or not anybody listens: what it says must not stop it.
         let (told, says) = mpsc::channel();
+        // What it says before its doors are open counts, too.
+        let line = stderr
+            .by_ref()
+            .inspect(|line| drop(told.send(line.clone())))
+            .find(|line| line.trim_start().starts_with("resp "))
+            .expect("the server announces its door");
+        // Read whether or not anybody listens: what it says must not stop it.
         thread::spawn(move || stderr.for_each(|line| drop(told.send(line))));
         let resp = line.split_once("redis://").unwrap().1.to_owned();
         Flowgate { process, resp, says }
