@@ -8,25 +8,24 @@
 //! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
+mod bans;
+mod keys;
 mod koala;
 
 use std::sync::Arc;
 
-use flowgate::{
-    Clock, Key, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Seed, Span, Throttle, ThrottleError,
-    ThrottleReply, Time,
-};
+use flowgate::{Clock, Memory, MemoryConfig, MemoryStats, Op, Seed, Span, Time};
 use flowgate_engine::config::{Config, Denials};
-use flowgate_engine::{
-    AdHoc, BanOrder, BanOrderError, Decision, Engine, Explanation, ManualBan, Policy, PolicyError, Request, RuleBan,
-    RuleSet,
-};
+use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request, RuleSet};
 
 pub use crate::answer::{Answer, Awaited};
 use crate::metrics::{Metrics, Top};
 use crate::observer::Observer;
 use crate::readiness::Readiness;
 use crate::redis::{SharedStats, SharedStore};
+pub use bans::BanError;
+pub(crate) use keys::Expected;
+pub use keys::KeyDecision;
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
@@ -69,41 +68,10 @@ pub enum Operation {
     Reset,
 }
 
-/// An ad hoc key that was [expected](Service::expect): where it is counted is known already.
-#[derive(Clone, Copy, Debug)]
-pub struct Expected(Key);
-
-/// The answer of a limit that the caller brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyDecision {
-    /// May it happen, what is left, when to come back.
-    pub decision: flowgate::Decision,
-    /// Whether the store was away and the answer is a stopgap.
-    pub degraded: bool,
-}
-
-impl KeyDecision {
-    /// The store's own word.
-    fn certain(decision: flowgate::Decision) -> KeyDecision {
-        KeyDecision { decision, degraded: false }
-    }
-}
-
 /// The store that the nodes share does not answer, and what was asked can only be answered by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared store does not answer")]
 pub struct StoreAway;
-
-/// Why a ban cannot be imposed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BanError {
-    /// It makes no sense.
-    #[error(transparent)]
-    Order(#[from] BanOrderError),
-    /// Other nodes would not learn of it.
-    #[error(transparent)]
-    Away(#[from] StoreAway),
-}
 
 impl Service {
     /// A service with these rules, empty counters of the size that the configuration allows, and the real clock.
@@ -194,109 +162,6 @@ impl Service {
         }
     }
 
-    /// Applies a limit that the caller brings to a key of the caller's.
-    ///
-    /// # Errors
-    /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
-    #[inline]
-    pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        self.limit_at(operation, call, self.now())
-    }
-
-    /// As [`Service::limit`], at a time that was read for a batch.
-    ///
-    /// # Errors
-    /// As [`Service::limit`].
-    #[inline]
-    pub fn limit_at(
-        &self,
-        operation: Operation,
-        call: AdHoc<'_>,
-        now: Time,
-    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        let answer = match (&self.shared, operation.op()) {
-            (None, Some(op)) => Answer::Now(self.engine.limit(op, call, now).map(KeyDecision::certain)),
-            (None, None) => {
-                self.engine.limit_reset(call.key);
-                let peek = self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now);
-                Answer::Now(peek.map(KeyDecision::certain))
-            }
-            (Some(shared), Some(op)) => shared.limit(op, call, now),
-            (Some(shared), None) => shared.limit_reset(call, now),
-        };
-        self.observer.key_answer(operation, call.key, now, answer)
-    }
-
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [expected](Service::expect), at a
-    /// time that was read for a batch. It is not counted: whoever has a batch counts it at once.
-    ///
-    /// # Errors
-    /// When the key is in use by a limit, or the numbers do not fit.
-    #[inline]
-    pub fn throttle_at(
-        &self,
-        key: &[u8],
-        expected: Option<Expected>,
-        throttle: &Throttle,
-        now: Time,
-    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
-        match &self.shared {
-            None => {
-                let key = expected.map_or_else(|| self.engine.ad_hoc_key(key), |Expected(key)| key);
-                Answer::Now(self.engine.throttle(key, throttle, now))
-            }
-            Some(shared) => shared.throttle(key, throttle, now),
-        }
-    }
-
-    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
-    #[inline]
-    pub fn expect(&self, key: &[u8]) -> Expected {
-        let key = self.engine.ad_hoc_key(key);
-        self.engine.expect(key);
-        Expected(key)
-    }
-
-    /// How long an ad hoc key lives on; `None` when it is as if never used.
-    ///
-    /// # Errors
-    /// When the shared store does not answer.
-    pub fn key_lifetime(&self, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
-        self.key_lifetime_at(key, self.now())
-    }
-
-    /// As [`Service::key_lifetime`], at a time that was read for a batch.
-    ///
-    /// # Errors
-    /// As [`Service::key_lifetime`].
-    pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Answer<Result<Option<Span>, StoreAway>> {
-        match &self.shared {
-            None => Answer::Now(Ok(self.engine.limit_lifetime(key, now))),
-            Some(shared) => shared.key_lifetime(key),
-        }
-    }
-
-    /// Forgets an ad hoc key; true when it differed from one that was never used.
-    ///
-    /// # Errors
-    /// When the shared store does not answer.
-    pub fn key_reset(&self, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
-        self.key_reset_at(key, self.now())
-    }
-
-    /// As [`Service::key_reset`], at a time that was read for a batch.
-    ///
-    /// # Errors
-    /// As [`Service::key_reset`].
-    pub fn key_reset_at(&self, key: &[u8], now: Time) -> Answer<Result<bool, StoreAway>> {
-        if let Some(shared) = &self.shared {
-            return shared.key_reset(key);
-        }
-        // A counter that has run out may still lie in the table; to callers it is gone.
-        let lived = self.engine.limit_lifetime(key, now).is_some();
-        Answer::Now(Ok(self.engine.limit_reset(key) && lived))
-    }
-
     /// Why a request would be decided as it would be: every rule, and how its limits stand.
     pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
         match &self.shared {
@@ -305,61 +170,10 @@ impl Service {
         }
     }
 
-    /// Bans a value of a field, in place of an earlier ban of the same.
-    ///
-    /// # Errors
-    /// When the value is neither a text nor addresses, there are too many bans, or the shared store does not answer.
-    pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
-        match &self.shared {
-            None => Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order)),
-            Some(shared) => shared.ban(order, self.now()),
-        }
-    }
-
-    /// Lifts a ban by its id, whoever imposed it; false when there is none.
-    ///
-    /// # Errors
-    /// When the shared store does not answer.
-    pub fn unban(&self, id: u64) -> Answer<Result<bool, StoreAway>> {
-        match &self.shared {
-            None => Answer::Now(Ok(self.engine.unban(id, self.now()))),
-            Some(shared) => shared.unban(id, self.now()),
-        }
-    }
-
-    /// Lifts the ban by hand of a field's value as it was given; false when there is none.
-    ///
-    /// # Errors
-    /// When the shared store does not answer.
-    pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
-        match &self.shared {
-            None => Answer::Now(Ok(self.engine.unban_value(field, value, self.now()))),
-            Some(shared) => shared.unban_value(field, value, self.now()),
-        }
-    }
-
-    /// The bans by hand that are in force, oldest first.
-    pub fn bans(&self) -> Vec<Arc<ManualBan>> {
-        self.engine.bans(self.now())
-    }
-
-    /// The fields by whose values somebody is banned by hand.
-    pub fn ban_fields(&self) -> Vec<Arc<str>> {
-        self.engine.ban_fields()
-    }
-
     /// Whether some rule, or some Koala rule, looks at a field or counts by it.
     pub fn uses_field(&self, field: &str) -> bool {
         let koala = self.koala_rules();
         self.rules().field_names().any(|name| name == field) || koala.is_some_and(|rules| rules.uses_field(field))
-    }
-
-    /// The bans by rules that are in force, oldest first.
-    ///
-    /// # Errors
-    /// When the shared store does not answer.
-    pub fn rule_bans(&self) -> Answer<Result<Vec<RuleBan>, StoreAway>> {
-        Answer::Now(Ok(self.engine.rule_bans(self.now())))
     }
 
     /// Puts other rules and lists in force, whole: requests under way finish with the old ones. Counters live on
@@ -426,13 +240,13 @@ impl Operation {
 
 #[cfg(test)]
 mod tests {
-    use flowgate::{Limit, ManualClock};
+    use flowgate::ManualClock;
 
     use super::*;
 
     const START: Time = Time::from_secs(1_700_000_000);
 
-    fn service(toml: &str) -> (Service, ManualClock) {
+    pub(super) fn service(toml: &str) -> (Service, ManualClock) {
         let config = Config::from_toml(toml).unwrap();
         let clock = ManualClock::new(START);
         let engine = Engine::new(&config.policy, Memory::default()).unwrap();
@@ -441,7 +255,7 @@ mod tests {
 
     /// Counters in memory answer at once.
     #[track_caller]
-    fn now<T>(answer: Answer<T>) -> T {
+    pub(super) fn now<T>(answer: Answer<T>) -> T {
         answer.now().unwrap()
     }
 
@@ -462,47 +276,6 @@ mod tests {
         assert!(now(service.decide_at(Operation::Peek, &request, later)).allowed(), "a batch brings its own time");
         clock.advance(Span::from_secs(60));
         assert!(now(service.decide(Operation::Take, &request)).allowed());
-    }
-
-    #[test]
-    fn a_key_with_a_limit_of_the_callers() {
-        let (service, clock) = service("");
-        let (sliding, bucket): (Limit, Limit) = ("2/60s".parse().unwrap(), "bucket 2/60s".parse().unwrap());
-        let call = |limit| AdHoc { key: b"k", limit, cost: 1 };
-        assert_eq!(now(service.key_lifetime(b"k")), Ok(None));
-        assert_eq!(now(service.limit(Operation::Take, call(&sliding))).unwrap().decision.remaining, Some(1));
-        assert_eq!(now(service.limit(Operation::Take, call(&bucket))), Err(OtherAlgorithm));
-        assert_eq!(now(service.key_lifetime(b"k")), Ok(Some(Span::from_secs(60))));
-        assert_eq!(
-            now(service.limit(Operation::Reset, call(&bucket))).unwrap().decision.remaining,
-            Some(2),
-            "a reset frees the key"
-        );
-        assert_eq!(now(service.limit(Operation::Take, call(&bucket))).unwrap().decision.remaining, Some(1));
-        assert_eq!(now(service.key_reset(b"k")), Ok(true));
-        assert_eq!(now(service.key_reset(b"k")), Ok(false));
-        now(service.limit(Operation::Take, call(&sliding))).unwrap();
-        clock.advance(Span::from_secs(60));
-        assert_eq!(now(service.key_reset(b"k")), Ok(false), "it has run out by itself");
-    }
-
-    #[test]
-    fn bans_come_and_go() {
-        let (service, clock) = service("");
-        let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam" };
-        let banned = |field| !now(service.decide(Operation::Peek, &Request::new().field(field, "7"))).allowed();
-        let ban = now(service.ban(order("user"))).unwrap();
-        now(service.ban(order("name"))).unwrap();
-        assert!(banned("user") && banned("name"));
-        assert_eq!(service.bans().len(), 2);
-        let unban = |id| now(service.unban(id)).unwrap();
-        let unban_value = |field| now(service.unban_value(field, "7")).unwrap();
-        assert!(unban(ban.id) && !unban(ban.id));
-        assert!(unban_value("name") && !unban_value("name"));
-        assert!(!banned("user") && !banned("name"));
-        now(service.ban(order("user"))).unwrap();
-        clock.advance(Span::from_secs(60));
-        assert!(!banned("user") && service.bans().is_empty() && now(service.rule_bans()).unwrap().is_empty());
     }
 
     #[test]

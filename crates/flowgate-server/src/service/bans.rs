@@ -1,0 +1,100 @@
+//! Bans: by hand, of a field's value, and those that rules have imposed.
+
+use std::sync::Arc;
+
+use flowgate_engine::{BanOrder, BanOrderError, ManualBan, RuleBan};
+
+use super::{Answer, Service, StoreAway};
+
+/// Why a ban cannot be imposed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BanError {
+    /// It makes no sense.
+    #[error(transparent)]
+    Order(#[from] BanOrderError),
+    /// Other nodes would not learn of it.
+    #[error(transparent)]
+    Away(#[from] StoreAway),
+}
+
+impl Service {
+    /// Bans a value of a field, in place of an earlier ban of the same.
+    ///
+    /// # Errors
+    /// When the value is neither a text nor addresses, there are too many bans, or the shared store does not answer.
+    pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
+        match &self.shared {
+            None => Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order)),
+            Some(shared) => shared.ban(order, self.now()),
+        }
+    }
+
+    /// Lifts a ban by its id, whoever imposed it; false when there is none.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn unban(&self, id: u64) -> Answer<Result<bool, StoreAway>> {
+        match &self.shared {
+            None => Answer::Now(Ok(self.engine.unban(id, self.now()))),
+            Some(shared) => shared.unban(id, self.now()),
+        }
+    }
+
+    /// Lifts the ban by hand of a field's value as it was given; false when there is none.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
+        match &self.shared {
+            None => Answer::Now(Ok(self.engine.unban_value(field, value, self.now()))),
+            Some(shared) => shared.unban_value(field, value, self.now()),
+        }
+    }
+
+    /// The bans by hand that are in force, oldest first.
+    pub fn bans(&self) -> Vec<Arc<ManualBan>> {
+        self.engine.bans(self.now())
+    }
+
+    /// The fields by whose values somebody is banned by hand.
+    pub fn ban_fields(&self) -> Vec<Arc<str>> {
+        self.engine.ban_fields()
+    }
+
+    /// The bans by rules that are in force, oldest first.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn rule_bans(&self) -> Answer<Result<Vec<RuleBan>, StoreAway>> {
+        Answer::Now(Ok(self.engine.rule_bans(self.now())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate::Span;
+    use flowgate_engine::Request;
+
+    use super::super::Operation;
+    use super::super::tests::{now, service};
+    use super::*;
+
+    #[test]
+    fn bans_come_and_go() {
+        let (service, clock) = service("");
+        let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam" };
+        let banned = |field| !now(service.decide(Operation::Peek, &Request::new().field(field, "7"))).allowed();
+        let ban = now(service.ban(order("user"))).unwrap();
+        now(service.ban(order("name"))).unwrap();
+        assert!(banned("user") && banned("name"));
+        assert_eq!(service.bans().len(), 2);
+        let unban = |id| now(service.unban(id)).unwrap();
+        let unban_value = |field| now(service.unban_value(field, "7")).unwrap();
+        assert!(unban(ban.id) && !unban(ban.id));
+        assert!(unban_value("name") && !unban_value("name"));
+        assert!(!banned("user") && !banned("name"));
+        now(service.ban(order("user"))).unwrap();
+        clock.advance(Span::from_secs(60));
+        assert!(!banned("user") && service.bans().is_empty() && now(service.rule_bans()).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,161 @@
+//! Ad hoc keys: the caller brings the key and the limit, and no rule is asked.
+
+use flowgate::{Key, Op, OtherAlgorithm, Span, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate_engine::AdHoc;
+
+use super::{Answer, Operation, Service, StoreAway};
+
+/// An ad hoc key that was [expected](Service::expect): where it is counted is known already.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected(Key);
+
+/// The answer of a limit that the caller brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyDecision {
+    /// May it happen, what is left, when to come back.
+    pub decision: flowgate::Decision,
+    /// Whether the store was away and the answer is a stopgap.
+    pub degraded: bool,
+}
+
+impl KeyDecision {
+    /// The store's own word.
+    fn certain(decision: flowgate::Decision) -> KeyDecision {
+        KeyDecision { decision, degraded: false }
+    }
+}
+
+impl Service {
+    /// Applies a limit that the caller brings to a key of the caller's.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
+    #[inline]
+    pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
+        self.limit_at(operation, call, self.now())
+    }
+
+    /// As [`Service::limit`], at a time that was read for a batch.
+    ///
+    /// # Errors
+    /// As [`Service::limit`].
+    #[inline]
+    pub fn limit_at(
+        &self,
+        operation: Operation,
+        call: AdHoc<'_>,
+        now: Time,
+    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
+        let answer = match (&self.shared, operation.op()) {
+            (None, Some(op)) => Answer::Now(self.engine.limit(op, call, now).map(KeyDecision::certain)),
+            (None, None) => {
+                self.engine.limit_reset(call.key);
+                let peek = self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now);
+                Answer::Now(peek.map(KeyDecision::certain))
+            }
+            (Some(shared), Some(op)) => shared.limit(op, call, now),
+            (Some(shared), None) => shared.limit_reset(call, now),
+        };
+        self.observer.key_answer(operation, call.key, now, answer)
+    }
+
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [expected](Service::expect), at a
+    /// time that was read for a batch. It is not counted: whoever has a batch counts it at once.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit, or the numbers do not fit.
+    #[inline]
+    pub fn throttle_at(
+        &self,
+        key: &[u8],
+        expected: Option<Expected>,
+        throttle: &Throttle,
+        now: Time,
+    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        match &self.shared {
+            None => {
+                let key = expected.map_or_else(|| self.engine.ad_hoc_key(key), |Expected(key)| key);
+                Answer::Now(self.engine.throttle(key, throttle, now))
+            }
+            Some(shared) => shared.throttle(key, throttle, now),
+        }
+    }
+
+    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
+    #[inline]
+    pub fn expect(&self, key: &[u8]) -> Expected {
+        let key = self.engine.ad_hoc_key(key);
+        self.engine.expect(key);
+        Expected(key)
+    }
+
+    /// How long an ad hoc key lives on; `None` when it is as if never used.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn key_lifetime(&self, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
+        self.key_lifetime_at(key, self.now())
+    }
+
+    /// As [`Service::key_lifetime`], at a time that was read for a batch.
+    ///
+    /// # Errors
+    /// As [`Service::key_lifetime`].
+    pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Answer<Result<Option<Span>, StoreAway>> {
+        match &self.shared {
+            None => Answer::Now(Ok(self.engine.limit_lifetime(key, now))),
+            Some(shared) => shared.key_lifetime(key),
+        }
+    }
+
+    /// Forgets an ad hoc key; true when it differed from one that was never used.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn key_reset(&self, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
+        self.key_reset_at(key, self.now())
+    }
+
+    /// As [`Service::key_reset`], at a time that was read for a batch.
+    ///
+    /// # Errors
+    /// As [`Service::key_reset`].
+    pub fn key_reset_at(&self, key: &[u8], now: Time) -> Answer<Result<bool, StoreAway>> {
+        if let Some(shared) = &self.shared {
+            return shared.key_reset(key);
+        }
+        // A counter that has run out may still lie in the table; to callers it is gone.
+        let lived = self.engine.limit_lifetime(key, now).is_some();
+        Answer::Now(Ok(self.engine.limit_reset(key) && lived))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate::Limit;
+
+    use super::super::tests::{now, service};
+    use super::*;
+
+    #[test]
+    fn a_key_with_a_limit_of_the_callers() {
+        let (service, clock) = service("");
+        let (sliding, bucket): (Limit, Limit) = ("2/60s".parse().unwrap(), "bucket 2/60s".parse().unwrap());
+        let call = |limit| AdHoc { key: b"k", limit, cost: 1 };
+        assert_eq!(now(service.key_lifetime(b"k")), Ok(None));
+        assert_eq!(now(service.limit(Operation::Take, call(&sliding))).unwrap().decision.remaining, Some(1));
+        assert_eq!(now(service.limit(Operation::Take, call(&bucket))), Err(OtherAlgorithm));
+        assert_eq!(now(service.key_lifetime(b"k")), Ok(Some(Span::from_secs(60))));
+        assert_eq!(
+            now(service.limit(Operation::Reset, call(&bucket))).unwrap().decision.remaining,
+            Some(2),
+            "a reset frees the key"
+        );
+        assert_eq!(now(service.limit(Operation::Take, call(&bucket))).unwrap().decision.remaining, Some(1));
+        assert_eq!(now(service.key_reset(b"k")), Ok(true));
+        assert_eq!(now(service.key_reset(b"k")), Ok(false));
+        now(service.limit(Operation::Take, call(&sliding))).unwrap();
+        clock.advance(Span::from_secs(60));
+        assert_eq!(now(service.key_reset(b"k")), Ok(false), "it has run out by itself");
+    }
+}
