@@ -2,11 +2,13 @@
 //!
 //! [`connection`] moves the bytes; it lives on one of the event loops of [`crate::loops`].
 
+mod bell;
 mod buffers;
 mod command;
 mod connection;
 mod counters;
 mod decode;
+mod dialogue;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -14,6 +16,7 @@ mod pending;
 mod reply;
 mod session;
 mod transaction;
+mod turns;
 
 use std::io;
 use std::sync::Arc;

@@ -4,6 +4,8 @@
 
 use std::cell::RefCell;
 
+use super::turns;
+
 /// How much is read at once.
 pub(super) const CHUNK: usize = 16 * 1024;
 
@@ -14,9 +16,9 @@ const MAX_KEPT: usize = 4 * CHUNK;
 /// has sent half a command does not hold a chunk.
 const MAX_SMALL: usize = CHUNK / 4;
 
-/// As many are kept as a loop may use at a time in quiet moments: one to read to, one to write from, some in the hands
-/// of slow clients.
-const MAX_SPARE: usize = 64;
+/// As many are kept as a loop uses at a time: for those who were heard and wait for their answer, for one answer at a
+/// time, and for some slow clients.
+const MAX_SPARE: usize = turns::MAX_HEARD + 8;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };

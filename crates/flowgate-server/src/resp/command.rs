@@ -14,7 +14,7 @@ mod word;
 
 use flowgate::Time;
 
-use super::decode::Command;
+use super::decode::{Command, Decoder};
 use super::error::{Error, Quoted};
 use super::pending::Pending;
 use super::reply::Reply;
@@ -30,13 +30,21 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Where a reply goes that is not there yet.
     pub(crate) pending: &'a mut Pending,
-    /// The first argument, if the command before this one has looked ahead to it.
-    pub(crate) expected: Option<Expected>,
-    /// The first argument of the command behind this one, if this one has looked ahead to it.
-    pub(crate) expects: Option<Expected>,
+    /// What is known of this command from a look ahead...
+    pub(crate) ahead: Option<Ahead>,
+    /// ...and of the one behind it, once this one has looked.
+    pub(crate) next: Option<Ahead>,
+}
+
+/// A command on an ad hoc key whose turn has yet to come: the processor is fetching its counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    spec: &'static Spec,
+    key: Expected,
 }
 
 /// What is known of a command: what clients ask for by `COMMAND`, and who answers it.
+#[derive(Debug)]
 struct Spec {
     name: &'static str,
     word: Word,
@@ -45,13 +53,15 @@ struct Spec {
     flags: &'static [&'static str],
     /// The first and last argument that is a key (none: 0; -1: to the end).
     keys: (i32, i32),
+    /// Whether its first argument is an ad hoc key, to which it is worth to look ahead.
+    ad_hoc: bool,
     /// How it is used, for commands that only we have.
     usage: &'static str,
     answer: fn(&mut Call<'_>) -> Result<(), Error>,
 }
 
 const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Result<(), Error>) -> Spec {
-    Spec { name, word: Word::of(name), arity, flags: &["fast"], keys: (0, 0), usage: "", answer }
+    Spec { name, word: Word::of(name), arity, flags: &["fast"], keys: (0, 0), ad_hoc: false, usage: "", answer }
 }
 
 impl Spec {
@@ -59,6 +69,11 @@ impl Spec {
         self.keys = (first, last);
         self.flags = flags;
         self
+    }
+
+    const fn on_ad_hoc_key(mut self) -> Spec {
+        self.ad_hoc = true;
+        self.on_keys(1, 1, &["write", "fast"])
     }
 
     const fn used_as(mut self, usage: &'static str) -> Spec {
@@ -81,13 +96,11 @@ impl Spec {
 /// All commands, those that are asked for most first.
 static COMMANDS: &[Spec] = &[
     // Its own error tells how it is used, so any number of arguments reaches it.
-    spec("cl.throttle", -1, throttle::throttle).on_keys(1, 1, &["write", "fast"]),
+    spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key(),
     spec("fg.take", -2, decide::take)
         .on_keys(0, 0, &["write", "fast"])
         .used_as("FG.TAKE cost field value [field value ...]"),
-    spec("fg.limit", -3, decide::limit)
-        .on_keys(1, 1, &["write", "fast"])
-        .used_as("FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]"),
+    spec("fg.limit", -3, decide::limit).on_ad_hoc_key().used_as("FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]"),
     spec("fg.peek", -2, decide::peek)
         .on_keys(0, 0, &["readonly", "fast"])
         .used_as("FG.PEEK cost field value [field value ...]"),
@@ -121,6 +134,19 @@ static COMMANDS: &[Spec] = &[
     spec("time", 1, report::time),
 ];
 
+fn find(name: &[u8]) -> Option<&'static Spec> {
+    let name = Word::read(name)?;
+    COMMANDS.iter().find(|spec| spec.word == name)
+}
+
+/// Looks ahead to the first command that a client has sent.
+#[inline]
+pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> {
+    let (name, key) = decoder.first_words()?;
+    let spec = find(name).filter(|spec| spec.ad_hoc)?;
+    Some(Ahead { spec, key: session.shared.service.expect(key)? })
+}
+
 impl<'a> Call<'a> {
     /// Writes the one reply to this command.
     pub(crate) fn answer(&mut self) {
@@ -134,16 +160,17 @@ impl<'a> Call<'a> {
         if self.session.transaction.is_some() && !transaction::DONE_AT_ONCE.contains(&spec.name) {
             return transaction::keep(self);
         }
+        if spec.ad_hoc {
+            self.look_ahead(spec);
+        }
         (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))
     }
 
     /// What is asked for, if this client may ask for it in this way.
     #[inline]
     fn spec(&mut self) -> Result<&'static Spec, Error> {
-        let name = Word::read(self.command.name());
-        let Some(spec) = COMMANDS.iter().find(|spec| Some(spec.word) == name) else {
-            return Err(self.refuse_unknown());
-        };
+        let found = self.ahead.map(|ahead| ahead.spec).or_else(|| find(self.command.name()));
+        let Some(spec) = found else { return Err(self.refuse_unknown()) };
         if !self.session.authenticated && !spec.flags.contains(&"no_auth") {
             return Err(Error::Unauthenticated);
         }
@@ -170,8 +197,14 @@ impl<'a> Call<'a> {
     /// In a pipeline of commands on ad hoc keys: lets the processor fetch the next one's counter while this one is
     /// decided.
     #[inline]
-    fn prepare_next(&mut self) {
-        self.expects = self.command.next_key().map(|key| self.session.shared.service.expect(key));
+    fn look_ahead(&mut self, spec: &'static Spec) {
+        let key = self.command.next_key().and_then(|key| self.session.shared.service.expect(key));
+        self.next = key.map(|key| Ahead { spec, key });
+    }
+
+    /// The ad hoc key, if it was looked ahead to.
+    fn expected(&self) -> Option<Expected> {
+        self.ahead.map(|ahead| ahead.key)
     }
 
     pub(crate) fn reply(&mut self) -> Reply<'_> {

@@ -1,11 +1,8 @@
 //! One connection: reads a batch of commands, answers it, writes all replies at once.
 //!
-//! Rule       The clock is read once per batch: what arrived together is decided at one time.
-//! Rule       A reply that is not there yet holds back those behind it, and nobody else's: meanwhile the connection
-//!            reads on, until too many are on their way ([`Pending`]).
-//! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
-//!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
-//!            both sides would wait for each other.)
+//! Order      Connections of a loop that become ready together are all heard before the first is answered ([`turns`]).
+//!            Meanwhile the processor fetches the counter that each asks for first, and the replies leave close together,
+//!            so that a client with many connections wakes up once for many.
 //! Bound      What all clients together leave unread or half-sent is bounded, too ([`Session::occupy`]).
 //! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
 
@@ -15,24 +12,24 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flowgate::Time;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
+use super::bell::Bell;
 use super::buffers;
-use super::command::Call;
+use super::command::{self, Ahead};
 use super::decode::Decoder;
-use super::error::Error;
-use super::pending::Pending;
-use super::reply::Reply;
+use super::dialogue::Dialogue;
 use super::session::{End, Session};
+use super::turns;
 use crate::shutdown::Shutdown;
-
-/// The most replies that wait for one client, in bytes: those to about 400,000 commands.
-const MAX_BACKLOG: usize = 16 << 20;
 
 /// How long a client that broke the protocol may take to notice.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How often is read after the server was asked to stop: what had arrived by then is answered, a client that never pauses
+/// is not heard for ever.
+const LAST_READS: u32 = 64;
 
 /// Idleness is looked at so many times in `idle_timeout`. That is cheaper than a timer for every command.
 const LOOKS: u32 = 4;
@@ -41,15 +38,15 @@ const LOOKS: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Connection<S> {
     stream: S,
-    session: Session,
     idle_timeout: Duration,
     decoder: Decoder,
-    out: Vec<u8>,
-    /// How much of `out` has been sent.
-    sent: usize,
-    pending: Pending,
-    /// Commands may lie in the decoder that were left there because too many replies were on their way.
-    held: bool,
+    dialogue: Dialogue,
+    /// What is known of the first command in the decoder.
+    ahead: Option<Ahead>,
+    /// Rung when it is time to look or to stop.
+    bell: Bell,
+    /// How often may still be read, once the server was asked to stop.
+    last_reads: Option<u32>,
     /// Whether anything was read or written since the last look...
     active: bool,
     /// ...and how many looks saw nothing.
@@ -75,13 +72,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let decoder = Decoder::new(session.max_command());
         Self {
             stream,
-            session,
             idle_timeout,
             decoder,
-            out: Vec::new(),
-            sent: 0,
-            pending: Pending::default(),
-            held: false,
+            dialogue: Dialogue::new(session),
+            ahead: None,
+            bell: Bell::default(),
+            last_reads: None,
             active: true,
             silent_looks: 0,
         }
@@ -94,25 +90,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut look = pin!(sleep(self.idle_timeout / LOOKS));
         loop {
             match poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await? {
-                Event::Read(0) if self.pending.is_empty() && self.out.is_empty() => return Ok(()),
+                Event::Read(0) if self.dialogue.is_over() => return Ok(()),
                 // It will say no more, but may well be listening.
-                Event::Read(0) => self.session.end = End::AfterReplies,
-                Event::Read(_) | Event::Resume => self.answer(),
+                Event::Read(0) => self.dialogue.session.end = End::AfterReplies,
+                Event::Read(_) => {
+                    self.ahead = command::look_ahead(&self.decoder, &self.dialogue.session);
+                    turns::hear_others().await;
+                    self.answer();
+                }
+                Event::Resume => self.answer(),
                 Event::Look => {
-                    let next = look.deadline() + self.idle_timeout / LOOKS;
-                    look.as_mut().reset(next);
+                    look.set(sleep(self.idle_timeout / LOOKS));
+                    // Until it is polled it rings nobody.
+                    self.bell = Bell::default();
                     if self.is_idle() {
-                        self.session.shared.counters.idle.add(1);
+                        self.dialogue.session.shared.counters.idle.add(1);
                         return Ok(());
                     }
                 }
                 Event::Crowded => {
-                    self.session.shared.counters.crowded.add(1);
+                    self.dialogue.session.shared.counters.crowded.add(1);
                     return Ok(());
                 }
-                Event::Stop => self.session.end = End::AfterReplies,
+                Event::Stop => self.dialogue.session.end = End::AfterReplies,
             }
-            match self.session.end {
+            match self.dialogue.session.end {
                 End::NotYet => {}
                 End::AfterReplies => return self.finish().await,
                 End::AtOnce => return Ok(()),
@@ -127,29 +129,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         look: Pin<&mut Sleep>,
         stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<io::Result<Event>> {
-        if !self.pending.is_empty() {
-            self.poll_pending(cx);
+        if self.dialogue.poll_pending(cx) {
+            // Whoever waits for an answer is not idle.
+            self.active = true;
         }
         if let Poll::Ready(Err(error)) = self.poll_send(cx) {
             return Poll::Ready(Err(error));
         }
-        if self.held {
-            if !self.pending.is_full() {
+        // Before anything is read: who never pauses has to look and to stop, too.
+        if self.last_reads.is_none()
+            && let Some(mut cx) = self.bell.rung(cx.waker())
+        {
+            if stop.poll(&mut cx).is_ready() {
+                self.last_reads = Some(LAST_READS);
+            } else if look.poll(&mut cx).is_ready() {
+                return Poll::Ready(Ok(Event::Look));
+            }
+        }
+        if self.dialogue.is_held() {
+            if self.dialogue.may_resume() {
                 return Poll::Ready(Ok(Event::Resume));
             }
-        } else if let Poll::Ready(read) = self.poll_read(cx) {
+        } else if self.last_reads != Some(0)
+            && let Poll::Ready(read) = self.poll_read(cx)
+        {
             self.active = true;
+            self.last_reads = self.last_reads.map(|left| left - 1);
             return Poll::Ready(read.map(Event::Read));
         }
-        if look.poll(cx).is_ready() {
-            return Poll::Ready(Ok(Event::Look));
-        }
-        if stop.poll(cx).is_ready() {
+        if self.last_reads.is_some() {
             return Poll::Ready(Ok(Event::Stop));
         }
         self.decoder.relax();
-        let held = self.decoder.occupied() + self.session.kept_bytes() + self.out.capacity() + self.pending.bytes();
-        if !self.session.occupy(held) {
+        if !self.dialogue.session.occupy(self.decoder.occupied() + self.dialogue.bytes()) {
             return Poll::Ready(Ok(Event::Crowded));
         }
         Poll::Pending
@@ -165,126 +177,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         read
     }
 
-    /// Takes in the replies that have arrived.
-    #[cold]
-    fn poll_pending(&mut self, cx: &mut Context<'_>) {
-        // Whoever waits for an answer is not idle.
-        self.active = true;
-        buffers::lend(&mut self.out);
-        // The rest wakes us when it arrives.
-        let _ = self.pending.poll(cx, &mut self.out);
-    }
-
-    /// Sends what is in `out`, as far as the client takes it.
+    /// Sends the replies that are there, as far as the client takes them.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.sent < self.out.len() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]) {
+        while let unsent @ [_, ..] = self.dialogue.unsent() {
+            match Pin::new(&mut self.stream).poll_write(cx, unsent) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(written)) => {
-                    self.sent += written;
+                    self.dialogue.sent(written);
                     self.active = true;
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             }
         }
-        self.out.clear();
-        self.sent = 0;
-        buffers::give_back(&mut self.out);
+        self.dialogue.put_away();
         // TLS keeps what it could not send yet.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     /// Answers every whole command received so far.
     fn answer(&mut self) {
-        let now = self.session.shared.service.now();
-        let mut commands = 0;
-        let mut expected = None;
-        self.held = false;
-        buffers::lend(&mut self.out);
-        while self.session.end == End::NotYet {
-            let written = self.out.len();
-            let command = match self.decoder.next() {
-                Ok(Some(command)) => command,
+        let now = self.dialogue.begin_batch();
+        let mut ahead = self.ahead.take();
+        while self.dialogue.goes_on() {
+            let authenticated = self.dialogue.session.authenticated;
+            match self.decoder.next() {
+                Ok(Some(command)) => ahead = self.dialogue.answer(command, now, ahead),
                 Ok(None) => break,
-                Err(error) => {
-                    let error = Error::from(error).to_string();
-                    Reply { out: &mut self.out, version: self.session.version }.error(&error);
-                    self.session.shared.counters.protocol_errors.add(1);
-                    self.session.end = End::AfterReplies;
-                    self.keep_order(written);
-                    break;
-                }
-            };
-            commands += 1;
-            let authenticated = self.session.authenticated;
-            let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-            let mut call = Call { session, command, now, out, pending, expected: expected.take(), expects: None };
-            call.answer();
-            expected = call.expects;
-            if !self.pending.is_empty() {
-                self.keep_order(written);
+                Err(error) => self.dialogue.break_off(error),
             }
-            if self.session.transaction.is_some() {
-                self.execute(now);
-            }
-            if self.session.authenticated != authenticated {
-                self.decoder.set_max_command(self.session.max_command());
-            }
-            if self.held {
-                break;
-            }
-            if self.out.len() - self.sent > MAX_BACKLOG {
-                self.give_up();
+            if self.dialogue.session.authenticated != authenticated {
+                self.decoder.set_max_command(self.dialogue.session.max_command());
             }
         }
-        self.session.end_batch(commands);
-        if self.pending.is_empty() {
-            self.session.note_latency(commands, now);
-        }
-    }
-
-    /// Answers what a transaction has kept, if it is due.
-    #[cold]
-    fn execute(&mut self, now: Time) {
-        let due = self.session.transaction.take_if(|transaction| transaction.is_due());
-        let Some(mut kept) = due.map(|transaction| transaction.into_decoder()) else { return };
-        let mut expected = None;
-        while self.session.end == End::NotYet
-            && let Ok(Some(command)) = kept.next()
-        {
-            let written = self.out.len();
-            let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-            let mut call = Call { session, command, now, out, pending, expected: expected.take(), expects: None };
-            call.answer();
-            expected = call.expects;
-            if !self.pending.is_empty() {
-                self.keep_order(written);
-            } else if self.out.len() - self.sent > MAX_BACKLOG {
-                self.give_up();
-            }
-        }
-    }
-
-    /// Puts what was written since there were `written` bytes behind the replies that are on their way, and holds back
-    /// further commands while these are too many.
-    #[cold]
-    fn keep_order(&mut self, written: usize) {
-        if !self.pending.is_empty() {
-            self.pending.put_behind(&self.out[written..]);
-            self.out.truncate(written);
-        }
-        if self.out.len() - self.sent + self.pending.bytes() > MAX_BACKLOG {
-            self.give_up();
-        }
-        self.held = self.pending.is_full() && self.session.end == End::NotYet;
-    }
-
-    /// Ends with a client that reads no replies.
-    #[cold]
-    fn give_up(&mut self) {
-        self.session.shared.counters.backlogs.add(1);
-        self.session.end = End::AtOnce;
+        self.dialogue.end_batch(now);
     }
 
     /// Notes how the time since the last look went; true when it was too long in silence.
@@ -297,15 +223,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits for the replies that are on their way and sends all there are, also those to commands that were held.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            let all_there = self.pending.poll(cx, &mut self.out).is_ready();
+            let on_their_way = self.dialogue.poll_pending(cx);
             let sent = self.poll_send(cx)?;
-            if !all_there {
+            if on_their_way {
                 return Poll::Pending;
             }
-            if !self.held {
+            if !self.dialogue.is_held() {
                 return sent.map(Ok);
             }
-            self.session.end = End::NotYet;
+            self.dialogue.session.end = End::NotYet;
             self.answer();
         }
     }
@@ -328,7 +254,7 @@ mod tests {
     use std::sync::Arc;
 
     use flowgate_engine::config::Config;
-    use tokio::io::DuplexStream;
+    use tokio::io::{DuplexStream, ReadBuf};
 
     use super::super::session::{Room, Shared};
     use super::*;
@@ -383,6 +309,71 @@ mod tests {
         }
         assert_eq!(shared.counters.occupied.get(), 0);
         connect(&shared, &shutdown).write_all(&half_a_command).await.unwrap();
+    }
+
+    /// A client that never stops asking and hears no answer.
+    struct Endless;
+
+    impl AsyncRead for Endless {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            buffer.put_slice(b"PING\r\n");
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Endless {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn who_never_pauses_is_not_idle_and_hears_of_the_end() {
+        let (trigger, shutdown) = Shutdown::new();
+        let shared = shared();
+        let session = Session::new(Arc::clone(&shared));
+        let client = tokio::spawn(Connection::new(Endless, session, Duration::from_millis(40)).run(shutdown));
+        sleep(Duration::from_millis(200)).await;
+        assert!(!client.is_finished());
+        assert!(shared.counters.commands.get() > 1000);
+        trigger.stop();
+        timeout(Duration::from_secs(10), client).await.unwrap().unwrap().unwrap();
+        assert_eq!(shared.counters.idle.get(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_falls_silent_is_let_go_in_time() {
+        let (_trigger, shutdown) = Shutdown::new();
+        let shared = shared();
+        let mut client = connect(&shared, &shutdown);
+        for _ in 0..10 {
+            sleep(Duration::from_secs(50)).await;
+            assert!(says_pong(&mut client).await, "fifty seconds are less than sixty");
+        }
+        let closed = timeout(Duration::from_secs(59), client.read(&mut [0])).await;
+        assert!(closed.is_err(), "not yet");
+        let closed = timeout(Duration::from_secs(17), client.read(&mut [0])).await;
+        assert_eq!(closed.unwrap().unwrap(), 0, "within a quarter more");
+        assert_eq!(shared.counters.idle.get(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_had_arrived_before_the_end_is_answered() {
+        let (trigger, shutdown) = Shutdown::new();
+        let mut client = connect(&shared(), &shutdown);
+        client.write_all(b"PING\r\nPING\r\n").await.unwrap();
+        trigger.stop();
+        let mut said = String::new();
+        client.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "+PONG\r\n+PONG\r\n");
     }
 
     #[tokio::test]

@@ -117,6 +117,12 @@ impl Decoder {
         Ok(Some(Command { bytes, args: &self.partial.args, behind }))
     }
 
+    /// The name and the first argument of the first command, if they are here: for who can prepare for it.
+    #[inline]
+    pub(crate) fn first_words(&self) -> Option<(&[u8], &[u8])> {
+        first_words(&self.buffer[self.begin..])
+    }
+
     /// Reads a command the short way: one that is whole and within the bound, with short headers, as nearly all are. False
     /// when it is not, or begun; then nothing has been understood.
     fn read_plain(&mut self) -> bool {
@@ -287,6 +293,16 @@ fn short_header(bytes: &[u8], kind: u8) -> Option<(usize, &[u8])> {
     is_header.then(|| (10 * usize::from(tens - b'0') + usize::from(ones - b'0'), rest))
 }
 
+/// The name and the first argument of a command of which they have arrived. It sees only the form that clients send.
+#[inline]
+fn first_words(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (2.., rest) = short_header(bytes, b'*')? else { return None };
+    let (length, rest) = short_header(rest, b'$')?;
+    let (name, rest) = rest.split_at_checked(length)?;
+    let (length, rest) = short_header(rest.get(2..)?, b'$')?;
+    Some((name, rest.get(..length)?))
+}
+
 impl<'a> Command<'a> {
     /// The command's name as the client wrote it; Redis ignores its case.
     pub(crate) fn name(&self) -> &'a [u8] {
@@ -299,14 +315,10 @@ impl<'a> Command<'a> {
     }
 
     /// The first argument of the command behind this one, if that has arrived and is the same command, written in the
-    /// same way: for who can prepare for it. It sees only the form that clients send.
+    /// same way: for who can prepare for it.
     #[inline]
     pub(crate) fn next_key(&self) -> Option<&'a [u8]> {
-        let (count, rest) = short_header(self.behind, b'*')?;
-        let (length, rest) = short_header(rest, b'$')?;
-        let (name, rest) = rest.split_at_checked(length)?;
-        let (length, rest) = short_header(rest.get(2..)?, b'$')?;
-        (count > 1 && name == self.name()).then(|| rest.get(..length))?
+        first_words(self.behind).filter(|&(name, _)| name == self.name()).map(|(_, key)| key)
     }
 
     /// How many arguments there are, the name not included.

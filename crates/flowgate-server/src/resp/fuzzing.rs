@@ -14,18 +14,21 @@ pub struct Heard {
 /// Listens to a stream that arrives in these pieces.
 ///
 /// # Panics
-/// When a command or what is kept of an incomplete one is larger than `max_command` allows.
+/// When a command or what is kept of an incomplete one is larger than `max_command` allows, or it is not the one that was
+/// foreseen.
 pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) -> Heard {
     let mut decoder = Decoder::new(max_command);
     let mut commands = Vec::new();
     for piece in pieces {
         decoder.buffer().extend_from_slice(piece);
         loop {
+            let first = decoder.first_words().map(|(name, argument)| [name.to_vec(), argument.to_vec()]);
             match decoder.next() {
                 Ok(None) => break,
                 Ok(Some(command)) => {
                     let words: Vec<_> =
                         std::iter::once(command.name()).chain(command.args()).map(<[u8]>::to_vec).collect();
+                    assert!(first.is_none_or(|first| words.starts_with(&first)), "another command was foreseen");
                     assert!(words.iter().map(Vec::len).sum::<usize>() <= max_command, "a command is too large");
                     commands.push(words);
                 }

@@ -81,12 +81,15 @@ impl Service {
         }
     }
 
-    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
+    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand; `None` where it is
+    /// not counted in memory.
     #[inline]
-    pub fn expect(&self, key: &[u8]) -> Expected {
-        let key = self.engine.ad_hoc_key(key);
-        self.engine.expect(key);
-        Expected(key)
+    pub fn expect(&self, key: &[u8]) -> Option<Expected> {
+        self.shared.is_none().then(|| {
+            let key = self.engine.ad_hoc_key(key);
+            self.engine.expect(key);
+            Expected(key)
+        })
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.

@@ -65,8 +65,9 @@ impl Places {
         prefetch(place.cast());
         let home = outline.slots.load(Relaxed).wrapping_add(position(tag.home, outline.positions.load(Relaxed)));
         prefetch(home.cast());
-        // Most slots are displaced by one or two at the most.
+        // Of a table that is as full as may be, half of the slots are displaced by three or more.
         prefetch(home.wrapping_add(2).cast());
+        prefetch(home.wrapping_add(4).cast());
     }
 }
 

@@ -9,7 +9,6 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if !matches!(call.command.count(), 4 | 5) {
         return Err(Error::CellUsage);
     }
-    call.prepare_next();
     let key = call.command.arg(0).unwrap_or_default();
     let integer = |index| {
         let text = call.command.arg(index).unwrap_or_default();
@@ -21,7 +20,7 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if let Some(quantity) = quantity {
         throttle = throttle.quantity(quantity)?;
     }
-    let answer = call.session.shared.service.throttle_at(key, call.expected, &throttle, call.now);
+    let answer = call.session.shared.service.throttle_at(key, call.expected(), &throttle, call.now);
     let answer = call.session.throttled(key, call.now, answer);
     call.reply_with(answer, |answer, reply| {
         reply.integers(answer?.numbers());

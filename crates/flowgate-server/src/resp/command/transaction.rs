@@ -21,7 +21,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Result<(), Error> {
         call.session.transaction = None;
         return Err(Error::Refused);
     }
-    // The connection answers what was kept, behind this.
+    // What was kept is answered behind this.
     transaction.fall_due();
     let commands = transaction.len();
     call.reply().array(commands);

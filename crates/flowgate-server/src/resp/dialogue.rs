@@ -1,0 +1,185 @@
+//! A dialogue: commands come in, replies go out in the same order. No I/O.
+//!
+//! Rule       The clock is read once per batch: what arrived together is decided at one time.
+//! Rule       A reply that is not there yet holds back those behind it, and nobody else's: meanwhile further commands
+//!            are answered, until too many replies are on their way ([`Pending`]).
+//! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
+//!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
+//!            both sides would wait for each other.)
+
+use std::task::Context;
+
+use flowgate::Time;
+
+use super::buffers;
+use super::command::{Ahead, Call};
+use super::decode::{Command, ProtocolError};
+use super::error::Error;
+use super::pending::Pending;
+use super::reply::Reply;
+use super::session::{End, Session};
+
+/// The most replies that wait for one client, in bytes: those to about 400,000 commands.
+const MAX_BACKLOG: usize = 16 << 20;
+
+/// A client, and the replies to it.
+#[derive(Debug)]
+pub(super) struct Dialogue {
+    pub(super) session: Session,
+    out: Vec<u8>,
+    /// How much of `out` has been sent.
+    sent: usize,
+    pending: Pending,
+    /// The commands of the batch at hand.
+    commands: u64,
+    /// Commands are left unheard because too many replies are on their way.
+    held: bool,
+}
+
+impl Dialogue {
+    pub(super) fn new(session: Session) -> Dialogue {
+        Dialogue { session, out: Vec::new(), sent: 0, pending: Pending::default(), commands: 0, held: false }
+    }
+
+    /// Begins with what has arrived; gives the time at which all of it is decided.
+    pub(super) fn begin_batch(&mut self) -> Time {
+        self.commands = 0;
+        self.held = false;
+        buffers::lend(&mut self.out);
+        self.session.shared.service.now()
+    }
+
+    /// Whether another command may be answered.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        self.session.end == End::NotYet && !self.held
+    }
+
+    /// Answers a command, of which something may be known `ahead`, and gives what is known of the next.
+    #[inline]
+    pub(super) fn answer(&mut self, command: Command<'_>, now: Time, ahead: Option<Ahead>) -> Option<Ahead> {
+        self.commands += 1;
+        let next = self.call(command, now, ahead);
+        if self.session.transaction.is_some() {
+            self.execute(now);
+        }
+        next
+    }
+
+    #[inline]
+    fn call(&mut self, command: Command<'_>, now: Time, ahead: Option<Ahead>) -> Option<Ahead> {
+        let written = self.out.len();
+        let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
+        let mut call = Call { session, command, now, out, pending, ahead, next: None };
+        call.answer();
+        let next = call.next;
+        if !self.pending.is_empty() {
+            self.keep_order(written);
+        } else if self.out.len() - self.sent > MAX_BACKLOG {
+            self.give_up();
+        }
+        next
+    }
+
+    /// Answers what a transaction has kept, if it is due.
+    #[cold]
+    fn execute(&mut self, now: Time) {
+        let due = self.session.transaction.take_if(|transaction| transaction.is_due());
+        let Some(mut kept) = due.map(|transaction| transaction.into_decoder()) else { return };
+        let mut ahead = None;
+        while self.session.end == End::NotYet
+            && let Ok(Some(command)) = kept.next()
+        {
+            ahead = self.call(command, now, ahead);
+        }
+    }
+
+    /// Ends with a client that does not speak the protocol, and says so.
+    #[cold]
+    pub(super) fn break_off(&mut self, error: ProtocolError) {
+        let written = self.out.len();
+        let error = Error::from(error).to_string();
+        Reply { out: &mut self.out, version: self.session.version }.error(&error);
+        self.session.shared.counters.protocol_errors.add(1);
+        self.session.end = End::AfterReplies;
+        self.keep_order(written);
+    }
+
+    /// Puts what was written since there were `written` bytes behind the replies that are on their way, and holds back
+    /// further commands while these are too many.
+    #[cold]
+    fn keep_order(&mut self, written: usize) {
+        if !self.pending.is_empty() {
+            self.pending.put_behind(&self.out[written..]);
+            self.out.truncate(written);
+        }
+        if self.out.len() - self.sent + self.pending.bytes() > MAX_BACKLOG {
+            self.give_up();
+        }
+        self.held = self.pending.is_full() && self.session.end == End::NotYet;
+    }
+
+    /// Ends with a client that reads no replies.
+    #[cold]
+    fn give_up(&mut self) {
+        self.session.shared.counters.backlogs.add(1);
+        self.session.end = End::AtOnce;
+    }
+
+    /// Tells the metrics what the batch came to that was decided at `now`.
+    pub(super) fn end_batch(&mut self, now: Time) {
+        self.session.end_batch(self.commands);
+        if self.pending.is_empty() {
+            self.session.note_latency(self.commands, now);
+        }
+    }
+
+    /// Takes in the replies that have arrived. True while others are on their way; they wake the task.
+    #[inline]
+    pub(super) fn poll_pending(&mut self, cx: &mut Context<'_>) -> bool {
+        !self.pending.is_empty() && self.take_in(cx)
+    }
+
+    #[cold]
+    fn take_in(&mut self, cx: &mut Context<'_>) -> bool {
+        buffers::lend(&mut self.out);
+        self.pending.poll(cx, &mut self.out).is_pending()
+    }
+
+    /// Whether commands are left unheard...
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// ...which can now be heard.
+    pub(super) fn may_resume(&self) -> bool {
+        !self.pending.is_full()
+    }
+
+    /// Whether every reply has been sent.
+    pub(super) fn is_over(&self) -> bool {
+        self.pending.is_empty() && self.out.is_empty()
+    }
+
+    /// What can be sent.
+    pub(super) fn unsent(&self) -> &[u8] {
+        &self.out[self.sent..]
+    }
+
+    /// Takes note that so many bytes were sent.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+    }
+
+    /// Lets go of what was sent when all was.
+    pub(super) fn put_away(&mut self) {
+        self.out.clear();
+        self.sent = 0;
+        buffers::give_back(&mut self.out);
+    }
+
+    /// How many bytes this holds while the client is waited for.
+    pub(super) fn bytes(&self) -> usize {
+        self.session.kept_bytes() + self.out.capacity() + self.pending.bytes()
+    }
+}
