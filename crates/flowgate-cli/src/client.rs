@@ -148,8 +148,23 @@ impl Client {
             ureq::Error::Protocol(_) if base.starts_with("http://") => anyhow::Error::new(error).context(format!(
                 "cannot ask {base}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE"
             )),
-            error => anyhow::Error::new(error).context(format!("cannot ask {base}")),
+            error => {
+                let hint = certificate_hint(&error.to_string());
+                anyhow::Error::new(error).context(format!("cannot ask {base}{hint}"))
+            }
         }
+    }
+}
+
+/// What to do about a certificate that is not trusted. Its reason is told apart by its name: the library has no other for
+/// it.
+fn certificate_hint(error: &str) -> &'static str {
+    if error.contains("UnknownIssuer") {
+        ": it is not known who vouches for its certificate; give theirs by --ca FILE"
+    } else if error.contains("CaUsedAsEndEntity") {
+        ": its certificate is one for an authority, and none for a server; make one with basicConstraints=CA:FALSE"
+    } else {
+        ""
     }
 }
 

@@ -204,3 +204,23 @@ fn a_server_that_wants_tls_is_known_by_its_alert() {
     assert!(stderr.starts_with(&expected), "{stderr}");
     alert.join().unwrap();
 }
+
+#[test]
+fn a_certificate_that_is_not_trusted_comes_with_advice() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let start = |constraints: &str| {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+        openssl.args(["-days", "2", "-subj", "/CN=test", "-keyout", &path("key"), "-out", &path("cert")]);
+        openssl.args(["-addext", "subjectAltName=IP:127.0.0.1", "-addext", constraints]);
+        assert!(openssl.output().unwrap().status.success());
+        Serving::start(&format!("[tls]\ncert = '{}'\nkey = '{}'\n", path("cert"), path("key")))
+    };
+    let serving = start("basicConstraints=critical,CA:FALSE");
+    assert!(serving.fail(&["take", "user=1"]).contains("; give theirs by --ca FILE: "));
+    assert_eq!(serving.run(&["take", "user=1", "--ca", &path("cert")]).1, 0);
+    let serving = start("basicConstraints=critical,CA:TRUE");
+    let error = serving.fail(&["take", "user=1", "--ca", &path("cert")]);
+    assert!(error.contains("make one with basicConstraints=CA:FALSE: "), "{error}");
+}

@@ -46,10 +46,12 @@ impl Serving {
                 let end = text.find(|end: char| end == '"' || end.is_whitespace()).unwrap_or(text.len());
                 Some(text[..end].to_owned())
             };
-            if let Some(address) = address("http://") {
-                serving.url = format!("http://{address}");
+            for scheme in ["http://", "https://"] {
+                if let Some(address) = address(scheme) {
+                    serving.url = format!("{scheme}{address}");
+                }
             }
-            if let Some(address) = address("redis://") {
+            if let Some(address) = address("redis://").or_else(|| address("rediss://")) {
                 serving.resp = address;
             }
         }
