@@ -3,7 +3,7 @@
 //! Order      Connections of a loop that become ready together are all heard before the first is answered ([`turns`]).
 //!            Meanwhile the processor fetches the counter that each asks for first, and the replies leave close together,
 //!            so that a client with many connections wakes up once for many.
-//! Bound      What all clients together leave unread or half-sent is bounded, too ([`Session::occupy`]).
+//! Bound      What all clients together leave unread or half-sent is bounded ([`Session::occupy`]).
 //! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
 
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use super::session::{End, Session};
 use super::turns;
 use crate::shutdown::Shutdown;
 
-/// How long a client that broke the protocol may take to notice.
+/// How long a client may take to notice that we have ended the conversation.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How often is read after the server was asked to stop: what had arrived by then is answered, a client that never pauses
