@@ -53,6 +53,23 @@ impl Clock {
         }
     }
 
+    /// Time that has passed, for deadlines and for how long something took: it neither steps nor slows down, as
+    /// [`now`](Clock::now) does when the wall clock is put forward or back. It counts from an instant of its own, so
+    /// compare it with other monotonic times only.
+    ///
+    /// ```
+    /// use flowgate::{Clock, Span};
+    ///
+    /// let deadline = Clock::System.monotonic() + Span::from_millis(100);
+    /// assert!(Clock::System.monotonic() < deadline);
+    /// ```
+    pub fn monotonic(&self) -> Time {
+        match self {
+            Clock::System => system::monotonic(),
+            Clock::Manual(clock) => clock.now(),
+        }
+    }
+
     /// How long the sleeper `id` is to sleep until `due`. A manual clock wakes it itself: `None`.
     pub(crate) fn sleep_until(&self, due: Time, id: u64, waker: &Waker) -> Option<Span> {
         match self {

@@ -40,9 +40,10 @@ impl Node {
         self.timeout
     }
 
-    /// Deadlines are real, whatever clock decisions are made by.
+    /// The time by which deadlines towards Redis are kept: monotonic, whatever clock decides. A step of the wall clock
+    /// neither ends requests under way nor doubles the timeout.
     pub(crate) fn now(&self) -> Time {
-        Clock::System.now()
+        Clock::System.monotonic()
     }
 
     /// Whether it is left alone.

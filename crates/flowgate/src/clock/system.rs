@@ -14,7 +14,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::time::Time;
 
@@ -26,6 +26,14 @@ const RENEW_AFTER_NANOS: u64 = 1_000_000_000;
 pub(super) fn now() -> Time {
     static CLOCK: OnceLock<SystemClock> = OnceLock::new();
     CLOCK.get_or_init(SystemClock::start).now()
+}
+
+/// Time since the first call, by the system's monotonic clock. The processor's counter would be cheaper, but it can
+/// start over when a machine wakes, and a deadline would then never come.
+pub(super) fn monotonic() -> Time {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    Time::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
 }
 
 struct SystemClock {
