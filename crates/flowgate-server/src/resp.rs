@@ -50,6 +50,7 @@ impl Resp {
     pub(crate) fn new(config: &Config, service: Service, loops: Arc<Loops>) -> Resp {
         let shared = Shared {
             password: config.auth.resp_password.clone(),
+            admin_token: config.auth.admin_token.clone(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             room: Room::new(MAX_OCCUPIED, config.server.max_connections),
             counters: Arc::clone(&service.metrics().resp),

@@ -55,13 +55,25 @@ struct Spec {
     keys: (i32, i32),
     /// Whether its first argument is an ad hoc key, to which it is worth to look ahead.
     ad_hoc: bool,
+    /// Whether it needs the user `admin`, where there is one.
+    admin: bool,
     /// How it is used, for commands that only we have.
     usage: &'static str,
     answer: fn(&mut Call<'_>) -> Result<(), Error>,
 }
 
 const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Result<(), Error>) -> Spec {
-    Spec { name, word: Word::of(name), arity, flags: &["fast"], keys: (0, 0), ad_hoc: false, usage: "", answer }
+    Spec {
+        name,
+        word: Word::of(name),
+        arity,
+        flags: &["fast"],
+        keys: (0, 0),
+        ad_hoc: false,
+        admin: false,
+        usage: "",
+        answer,
+    }
 }
 
 impl Spec {
@@ -79,6 +91,11 @@ impl Spec {
     const fn used_as(mut self, usage: &'static str) -> Spec {
         self.usage = usage;
         self
+    }
+
+    const fn for_admins(mut self) -> Spec {
+        self.admin = true;
+        self.on_keys(0, 0, &["write", "admin"])
     }
 
     /// Whether a client that has yet to give the password may use it.
@@ -110,8 +127,8 @@ static COMMANDS: &[Spec] = &[
     spec("fg.refund", -2, decide::refund)
         .on_keys(0, 0, &["write", "fast"])
         .used_as("FG.REFUND cost field value [field value ...]"),
-    spec("fg.ban", -4, decide::ban).on_keys(0, 0, &["write", "admin"]).used_as("FG.BAN field value seconds [reason]"),
-    spec("fg.unban", 3, decide::unban).on_keys(0, 0, &["write", "admin"]).used_as("FG.UNBAN field value"),
+    spec("fg.ban", -4, decide::ban).for_admins().used_as("FG.BAN field value seconds [reason]"),
+    spec("fg.unban", 3, decide::unban).for_admins().used_as("FG.UNBAN field value"),
     spec("ping", -1, connection::ping),
     spec("echo", 2, connection::echo),
     spec("del", -2, keys::del).on_keys(1, -1, &["write"]),
@@ -173,6 +190,9 @@ impl<'a> Call<'a> {
         let Some(spec) = found else { return Err(self.refuse_unknown()) };
         if !self.session.authenticated && !spec.flags.contains(&"no_auth") {
             return Err(Error::Unauthenticated);
+        }
+        if spec.admin && !self.session.admin {
+            return Err(Error::NotAdmin(spec.name));
         }
         if !spec.fits(self.command.count() + 1) {
             return Err(Error::Arity(spec.name).with_usage(spec.usage));

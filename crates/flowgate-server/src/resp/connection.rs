@@ -264,7 +264,14 @@ mod tests {
     fn shared() -> Arc<Shared> {
         let service = Service::start(&Config::default()).unwrap();
         let room = Room::new(192 << 10, 10);
-        Arc::new(Shared { service, password: None, max_command: 1 << 20, room, counters: Arc::default() })
+        Arc::new(Shared {
+            service,
+            password: None,
+            admin_token: None,
+            max_command: 1 << 20,
+            room,
+            counters: Arc::default(),
+        })
     }
 
     fn connect(shared: &Arc<Shared>, shutdown: &Shutdown) -> DuplexStream {

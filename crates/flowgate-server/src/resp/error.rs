@@ -44,6 +44,8 @@ pub(crate) enum Error {
 
     #[error("NOAUTH Authentication required.")]
     Unauthenticated,
+    #[error("NOPERM '{0}' needs the admin token: AUTH admin TOKEN")]
+    NotAdmin(&'static str),
     #[error("WRONGPASS invalid username-password pair or user is disabled.")]
     WrongPassword,
     #[error(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flowgate::{ThrottleError, ThrottleReply, Time};
 use flowgate_engine::Counted;
 use flowgate_engine::config::Secret;
+use subtle::ConstantTimeEq;
 
 use super::counters::Counters;
 use super::reply::Version;
@@ -19,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) service: Service,
     /// `None`: nobody needs one.
     pub(crate) password: Option<Secret>,
+    /// The password of the user `admin`; `None`: there is no such user, and every client may ban.
+    pub(crate) admin_token: Option<Secret>,
     /// A command, framing included.
     pub(crate) max_command: usize,
     pub(crate) room: Room,
@@ -52,6 +55,8 @@ pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) version: Version,
     pub(crate) authenticated: bool,
+    /// Whether it may ban.
+    pub(crate) admin: bool,
     pub(crate) name: Vec<u8>,
     /// What it holds of commands and replies while it waits.
     occupied: u64,
@@ -86,12 +91,13 @@ impl Session {
         shared.counters.connections.add(1);
         shared.counters.open.add(1);
         let id = shared.counters.connections.get();
-        let authenticated = shared.password.is_none();
+        let (authenticated, admin) = shared.rights_of_strangers();
         Session {
             shared,
             id,
             version: Version::default(),
             authenticated,
+            admin,
             name: Vec::new(),
             occupied: 0,
             end: End::NotYet,
@@ -184,12 +190,32 @@ impl Session {
         if self.authenticated { max } else { max.min(MAX_STRANGERS_COMMAND) }
     }
 
-    /// Whether these open the door. Takes the same time for every password of the same length.
-    pub(crate) fn opens(&self, user: &[u8], password: &[u8]) -> bool {
-        let Some(right) = &self.shared.password else { return user == b"default" };
-        let right = right.expose().as_bytes();
-        let differences = right.iter().zip(password).fold(0, |differences, (a, b)| differences | (a ^ b));
-        user == b"default" && right.len() == password.len() && differences == 0
+    /// Lets the client in as this user; false when it may not. Takes the same time for every password of the same
+    /// length.
+    pub(crate) fn log_in(&mut self, user: &[u8], password: &[u8]) -> bool {
+        let is_right = |right: &Secret| bool::from(right.expose().as_bytes().ct_eq(password));
+        let is_known = match user {
+            b"default" => self.shared.password.as_ref().is_none_or(is_right),
+            b"admin" => self.shared.admin_token.as_ref().is_some_and(is_right),
+            _ => false,
+        };
+        if is_known {
+            self.authenticated = true;
+            self.admin = user == b"admin" || self.shared.admin_token.is_none();
+        }
+        is_known
+    }
+
+    /// Takes back what the client was let in for.
+    pub(crate) fn log_out(&mut self) {
+        (self.authenticated, self.admin) = self.shared.rights_of_strangers();
+    }
+}
+
+impl Shared {
+    /// Whether a client that has said nothing yet may ask, and may ban.
+    fn rights_of_strangers(&self) -> (bool, bool) {
+        (self.password.is_none(), self.admin_token.is_none())
     }
 }
 

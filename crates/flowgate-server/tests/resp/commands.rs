@@ -7,7 +7,7 @@ use crate::{Client, Running, config, encode, locked};
 
 /// Runs a script: each line a command and its reply, or `wait N` milliseconds.
 #[track_caller]
-fn check(server: &Running, client: &mut Client, script: &str) {
+pub(super) fn check(server: &Running, client: &mut Client, script: &str) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(millis) = line.strip_prefix("wait ") {
             server.clock.advance(Span::from_millis(millis.parse().unwrap()));

@@ -31,7 +31,7 @@ pub(super) fn reset(call: &mut Call<'_>) -> Result<(), Error> {
     call.session.version = Version::Resp2;
     call.session.name.clear();
     call.session.transaction = None;
-    call.session.authenticated = call.session.shared.password.is_none();
+    call.session.log_out();
     call.reply().simple("RESET");
     Ok(())
 }
@@ -46,7 +46,7 @@ pub(super) fn select(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `AUTH [user] password`.
+/// `AUTH [user] password`. The users are `default` and, where `auth.admin_token` is set, `admin`.
 pub(super) fn auth(call: &mut Call<'_>) -> Result<(), Error> {
     match (call.command.count(), call.command.arg(0), call.command.arg(1)) {
         (1, Some(_), _) if call.session.shared.password.is_none() => return Err(Error::NoPassword),
@@ -59,11 +59,10 @@ pub(super) fn auth(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Error> {
-    if !call.session.opens(user, password) {
+    if !call.session.log_in(user, password) {
         call.session.shared.counters.wrong_passwords.add(1);
         return Err(Error::WrongPassword);
     }
-    call.session.authenticated = true;
     Ok(())
 }
 
