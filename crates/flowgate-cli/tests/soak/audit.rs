@@ -1,0 +1,79 @@
+//! The audit: every subject that only one request had tells how often that request was charged.
+//!
+//! Rule       A request that was allowed by the store was charged once. A request that was denied by the store was not
+//!            charged in the end. A request that was decided without the store, or not answered, was charged once at most:
+//!            such a charge is a leak, which holds until its window ends.
+
+use std::time::Duration;
+
+use crate::trace::{Outcome, Record};
+use crate::workload::{Asked, FRESH_ALLOWANCE, KINDS, Subjects};
+use crate::world::{World, peek};
+
+/// What a request was told, and how often it was charged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charged {
+    pub(crate) record: Record,
+    pub(crate) times: u64,
+}
+
+impl Charged {
+    /// Charged more than once.
+    pub(crate) fn is_double(&self) -> bool {
+        self.times > 1
+    }
+
+    /// Allowed by the store, which knows nothing of it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.record.outcome == Outcome::Allowed && self.times == 0
+    }
+
+    /// Charged once, and not allowed.
+    pub(crate) fn is_leak(&self) -> bool {
+        self.record.outcome != Outcome::Allowed && self.times == 1
+    }
+}
+
+/// Subjects are looked up so many at a time.
+const BATCH: usize = 200;
+
+/// Asks a node what every subject of its own was charged. The store must be there.
+pub(crate) async fn audit(world: &World, records: &[Record]) -> Vec<Charged> {
+    let fresh: Vec<&Record> = records.iter().filter(|record| record.asked.fresh.is_some()).collect();
+    let mut audited = Vec::with_capacity(fresh.len());
+    for records in fresh.chunks(BATCH) {
+        let peeks: Vec<_> = records.iter().map(|record| peek_of_user(&record.asked)).collect();
+        let remaining = remaining(world, &peeks).await;
+        audited.extend(
+            records.iter().zip(remaining).map(|(record, remaining)| Charged {
+                record: **record,
+                times: FRESH_ALLOWANCE.saturating_sub(remaining),
+            }),
+        );
+    }
+    audited
+}
+
+/// A look at the user alone, without the address that may deny it.
+fn peek_of_user(asked: &Asked) -> serde_json::Value {
+    let mut peek = peek(asked);
+    if let (Subjects::FreshWithAddress(_), Some(fields)) = (KINDS[asked.kind].subjects, peek["fields"].as_object_mut())
+    {
+        fields.remove("ip");
+    }
+    peek
+}
+
+/// What is left of each subject. A node may miss a deadline on a busy machine: then it is asked again.
+async fn remaining(world: &World, peeks: &[serde_json::Value]) -> Vec<u64> {
+    for _ in 0..100 {
+        let replies = world.batch(0, peeks).await.unwrap_or_default();
+        let remaining: Option<Vec<u64>> =
+            replies.iter().map(|reply| reply["remaining"].as_u64().filter(|_| reply["degraded"] == false)).collect();
+        match remaining {
+            Some(remaining) if remaining.len() == peeks.len() => return remaining,
+            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+    panic!("the store does not answer the audit");
+}

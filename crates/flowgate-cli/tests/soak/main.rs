@@ -1,0 +1,132 @@
+//! The soak: four nodes share a Redis while processes, connections and clocks fail, and clients check every promise.
+//!
+//! The short form runs with the tests. `scripts/soak` runs the long one, on a release build; see CONTRIBUTING.md.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
+
+mod audit;
+mod bounds;
+mod client;
+mod faults;
+mod node;
+mod proxy;
+mod random;
+mod report;
+#[path = "../../../flowgate-server/tests/redis/server.rs"]
+mod server;
+mod trace;
+mod workload;
+mod world;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+
+use crate::faults::Fault;
+use crate::report::{QUIET, Run, Stage};
+use crate::world::{Server, World};
+
+const CLIENTS: usize = 60;
+
+/// How long everything takes.
+struct Form {
+    /// Faults go on until this much time is over, and each happens once at least.
+    each_run: Duration,
+    quiet: Duration,
+    fault: Duration,
+    calm: Duration,
+    /// `timeout` of the store. A machine that also builds and tests makes a Redis wait longer.
+    timeout: Duration,
+    /// Whether times are judged.
+    is_long: bool,
+}
+
+impl Form {
+    /// The long form where `SOAK_MINUTES` says how long it takes in all.
+    fn from_environment() -> Form {
+        match std::env::var("SOAK_MINUTES") {
+            Ok(minutes) => Form {
+                each_run: Duration::from_secs(minutes.parse::<u64>().expect("SOAK_MINUTES: a whole number") * 60),
+                quiet: Duration::from_secs(20),
+                fault: Duration::from_secs(2),
+                calm: Duration::from_secs(4),
+                timeout: Duration::from_millis(50),
+                is_long: true,
+            },
+            Err(_) => Form {
+                each_run: Duration::ZERO,
+                quiet: Duration::from_secs(2),
+                fault: Duration::from_millis(700),
+                calm: Duration::from_millis(500),
+                timeout: Duration::from_millis(250),
+                is_long: false,
+            },
+        }
+    }
+}
+
+#[test]
+fn no_fault_breaks_a_promise() {
+    let form = Form::from_environment();
+    let seed = std::env::var("SOAK_SEED").map_or(1, |seed| seed.parse().expect("SOAK_SEED: a whole number"));
+    eprintln!("seed {seed}");
+    let runtime = Runtime::new().unwrap();
+    let (figures, wrong) = on_one_server(&form, seed, &runtime).report();
+    eprintln!("{figures}");
+    assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
+}
+
+fn on_one_server(form: &Form, seed: u64, runtime: &Runtime) -> Run {
+    let server = Server::start(seed, &[], runtime.handle());
+    let store = format!("url = 'redis://127.0.0.1:{}'", server.proxy.port);
+    let mut world = World::start(vec![server], &store, form.timeout, seed, runtime.handle());
+    run("one Redis server", &Fault::ONE_SERVER, form, &mut world, runtime)
+}
+
+/// Lets all faults happen in turn while clients are at work, and looks at what they were told.
+fn run(name: &'static str, faults: &[Fault], form: &Form, world: &mut World, runtime: &Runtime) -> Run {
+    world.recovers();
+    let seed = world.random.next();
+    let clients: Vec<_> =
+        (0..CLIENTS).map(|number| runtime.spawn(client::run(number, seed, Arc::clone(&world.field)))).collect();
+    let started = Instant::now();
+    let mut stages = vec![stage(QUIET, world, form.quiet, |_| {})];
+    let mut round = faults.to_vec();
+    loop {
+        world.random.shuffle(&mut round);
+        for &fault in &round {
+            stages.push(stage(fault.name(), world, form.calm, |world| fault.happens(world, form.fault)));
+        }
+        if started.elapsed() >= form.each_run {
+            break;
+        }
+    }
+    world.field.stop.store(true, Relaxed);
+    let records = runtime.block_on(async {
+        let mut records = Vec::new();
+        for client in clients {
+            records.extend(client.await.unwrap());
+        }
+        records
+    });
+    let charged = runtime.block_on(audit::audit(world, &records));
+    Run { name, stages, records, charged, grants: Vec::new(), times_are_judged: form.is_long }
+}
+
+/// Lets a fault happen, waits until all nodes are back, and then for a time without a fault.
+fn stage(name: &'static str, world: &mut World, calm: Duration, happens: impl FnOnce(&mut World)) -> Stage {
+    let from = world.field.now();
+    happens(world);
+    let healed = world.field.now();
+    world.recovers();
+    let recovered = world.field.now();
+    sleep(calm);
+    for node in &mut world.nodes {
+        assert!(!node.has_ended(), "a node has ended by itself; see {}", world.directory.path().display());
+    }
+    Stage { name, from, healed, recovered, to: world.field.now() }
+}

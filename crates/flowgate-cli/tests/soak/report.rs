@@ -1,0 +1,222 @@
+//! The figures of a run, and what is wrong with them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::audit::Charged;
+use crate::bounds::{Bound, Fullest, Grant, Interval};
+use crate::trace::{NodeLife, Outcome, Record};
+use crate::workload::{KINDS, Kind};
+
+/// A run that is over.
+pub(crate) struct Run {
+    pub(crate) name: &'static str,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) charged: Vec<Charged>,
+    pub(crate) grants: Vec<Granted>,
+    /// Whether times are judged, too: not on a machine that has other things to do.
+    pub(crate) times_are_judged: bool,
+}
+
+/// A time with one fault, or with none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    pub(crate) from: Duration,
+    /// Here the fault was healed.
+    pub(crate) healed: Duration,
+    /// Here every node asked the store again.
+    pub(crate) recovered: Duration,
+    pub(crate) to: Duration,
+}
+
+/// A documented exception for one subject of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted {
+    pub(crate) kind: usize,
+    pub(crate) subject: u32,
+    pub(crate) grant: Grant,
+}
+
+/// The name of the first stage, which has no fault.
+pub(crate) const QUIET: &str = "quiet";
+
+/// Every node asks the store again this long after a fault was healed.
+const RECOVERY: Duration = Duration::from_secs(2);
+
+/// Outside of faults the slowest hundredth may take this many times as long as in quiet.
+const SLOWER: u32 = 2;
+
+impl Run {
+    /// The tables of the run, and its violations, one a line.
+    pub(crate) fn report(&self) -> (String, Vec<String>) {
+        let (mut text, mut wrong) = (String::new(), Vec::new());
+        let end = self.stages.last().map_or(Duration::ZERO, |stage| stage.to);
+        _ = writeln!(text, "\n{}: {} requests in {:.0} s", self.name, self.records.len(), end.as_secs_f64());
+        self.faults(&mut text, &mut wrong);
+        self.bounds(&mut text, &mut wrong);
+        self.charges(&mut text, &mut wrong);
+        self.latencies(&mut text, &mut wrong);
+        let wrong = wrong.into_iter().map(|wrong| format!("{}: {wrong}", self.name)).collect();
+        (text, wrong)
+    }
+
+    fn faults(&self, text: &mut String, wrong: &mut Vec<String>) {
+        _ = writeln!(
+            text,
+            "\n{:<30} {:>5} {:>8} {:>8} {:>8} {:>10} {:>6} {:>9}",
+            "fault", "times", "requests", "allowed", "degraded", "unanswered", "leaks", "back in"
+        );
+        let mut names: Vec<&str> = Vec::new();
+        for stage in &self.stages {
+            if !names.contains(&stage.name) {
+                names.push(stage.name);
+            }
+        }
+        for name in names {
+            let stages: Vec<&Stage> = self.stages.iter().filter(|stage| stage.name == name).collect();
+            let within = |record: &&Record| stages.iter().any(|stage| stage.holds(record));
+            let records: Vec<&Record> = self.records.iter().filter(within).collect();
+            let count = |is: &dyn Fn(&Record) -> bool| records.iter().filter(|record| is(record)).count();
+            let leaks = self.charged.iter().filter(|charged| charged.is_leak() && within(&&charged.record)).count();
+            let back = stages.iter().map(|stage| stage.recovered - stage.healed).max().unwrap_or_default();
+            _ = writeln!(
+                text,
+                "{name:<30} {:>5} {:>8} {:>8} {:>8} {:>10} {leaks:>6} {:>6.0} ms",
+                stages.len(),
+                records.len(),
+                count(&|record| record.outcome == Outcome::Allowed),
+                count(&|record| record.outcome.is_degraded()),
+                count(&|record| record.outcome == Outcome::Unanswered),
+                millis(back),
+            );
+            if self.times_are_judged && back > RECOVERY {
+                wrong.push(format!("{name}: nodes were back {:.0} ms after it was healed", millis(back)));
+            }
+        }
+    }
+
+    fn bounds(&self, text: &mut String, wrong: &mut Vec<String>) {
+        _ = writeln!(text, "\n{:<30} {:>8} {:>20} {:>8}", "bound", "admitted", "fullest span", "excess");
+        for (number, kind) in KINDS.iter().enumerate() {
+            let records = || self.records.iter().filter(move |record| record.asked.kind == number);
+            if let Some(bound) = kind.bound {
+                let mut by_subject: BTreeMap<u32, Vec<Interval>> = BTreeMap::new();
+                for record in records().filter(|record| record.outcome == Outcome::Allowed) {
+                    by_subject.entry(record.asked.subject).or_default().push(record.interval);
+                }
+                let grants = |subject: &u32| self.grants(number, *subject);
+                line(kind, kind.act, &bound, &by_subject, grants, (text, wrong));
+            }
+            // What nodes admit by themselves is bounded for each of their processes.
+            let alone = records().filter(|record| record.outcome == Outcome::DegradedAllowed);
+            let mut by_node: BTreeMap<(u32, NodeLife), Vec<Interval>> = BTreeMap::new();
+            for record in alone {
+                by_node.entry((record.asked.subject, record.node)).or_default().push(record.interval);
+            }
+            match kind.share {
+                Some(share) => {
+                    let title = format!("{} (a node alone)", kind.act);
+                    line(kind, &title, &share, &by_node, |_| Vec::new(), (text, wrong));
+                }
+                None if by_node.is_empty() => {}
+                None => wrong.push(format!("{}: allowed without the store", kind.act)),
+            }
+        }
+    }
+
+    fn grants(&self, kind: usize, subject: u32) -> Vec<Grant> {
+        let of_subject = |granted: &&Granted| granted.kind == kind && granted.subject == subject;
+        self.grants.iter().filter(of_subject).map(|granted| granted.grant).collect()
+    }
+
+    fn charges(&self, text: &mut String, wrong: &mut Vec<String>) {
+        let count = |is: &dyn Fn(&Charged) -> bool| self.charged.iter().filter(|charged| is(charged)).count();
+        let doubled = count(&Charged::is_double);
+        let lost = count(&Charged::is_lost);
+        let leaked = |outcome: Outcome| count(&|charged| charged.is_leak() && charged.record.outcome == outcome);
+        _ = writeln!(text, "\n{} requests with a subject of their own: {doubled} charged twice,", self.charged.len());
+        _ = writeln!(text, "{lost} allowed and not charged,");
+        _ = writeln!(
+            text,
+            "charged and not allowed: {} of {} denied, {} of {} decided without the store, {} of {} unanswered",
+            leaked(Outcome::Denied),
+            count(&|charged| charged.record.outcome == Outcome::Denied),
+            leaked(Outcome::DegradedDenied),
+            count(&|charged| charged.record.outcome == Outcome::DegradedDenied),
+            leaked(Outcome::Unanswered),
+            count(&|charged| charged.record.outcome == Outcome::Unanswered),
+        );
+        for (charges, what) in [(doubled, "charged twice"), (lost, "allowed and not charged")] {
+            if charges > 0 {
+                wrong.push(format!("{charges} requests were {what}"));
+            }
+        }
+    }
+
+    fn latencies(&self, text: &mut String, wrong: &mut Vec<String>) {
+        let of = |is: &dyn Fn(&Stage) -> bool| {
+            let stages: Vec<&Stage> = self.stages.iter().filter(|stage| is(stage)).collect();
+            let calm = |record: &&Record| stages.iter().any(|stage| record.is_within(stage.recovered, stage.to));
+            let records: Vec<&Record> = self.records.iter().filter(calm).collect();
+            let degraded = records.iter().filter(|record| record.outcome.is_degraded()).count();
+            let mut latencies: Vec<Duration> = records.iter().map(|record| record.latency()).collect();
+            latencies.sort_unstable();
+            (latencies, degraded)
+        };
+        let ((quiet, _), (calm, degraded)) = (of(&|stage| stage.name == QUIET), of(&|stage| stage.name != QUIET));
+        _ = writeln!(text, "\n{:<30} {:>8} {:>9} {:>9}", "latency", "requests", "p50", "p99");
+        for (name, latencies) in [(QUIET, &quiet), ("between faults", &calm)] {
+            let (p50, p99) = (millis(part(latencies, 50)), millis(part(latencies, 99)));
+            _ = writeln!(text, "{name:<30} {:>8} {p50:>6.2} ms {p99:>6.2} ms", latencies.len());
+        }
+        _ = writeln!(text, "{degraded} degraded decisions between faults");
+        if self.times_are_judged && part(&calm, 99) > part(&quiet, 99) * SLOWER {
+            wrong.push(format!("the p99 between faults is more than {SLOWER} times that of the quiet time"));
+        }
+    }
+}
+
+impl Stage {
+    fn holds(&self, record: &Record) -> bool {
+        record.interval.sent >= self.from && record.interval.sent < self.to
+    }
+}
+
+/// A line for the fullest span of all subjects, or of all nodes and subjects, of a kind.
+fn line<K: Ord + std::fmt::Debug>(
+    kind: &Kind,
+    title: &str,
+    bound: &Bound,
+    allowed: &BTreeMap<K, Vec<Interval>>,
+    grants: impl Fn(&K) -> Vec<Grant>,
+    (text, wrong): (&mut String, &mut Vec<String>),
+) {
+    let mut fullest: Option<Fullest> = None;
+    for (key, allowed) in allowed {
+        let Some(found) = bound.fullest(allowed, &grants(key)) else { continue };
+        if found.excess() > 0 {
+            wrong.push(format!("{}: {key:?} was admitted {found:?}", kind.act));
+        }
+        if fullest.is_none_or(|fullest| fullest.excess() < found.excess() || fullest.room() > found.room()) {
+            fullest = Some(found);
+        }
+    }
+    let admitted: usize = allowed.values().map(Vec::len).sum();
+    let (span, excess) = match fullest {
+        Some(found) => (format!("{} of {}", found.admitted, found.bound), found.excess()),
+        None => ("none".to_owned(), 0),
+    };
+    _ = writeln!(text, "{title:<30} {admitted:>8} {span:>20} {excess:>8}");
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// The value below which a part of so many hundredths lies.
+fn part(sorted: &[Duration], hundredths: usize) -> Duration {
+    sorted.get(sorted.len() * hundredths / 100).copied().unwrap_or_default()
+}

@@ -1,0 +1,116 @@
+//! What a run consists of: Redis, alone or as a cluster, a proxy before each server, and four nodes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::io::BufReader;
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::client::{Field, body, post};
+use crate::node::Node;
+use crate::proxy::Proxy;
+use crate::random::Random;
+use crate::server::{Port, Redis, STUCK};
+use crate::workload::{Asked, KINDS, Subjects, configuration};
+
+pub(crate) const NODES: usize = 4;
+
+pub(crate) struct World {
+    // Nodes end before what they use.
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) field: Arc<Field>,
+    pub(crate) random: Random,
+    /// The `timeout` of the nodes' store.
+    pub(crate) timeout: Duration,
+    pub(crate) directory: TempDir,
+    runtime: Handle,
+}
+
+/// A Redis server, and the proxy through which nodes reach it.
+pub(crate) struct Server {
+    pub(crate) redis: Redis,
+    pub(crate) proxy: Proxy,
+    _port: Port,
+}
+
+impl Server {
+    /// Starts a server that loses nothing when it is killed, since it writes to its log before it answers.
+    pub(crate) fn start(seed: u64, options: &[&str], runtime: &Handle) -> Server {
+        let port = Port::claim();
+        let proxy = Proxy::start(port.number, seed, runtime);
+        let (number, announced) = (port.number.to_string(), proxy.port.to_string());
+        let address = ["--bind", "127.0.0.1", "--port", &number, "--cluster-announce-port", &announced];
+        let log = ["--appendonly", "yes", "--appendfsync", "no"];
+        let redis = Redis::start_with(&[&address[..], &log, options].concat());
+        Server { redis, proxy, _port: port }
+    }
+}
+
+impl World {
+    /// Four nodes on these servers; `store` names them for the configuration.
+    pub(crate) fn start(servers: Vec<Server>, store: &str, timeout: Duration, seed: u64, runtime: &Handle) -> World {
+        let directory = tempfile::tempdir().unwrap();
+        let store = format!("{store}\ntimeout = '{}ms'", timeout.as_millis());
+        std::fs::write(directory.path().join("flowgate.toml"), configuration(&store)).unwrap();
+        let field = Field::new();
+        let nodes = (0..NODES).map(|number| Node::start(number, directory.path(), &field)).collect();
+        let (random, runtime) = (Random::new(seed), runtime.clone());
+        World { nodes, servers, field, random, timeout, directory, runtime }
+    }
+
+    /// Waits until every node asks the store again for every subject; how long that took.
+    pub(crate) fn recovers(&self) -> Duration {
+        let started = Instant::now();
+        for node in 0..NODES {
+            while self.runtime.block_on(self.is_degraded(node)) {
+                assert!(
+                    started.elapsed() < STUCK,
+                    "node {node} is still degraded; see {}",
+                    self.directory.path().display()
+                );
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        started.elapsed()
+    }
+
+    /// Whether a node does not answer, or decides some subject without the store.
+    async fn is_degraded(&self, node: usize) -> bool {
+        let peeks: Vec<_> = hot_subjects().iter().map(peek).collect();
+        let replies = self.batch(node, &peeks).await;
+        replies.is_none_or(|replies| replies.iter().any(|reply| reply["degraded"] != false))
+    }
+
+    /// The replies of a node to a batch; `None`: it does not answer.
+    pub(crate) async fn batch(&self, node: usize, items: &[serde_json::Value]) -> Option<Vec<serde_json::Value>> {
+        let asked = async {
+            let stream = TcpStream::connect(self.field.address(node).http).await.ok()?;
+            let reply = post(&mut BufReader::new(stream), "/v1/batch", &items.into()).await?;
+            reply.as_array().cloned()
+        };
+        timeout(Duration::from_secs(5), asked).await.ok().flatten()
+    }
+}
+
+/// A look at what a request would find, without counting.
+pub(crate) fn peek(asked: &Asked) -> serde_json::Value {
+    let mut peek = body(asked);
+    peek["op"] = "peek".into();
+    peek["cost"] = 0.into();
+    peek
+}
+
+/// Subjects that are asked for over and over, enough to lie on every server of a cluster.
+fn hot_subjects() -> Vec<Asked> {
+    let mut found = Vec::new();
+    for (kind, of) in KINDS.iter().enumerate() {
+        if let Subjects::Few(count) = of.subjects {
+            found.extend((0..count).map(|subject| Asked { kind, subject, fresh: None }));
+        }
+    }
+    found
+}
