@@ -64,6 +64,14 @@ const SLEW: u32 = 1000;
 const PERIODS: u32 = 4;
 
 impl Bound {
+    /// What may pass at once: an exception grants as much anew.
+    pub(crate) fn allowance(&self) -> u64 {
+        match *self {
+            Bound::Span { count, .. } | Bound::Windows { count, .. } => count,
+            Bound::Bucket { burst, .. } => burst,
+        }
+    }
+
     /// The span of the allowed requests that is fullest by this bound; `None` where nothing was allowed.
     pub(crate) fn fullest(&self, allowed: &[Interval], grants: &[Grant]) -> Option<Fullest> {
         match *self {

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -33,6 +33,8 @@ const STAYS: usize = 50;
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) started: Instant,
+    /// The wall clock at the start, since 1970.
+    started_wall: Duration,
     /// Where each node listens; a node that is started again has other ports.
     pub(crate) nodes: Mutex<Vec<Address>>,
     pub(crate) stop: AtomicBool,
@@ -49,13 +51,19 @@ pub(crate) struct Address {
 
 impl Field {
     pub(crate) fn new() -> Arc<Field> {
+        let started_wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let (started, nodes) = (Instant::now(), Mutex::default());
-        Arc::new(Field { started, nodes, stop: AtomicBool::new(false), fresh: AtomicU32::new(0) })
+        Arc::new(Field { started, started_wall, nodes, stop: AtomicBool::new(false), fresh: AtomicU32::new(0) })
     }
 
     /// Time since the start of the run.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// A time of the wall clock, in seconds since 1970, as time since the start of the run.
+    fn since_start(&self, seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds).saturating_sub(self.started_wall)
     }
 
     pub(crate) fn address(&self, node: usize) -> Address {
@@ -89,7 +97,9 @@ pub(crate) async fn run(number: usize, seed: u64, field: Arc<Field>) -> Vec<Reco
         let sent = field.now();
         let told = timeout(PATIENCE, open.take(&asked)).await.ok().flatten();
         let interval = Interval { sent, received: field.now() };
-        records.push(Record { asked, node: open.node, interval, outcome: told.unwrap_or(Outcome::Unanswered) });
+        let (outcome, banned_until) = told.unwrap_or((Outcome::Unanswered, None));
+        let banned_until = banned_until.map(|seconds| field.since_start(seconds));
+        records.push(Record { asked, node: open.node, interval, outcome, banned_until });
         if told.is_none() {
             (node, connection) = ((node + 1) % field.count(), None);
         }
@@ -114,14 +124,14 @@ impl Connection {
         Some(Connection { stream: BufReader::new(stream), door, node: NodeLife { node, life } })
     }
 
-    /// Takes one unit. `None`: the connection ended before the answer.
-    async fn take(&mut self, asked: &Asked) -> Option<Outcome> {
+    /// Takes one unit; the answer, and the end of the ban that denied it. `None`: the connection ended before the answer.
+    async fn take(&mut self, asked: &Asked) -> Option<(Outcome, Option<f64>)> {
         match self.door {
             Door::Http => {
                 let reply = post(&mut self.stream, "/v1/take", &body(asked)).await?;
-                Some(outcome(&reply))
+                Some((outcome(&reply), reply["banned_until"].as_f64()))
             }
-            Door::Resp => self.take_over_resp(asked).await,
+            Door::Resp => Some((self.take_over_resp(asked).await?, None)),
         }
     }
 
@@ -189,7 +199,7 @@ pub(crate) async fn post(
     }
     let mut reply = vec![0; length];
     stream.read_exact(&mut reply).await.ok()?;
-    assert!(status.contains(" 200 "), "{status}: {}", String::from_utf8_lossy(&reply));
+    assert!(status.contains(" 20"), "{status}: {}", String::from_utf8_lossy(&reply));
     serde_json::from_slice(&reply).ok()
 }
 

@@ -6,8 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 mod audit;
+mod bans;
 mod bounds;
 mod client;
+mod cluster;
+mod exceptions;
 mod faults;
 mod node;
 mod proxy;
@@ -27,14 +30,14 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use crate::faults::Fault;
-use crate::report::{QUIET, Run, Stage};
+use crate::report::{Run, Stage};
 use crate::world::{Server, World};
 
 const CLIENTS: usize = 60;
 
 /// How long everything takes.
 struct Form {
-    /// Faults go on until this much time is over, and each happens once at least.
+    /// Faults of each of the two runs go on until this much time is over, and each happens once at least.
     each_run: Duration,
     quiet: Duration,
     fault: Duration,
@@ -50,7 +53,7 @@ impl Form {
     fn from_environment() -> Form {
         match std::env::var("SOAK_MINUTES") {
             Ok(minutes) => Form {
-                each_run: Duration::from_secs(minutes.parse::<u64>().expect("SOAK_MINUTES: a whole number") * 60),
+                each_run: Duration::from_secs(minutes.parse::<u64>().expect("SOAK_MINUTES: a whole number") * 60 / 2),
                 quiet: Duration::from_secs(20),
                 fault: Duration::from_secs(2),
                 calm: Duration::from_secs(4),
@@ -59,9 +62,9 @@ impl Form {
             },
             Err(_) => Form {
                 each_run: Duration::ZERO,
-                quiet: Duration::from_secs(2),
-                fault: Duration::from_millis(700),
-                calm: Duration::from_millis(500),
+                quiet: Duration::from_secs(1),
+                fault: Duration::from_millis(600),
+                calm: Duration::from_millis(300),
                 timeout: Duration::from_millis(250),
                 is_long: false,
             },
@@ -75,8 +78,16 @@ fn no_fault_breaks_a_promise() {
     let seed = std::env::var("SOAK_SEED").map_or(1, |seed| seed.parse().expect("SOAK_SEED: a whole number"));
     eprintln!("seed {seed}");
     let runtime = Runtime::new().unwrap();
-    let (figures, wrong) = on_one_server(&form, seed, &runtime).report();
-    eprintln!("{figures}");
+    let mut wrong = Vec::new();
+    for run in [on_one_server, on_a_cluster] {
+        let run = run(&form, seed, &runtime);
+        let (figures, violations) = run.report();
+        eprintln!("{figures}");
+        if violations.is_empty() {
+            std::fs::remove_dir_all(&run.logs).unwrap();
+        }
+        wrong.extend(violations);
+    }
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
 }
 
@@ -87,6 +98,13 @@ fn on_one_server(form: &Form, seed: u64, runtime: &Runtime) -> Run {
     run("one Redis server", &Fault::ONE_SERVER, form, &mut world, runtime)
 }
 
+fn on_a_cluster(form: &Form, seed: u64, runtime: &Runtime) -> Run {
+    let servers = cluster::start(seed, runtime.handle());
+    let store = format!("cluster = ['redis://127.0.0.1:{}']", servers[1].proxy.port);
+    let mut world = World::start(servers, &store, form.timeout, seed, runtime.handle());
+    run("a cluster of three masters and a replica", &Fault::CLUSTER, form, &mut world, runtime)
+}
+
 /// Lets all faults happen in turn while clients are at work, and looks at what they were told.
 fn run(name: &'static str, faults: &[Fault], form: &Form, world: &mut World, runtime: &Runtime) -> Run {
     world.recovers();
@@ -94,12 +112,12 @@ fn run(name: &'static str, faults: &[Fault], form: &Form, world: &mut World, run
     let clients: Vec<_> =
         (0..CLIENTS).map(|number| runtime.spawn(client::run(number, seed, Arc::clone(&world.field)))).collect();
     let started = Instant::now();
-    let mut stages = vec![stage(QUIET, world, form.quiet, |_| {})];
+    let mut stages = vec![stage(None, world, form)];
     let mut round = faults.to_vec();
     loop {
         world.random.shuffle(&mut round);
         for &fault in &round {
-            stages.push(stage(fault.name(), world, form.calm, |world| fault.happens(world, form.fault)));
+            stages.push(stage(Some(fault), world, form));
         }
         if started.elapsed() >= form.each_run {
             break;
@@ -114,19 +132,30 @@ fn run(name: &'static str, faults: &[Fault], form: &Form, world: &mut World, run
         records
     });
     let charged = runtime.block_on(audit::audit(world, &records));
-    Run { name, stages, records, charged, grants: Vec::new(), times_are_judged: form.is_long }
+    let (exceptions, logs) = (world.exceptions.clone(), world.directory.clone());
+    Run { name, stages, records, charged, exceptions, logs, times_are_judged: form.is_long }
 }
 
-/// Lets a fault happen, waits until all nodes are back, and then for a time without a fault.
-fn stage(name: &'static str, world: &mut World, calm: Duration, happens: impl FnOnce(&mut World)) -> Stage {
+/// Lets a fault happen, if any, waits until all nodes are back, and then for a time without a fault.
+fn stage(fault: Option<Fault>, world: &mut World, form: &Form) -> Stage {
+    world.fault = fault;
     let from = world.field.now();
-    happens(world);
+    if let Some(fault) = fault {
+        fault.happens(world, form.fault);
+    }
     let healed = world.field.now();
     world.recovers();
     let recovered = world.field.now();
-    sleep(calm);
+    sleep(if fault.is_some() { form.calm } else { form.quiet });
     for node in &mut world.nodes {
-        assert!(!node.has_ended(), "a node has ended by itself; see {}", world.directory.path().display());
+        assert!(!node.has_ended(), "a node has ended by itself: {fault:?}");
     }
-    Stage { name, from, healed, recovered, to: world.field.now() }
+    Stage {
+        fault,
+        losses: fault.and_then(|fault| fault.losses(form.fault)),
+        from,
+        healed,
+        recovered,
+        to: world.field.now(),
+    }
 }

@@ -10,6 +10,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::{Address, Field};
 use crate::server::eventually;
+use crate::trace::NodeLife;
+use crate::world::NODES;
+
+/// The node with a wall clock of its own: the last one.
+pub(crate) const WITH_CLOCK: usize = NODES - 1;
+
+/// The library that gives a process a wall clock of its own; the loader knows the directory.
+const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
+
+/// The file that says how far that clock is off.
+const CLOCK: &str = "clock";
 
 /// A node. Its process ends with this.
 #[derive(Debug)]
@@ -19,15 +30,18 @@ pub(crate) struct Node {
     process: Child,
     directory: PathBuf,
     field: Arc<Field>,
+    /// How often its wall clock was put forward.
+    steps: u32,
 }
 
 impl Node {
     /// Starts the node `number`, whose configuration is `flowgate.toml` in `directory`, and tells the clients where it is.
     /// Nodes are started in the order of their numbers.
     pub(crate) fn start(number: usize, directory: &Path, field: &Arc<Field>) -> Node {
+        set_clock(directory, "+0");
         let (process, address) = spawn(number, 0, directory);
         field.nodes.lock().unwrap().push(address);
-        Node { number, life: 0, process, directory: directory.to_owned(), field: Arc::clone(field) }
+        Node { number, life: 0, process, directory: directory.to_owned(), field: Arc::clone(field), steps: 0 }
     }
 
     /// `kill -9`.
@@ -53,6 +67,27 @@ impl Node {
         self.signal(Signal::CONT);
     }
 
+    /// This process of it.
+    pub(crate) fn life(&self) -> NodeLife {
+        NodeLife { node: self.number, life: self.life }
+    }
+
+    /// Puts its wall clock forward by an hour more than ever before. Only the last node has a clock of its own.
+    pub(crate) fn put_clock_forward(&mut self) {
+        self.steps += 1;
+        set_clock(&self.directory, &format!("+{}", self.steps * 3600));
+    }
+
+    /// Puts its wall clock back by an hour.
+    pub(crate) fn put_clock_back(&self) {
+        set_clock(&self.directory, "-3600");
+    }
+
+    /// Corrects its wall clock.
+    pub(crate) fn correct_clock(&self) {
+        set_clock(&self.directory, "+0");
+    }
+
     /// Whether its process has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.process.try_wait().unwrap().is_some()
@@ -71,10 +106,26 @@ impl Drop for Node {
     }
 }
 
+/// Says how far the clock of the node that has one is off, in seconds.
+fn set_clock(directory: &Path, offset: &str) {
+    // Renamed, since a file that is being written would be read as empty.
+    let new = directory.join("clock.new");
+    std::fs::write(&new, offset).unwrap();
+    std::fs::rename(new, directory.join(CLOCK)).unwrap();
+}
+
 /// Starts a process and waits until it has told where it listens.
 fn spawn(number: usize, life: u32, directory: &Path) -> (Child, Address) {
     let log = directory.join(format!("node-{number}-{life}.log"));
-    let process = Command::new(env!("CARGO_BIN_EXE_flowgate"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+    if number == WITH_CLOCK {
+        command
+            .env("LD_PRELOAD", FAKETIME)
+            .env("FAKETIME_TIMESTAMP_FILE", directory.join(CLOCK))
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+    let process = command
         .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"])
         .arg(directory.join("flowgate.toml"))
         .stdin(Stdio::null())
@@ -91,6 +142,9 @@ fn spawn(number: usize, life: u32, directory: &Path) -> (Child, Address) {
     let [http, resp] = [("http ", "http://"), ("resp ", "redis://")];
     let listens = || announced(http.0, http.1).is_some() && announced(resp.0, resp.1).is_some();
     eventually("a node tells where it listens", listens);
+    // The loader goes on without the library, and the clock would be the machine's.
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(!said.contains("cannot be preloaded"), "libfaketime is missing (on Debian: the package faketime): {said}");
     let address = Address { http: announced(http.0, http.1).unwrap(), resp: announced(resp.0, resp.1).unwrap(), life };
     (process, address)
 }

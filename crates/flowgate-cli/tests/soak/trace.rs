@@ -11,6 +11,8 @@ pub(crate) struct Record {
     pub(crate) node: NodeLife,
     pub(crate) interval: Interval,
     pub(crate) outcome: Outcome,
+    /// The end of the ban that denied it, since the start of the run.
+    pub(crate) banned_until: Option<Duration>,
 }
 
 /// A process of a node. A node that is started again counts anew what it grants by itself.

@@ -3,7 +3,7 @@
 //! Kinds with a bound have few subjects and far more requests than they admit. Kinds without one have a subject for each
 //! request, of a limit that is never reached: such a subject tells exactly how often its request was charged.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::bounds::Bound;
 use crate::random::Random;
@@ -65,7 +65,7 @@ const fn fresh(act: &'static str, limits: &'static str) -> Kind {
 /// The part of a limit that a node grants by itself is a quarter: there are four nodes.
 const LOCAL_SHARE: &str = "1/4";
 
-pub(crate) const KINDS: [Kind; 12] = [
+pub(crate) const KINDS: [Kind; 14] = [
     hot("sliding", "'10/1s'", Bound::Span { count: 10, period: SECOND }),
     hot("fixed", "'fixed 10/1s'", Bound::Windows { count: 10, period: SECOND }),
     hot("approx", "'approx 10/1s'", Bound::Windows { count: 10, period: SECOND }),
@@ -73,6 +73,14 @@ pub(crate) const KINDS: [Kind; 12] = [
     hot("pace", "'pace 10/1s burst=5 max_wait=0s'", Bound::Bucket { burst: 5, interval: TENTH }),
     // Two limits are two keys, which a slot that moves has in two places for a while.
     hot("two", "'10/1s', 'bucket 20/1s burst=20'", Bound::Span { count: 10, period: SECOND }),
+    Kind {
+        act: "ban",
+        limits: "'5/1s'",
+        more: "ban = { after = 3, within = '5s', for = ['1s'] }",
+        subjects: Subjects::Few(2),
+        bound: Some(Bound::Span { count: 5, period: SECOND }),
+        share: None,
+    },
     Kind {
         act: "share",
         limits: "'20/1s'",
@@ -93,6 +101,8 @@ pub(crate) const KINDS: [Kind; 12] = [
     fresh("once-fixed", "'fixed 3/366d'"),
     fresh("once-approx", "'approx 3/366d'"),
     fresh("once-bucket", "'bucket 1/366d burst=3'"),
+    // A calendar is the node's matter: one whose clock is an hour ahead must ask again.
+    fresh("once-month", "'fixed 3/month tz=ZONE'"),
 ];
 
 /// The configuration of a node; `store` names its servers and its timeout.
@@ -100,10 +110,19 @@ pub(crate) fn configuration(store: &str) -> String {
     let mut text = format!("[server]\nthreads = 2\n[store]\ntype = 'redis'\n{store}\n");
     text += &format!("on_failure = 'deny'\nlocal_share = '{LOCAL_SHARE}'\n");
     for Kind { act, limits, more, .. } in &KINDS {
+        let limits = limits.replace("ZONE", &zone_at_noon());
         text += &format!("[[rule]]\nname = '{act}'\nwhen = {{ act = '{act}' }}\nby = ['user']\n");
         text += &format!("limits = [{limits}]\n{more}\n");
     }
     text + "[[rule]]\nname = 'pair-address'\nwhen = { act = 'pair' }\nby = ['ip']\nlimits = ['10/1s']\n"
+}
+
+/// A time zone in which it is noon, so that no month ends during a run.
+fn zone_at_noon() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let ahead = 12 - (seconds / 3600 % 24) as i64;
+    // These names have the sign the other way round.
+    format!("Etc/GMT{:+}", -ahead)
 }
 
 /// One request to be made.
@@ -145,6 +164,11 @@ impl Asked {
         }
         fields
     }
+}
+
+/// The kind of that name.
+pub(crate) fn kind(act: &str) -> usize {
+    KINDS.iter().position(|kind| kind.act == act).unwrap()
 }
 
 /// The name of a user of whom there are few.

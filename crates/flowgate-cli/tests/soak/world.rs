@@ -1,15 +1,17 @@
 //! What a run consists of: Redis, alone or as a cluster, a proxy before each server, and four nodes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::client::{Field, body, post};
+use crate::exceptions::{Exception, Whose};
+use crate::faults::Fault;
 use crate::node::Node;
 use crate::proxy::Proxy;
 use crate::random::Random;
@@ -26,7 +28,11 @@ pub(crate) struct World {
     pub(crate) random: Random,
     /// The `timeout` of the nodes' store.
     pub(crate) timeout: Duration,
-    pub(crate) directory: TempDir,
+    pub(crate) exceptions: Vec<Exception>,
+    /// The fault that happens, or has happened last.
+    pub(crate) fault: Option<Fault>,
+    /// The configuration and the logs of the nodes. They stay unless all went well.
+    pub(crate) directory: PathBuf,
     runtime: Handle,
 }
 
@@ -34,7 +40,9 @@ pub(crate) struct World {
 pub(crate) struct Server {
     pub(crate) redis: Redis,
     pub(crate) proxy: Proxy,
-    _port: Port,
+    pub(crate) port: Port,
+    /// The port by which servers of a cluster talk to each other.
+    pub(crate) bus: Option<Port>,
 }
 
 impl Server {
@@ -46,20 +54,28 @@ impl Server {
         let address = ["--bind", "127.0.0.1", "--port", &number, "--cluster-announce-port", &announced];
         let log = ["--appendonly", "yes", "--appendfsync", "no"];
         let redis = Redis::start_with(&[&address[..], &log, options].concat());
-        Server { redis, proxy, _port: port }
+        Server { redis, proxy, port, bus: None }
     }
 }
 
 impl World {
     /// Four nodes on these servers; `store` names them for the configuration.
     pub(crate) fn start(servers: Vec<Server>, store: &str, timeout: Duration, seed: u64, runtime: &Handle) -> World {
-        let directory = tempfile::tempdir().unwrap();
+        let directory =
+            tempfile::Builder::new().prefix("soak-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
+        eprintln!("logs in {}", directory.display());
         let store = format!("{store}\ntimeout = '{}ms'", timeout.as_millis());
-        std::fs::write(directory.path().join("flowgate.toml"), configuration(&store)).unwrap();
+        std::fs::write(directory.join("flowgate.toml"), configuration(&store)).unwrap();
         let field = Field::new();
-        let nodes = (0..NODES).map(|number| Node::start(number, directory.path(), &field)).collect();
+        let nodes = (0..NODES).map(|number| Node::start(number, &directory, &field)).collect();
         let (random, runtime) = (Random::new(seed), runtime.clone());
-        World { nodes, servers, field, random, timeout, directory, runtime }
+        World { nodes, servers, field, random, timeout, exceptions: Vec::new(), fault: None, directory, runtime }
+    }
+
+    /// Notes that something since `from` may have granted an allowance anew.
+    pub(crate) fn excepts(&mut self, whose: Whose, from: Duration) {
+        let to = self.field.now();
+        self.exceptions.push(Exception { whose, from, to });
     }
 
     /// Waits until every node asks the store again for every subject; how long that took.
@@ -67,11 +83,7 @@ impl World {
         let started = Instant::now();
         for node in 0..NODES {
             while self.runtime.block_on(self.is_degraded(node)) {
-                assert!(
-                    started.elapsed() < STUCK,
-                    "node {node} is still degraded; see {}",
-                    self.directory.path().display()
-                );
+                assert!(started.elapsed() < STUCK, "node {node} is still degraded after {:?}", self.fault);
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
