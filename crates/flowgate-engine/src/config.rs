@@ -51,6 +51,7 @@ use std::sync::Arc;
 pub use auth::Auth;
 pub use duration::parse as parse_duration;
 pub use environment::Flag;
+pub use files::{LARGEST_CONFIG, Unreadable, read_file, read_text_file};
 pub use gate::{Gate, HeaderFamily, Network, NetworkError};
 pub use koala::Koala;
 pub use listen::{Door, Listen};

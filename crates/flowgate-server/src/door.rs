@@ -3,6 +3,8 @@
 //! Bound      At most `max_connections` are open at a time. One more is told so in its own protocol and closed,
 //!            so that it can try elsewhere instead of waiting unseen.
 //! Isolation  Each connection is a task of its own; what goes wrong in it ends it and nothing else.
+//! Stopping   First the door lets in those who stand before it, then it closes, and only then do those inside hear of it:
+//!            a client that is told to connect elsewhere does not come to a door that is about to close.
 //! End        A door that cannot let anybody in any more says so and ends; the server ends with it.
 
 mod listener;
@@ -31,6 +33,13 @@ pub(crate) use listener::Peer;
 /// The pause after a failed accept. Most failures mean that the process is out of descriptors: trying again
 /// at once would only burn the processor until a connection ends.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client that has a connection when the server stops may take to say something on it. What it sends
+/// within this time is answered: it cannot know that the server stops before it is told.
+pub(crate) const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// After `drain`, connections are cut off. Whatever does not let itself be cut off within this time is left behind.
+const CUT_OFF: Duration = Duration::from_secs(1);
 
 /// What bytes come and go through. Protocols are compiled for each kind, so that none pays for the others.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
@@ -107,10 +116,11 @@ impl Door {
     /// When nobody can come in any more. Those inside are cut off.
     pub(crate) async fn serve<P: Protocol>(self, protocol: P, mut shutdown: Shutdown) -> io::Result<()> {
         let mut connections = JoinSet::new();
+        let (trigger, stopping) = Shutdown::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok(caller) => self.admit(caller, &protocol, &shutdown, &mut connections),
+                    Ok(caller) => self.admit(caller, &protocol, &stopping, &mut connections),
                     Err(error) if listener::is_dead(&error) => return Err(error),
                     Err(error) => {
                         tracing::warn!(address = %self.address, %error, "cannot accept a connection");
@@ -121,7 +131,12 @@ impl Door {
                 () = shutdown.requested() => break,
             }
         }
+        // Their connections stand, so they may have asked for something already.
+        while let Ok(caller) = self.listener.accept_waiting() {
+            self.admit(caller, &protocol, &stopping, &mut connections);
+        }
         drop(self.listener);
+        trigger.stop();
 
         let all_ended = async {
             while let Some(ended) = connections.join_next().await {
@@ -131,7 +146,9 @@ impl Door {
         if tokio::time::timeout(self.drain, all_ended).await.is_err() {
             let open = connections.len();
             tracing::warn!(address = %self.address, open, "closing connections that did not finish");
-            connections.shutdown().await;
+            if tokio::time::timeout(CUT_OFF, connections.shutdown()).await.is_err() {
+                tracing::error!(address = %self.address, open = connections.len(), "connections that hang are left");
+            }
         }
         Ok(())
     }
@@ -157,7 +174,7 @@ impl Door {
                                 opened.inspect_err(|_| protocol.misunderstood())
                             }
                             // It has asked for nothing yet.
-                            () = shutdown.requested() => Err(io::ErrorKind::ConnectionAborted.into()),
+                            () = shutdown.last_call(LAST_CALL) => Err(io::ErrorKind::ConnectionAborted.into()),
                         }
                     };
                     connections.spawn_on(guest.serve(opening), &home)

@@ -20,6 +20,7 @@ mod koala;
 mod limit;
 mod metrics;
 mod patience;
+mod progress;
 mod reply;
 mod routes;
 mod rules;
@@ -36,14 +37,14 @@ use flowgate::Time;
 use flowgate_engine::config::Config;
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::door::{Peer, Protocol, Stream};
+use crate::door::{LAST_CALL, Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
@@ -54,6 +55,7 @@ use auth::Tokens;
 use error::Error;
 use gate::Gate;
 use patience::Patient;
+use progress::{Progress, Stage};
 use reply::Reply;
 
 /// A request's line and headers.
@@ -85,7 +87,7 @@ pub(crate) struct Shared {
     koala: koala::Rendered,
     /// The most bytes of a body.
     max_body: usize,
-    /// How long a body may take to arrive, and an answer to be found.
+    /// How long a head or a body may take to arrive, and an answer to be found.
     request_timeout: Duration,
 }
 
@@ -95,14 +97,15 @@ pub(crate) struct Shared {
 struct Conversation {
     shared: Arc<Shared>,
     peer: IpAddr,
+    progress: Arc<Progress>,
 }
 
 impl Conversation {
-    fn new(shared: Arc<Shared>, peer: IpAddr) -> Conversation {
+    fn new(shared: Arc<Shared>, peer: IpAddr, progress: Arc<Progress>) -> Conversation {
         let counters = &shared.service.metrics().http;
         counters.connections.add(1);
         counters.open.add(1);
-        Conversation { shared, peer }
+        Conversation { shared, peer, progress }
     }
 }
 
@@ -190,20 +193,30 @@ impl Protocol for Http {
             Peer::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
         let Http { shared, idle_timeout, .. } = self;
-        let conversation = Arc::new(Conversation::new(shared, peer));
-        let stream = TokioIo::new(Patient::new(stream, idle_timeout));
+        let progress = Arc::new(Progress::default());
+        let stream = Patient::new(stream, Arc::clone(&progress), idle_timeout, shared.request_timeout);
+        let conversation = Arc::new(Conversation::new(shared, peer, Arc::clone(&progress)));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
             .max_buf_size(MAX_HEAD)
             // Answers are small: one buffer is written faster than a list of two.
             .writev(false)
-            .serve_connection(stream, service_fn(|request| answer(Arc::clone(&conversation), request)));
+            .serve_connection(TokioIo::new(stream), service_fn(|request| answer(Arc::clone(&conversation), request)));
         let mut connection = pin!(connection);
+        let last_call = async {
+            shutdown.requested().await;
+            progress.stop();
+            tokio::time::sleep(LAST_CALL).await;
+        };
         let served = tokio::select! {
+            biased;
             served = connection.as_mut() => served,
-            () = shutdown.requested() => {
-                connection.as_mut().graceful_shutdown();
+            () = last_call => {
+                // A request that has begun to arrive is answered; its answer closes the connection.
+                if progress.stage() == Stage::Idle {
+                    connection.as_mut().graceful_shutdown();
+                }
                 connection.await
             }
         };
@@ -212,6 +225,8 @@ impl Protocol for Http {
 }
 
 async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> Result<Reply, Infallible> {
+    let progress = &conversation.progress;
+    progress.begin_answer();
     let (head, body) = request.into_parts();
     let service = &conversation.shared.service;
     service.metrics().http.requests.add(1);
@@ -224,6 +239,10 @@ async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> 
     if let Some(timer) = timer {
         timer.stop(service);
     }
+    if progress.is_stopping() {
+        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    progress.end_answer();
     Ok(reply)
 }
 

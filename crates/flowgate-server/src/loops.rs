@@ -2,7 +2,8 @@
 //!
 //! Rule       A connection stays on the loop that it was given, so what it does never moves between cores and takes
 //!            no lock of a scheduler. Connections are dealt out in turn.
-//! End        Dropping the loops ends them, and whatever still runs on them. A loop that ends by itself, which only a
+//! End        Dropping the loops ends them, and whatever still runs on them; blocking work that does not return is left
+//!            behind. A loop that ends by itself, which only a
 //!            panic in the runtime can bring about, is told to [`Loops::failed`]: its connections are gone, and the ones
 //!            that it would be given would hang.
 //!
@@ -86,6 +87,8 @@ impl Loop {
             let _alarm = alarm;
             // Nothing is ever sent: the error that this ends with says that the sender is gone.
             let _ = runtime.block_on(stopped);
+            // Dropping the runtime would wait for blocking work, such as the reading of a file on a disk that hangs.
+            runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name(format!("loop-{number}")).spawn(serve)?;
         Ok(Loop { handle, stop: Some(stop), thread: Some(thread) })
@@ -120,6 +123,22 @@ mod tests {
         let endless = loops.next().spawn(std::future::pending::<()>());
         drop(loops);
         assert!(endless.await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn blocking_work_that_never_returns_does_not_hold_up_the_end() {
+        let loops = Loops::start(1).unwrap();
+        let (_never, forever) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        loops.next().spawn_blocking(move || {
+            begun.send(()).unwrap();
+            let _ = forever.recv();
+        });
+        has_begun.await.unwrap();
+        let ended = thread::spawn(move || drop(loops));
+        let deadline = std::time::Duration::from_secs(30);
+        let waited = tokio::task::spawn_blocking(move || ended.join().unwrap());
+        tokio::time::timeout(deadline, waited).await.expect("the loops wait for the blocking work").unwrap();
     }
 
     #[tokio::test]

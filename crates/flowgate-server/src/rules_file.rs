@@ -4,18 +4,22 @@
 //!            the file in between is not overwritten.
 //! Rule       The file is replaced whole (a new file, renamed over it), so no reader ever sees half of it. Then it is
 //!            put in force, and the writer learns how that went.
+//! Rule       One change at a time. A second one waits for its turn outside ([`Administered::turn`]), for as long as its
+//!            caller likes: a disk that hangs under the first keeps no thread of the second.
 //! Rule       What stands in the file before and after a change is kept: the last [`KEPT`] versions, beside it in a
 //!            directory `.NAME.history`, with the permissions of the file.
 
 mod history;
 mod replace;
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use flowgate_engine::config::{Input, Loaded, Report, fingerprint, hide_secrets, restore_secrets};
+use flowgate_engine::config::{
+    self, Input, LARGEST_CONFIG, Loaded, Report, fingerprint, hide_secrets, restore_secrets,
+};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::reload::Reloader;
 use history::History;
@@ -40,8 +44,12 @@ pub struct RulesFile {
 /// A [`RulesFile`] that one at a time changes.
 pub(crate) struct Administered {
     file: RulesFile,
-    changing: Mutex<()>,
+    changing: Arc<Mutex<()>>,
 }
+
+/// The right to change the file, which one caller has at a time.
+#[derive(Debug)]
+pub(crate) struct Turn(#[expect(dead_code, reason = "held until the change is made")] OwnedMutexGuard<()>);
 
 /// The file's text, secrets hidden, and what identifies it.
 #[derive(Debug)]
@@ -84,24 +92,28 @@ pub(crate) enum Expected {
 
 impl Administered {
     pub(crate) fn new(file: RulesFile) -> Administered {
-        Administered { file, changing: Mutex::default() }
+        Administered { file, changing: Arc::default() }
+    }
+
+    /// Waits until no other caller changes the file.
+    pub(crate) async fn turn(&self) -> Turn {
+        Turn(Arc::clone(&self.changing).lock_owned().await)
     }
 
     pub(crate) fn read(&self) -> io::Result<Text> {
-        let text = fs::read_to_string(&self.file.path)?;
+        let text = self.text()?;
         Ok(Text { etag: etag(&text), text: hide_secrets(&text) })
     }
 
     /// What loading this text in place of the file would give.
     pub(crate) fn check(&self, text: &str) -> Result<Loaded, Report> {
-        let old = fs::read_to_string(&self.file.path).unwrap_or_default();
+        let old = self.text().unwrap_or_default();
         self.load(&restore_secrets(text, &old))
     }
 
     /// Writes a text and puts it in force.
-    pub(crate) fn write(&self, text: &str, expected: &Expected) -> Result<Written, WriteError> {
-        let _changing = self.lock();
-        let old = fs::read_to_string(&self.file.path)?;
+    pub(crate) fn write(&self, _turn: Turn, text: &str, expected: &Expected) -> Result<Written, WriteError> {
+        let old = self.text()?;
         if let Expected::Etags(etags) = expected
             && !etags.contains(&etag(&old))
         {
@@ -111,10 +123,9 @@ impl Administered {
     }
 
     /// Writes the text of an older version as a new one.
-    pub(crate) fn roll_back(&self, version: u64) -> Result<Written, WriteError> {
-        let _changing = self.lock();
+    pub(crate) fn roll_back(&self, _turn: Turn, version: u64) -> Result<Written, WriteError> {
         let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
-        let old = fs::read_to_string(&self.file.path)?;
+        let old = self.text()?;
         self.put(&text, &old)
     }
 
@@ -128,7 +139,7 @@ impl Administered {
         let history = self.history();
         history.keep(old)?;
         // The checks took a while. What remains between this look and the rename is as short as it can be.
-        if fs::read_to_string(&self.file.path)? != old {
+        if self.text()? != old {
             return Err(WriteError::Changed);
         }
         // Kept first: where that fails the file is as it was. A version that made room for it is gone all the same.
@@ -160,9 +171,9 @@ impl Administered {
         History::beside(&self.file.path)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        // It guards files, which a panic leaves whole.
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The file as it is now.
+    fn text(&self) -> io::Result<String> {
+        Ok(config::read_text_file(&self.file.path, LARGEST_CONFIG)?)
     }
 }
 

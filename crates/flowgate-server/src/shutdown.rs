@@ -26,6 +26,12 @@ impl Shutdown {
         // An error means that the trigger is gone, which asks for the same.
         let _ = self.requested.wait_for(|&requested| requested).await;
     }
+
+    /// Returns so long after the end has been asked for.
+    pub(crate) async fn last_call(&mut self, after: std::time::Duration) {
+        self.requested().await;
+        tokio::time::sleep(after).await;
+    }
 }
 
 impl Trigger {

@@ -108,6 +108,9 @@ fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
     config.with_single_cert(certs, key).map(Arc::new).map_err(pair)
 }
 
+/// A chain of certificates takes some kilobytes, a bundle of all the world's authorities some hundreds.
+const LARGEST_PEM: u64 = 16 << 20;
+
 /// Clients must show a certificate that one of these has signed.
 fn verifier(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let refuse = |problem: String| TlsError::Wrong { key: "client_ca", path: path.to_owned(), problem };
@@ -130,7 +133,8 @@ fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'st
 }
 
 fn bytes(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Unreadable { key, path: path.to_owned(), source })
+    let read = config::read_file(path, LARGEST_PEM);
+    read.map_err(|source| TlsError::Unreadable { key, path: path.to_owned(), source: source.into() })
 }
 
 fn wrong(key: &'static str, path: &Path, error: &pem::Error, expected: &str) -> TlsError {

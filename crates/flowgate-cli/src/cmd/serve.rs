@@ -85,7 +85,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         runtime.worker_threads(loaded.config.server.threads);
     }
     let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
-    runtime.block_on(serve(source, loaded))?;
+    let served = runtime.block_on(serve(source, loaded));
+    // What is left after the drain is not waited for: it may never end.
+    runtime.shutdown_background();
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 

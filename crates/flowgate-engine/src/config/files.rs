@@ -1,7 +1,11 @@
-//! Reading files whose size and kind nobody vouches for.
+//! Reading files whose size and kind are not known: the only place that opens a file of the configuration.
+//!
+//! Rule       Regular files only. A FIFO, a device or a directory in the place of one is an error at once: opening or
+//!            reading it could wait for ever, and the reader with it.
+//! Bound      Each caller names the most bytes that it takes.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,15 +13,24 @@ use super::origin::Origin;
 use super::report::Report;
 
 /// The largest configuration file. Rules are written by people; this is far beyond what they write.
-pub(crate) const LARGEST_CONFIG: u64 = 16 << 20;
+pub const LARGEST_CONFIG: u64 = 16 << 20;
 
 /// Why a file could not be read, in words that fit behind a colon.
 #[derive(Debug)]
-pub(crate) enum Unreadable {
+pub enum Unreadable {
+    /// The system says so.
     Io(io::Error),
+    /// A FIFO, a device, a directory or a socket.
     NotAFile,
+    /// It has more bytes than this.
     TooLarge(u64),
-    NotUtf8 { line: usize, column: usize },
+    /// It is no text from there on.
+    NotUtf8 {
+        /// From 1.
+        line: usize,
+        /// In characters, from 1.
+        column: usize,
+    },
 }
 
 impl Unreadable {
@@ -42,15 +55,49 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// Reads a text of at most `most` bytes and notes it, or that it is not there, among what was read. Pipes and
-/// devices are refused: they may never end.
+impl std::error::Error for Unreadable {}
+
+impl From<Unreadable> for io::Error {
+    fn from(unreadable: Unreadable) -> io::Error {
+        match unreadable {
+            Unreadable::Io(error) => error,
+            Unreadable::NotAFile => io::Error::new(io::ErrorKind::InvalidInput, unreadable),
+            Unreadable::TooLarge(_) | Unreadable::NotUtf8 { .. } => {
+                io::Error::new(io::ErrorKind::InvalidData, unreadable)
+            }
+        }
+    }
+}
+
+/// Reads a file of at most `most` bytes.
+///
+/// # Errors
+/// When it cannot be read, is not a regular file, or is larger.
+pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
+    let bytes = read_beyond(path, most)?;
+    if bytes.len() as u64 > most { Err(Unreadable::TooLarge(most)) } else { Ok(bytes) }
+}
+
+/// As [`read_file`], for a text.
+///
+/// # Errors
+/// As [`read_file`], and when it is not UTF-8.
+pub fn read_text_file(path: &Path, most: u64) -> Result<String, Unreadable> {
+    text(read_file(path, most)?)
+}
+
+/// Reads a text of at most `most` bytes and notes it, or that it is not there, among what was read.
 pub(crate) fn read(report: &mut Report, path: &Path, most: u64) -> Result<String, Unreadable> {
-    let bytes = read_bytes(path, most);
+    let bytes = read_beyond(path, most);
     report.add_origin(Origin::file(path, most, bytes.as_deref().ok()));
     let bytes = bytes?;
     if bytes.len() as u64 > most {
         return Err(Unreadable::TooLarge(most));
     }
+    text(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
     String::from_utf8(bytes).map_err(|error| {
         let right = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
         let column = right.chars().rev().take_while(|&char| char != '\n').count() + 1;
@@ -58,12 +105,30 @@ pub(crate) fn read(report: &mut Report, path: &Path, most: u64) -> Result<String
     })
 }
 
-fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
-    check(path)?;
+/// At most one byte more than `most`, by which a larger file is known.
+fn read_beyond(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(Unreadable::Io)?;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
+    open(path)?.take(most + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
     Ok(bytes)
+}
+
+/// Opens a regular file to read it.
+pub(crate) fn open(path: &Path) -> Result<File, Unreadable> {
+    // Opening a device can do something to it, so its kind is looked at before.
+    check(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // Another file may take the place of the one that was looked at. Opened like this a FIFO without a writer does not
+    // wait, and a terminal does not become the server's.
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
+    }
+    let file = options.open(path).map_err(Unreadable::Io)?;
+    let is_file = file.metadata().map_err(Unreadable::Io)?.is_file();
+    if is_file { Ok(file) } else { Err(Unreadable::NotAFile) }
 }
 
 /// Whether there is a file to read.
@@ -80,4 +145,29 @@ pub(crate) fn shown(path: Option<&Path>) -> String {
 /// The directory of a file; that of a bare name is the current one, written as nothing.
 pub(crate) fn directory(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// What stands in the place of a file is found out before and after it is opened.
+    #[test]
+    fn only_regular_files_are_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for path in [fifo.as_path(), Path::new("/dev/zero"), directory.path()] {
+            assert!(matches!(open(path), Err(Unreadable::NotAFile)), "{}", path.display());
+            assert!(matches!(read_text_file(path, 10), Err(Unreadable::NotAFile)), "{}", path.display());
+        }
+        let file = directory.path().join("file");
+        fs::write(&file, "text").unwrap();
+        assert_eq!(read_text_file(&file, 4).unwrap(), "text");
+        assert_eq!(read_text_file(&file, 3).unwrap_err().to_string(), "it is larger than 3 bytes");
+        fs::write(&file, b"a\n\xff").unwrap();
+        assert_eq!(read_text_file(&file, 3).unwrap_err().to_string(), "it is not UTF-8 at line 2, column 1");
+    }
 }

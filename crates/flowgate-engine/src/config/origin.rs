@@ -5,12 +5,14 @@
 //! Invariant  The fingerprint is of the bytes that were used, not of a second look: a file that changes while it is
 //!            being loaded differs from its fingerprint afterwards.
 
-use std::fs::{self, File};
+use std::fs;
 use std::hash::Hasher;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
+
+use super::files;
 
 /// How much of a file is looked at in one go.
 const CHUNK: usize = 64 << 10;
@@ -88,12 +90,8 @@ fn names_fingerprint(names: &[Vec<u8>]) -> u128 {
 
 /// The fingerprint of the first `most` bytes and one: the same that reading the file gives.
 fn file_fingerprint(path: &Path, most: u64) -> io::Result<u128> {
-    // A pipe would be waited for.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
     let (mut hasher, mut chunk) = (SipHasher13::new(), vec![0; CHUNK]);
-    let mut file = File::open(path)?.take(most + 1);
+    let mut file = files::open(path)?.take(most + 1);
     loop {
         match file.read(&mut chunk) {
             Ok(0) => return Ok(hasher.finish128().as_u128()),

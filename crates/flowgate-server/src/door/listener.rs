@@ -69,6 +69,38 @@ impl Listener {
             Listener::Unix(door) => door.accept().await.map(Caller::Unix),
         }
     }
+
+    /// The next client that waits already.
+    ///
+    /// # Errors
+    /// When none does, or it cannot be let in.
+    pub(super) fn accept_waiting(&self) -> io::Result<Caller> {
+        // The event loop may not have seen yet that somebody waits, so the system is asked. The copy of the listener is
+        // closed again, or the door would stay open.
+        #[cfg(unix)]
+        {
+            use std::os::fd::AsFd;
+            let listener = match self {
+                Listener::Tcp(listener) => listener.as_fd().try_clone_to_owned()?,
+                Listener::Unix(door) => door.as_fd().try_clone_to_owned()?,
+            };
+            match self {
+                Listener::Tcp(_) => {
+                    let (stream, address) = std::net::TcpListener::from(listener).accept()?;
+                    stream.set_nonblocking(true)?;
+                    let _ = stream.set_nodelay(true);
+                    Ok(Caller::Tcp(stream, address))
+                }
+                Listener::Unix(_) => {
+                    let (stream, _) = std::os::unix::net::UnixListener::from(listener).accept()?;
+                    stream.set_nonblocking(true)?;
+                    Ok(Caller::Unix(stream))
+                }
+            }
+        }
+        #[cfg(not(unix))]
+        Err(io::ErrorKind::WouldBlock.into())
+    }
 }
 
 impl Caller {

@@ -6,6 +6,7 @@
 
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,12 @@ impl UnixDoor {
 
     pub(super) async fn accept(&self) -> io::Result<UnixStream> {
         self.listener.accept().await?.0.into_std()
+    }
+}
+
+impl AsFd for UnixDoor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 

@@ -9,12 +9,13 @@ use flowgate_engine::config::{Loaded, Report, Severity};
 use hyper::body::Incoming;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::error::Error;
 use super::json::Object;
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::rules_file::{Administered, Expected, Text, Version, WriteError, Written};
+use crate::rules_file::{Administered, Expected, Text, Turn, Version, WriteError, Written};
 
 const TOML: &str = "application/toml";
 
@@ -34,7 +35,7 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
 pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let expected = expected(call.headers())?;
     let text = text(call, body).await?;
-    let written = on_disk(call, move |file| file.write(&text, &expected)).await??;
+    let written = in_turn(call, move |file, turn| file.write(turn, &text, &expected)).await??;
     Ok(written_reply(&written))
 }
 
@@ -75,18 +76,29 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
 pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Rollback { version } = body::parse(&body)?;
-    let written = on_disk(call, move |file| file.roll_back(version)).await??;
+    let written = in_turn(call, move |file, turn| file.roll_back(turn, version)).await??;
     Ok(written_reply(&written))
 }
 
-/// Does something with the file, where there is one.
+/// Does something with the file, where there is one. A disk that hangs keeps its thread, but not the client.
 async fn on_disk<T: Send + 'static>(
     call: &Call<'_>,
     work: impl FnOnce(&Administered) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let file = call.shared.rules.get().map(Arc::clone).ok_or(Error::NoFile)?;
+    let done = timeout(call.shared.request_timeout, tokio::task::spawn_blocking(move || work(&file))).await;
     // The work does not panic, and its runtime lives as long as this connection.
-    tokio::task::spawn_blocking(move || work(&file)).await.map_err(|_| Error::Overloaded)
+    done.map_err(|_| Error::Overloaded)?.map_err(|_| Error::Overloaded)
+}
+
+/// As [`on_disk`], for a change, when no other one is being made.
+async fn in_turn<T: Send + 'static>(
+    call: &Call<'_>,
+    work: impl FnOnce(&Administered, Turn) -> T + Send + 'static,
+) -> Result<T, Error> {
+    let file = call.shared.rules.get().ok_or(Error::NoFile)?;
+    let turn = timeout(call.shared.request_timeout, file.turn()).await.map_err(|_| Error::Overloaded)?;
+    on_disk(call, move |file| work(file, turn)).await
 }
 
 async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use flowgate::{Span, Time};
+use flowgate_engine::config::{LARGEST_CONFIG, Unreadable, read_text_file};
 
 use super::replace::write_like;
 use super::{KEPT, etag};
@@ -53,9 +54,9 @@ impl History {
 
     /// The text of a version, if it is kept.
     pub(super) fn read(&self, number: u64) -> io::Result<Option<String>> {
-        match fs::read_to_string(self.path(number)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            text => text.map(Some),
+        match read_text_file(&self.path(number), LARGEST_CONFIG) {
+            Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => Ok(Some(text?)),
         }
     }
 

@@ -103,6 +103,50 @@ fn a_silent_client_is_let_go() {
 }
 
 #[test]
+fn slow_head_is_cut_off_after_the_request_timeout() {
+    let server = Running::start("server = { request_timeout = '200ms' }");
+    for start in ["G", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: 1\r\n"] {
+        let mut client = server.connect();
+        client.send(start);
+        assert_eq!(client.rest(), "", "the idle timeout of 5 minutes does not count");
+    }
+    // An idle connection is not in the middle of a head, and one that goes on in time is answered.
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.call("GET", "/healthz", &[], "").status, 200);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    let head = request("GET", "/healthz", &[], "");
+    client.send(&head[..10]);
+    client.send(&head[10..]);
+    assert_eq!(client.reply("GET").body, "ok");
+    client.send(&head[..10]);
+    assert_eq!(client.rest(), "", "so is the head of a later request");
+}
+
+#[test]
+fn drip_of_bytes_does_not_prolong_the_time_for_a_head() {
+    let server = Running::start("server = { request_timeout = '300ms' }");
+    let client = server.connect().reader.into_inner();
+    let began = std::time::Instant::now();
+    client.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+    (&client).write_all(b"GET / HTTP/1.1\r\nx-slow: ").unwrap();
+    let closed = loop {
+        assert!(began.elapsed() < STUCK, "the server listens to a drip for ever");
+        if let Err(error) = (&client).write_all(b"x") {
+            break error.kind();
+        }
+        if let Ok(0) = (&client).read(&mut [0; 64]) {
+            break ErrorKind::UnexpectedEof;
+        }
+    };
+    assert!(
+        matches!(closed, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof),
+        "{closed}"
+    );
+}
+
+#[test]
 fn who_does_not_read_is_let_go() {
     let server = Running::start("server = { idle_timeout = '200ms' }");
     let client = server.connect().reader.into_inner();

@@ -15,6 +15,8 @@ mod recorded;
 mod rules;
 #[path = "../running/mod.rs"]
 mod running;
+#[cfg(unix)]
+mod special_files;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

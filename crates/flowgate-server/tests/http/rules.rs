@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 use super::*;
 
-const FIRST: &str = "[auth]\nresp_password = \"sesame\"\n\n[[rule]]\nname = \"all\"\nlimits = [\"5/60s\"]\n";
+pub(super) const FIRST: &str = "[auth]\nresp_password = \"sesame\"\n\n[[rule]]\nname = \"all\"\nlimits = [\"5/60s\"]\n";
 
 /// A server whose configuration is a file.
 pub(super) struct Administered {
     pub(super) server: Running,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     _directory: TempDir,
 }
 
@@ -41,18 +41,18 @@ impl Administered {
         Administered { server, path, _directory: directory }
     }
 
-    fn read(&self) -> (String, String) {
+    pub(super) fn read(&self) -> (String, String) {
         let reply = self.server.get("/v1/rules");
         assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/toml")));
         (reply.header("etag").unwrap().to_owned(), reply.body)
     }
 
-    fn put(&self, etag: &str, text: &str) -> Reply {
+    pub(super) fn put(&self, etag: &str, text: &str) -> Reply {
         let headers = [("content-type", "application/toml"), ("if-match", etag)];
         self.server.connect().call("PUT", "/v1/rules", &headers, text)
     }
 
-    fn limit(&self) -> Value {
+    pub(super) fn limit(&self) -> Value {
         self.server.post("/v1/peek", r#"{"fields":{}}"#).json()["limit"].clone()
     }
 
