@@ -4,6 +4,7 @@
 //! store ── deny_cache          denied until then: nobody is asked
 //!   │ └─── fallback            Redis is away: on_failure decides
 //! calls ── servers ── slots    which server has the key; what was not carried out is sent again
+//!            │ └────── inspect  settings that deserve a warning
 //!            │
 //!          pool ── node ── breaker, health     whether it is asked at all
 //!            │
@@ -15,6 +16,7 @@ mod calls;
 mod deny_cache;
 mod fallback;
 mod health;
+mod inspect;
 mod link;
 mod memo;
 mod node;
@@ -31,11 +33,48 @@ pub(crate) use store::SharedStore;
 use wire::Reply;
 
 /// What is wrong, where a reply says that the server does not serve. That it wants to be asked otherwise, or that a
-/// script failed on what it found, is not.
+/// script failed on what it found, concerns the one request.
 fn failed(reply: &Reply) -> Option<&str> {
-    const OTHERWISE: [&str; 5] = ["NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "WRONGTYPE"];
     match reply {
-        Reply::Error(error) if !OTHERWISE.iter().any(|word| error.starts_with(word)) => Some(error),
+        Reply::Error(error) if !is_of_request(error) => Some(error),
         _ => None,
+    }
+}
+
+fn is_of_request(error: &str) -> bool {
+    const OTHERWISE: [&str; 5] = ["NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "WRONGTYPE"];
+    // What a command of a script was told. Before Redis 7 that is wrapped in an error of the script.
+    const OF_SERVER: [&str; 6] = ["-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS ", "-CLUSTERDOWN ", "-MASTERDOWN "];
+    let of_script = error.starts_with("ERR ") && (error.contains("user_script") || error.contains("running script"));
+    OTHERWISE.iter().any(|word| error.starts_with(word))
+        || of_script && !OF_SERVER.iter().any(|word| error.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_a_script_are_not_failures_of_the_server() {
+        let fails = |error: &str| failed(&Reply::Error(error.to_owned())).is_some();
+        for error in [
+            "WRONGTYPE Operation against a key holding the wrong kind of value script: 1f, on @user_script:30.",
+            "ERR user_script:30: data string too short script: 1f, on @user_script:30.",
+            "ERR Error running script (call to f_1f): @user_script:30: user_script:30: data string too short",
+            "NOSCRIPT No matching script. Please use EVAL.",
+            "MOVED 3999 127.0.0.1:6381",
+        ] {
+            assert!(!fails(error), "{error}");
+        }
+        for error in [
+            "OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:30.",
+            "ERR Error running script (call to f_1f): @user_script:30: -OOM command not allowed",
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            "LOADING Redis is loading the dataset in memory",
+            "CLUSTERDOWN Hash slot not served",
+            "ERR unknown command 'EVALSHA'",
+        ] {
+            assert!(fails(error), "{error}");
+        }
     }
 }

@@ -26,7 +26,7 @@ mod undo;
 
 pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
 pub use bans::{BanCall, BanResult, SharedBans};
-pub use decode::ReplyError;
+pub use decode::{ReplyError, take_unreadable};
 pub use encode::ScriptTime;
 pub use koala::PreparedKoala;
 pub use prepared::{Conclusion, Prepared};

@@ -159,7 +159,7 @@ impl Trace {
 }
 
 /// Everything that a decision says.
-fn said(decision: &Decision) -> String {
+pub(crate) fn said(decision: &Decision) -> String {
     let Decision { verdict, decided_by, matched, limit, remaining, reset_after, banned_until, .. } = decision;
     let rule = decision.rule.as_ref().map(|rule| rule.name());
     let exceeded: Vec<String> =
@@ -173,7 +173,7 @@ fn said(decision: &Decision) -> String {
 
 /// The same traces in every run, so that a failure comes from a change. `PROPTEST_RNG_SEED` chooses others, and
 /// `PROPTEST_CASES`, which is 256 otherwise, makes more of all of them.
-fn config(cases: u32) -> Config {
+pub(crate) fn config(cases: u32) -> Config {
     let cases = cases * Config::default().cases / 256;
     let rng_seed = match Config::default().rng_seed {
         RngSeed::Random => RngSeed::Fixed(1),
@@ -182,7 +182,7 @@ fn config(cases: u32) -> Config {
     Config { cases, rng_seed, max_shrink_iters: 3000, failure_persistence: None, ..Config::default() }
 }
 
-fn flush(connection: &mut redis::Connection) {
+pub(crate) fn flush(connection: &mut redis::Connection) {
     redis::cmd("FLUSHALL").query::<()>(connection).unwrap();
 }
 

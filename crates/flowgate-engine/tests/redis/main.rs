@@ -10,4 +10,5 @@ mod sharing;
 #[path = "../../../flowgate/tests/properties/specs.rs"]
 #[allow(dead_code, reason = "the library's own tests use the rest")]
 mod specs;
+mod unreadable;
 mod vectors;

@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use flowgate::{Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
-use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable};
 use flowgate_engine::{AdHoc, Decision, Engine, Policy, Request, RuleDef};
 
 pub(crate) const PREFIX: &str = "fg:";
@@ -58,7 +58,7 @@ impl RedisEngine {
             .map(|group| numbers(&mut self.connection, &prepared.group_call(group, &self.prefix, time, now)))
             .collect();
         let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
-        for (_, call) in prepared.rollbacks(&self.prefix, time, &some).unwrap() {
+        for (_, call) in prepared.rollbacks(&self.prefix, time, &some) {
             numbers(&mut self.connection, &call);
         }
         let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
@@ -94,7 +94,14 @@ impl RedisEngine {
 
 /// Calls a script that answers with numbers.
 pub(crate) fn numbers(connection: &mut redis::Connection, call: &ScriptCall) -> Vec<i64> {
-    eval(connection, call)
+    numbers_and_unreadable(connection, call).0
+}
+
+/// As [`numbers`], and how many values could not be read.
+pub(crate) fn numbers_and_unreadable(connection: &mut redis::Connection, call: &ScriptCall) -> (Vec<i64>, usize) {
+    let mut reply = eval(connection, call);
+    let unreadable = take_unreadable(&mut reply);
+    (reply, unreadable)
 }
 
 /// Calls a script by its name, and by its text where Redis does not know it.

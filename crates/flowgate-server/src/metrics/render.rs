@@ -166,6 +166,8 @@ fn shared_store(out: &mut Exposition, shared: SharedStats, metrics: &Metrics) {
     out.counter("flowgate_store_errors_total", help)
         .sample(&[("kind", "unanswered")], shared.unanswered)
         .sample(&[("kind", "outage")], shared.outages);
+    let help = "Values in the shared store that could not be read and counted as absent.";
+    out.counter("flowgate_store_unreadable_values_total", help).sample(&[], shared.unreadable);
     let help = "Denials that were remembered and cost the shared store nothing.";
     out.counter("flowgate_store_deny_cache_hits_total", help).sample(&[], shared.deny_cache_hits);
     let (counts, sum) = metrics.store_latency.read();

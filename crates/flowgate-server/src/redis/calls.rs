@@ -2,6 +2,9 @@
 //!
 //! Rule       A command is sent again only if the server has said that it did not carry it out: `NOSCRIPT` (then the
 //!            script is loaded first), `MOVED`, `ASK` and `TRYAGAIN`. Never after a timeout or a lost connection.
+//! Rule       While a slot moves, `ASK` says that none of the keys is at the old place, so what the new place does not
+//!            have either is nowhere. A command of several keys is refused there unless all exist: those that do not
+//!            are made first, empty, which the scripts read as absent.
 //! Bound      All of it together takes no longer than the deadline of one request.
 
 use std::sync::Arc;
@@ -9,9 +12,10 @@ use std::time::Duration;
 
 use flowgate::Time;
 use flowgate_engine::redis::{Script, ScriptCall};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::link::{Arrival, Failure, Link};
+use super::link::{Arrival, Arrived, Failure, Link};
 use super::servers::Servers;
 use super::slots::{self, Elsewhere};
 use super::wire::{self, Reply};
@@ -21,17 +25,24 @@ pub(crate) trait Command {
     /// Appends the command.
     fn write(&self, out: &mut Vec<u8>);
 
+    /// The keys that it names.
+    fn keys(&self) -> Vec<&[u8]>;
+
     /// The script that it calls, if it does.
     fn script(&self) -> Option<&'static Script>;
 }
 
-/// A plain command, as its words.
+/// A plain command, as its words: its name and its keys.
 pub(crate) struct Plain(pub(crate) Vec<Vec<u8>>);
 
 impl Command for Plain {
     fn write(&self, out: &mut Vec<u8>) {
         wire::header(out, self.0.len());
         self.0.iter().for_each(|word| wire::word(out, word));
+    }
+
+    fn keys(&self) -> Vec<&[u8]> {
+        self.0.iter().skip(1).map(Vec::as_slice).collect()
     }
 
     fn script(&self) -> Option<&'static Script> {
@@ -41,12 +52,16 @@ impl Command for Plain {
 
 impl Command for ScriptCall {
     fn write(&self, out: &mut Vec<u8>) {
-        let (keys, args) = (self.keys(), self.args());
+        let (keys, args) = (ScriptCall::keys(self), self.args());
         wire::header(out, 3 + keys.len() + args.len());
         wire::word(out, b"EVALSHA");
         wire::word(out, self.script.sha1().as_bytes());
         wire::word(out, keys.len().to_string().as_bytes());
         keys.chain(args).for_each(|word| wire::word(out, word));
+    }
+
+    fn keys(&self) -> Vec<&[u8]> {
+        ScriptCall::keys(self).collect()
     }
 
     fn script(&self) -> Option<&'static Script> {
@@ -63,97 +78,170 @@ pub(crate) struct Sent {
     loads: u64,
 }
 
+/// Why a command has no reply, and what may still come.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) why: Failure,
+    /// The reply that comes too late, if it comes.
+    pub(crate) late: Option<Late>,
+}
+
+impl From<Failure> for Unanswered {
+    fn from(why: Failure) -> Unanswered {
+        Unanswered { why, late: None }
+    }
+}
+
+/// A reply that comes too late, if it comes.
+#[derive(Debug)]
+pub(crate) enum Late {
+    /// To a command that the link has given up.
+    Expired(oneshot::Receiver<Reply>),
+    /// To one that was sent again, for which the link waits longer than the request does.
+    UnderWay(Arrival),
+}
+
+impl Late {
+    /// Waits for it; `None`: the connection was lost.
+    pub(crate) async fn reply(self) -> Option<Reply> {
+        match self {
+            Late::Expired(reply) => reply.await.ok(),
+            Late::UnderWay(arrival) => match arrival.await.ok()? {
+                Arrived::Reply(reply) => Some(reply),
+                Arrived::Late(reply) => reply.await.ok(),
+            },
+        }
+    }
+}
+
 /// How often a command may be sent again. A slot that moves twice in a blink is already rare.
 const MOST_TRIES: usize = 5;
 
 /// How long keys of one subject may be in two places.
 const BETWEEN_PLACES: Duration = Duration::from_millis(5);
 
+/// How long a key is kept that was made empty so that all keys of a command exist.
+const EMPTY_FOR_MILLIS: &[u8] = b"1000";
+
 impl Servers {
     /// Sends a command to the server that has `key`.
     pub(crate) fn send(&self, key: &[u8], command: &impl Command) -> Result<Sent, Failure> {
-        send_over(self.pool_of(key)?.link()?, command)
+        Route::straight(self.pool_of(key)?.link()?).send(command)
+    }
+
+    /// As [`Servers::send`], even while the server is left alone: what is taken back is taken back from a server that
+    /// has just answered, if late.
+    pub(crate) fn send_even_if_open(&self, key: &[u8], command: &impl Command) -> Result<Sent, Failure> {
+        Route::straight(self.pool_of(key)?.link_even_if_open()?).send(command)
     }
 
     /// Awaits the reply; `command` gives the command once more where the first was not carried out. A reply is never
     /// an error.
-    pub(crate) async fn reply<C: Command>(&self, sent: Sent, command: impl Fn() -> C) -> Result<Reply, Failure> {
-        let first = received(sent.arrival).await?;
-        let Reply::Error(error) = first else { return Ok(first) };
-        // Few get here, so a timer for each does no harm.
-        let left = (sent.at + sent.link.node().timeout()).since(sent.link.node().now());
-        if left.is_zero() {
-            // To send it now would count what is answered as if it had not.
-            return Err(Failure::Timeout);
+    pub(crate) async fn reply<C: Command>(&self, sent: Sent, command: impl Fn() -> C) -> Result<Reply, Unanswered> {
+        let deadline = sent.at + sent.link.node().timeout();
+        match received(sent.arrival).await? {
+            Reply::Error(error) => self.again(Route::straight(sent.link), sent.loads, deadline, error, command).await,
+            reply => Ok(reply),
         }
-        let again = self.again(sent.link, sent.loads, error, command);
-        timeout(Duration::from_nanos(left.as_nanos()), again).await.unwrap_or(Err(Failure::Timeout))
     }
 
     async fn again<C: Command>(
         &self,
-        mut link: Arc<Link>,
+        mut route: Route,
         mut loads: u64,
+        deadline: Time,
         mut error: String,
         command: impl Fn() -> C,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, Unanswered> {
         for _ in 0..MOST_TRIES {
             let command = command();
-            let arrival = match (slots::elsewhere(&error), command.script()) {
+            match (slots::elsewhere(&error), command.script()) {
                 (Some(Elsewhere::Moved { host, port, .. }), _) => {
-                    let pool =
-                        self.pool_elsewhere(link.node().target(), host.as_deref(), port).ok_or(Failure::Refused)?;
-                    link = pool.link()?;
-                    loads = link.loads();
+                    route = Route::straight(self.link_elsewhere(&route, host.as_deref(), port)?);
                     self.ask_around();
-                    let [arrival] = link.send(|out| command.write(out))?;
-                    arrival
                 }
                 (Some(Elsewhere::Ask { host, port }), _) => {
-                    let pool =
-                        self.pool_elsewhere(link.node().target(), host.as_deref(), port).ok_or(Failure::Refused)?;
-                    link = pool.link()?;
-                    loads = link.loads();
-                    let [_, arrival] = link.send(|out| {
-                        wire::command(out, &[b"ASKING"]);
-                        command.write(out);
-                    })?;
-                    arrival
+                    let link = self.link_elsewhere(&route, host.as_deref(), port)?;
+                    route = Route { link, asking: true };
                 }
-                (Some(Elsewhere::Nowhere), _) => {
-                    sleep(BETWEEN_PLACES).await;
-                    let [arrival] = link.send(|out| command.write(out))?;
-                    arrival
-                }
+                (Some(Elsewhere::Nowhere), _) => sleep(BETWEEN_PLACES).await,
                 (None, Some(script)) if error.starts_with("NOSCRIPT") => {
-                    if link.must_load(loads) {
+                    if route.link.must_load(loads) {
                         let load: [&[u8]; 3] = [b"SCRIPT", b"LOAD", script.source.as_bytes()];
-                        let [_] = link.send(|out| wire::command(out, &load))?;
+                        // What is sent behind it finds the script.
+                        drop(route.link.send(1, |out| wire::command(out, &load))?);
                     }
-                    loads = link.loads();
-                    let [arrival] = link.send(|out| command.write(out))?;
-                    arrival
                 }
                 (None, _) => {
-                    tracing::debug!(redis = %link.node().target(), error, "Redis cannot do it");
-                    return Err(Failure::Refused);
+                    tracing::debug!(redis = %route.link.node().target(), error, "Redis cannot do it");
+                    return Err(Failure::Refused.into());
                 }
-            };
-            match received(arrival).await? {
-                Reply::Error(next) => error = next,
-                reply => return Ok(reply),
+            }
+            let left = deadline.since(route.link.node().now());
+            if left.is_zero() {
+                // To send it now would count what is answered as if it had not.
+                return Err(Failure::Timeout.into());
+            }
+            let sent = route.send(&command)?;
+            loads = sent.loads;
+            let mut arrival = sent.arrival;
+            // Few get here, so a timer for each does no harm.
+            match timeout(Duration::from_nanos(left.as_nanos()), received(&mut arrival)).await {
+                Ok(Ok(Reply::Error(next))) => error = next,
+                Ok(replied) => return replied,
+                Err(_) => return Err(Unanswered { why: Failure::Timeout, late: Some(Late::UnderWay(arrival)) }),
             }
         }
-        Err(Failure::Refused)
+        Err(Failure::Refused.into())
+    }
+
+    /// The link to where a server points to.
+    fn link_elsewhere(&self, route: &Route, host: Option<&str>, port: u16) -> Result<Arc<Link>, Failure> {
+        let pool = self.pool_elsewhere(route.link.node().target(), host, port).ok_or(Failure::Refused)?;
+        pool.link()
     }
 }
 
-fn send_over(link: Arc<Link>, command: &impl Command) -> Result<Sent, Failure> {
-    let (loads, at) = (link.loads(), link.node().now());
-    let [arrival] = link.send(|out| command.write(out))?;
-    Ok(Sent { link, arrival, at, loads })
+/// The way that a command goes.
+struct Route {
+    link: Arc<Link>,
+    /// To a server to which the key's slot is moving: each command says that it knows.
+    asking: bool,
 }
 
-async fn received(arrival: Arrival) -> Result<Reply, Failure> {
-    arrival.await.unwrap_or(Err(Failure::Lost))
+impl Route {
+    fn straight(link: Arc<Link>) -> Route {
+        Route { link, asking: false }
+    }
+
+    fn send(&self, command: &impl Command) -> Result<Sent, Failure> {
+        let (loads, at) = (self.link.loads(), self.link.node().now());
+        let arrival = if self.asking { self.send_asking(command) } else { self.link.send(1, |out| command.write(out)) };
+        Ok(Sent { link: Arc::clone(&self.link), arrival: arrival?, at, loads })
+    }
+
+    fn send_asking(&self, command: &impl Command) -> Result<Arrival, Failure> {
+        let mut keys = command.keys();
+        if keys.len() == 1 {
+            keys.clear();
+        }
+        self.link.send(2 * keys.len() + 2, |out| {
+            for key in keys {
+                wire::command(out, &[b"ASKING"]);
+                wire::command(out, &[b"SET", key, b"", b"NX", b"PX", EMPTY_FOR_MILLIS]);
+            }
+            wire::command(out, &[b"ASKING"]);
+            command.write(out);
+        })
+    }
+}
+
+async fn received(
+    arrival: impl Future<Output = Result<Arrived, oneshot::error::RecvError>>,
+) -> Result<Reply, Unanswered> {
+    match arrival.await {
+        Ok(Arrived::Reply(reply)) => Ok(reply),
+        Ok(Arrived::Late(reply)) => Err(Unanswered { why: Failure::Timeout, late: Some(Late::Expired(reply)) }),
+        Err(_) => Err(Failure::Lost.into()),
+    }
 }

@@ -23,6 +23,7 @@ struct Counts {
     outages: AtomicU64,
     deny_cache_hits: AtomicU64,
     unanswered: AtomicU64,
+    unreadable: AtomicU64,
 }
 
 /// How a store that several nodes share is doing.
@@ -36,6 +37,8 @@ pub struct SharedStats {
     pub degraded: u64,
     /// Requests that were sent and had no answer in time, or were lost.
     pub unanswered: u64,
+    /// Values in the store that could not be read and counted as absent.
+    pub unreadable: u64,
     /// Denials that were remembered and cost the store nothing.
     pub deny_cache_hits: u64,
 }
@@ -47,6 +50,7 @@ impl Health {
             outages: self.counts.outages.load(Relaxed),
             degraded: self.counts.degraded.load(Relaxed),
             unanswered: self.counts.unanswered.load(Relaxed),
+            unreadable: self.counts.unreadable.load(Relaxed),
             deny_cache_hits: self.counts.deny_cache_hits.load(Relaxed),
         }
     }
@@ -67,6 +71,13 @@ impl Health {
     /// A request was sent, and nobody knows whether it was carried out.
     pub(crate) fn unanswered(&self) {
         self.counts.unanswered.fetch_add(1, Relaxed);
+    }
+
+    /// So many values could not be read.
+    pub(crate) fn unreadable(&self, values: usize) {
+        if values > 0 {
+            self.counts.unreadable.fetch_add(values as u64, Relaxed);
+        }
     }
 
     /// A denial was remembered.

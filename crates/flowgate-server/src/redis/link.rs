@@ -3,43 +3,44 @@
 //! State      Commands that wait to be sent, replies that are waited for, and whether there is a connection.
 //! Rule       Commands are sent in the order in which they were given, all that are there in one write, without waiting
 //!            for replies: requests that arrive together share a round trip.
-//! Rule       Nothing is ever sent twice. Whoever waits is told when there is no answer in time, and when the connection
-//!            is lost; whether the command was carried out, nobody knows. A late reply is read and dropped.
+//! Rule       Nothing is ever sent twice. The caller is told when there is no answer in time, and when the connection
+//!            is lost; it cannot tell whether the command was carried out. A reply that comes late is handed to the
+//!            caller if it still listens, since the reply names what was charged.
+//! Rule       A connection that has ended is made anew at once, then after ever longer pauses. All links of a node
+//!            go to the same address: one that finds another address behind the name takes the others along.
 //! Bound      At most [`MAX_IN_FLIGHT`] commands are under way; one more is refused at once. Without a connection every
-//!            command is, but before the very first attempt to connect has ended, so that nobody is turned away
-//!            because the server has just been started.
+//!            command is refused, except during the first attempt to connect and the first to connect again: these
+//!            commands wait, at most as long as for an answer.
 //!
 //! This is no use of a client library: those that share a connection send when a future is first polled, not when it
 //! is made, keep a timer for every request, or send again by themselves what may have been carried out.
 
+mod serving;
+
 use std::collections::VecDeque;
-use std::io;
-use std::pin::{Pin, pin};
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use flowgate::{Span, Time};
-use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::node::Node;
-use super::target::{ConnectError, Stream};
-use super::wire::{self, Reply};
+use super::target::{ConnectError, Connected};
+use super::wire::Reply;
+use serving::{Ended, Serving};
 
 /// Ten times what a busy Redis answers within the usual deadline.
 const MAX_IN_FLIGHT: usize = 32 * 1024;
 
-/// A connection that owes answers for this long beyond their deadline is given up.
-const STALLED: Span = Span::from_millis(800);
-
-/// How often to look after a connection that owes answers, or a breaker that is open.
-const LOOK: Duration = Duration::from_millis(20);
-
+/// A connection that has lived this long is made anew at once when it ends. One that ends sooner may do so again.
+const SETTLED: Span = Span::from_millis(400);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// With the time that an attempt may take, recovery stays well within two seconds.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
@@ -65,8 +66,17 @@ pub(crate) enum Failure {
     Lost,
 }
 
-/// A reply to come.
-pub(crate) type Arrival = oneshot::Receiver<Result<Reply, Failure>>;
+/// A reply to come; it is closed when the connection is lost.
+pub(crate) type Arrival = oneshot::Receiver<Arrived>;
+
+/// What becomes of a command that was sent.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// The reply.
+    Reply(Reply),
+    /// There was no reply in time. This one arrives if the connection lasts until Redis gives it.
+    Late(oneshot::Receiver<Reply>),
+}
 
 /// The end of a link that requests see. Dropping it ends the connection.
 #[derive(Debug)]
@@ -97,7 +107,7 @@ struct Queue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The first attempt to connect is under way.
+    /// The first attempt to connect, or to connect again, is under way.
     Starting,
     Up,
     Down,
@@ -105,15 +115,18 @@ enum State {
 
 #[derive(Debug)]
 struct Waiter {
-    /// `None`: nobody waits any more.
-    reply: Option<oneshot::Sender<Result<Reply, Failure>>>,
     kind: Kind,
     deadline: Time,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a reply is for.
+#[derive(Debug)]
 enum Kind {
-    Request,
+    Request(oneshot::Sender<Arrived>),
+    /// A request that was told that there is no answer in time.
+    Late(oneshot::Sender<Reply>),
+    /// A command whose reply is not looked at.
+    Unread,
     Probe,
 }
 
@@ -148,32 +161,30 @@ impl Link {
         self.loads.compare_exchange(loads, loads + 1, Relaxed, Relaxed).is_ok()
     }
 
-    /// Sends what `write` appends: one command for each of the replies.
-    pub(crate) fn send<const N: usize>(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<[Arrival; N], Failure> {
+    /// Sends what `write` appends, so many commands. Only the reply to the last of them arrives.
+    pub(crate) fn send(&self, commands: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Arrival, Failure> {
         let now = self.shared.node.now();
         let mut queue = self.shared.lock();
         if queue.state == State::Down {
             return Err(Failure::Down);
         }
-        if queue.in_flight + N > MAX_IN_FLIGHT {
+        if queue.in_flight + commands > MAX_IN_FLIGHT {
             drop(queue);
             self.shared.node.failed(now);
             return Err(Failure::Full);
         }
         write(&mut queue.bytes);
-        queue.in_flight += N;
+        queue.in_flight += commands;
         let deadline = now + self.shared.node.timeout();
-        let arrivals = std::array::from_fn(|_| {
-            let (reply, arrival) = oneshot::channel();
-            queue.waiters.push_back(Waiter { reply: Some(reply), kind: Kind::Request, deadline });
-            arrival
-        });
+        let (reply, arrival) = oneshot::channel();
+        queue.waiters.extend((1..commands).map(|_| Waiter { kind: Kind::Unread, deadline }));
+        queue.waiters.push_back(Waiter { kind: Kind::Request(reply), deadline });
         let driver = queue.driver.take();
         drop(queue);
         if let Some(driver) = driver {
             driver.wake();
         }
-        Ok(arrivals)
+        Ok(arrival)
     }
 }
 
@@ -192,6 +203,13 @@ impl Shared {
     /// There is a connection: what has waited for it can be sent.
     fn up(&self) {
         self.lock().state = State::Up;
+    }
+
+    /// There is none, but one is made at once: what was not yet sent waits for it.
+    fn restart(&self) {
+        let mut queue = self.lock();
+        queue.state = State::Starting;
+        queue.in_flight = queue.waiters.len();
     }
 
     /// There is none: whoever waits is told, by dropping the other end.
@@ -220,235 +238,64 @@ impl Drop for DownAtTheEnd {
 async fn drive(shared: Arc<Shared>) {
     let shared = DownAtTheEnd(shared);
     let (shared, node) = (&shared.0, &shared.0.node);
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Duration::ZERO;
+    let mut last = None;
     loop {
-        match connect(shared).await {
-            Ok(stream) => {
-                pause = FIRST_PAUSE;
+        let address = node.address();
+        let (lead, known) = match last.take() {
+            Some(Ended::Moved) => (address, None),
+            Some(Ended::Replaced) => (None, None),
+            Some(Ended::Lost(_)) | None => (None, address),
+        };
+        match connect(shared, lead, known).await {
+            Ok(Connected { stream, address }) => {
+                let (place, since) = (node.is_at(address), node.now());
                 shared.up();
                 tracing::debug!(redis = %node.target(), "connected to Redis");
-                let ended = Serving::new(shared, stream).await;
-                shared.down();
+                let ended = Serving::new(shared, stream, place).await;
                 tracing::debug!(redis = %node.target(), error = %ended, "the connection to Redis has ended");
+                let at_once = matches!(ended, Ended::Moved) || node.now().since(since) >= SETTLED;
+                if at_once {
+                    pause = Duration::ZERO;
+                    shared.restart();
+                } else {
+                    pause = longer(pause);
+                    shared.down();
+                }
+                last = Some(ended);
             }
             Err(error) => {
                 shared.down();
                 node.trip(&error.to_string());
+                pause = longer(pause);
             }
         }
         sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-async fn connect(shared: &Shared) -> Result<Box<dyn Stream>, ConnectError> {
-    let deadline = Duration::from_nanos(shared.node.timeout().as_nanos());
-    let mut connecting = pin!(timeout(CONNECT_TIMEOUT.max(deadline), shared.node.target().connect()));
+fn longer(pause: Duration) -> Duration {
+    if pause.is_zero() { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) }
+}
+
+async fn connect(
+    shared: &Shared,
+    lead: Option<SocketAddr>,
+    known: Option<SocketAddr>,
+) -> Result<Connected, ConnectError> {
+    let node = &shared.node;
+    let deadline = Duration::from_nanos(node.timeout().as_nanos());
+    let connecting = node.target().connect(lead, known);
+    let mut connecting = pin!(timeout(CONNECT_TIMEOUT.max(deadline), connecting));
     match timeout(deadline, connecting.as_mut()).await {
         Ok(connected) => connected.unwrap_or(Err(ConnectError::Silent)),
         Err(_) => {
-            // Whoever waits for the first connection has waited long enough.
+            // What waits for this connection has waited long enough.
             shared.down();
             connecting.await.unwrap_or(Err(ConnectError::Silent))
         }
     }
 }
 
-/// A connection at work.
-struct Serving<'a> {
-    shared: &'a Shared,
-    stream: Box<dyn Stream>,
-    out: Vec<u8>,
-    /// How much of `out` has been sent.
-    sent: usize,
-    input: Vec<u8>,
-    /// Who waits for a reply, oldest first. Deadlines are in order, too.
-    waiters: VecDeque<Waiter>,
-    /// It has become a replica: whoever took over may have its name by now, so it is to be looked up again.
-    replaced: bool,
-    /// So many of the oldest have been told that there is no answer in time.
-    expired: usize,
-    /// Goes off when there may be something to look after. Replies do not touch it, which keeps them cheap.
-    timer: Pin<Box<Sleep>>,
-    armed: bool,
-}
-
-impl<'a> Serving<'a> {
-    fn new(shared: &'a Shared, stream: Box<dyn Stream>) -> Serving<'a> {
-        Serving {
-            shared,
-            stream,
-            out: Vec::new(),
-            sent: 0,
-            input: Vec::new(),
-            waiters: VecDeque::new(),
-            replaced: false,
-            expired: 0,
-            // An open breaker is probed at once.
-            timer: Box::pin(sleep(Duration::ZERO)),
-            armed: true,
-        }
-    }
-
-    /// Takes over what waits to be sent.
-    fn take_queued(&mut self, cx: &Context<'_>) {
-        let mut queue = self.shared.lock();
-        if self.out.is_empty() {
-            std::mem::swap(&mut self.out, &mut queue.bytes);
-        } else {
-            self.out.append(&mut queue.bytes);
-        }
-        self.waiters.append(&mut queue.waiters);
-        queue.driver = Some(cx.waker().clone());
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        while self.sent < self.out.len() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(written) => self.sent += written?,
-            }
-        }
-        self.out.clear();
-        self.sent = 0;
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Ready(flushed) => flushed,
-            Poll::Pending => Ok(()),
-        }
-    }
-
-    /// Reads all there is and hands out the replies.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        loop {
-            self.input.reserve(16 * 1024);
-            match pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Poll::Ready(read) => _ = read?,
-            }
-            self.hand_out()?;
-        }
-    }
-
-    fn hand_out(&mut self) -> io::Result<()> {
-        let (mut parsed, mut replies) = (0, 0);
-        while let Some((reply, length)) = wire::parse(&self.input[parsed..]).map_err(io::Error::other)? {
-            parsed += length;
-            replies += 1;
-            let waiter = self.waiters.pop_front().ok_or_else(|| io::Error::other("a reply that nobody asked for"))?;
-            self.expired = self.expired.saturating_sub(1);
-            self.replaced |= is_replica(&reply);
-            let node = &self.shared.node;
-            match (waiter.kind, waiter.reply) {
-                (Kind::Probe, _) => node.probed(super::failed(&reply)),
-                (Kind::Request, Some(waiting)) => {
-                    match super::failed(&reply) {
-                        None => node.succeeded(),
-                        Some(_) => node.failed(node.now()),
-                    }
-                    // Nobody has to wait for it.
-                    let _ = waiting.send(Ok(reply));
-                }
-                (Kind::Request, None) => {}
-            }
-        }
-        self.input.drain(..parsed);
-        if replies > 0 {
-            let mut queue = self.shared.lock();
-            queue.in_flight = queue.in_flight.saturating_sub(replies);
-        }
-        // Whoever still waits for an answer gets it first.
-        if self.replaced && self.waiters.is_empty() {
-            const REPLACED: &str = "it has become a replica";
-            self.shared.node.trip(REPLACED);
-            return Err(io::Error::other(REPLACED));
-        }
-        Ok(())
-    }
-
-    /// Tells those who have waited too long, and probes where the breaker is open.
-    fn look_after(&mut self) -> io::Result<()> {
-        let node = &self.shared.node;
-        let now = node.now();
-        while let Some(waiter) = self.waiters.get_mut(self.expired).filter(|waiter| waiter.deadline <= now) {
-            self.expired += 1;
-            match waiter.kind {
-                Kind::Probe => node.probed(Some("no answer in time")),
-                Kind::Request => node.failed(now),
-            }
-            if let Some(waiting) = waiter.reply.take() {
-                let _ = waiting.send(Err(Failure::Timeout));
-            }
-        }
-        if self.expired > 0 && self.waiters.front().is_some_and(|oldest| oldest.deadline + STALLED <= now) {
-            return Err(io::Error::other("it owes answers for too long"));
-        }
-        // A connection that owes answers would only queue the probe behind them; it is answered, or given up, first.
-        if self.expired == 0 && node.may_probe(now) {
-            node.write_probe(&mut self.out);
-            let deadline = now + node.timeout();
-            self.shared.lock().in_flight += 1;
-            self.waiters.push_back(Waiter { reply: None, kind: Kind::Probe, deadline });
-        }
-        Ok(())
-    }
-
-    /// When to look next; `None`: not before a command is sent.
-    fn next_look(&self) -> Option<Duration> {
-        let due = self.waiters.get(self.expired).map(|waiter| {
-            let left = waiter.deadline.since(self.shared.node.now());
-            Duration::from_nanos(left.as_nanos()).max(Duration::from_millis(1))
-        });
-        if self.expired > 0 || self.shared.node.is_open() { Some(due.unwrap_or(LOOK).min(LOOK)) } else { due }
-    }
-
-    fn poll_once(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        self.poll_read(cx)?;
-        self.take_queued(cx);
-        self.poll_write(cx)?;
-        loop {
-            if self.armed && self.timer.as_mut().poll(cx).is_ready() {
-                self.armed = false;
-                self.look_after()?;
-                self.poll_write(cx)?;
-            }
-            if self.armed {
-                return Ok(());
-            }
-            let Some(next) = self.next_look() else { return Ok(()) };
-            self.timer.set(sleep(next));
-            self.armed = true;
-        }
-    }
-}
-
-/// Whether a server says that it no longer takes writes, since another one does.
-fn is_replica(reply: &Reply) -> bool {
-    matches!(reply, Reply::Error(error) if error.starts_with("READONLY") || error.starts_with("MASTERDOWN"))
-}
-
-impl Future for Serving<'_> {
-    type Output = io::Error;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Error> {
-        match self.get_mut().poll_once(cx) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(error),
-        }
-    }
-}
-
-impl Drop for Serving<'_> {
-    fn drop(&mut self) {
-        // What was under way has failed, whatever ended the connection.
-        let node = &self.shared.node;
-        let now = node.now();
-        for waiter in self.waiters.iter().skip(self.expired) {
-            match waiter.kind {
-                Kind::Probe => node.probed(Some("the connection was lost")),
-                Kind::Request => node.failed(now),
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,21 @@
 //! A Redis server as all links to it see it: where it is, and whether it is asked at all.
+//!
+//! Rule       All links lead to the same address. A name may lead to several servers, one after the other or at the
+//!            same time, and counters on two servers would grant a limit twice.
+//! Rule       A probe is a write to a slot that the server has, and only its `OK` is a success: a server that is full
+//!            still answers `MOVED` to what is not its own.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Clock, Span, Time};
 
 use super::breaker::{Breaker, Change};
 use super::health::Health;
+use super::slots;
 use super::target::Target;
-use super::wire;
+use super::wire::{self, Reply};
 
 /// A server, its deadline and its breaker.
 #[derive(Debug)]
@@ -18,17 +25,38 @@ pub(crate) struct Node {
     breaker: Mutex<Breaker>,
     /// Whether the breaker is open, for those who only look.
     open: AtomicBool,
-    probe_key: Vec<u8>,
+    probe: Mutex<Probe>,
+    /// Where the links lead to, where that is an address.
+    address: Mutex<Option<SocketAddr>>,
+    /// How often that has changed.
+    places: AtomicU64,
+    /// Whether its settings have been looked at.
+    is_inspected: AtomicBool,
     health: Arc<Health>,
+}
+
+/// What a probe writes to.
+#[derive(Debug)]
+struct Probe {
+    prefix: String,
+    /// The number in the hash tag that chooses the slot; `None`: any slot will do.
+    tag: Option<u32>,
+    /// The slot was not the server's when it was last asked.
+    is_misplaced: bool,
 }
 
 /// How long a probe leaves its trace.
 const PROBE_LIFETIME: &[u8] = b"1000";
 
+/// How many tags are tried for one that lies in a slot of the server: ten times as many as there are slots.
+const MOST_TAGS: u32 = 10 * slots::SLOTS as u32;
+
 impl Node {
     pub(crate) fn new(target: Target, timeout: Span, prefix: &str, health: Arc<Health>) -> Node {
-        let probe_key = format!("{prefix}probe").into_bytes();
-        Node { target, timeout, breaker: Mutex::default(), open: AtomicBool::new(false), probe_key, health }
+        let probe = Mutex::new(Probe { prefix: prefix.to_owned(), tag: None, is_misplaced: false });
+        let (breaker, address) = (Mutex::default(), Mutex::default());
+        let (open, is_inspected, places) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        Node { target, timeout, breaker, open, probe, address, places, is_inspected, health }
     }
 
     pub(crate) fn target(&self) -> &Target {
@@ -44,6 +72,38 @@ impl Node {
     /// neither ends requests under way nor doubles the timeout.
     pub(crate) fn now(&self) -> Time {
         Clock::System.monotonic()
+    }
+
+    /// The address that links lead to.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which address that is: another number says that links are to lead elsewhere.
+    pub(crate) fn place(&self) -> u64 {
+        self.places.load(Relaxed)
+    }
+
+    /// A link leads to this address. The others are to follow; which place it is.
+    pub(crate) fn is_at(&self, address: Option<SocketAddr>) -> u64 {
+        let mut known = self.address.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != address {
+            if let (Some(old), Some(new)) = (*known, address) {
+                tracing::info!(redis = %self.target, %old, %new, "Redis has another address now");
+            }
+            *known = address;
+            self.places.fetch_add(1, Relaxed);
+        }
+        self.places.load(Relaxed)
+    }
+
+    /// Whether its settings are still to be looked at: once.
+    pub(crate) fn must_inspect(&self) -> bool {
+        !self.is_inspected.load(Relaxed)
+    }
+
+    pub(crate) fn inspected(&self) {
+        self.is_inspected.store(true, Relaxed);
     }
 
     /// Whether it is left alone.
@@ -83,18 +143,53 @@ impl Node {
         may
     }
 
-    /// How a probe went: what was wrong, if anything.
-    pub(crate) fn probed(&self, wrong: Option<&str>) {
-        let now = self.now();
-        if let Some(wrong) = wrong {
-            tracing::debug!(redis = %self.target, error = wrong, "Redis is still away");
+    /// A probe was answered.
+    pub(crate) fn probed(&self, reply: &Reply) {
+        match reply {
+            Reply::Text(text) if text == b"OK" => {
+                let now = self.now();
+                self.change("", |breaker| breaker.probed(true, now));
+            }
+            Reply::Error(error) => {
+                self.probe().is_misplaced |= slots::elsewhere(error).is_some();
+                self.probe_failed(error);
+            }
+            _ => self.probe_failed("an answer to something else"),
         }
-        self.change("", |breaker| breaker.probed(wrong.is_none(), now));
+    }
+
+    /// A probe has failed.
+    pub(crate) fn probe_failed(&self, why: &str) {
+        tracing::debug!(redis = %self.target, error = why, "Redis is still away");
+        let now = self.now();
+        self.change("", |breaker| breaker.probed(false, now));
     }
 
     /// Appends a probe: a write, since a server may well be full or a replica by now and still answer reads.
     pub(crate) fn write_probe(&self, out: &mut Vec<u8>) {
-        wire::command(out, &[b"SET", &self.probe_key, b"1", b"PX", PROBE_LIFETIME]);
+        let key = self.probe().key();
+        wire::command(out, &[b"SET", &key, b"1", b"PX", PROBE_LIFETIME]);
+    }
+
+    /// In a cluster: probes are to write to one of the slots for which `is_own` holds.
+    pub(crate) fn probe_in(&self, is_own: impl Fn(u16) -> bool) {
+        let mut probe = self.probe();
+        if probe.tag.is_some() && !probe.is_misplaced && is_own(slots::slot_of(&probe.key())) {
+            return;
+        }
+        // Each number leads to another slot; a server that has any is found well before so many.
+        let next = probe.tag.map_or(0, |tag| tag.wrapping_add(1));
+        for tag in next..next.saturating_add(MOST_TAGS) {
+            probe.tag = Some(tag);
+            if is_own(slots::slot_of(&probe.key())) {
+                break;
+            }
+        }
+        probe.is_misplaced = false;
+    }
+
+    fn probe(&self) -> MutexGuard<'_, Probe> {
+        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, why: &str, change: impl FnOnce(&mut Breaker) -> Option<Change>) {
@@ -107,6 +202,16 @@ impl Node {
             None => {}
             Some(Change::Opened) => self.health.away(&self.target, why),
             Some(Change::Closed) => self.health.back(&self.target),
+        }
+    }
+}
+
+impl Probe {
+    fn key(&self) -> Vec<u8> {
+        let prefix = &self.prefix;
+        match self.tag {
+            None => format!("{prefix}probe").into_bytes(),
+            Some(tag) => format!("{prefix}{{probe:{tag}}}").into_bytes(),
         }
     }
 }

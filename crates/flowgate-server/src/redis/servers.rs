@@ -13,7 +13,7 @@ use flowgate::Span;
 use tokio::sync::Notify;
 
 use super::health::Health;
-use super::link::Failure;
+use super::link::{Arrived, Failure};
 use super::node::Node;
 use super::pool::Pool;
 use super::slots::{self, Part, SLOTS};
@@ -29,7 +29,7 @@ pub(crate) struct Servers {
     prefix: String,
     health: Arc<Health>,
     /// By address, those of the map and those that a server has pointed to.
-    pools: Mutex<HashMap<String, Arc<Pool>>>,
+    pub(super) pools: Mutex<HashMap<String, Arc<Pool>>>,
     /// The one server, or who has which slots; `None`: not known yet.
     map: ArcSwapOption<Map>,
     asking: AtomicBool,
@@ -143,8 +143,9 @@ impl Servers {
 
     async fn ask(&self, target: &Target) -> Option<Vec<Part>> {
         let link = self.pool_at(target).link_even_if_open().ok()?;
-        let [arrival] = link.send(|out| wire::command(out, &[b"CLUSTER", b"SLOTS"])).ok()?;
-        let parts = slots::parts(&arrival.await.ok()?.ok()?)?;
+        let arrival = link.send(1, |out| wire::command(out, &[b"CLUSTER", b"SLOTS"])).ok()?;
+        let Arrived::Reply(reply) = arrival.await.ok()? else { return None };
+        let parts = slots::parts(&reply)?;
         // A server that lost its place in the cluster knows of no slots.
         (!parts.is_empty()).then_some(parts)
     }
@@ -158,6 +159,9 @@ impl Servers {
             let pool = self.pool_at(&target);
             slots[usize::from(part.first)..=usize::from(part.last)].fill(Some(Arc::clone(&pool)));
             kept.insert(target.to_string(), pool);
+        }
+        for pool in kept.values() {
+            pool.node().probe_in(|slot| slots[usize::from(slot)].as_ref().is_some_and(|of| Arc::ptr_eq(of, pool)));
         }
         self.map.store(Some(Arc::new(Map::Slots(slots))));
         *self.pools.lock().unwrap_or_else(PoisonError::into_inner) = kept;

@@ -2,10 +2,10 @@
 //!
 //! Rule       One call of a script decides a request, at Redis's time. What it does not answer in time, or with an error,
 //!            is decided without it, and marked as degraded.
-//! Rule       In a cluster each subject of a request is decided where it lives, in parallel; if one denies, or there is
-//!            no telling, what the others took is taken back.
+//! Rule       What a request has taken that is denied in the end is taken back; see [`asking`].
 //! Invariant  Everything has been sent when an answer is handed out; see [`Answer`].
 
+mod asking;
 mod bans;
 mod keys;
 mod koala;
@@ -15,10 +15,9 @@ use std::time::Duration;
 
 use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Span, Time};
 use flowgate_engine::config::{self, RedisServers};
-use flowgate_engine::redis::{Conclusion, Prepared, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::redis::Prepared;
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request};
 
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::calls::{Plain, Sent};
@@ -33,6 +32,7 @@ use crate::answer::Answer;
 use crate::owned_request::OwnedRequest;
 use crate::readiness::Readiness;
 use crate::service::StoreAway;
+use asking::Ending;
 
 /// Counters that several nodes share.
 #[derive(Debug)]
@@ -89,6 +89,7 @@ impl SharedStore {
                     since_refresh = Duration::ZERO;
                     store.refresh_bans().await;
                 }
+                store.servers.inspect().await;
                 // A store that nobody else has ends with the next look.
                 let pause = if store.needs_looking_after() { LOOK_AROUND } else { REFRESH };
                 let _ = timeout(pause, store.servers.is_outdated()).await;
@@ -159,9 +160,11 @@ impl SharedStore {
                     store.engine.note_conclusion(&conclusion);
                     conclusion.decision
                 }
-                Err(failure) => {
-                    store.note_failure(failure);
-                    store.without(&prepared, &request.get(), now)
+                Err(failed) => {
+                    store.note_failure(failed.why);
+                    let decision = store.without(&prepared, &request.get(), now);
+                    store.settle(failed, &prepared, Ending::of(decision.allowed()));
+                    decision
                 }
             }
         })
@@ -204,7 +207,7 @@ impl SharedStore {
         Answer::later(async move {
             let request = request.get();
             let explained = match sent {
-                Ok(sent) => store.explained(&prepared, &request, sent, now).await,
+                Ok(sent) => store.explained(&prepared, &request, sent, now).await.map_err(|failed| failed.why),
                 Err(failure) => Err(failure),
             };
             explained.unwrap_or_else(|failure| {
@@ -228,8 +231,8 @@ impl SharedStore {
         let store = Arc::clone(self);
         Answer::later(async move {
             let reply = store.servers.reply(sent, command).await;
-            reply.map_err(|failure| {
-                store.note_failure(failure);
+            reply.map_err(|unanswered| {
+                store.note_failure(unanswered.why);
                 StoreAway
             })
         })
@@ -239,126 +242,6 @@ impl SharedStore {
         let first = keys.first().cloned().unwrap_or_default();
         let command = move || Plain(std::iter::once(b"DEL".to_vec()).chain(keys.iter().cloned()).collect());
         Ok((self.servers.send(&first, &command())?, command))
-    }
-
-    fn send_script(&self, call: &ScriptCall) -> Result<Sent, Failure> {
-        self.servers.send(first_key(call), call)
-    }
-
-    /// Sends the one call that decides a request, or in a cluster one for each of its subjects.
-    fn send(self: &Arc<Self>, prepared: &Prepared, around: Time) -> Result<Asked, Failure> {
-        if !self.servers.is_cluster() || prepared.groups() == 1 {
-            let call = prepared.call(&self.prefix, ScriptTime::Redis, around);
-            return Ok(Asked::Whole(self.send_script(&call)?));
-        }
-        let calls: Vec<ScriptCall> = (0..prepared.groups())
-            .map(|group| prepared.group_call(group, &self.prefix, ScriptTime::Redis, around))
-            .collect();
-        // Where one of the servers is known to be away nothing is sent, and nothing has to be taken back.
-        for call in &calls {
-            self.servers.pool_of(first_key(call))?.link()?;
-        }
-        let sent = calls.iter().map(|call| self.send_script(call)).collect();
-        let (store, prepared) = (Arc::clone(self), prepared.clone());
-        // On its own, since what was taken is to be taken back whether or not anybody still waits for the answer.
-        let replies = tokio::spawn(async move { store.replies_of_groups(&prepared, sent, around).await });
-        Ok(Asked::Groups(replies))
-    }
-
-    /// What follows from the replies.
-    async fn conclude(self: &Arc<Self>, prepared: &Prepared, asked: Asked, now: Time) -> Result<Conclusion, Failure> {
-        match asked {
-            Asked::Whole(sent) => {
-                let call = |around| prepared.call(&self.prefix, ScriptTime::Redis, around);
-                let read = |reply: &[i64]| prepared.conclude(reply);
-                self.concluded(sent, now, call, read).await
-            }
-            Asked::Groups(replies) => {
-                let replies = replies.await.map_err(|_| Failure::Lost)??;
-                let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
-                prepared.conclude_groups(&replies).map_err(|error| self.not_understood(error))
-            }
-        }
-    }
-
-    /// The replies of all subjects. What they have charged is taken back where one has denied or not answered.
-    async fn replies_of_groups(
-        self: &Arc<Self>,
-        prepared: &Prepared,
-        sent: Vec<Result<Sent, Failure>>,
-        now: Time,
-    ) -> Result<Vec<Vec<i64>>, Failure> {
-        let mut replies: Vec<Result<Vec<i64>, Failure>> = Vec::new();
-        for (group, sent) in sent.into_iter().enumerate() {
-            let call = |around| prepared.group_call(group, &self.prefix, ScriptTime::Redis, around);
-            // A reply that says nothing but "elsewhen" is no decision; any other is read when all are there.
-            let read = |reply: &[i64]| match reply {
-                [-1, micros, ..] => Err(ReplyError::Around(Time::from_micros(micros.unsigned_abs()))),
-                _ => Ok(reply.to_vec()),
-            };
-            replies.push(match sent {
-                Ok(sent) => self.concluded(sent, now, call, read).await,
-                Err(failure) => Err(failure),
-            });
-        }
-        let known: Vec<Option<&[i64]>> = replies.iter().map(|reply| reply.as_deref().ok()).collect();
-        let rollbacks = prepared.rollbacks(&self.prefix, ScriptTime::Redis, &known);
-        for (_, call) in rollbacks.map_err(|error| self.not_understood(error))? {
-            self.send_and_forget(call);
-        }
-        replies.into_iter().collect()
-    }
-
-    /// Awaits a reply and reads it; where Redis's clock is far from ours, asks once more around its time.
-    async fn concluded<T>(
-        &self,
-        sent: Sent,
-        now: Time,
-        call: impl Fn(Time) -> ScriptCall,
-        read: impl Fn(&[i64]) -> Result<T, ReplyError>,
-    ) -> Result<T, Failure> {
-        let reply = self.numbers(sent, || call(now)).await?;
-        let around = match read(&reply) {
-            Ok(concluded) => return Ok(concluded),
-            Err(ReplyError::Around(around)) => around,
-            Err(error) => return Err(self.not_understood(error)),
-        };
-        let reply = self.numbers(self.send_script(&call(around))?, || call(around)).await?;
-        read(&reply).map_err(|error| self.not_understood(error))
-    }
-
-    /// Sends a call whose answer nobody waits for. Where it is not carried out, more stays counted than was taken.
-    fn send_and_forget(self: &Arc<Self>, call: ScriptCall) {
-        if let Ok(sent) = self.send_script(&call) {
-            let store = Arc::clone(self);
-            tokio::spawn(async move { store.servers.reply(sent, || call.clone()).await.is_ok() });
-        }
-    }
-
-    async fn explained(
-        self: &Arc<Self>,
-        prepared: &Prepared,
-        request: &Request<'_>,
-        asked: Asked,
-        now: Time,
-    ) -> Result<Explanation, Failure> {
-        match asked {
-            Asked::Whole(sent) => {
-                let call = |around| prepared.call(&self.prefix, ScriptTime::Redis, around);
-                self.concluded(sent, now, call, |reply| prepared.explain(request, reply)).await
-            }
-            Asked::Groups(replies) => {
-                let replies = replies.await.map_err(|_| Failure::Lost)??;
-                let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
-                prepared.explain_groups(request, &replies).map_err(|error| self.not_understood(error))
-            }
-        }
-    }
-
-    /// The numbers that a script answers.
-    async fn numbers(&self, sent: Sent, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Failure> {
-        let reply = self.servers.reply(sent, again).await?;
-        numbers(reply).ok_or_else(|| self.not_understood(ReplyError::Malformed))
     }
 
     /// Decides without Redis.
@@ -372,36 +255,8 @@ impl SharedStore {
             self.health.unanswered();
         }
     }
-
-    /// Redis answered, but not what our script says: somebody else's key, or another clock.
-    fn not_understood(&self, error: ReplyError) -> Failure {
-        tracing::debug!(%error, "Redis's answer has no decision in it");
-        Failure::Refused
-    }
-}
-
-/// What was asked of Redis for one request.
-enum Asked {
-    /// All of it in one call.
-    Whole(Sent),
-    /// One call for each of its subjects; the replies of all.
-    Groups(JoinHandle<Result<Vec<Vec<i64>>, Failure>>),
-}
-
-/// All keys of a call belong together, so the first tells where.
-fn first_key(call: &ScriptCall) -> &[u8] {
-    call.keys().next().unwrap_or_default()
 }
 
 fn span(duration: Duration) -> Span {
     Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
-fn numbers(reply: Reply) -> Option<Vec<i64>> {
-    let Reply::List(list) = reply else { return None };
-    let number = |reply| match reply {
-        Reply::Integer(number) => Some(number),
-        _ => None,
-    };
-    list.into_iter().map(number).collect()
 }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flowgate_engine::config::RedisUrl;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::wire::{self, Reply};
@@ -42,6 +43,13 @@ pub(crate) enum ConnectError {
     Refused(String),
     #[error("it does not answer")]
     Silent,
+}
+
+/// A connection.
+pub(crate) struct Connected {
+    pub(crate) stream: Box<dyn Stream>,
+    /// Where it leads to, where that is an address.
+    pub(crate) address: Option<SocketAddr>,
 }
 
 /// What a connection is made of, whichever way it goes.
@@ -98,12 +106,22 @@ impl Target {
         }
     }
 
-    /// Connects, and says who we are.
-    pub(crate) async fn connect(&self) -> Result<Box<dyn Stream>, ConnectError> {
+    /// Connects, and says who we are: to `lead`, or where the name leads to, with `known` before other addresses.
+    pub(crate) async fn connect(
+        &self,
+        lead: Option<SocketAddr>,
+        known: Option<SocketAddr>,
+    ) -> Result<Connected, ConnectError> {
+        let mut address = None;
         let mut stream: Box<dyn Stream> = match &self.place {
             Place::Unix { path } => Box::new(UnixStream::connect(path).await?),
             Place::Tcp { host, port, tls } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                let addresses = match lead {
+                    Some(lead) => vec![lead],
+                    None => addresses(host, *port, known).await?,
+                };
+                let stream = TcpStream::connect(&addresses[..]).await?;
+                address = Some(stream.peer_addr()?);
                 // Commands are small and waited for.
                 stream.set_nodelay(true)?;
                 match tls {
@@ -118,7 +136,7 @@ impl Target {
             }
         };
         self.greet(&mut stream).await?;
-        Ok(stream)
+        Ok(Connected { stream, address })
     }
 
     async fn greet(&self, stream: &mut dyn Stream) -> Result<(), ConnectError> {
@@ -173,6 +191,13 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         Ok(builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth())
     }
+}
+
+/// What a name stands for, with `known` first where it is among these.
+async fn addresses(host: &str, port: u16, known: Option<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
+    let mut addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+    addresses.sort_by_key(|address| Some(*address) != known);
+    Ok(addresses)
 }
 
 /// `%40` to `@`: a password may hold any character. What is no such code stays as it is.

@@ -217,3 +217,63 @@ async fn a_master_that_is_killed_is_replaced_by_its_replica() {
     let left = node.admits(&hit, 9).await;
     assert!((3..=5).contains(&left), "what the replica had not yet got is granted again: {left}");
 }
+
+#[tokio::test]
+async fn a_master_that_is_full_is_one_outage() {
+    let cluster = Cluster::start();
+    let node = cluster.node("deny_cache = false", crate::RULES);
+    knows_its_way(&cluster, &node).await;
+    let outages = || node.service.shared_stats().unwrap().outages;
+    for master in 0..3 {
+        let (user, spared) = (cluster.users_of(master, 1).remove(0), cluster.users_of((master + 1) % 3, 2).remove(1));
+        let before = outages();
+        cluster.servers[master].cli(&["CONFIG", "SET", "maxmemory", "1"]);
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(500) {
+            assert!(node.take(&user).await.degraded);
+            assert!(!node.take(&spared).await.degraded);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert_eq!(outages() - before, 1, "master {master}");
+        cluster.servers[master].cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        let started = Instant::now();
+        while node.decide(Operation::Peek, &user, 0).await.degraded {
+            assert!(started.elapsed() < RECOVERY, "master {master}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// A subject of two keys, none of which exists when its slot begins to move.
+#[tokio::test]
+async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
+    let cluster = Cluster::start();
+    let rules = crate::RULES.replace("\"5/1h\"", "\"5/1h\", \"bucket 9/1h\"");
+    let node = cluster.node("deny_cache = false\non_failure = 'deny'", &rules);
+    knows_its_way(&cluster, &node).await;
+    let user = cluster.users_of(0, 1).remove(0);
+    let slot = cluster.slot(&user).to_string();
+    let (from, to) = (&cluster.servers[0], &cluster.servers[1]);
+    let (from_id, to_id) = (cluster.id(0), cluster.id(1));
+    let take = async |expected: bool| {
+        let decision = node.take(&user).await;
+        assert_eq!((decision.degraded, decision.allowed()), (false, expected));
+    };
+    assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
+    assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
+    for _ in 0..3 {
+        take(true).await;
+    }
+    let request = Request::new().field("user", &user);
+    assert_eq!(node.service.decide(Operation::Reset, &request).await.remaining, Some(5));
+    for _ in 0..4 {
+        take(true).await;
+    }
+    for server in [to, from] {
+        assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
+    }
+    take(true).await;
+    take(false).await;
+    let stats = node.service.shared_stats().unwrap();
+    assert_eq!((stats.outages, stats.unreadable), (0, 0));
+}

@@ -10,14 +10,19 @@ mod deny_cache;
 mod faults;
 mod koala;
 mod pipelines;
+mod proxy;
 mod replays;
 mod server;
 mod sharing;
+mod slow;
+mod values;
+mod warnings;
 
 use std::time::{Duration, Instant};
 
+use flowgate::{Clock, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::{Decision, Request};
-use flowgate_server::{Config, Operation, Readiness, Ready, Service};
+use flowgate_server::{Answer, Config, Operation, Readiness, Ready, Service};
 
 use server::{Redis, STUCK};
 
@@ -63,6 +68,10 @@ impl Node {
 
     async fn take(&self, user: &str) -> Decision {
         self.decide(Operation::Take, user, 1).await
+    }
+
+    fn throttle(&self, key: &[u8], throttle: &Throttle) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        self.service.throttle_at(key, None, throttle, Clock::System.now())
     }
 
     /// How many of so many requests pass.

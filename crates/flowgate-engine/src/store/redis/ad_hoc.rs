@@ -4,9 +4,11 @@ use flowgate::remote;
 use flowgate::{Decision, Hit, Limit, Op, OtherAlgorithm, Rule, Span, Throttle, ThrottleError, ThrottleReply, Time};
 
 use super::decode::{Reply, ReplyError};
-use super::encode::{self, Ask, RuleTerms, ScriptTime};
+use super::encode::{self, Ask, NANOS_PER_SECOND, RuleTerms, ScriptTime};
 use super::keys;
-use super::script::{DECIDE, Parts, ScriptCall, THROTTLE};
+use super::prepared::takes;
+use super::script::{DECIDE, ScriptCall, THROTTLE};
+use super::undo::UndoCall;
 use crate::engine::AdHoc;
 
 /// The key under which Redis keeps what the caller names: for `DEL`, `EXISTS`, `PTTL`.
@@ -51,16 +53,32 @@ impl PreparedLimit {
     /// # Errors
     /// When there is none in it.
     pub fn conclude(&self, reply: &[i64]) -> Result<Result<Decision, OtherAlgorithm>, ReplyError> {
-        let (mut reply, now) = match Reply::open(reply) {
+        let (reply, now) = match Reply::open(reply) {
             Err(ReplyError::OtherAlgorithm) => return Ok(Err(OtherAlgorithm)),
             opened => opened?,
         };
+        Ok(Ok(*self.decided(reply, now)?.outcome()))
+    }
+
+    /// The call that takes back what a `take` was charged by its reply, where the caller was denied after all.
+    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
+        let (reply, now) = Reply::open(reply).ok()?;
+        let hit = self.decided(reply, now).ok()?;
+        if !takes(self.op) || self.cost == 0 || !hit.outcome().allowed() {
+            return None;
+        }
+        let mut undo = UndoCall::new(time, self.cost);
+        undo.add(&hit, |key| keys::write(key, prefix, &self.tag, ""));
+        undo.finish()
+    }
+
+    fn decided(&self, mut reply: Reply<'_>, now: Time) -> Result<Hit<'_>, ReplyError> {
         let mut hit = Hit::remote(&self.limit, Rule::default());
         let (own, seen) = reply.counter(&self.limit)?;
         reply.close()?;
         hit.restore(own, seen);
         remote::decide(self.op, self.cost, now, std::slice::from_mut(&mut hit), &mut []);
-        Ok(Ok(*hit.outcome()))
+        Ok(hit)
     }
 }
 
@@ -70,8 +88,6 @@ pub struct PreparedThrottle {
     throttle: Throttle,
     tag: Vec<u8>,
 }
-
-const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 impl PreparedThrottle {
     /// What is to be asked.
@@ -84,10 +100,10 @@ impl PreparedThrottle {
         let mut call = ScriptCall::new(&THROTTLE);
         call.keys.write(|key| keys::write(key, prefix, &self.tag, ""));
         let (increment, tolerance) = self.throttle.nanos();
-        split(&mut call.args, increment);
-        split(&mut call.args, tolerance);
+        encode::nanos(&mut call.args, increment);
+        encode::nanos(&mut call.args, tolerance);
         if let ScriptTime::Injected(now) = time {
-            split(&mut call.args, now.as_nanos() as i64);
+            encode::nanos(&mut call.args, now.as_nanos() as i64);
         }
         call
     }
@@ -100,20 +116,31 @@ impl PreparedThrottle {
         if let [-2] = reply {
             return Ok(Err(OtherAlgorithm.into()));
         }
-        let [seconds, nanos, tat_seconds, tat_nanos] = *reply else { return Err(ReplyError::Malformed) };
-        let time = |seconds: i64, nanos: i64| {
-            let nanos = seconds.checked_mul(NANOS_PER_SECOND).and_then(|whole| whole.checked_add(nanos));
-            nanos.and_then(|nanos| u64::try_from(nanos).ok()).map(Time::from_nanos).ok_or(ReplyError::Malformed)
-        };
-        let now = time(seconds, nanos)?;
-        let tat = time(tat_seconds, tat_nanos)?;
+        let (now, tat) = times(reply)?;
         Ok(self.throttle.answer((tat > now).then_some(tat), now))
+    }
+
+    /// The call that takes back what was charged by its reply, where the caller was limited after all.
+    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
+        let (now, tat) = times(reply).ok()?;
+        let (increment, _) = self.throttle.nanos();
+        let passed = self.throttle.answer((tat > now).then_some(tat), now).is_ok_and(|reply| !reply.limited);
+        if increment <= 0 || !passed {
+            return None;
+        }
+        let tat = i64::try_from(tat.max(now).as_nanos()).ok()?.checked_add(increment)?;
+        let mut undo = UndoCall::new(time, 0);
+        undo.add_throttle(tat, increment, |key| keys::write(key, prefix, &self.tag, ""));
+        undo.finish()
     }
 }
 
-/// Seconds, rounded down, and nanoseconds.
-fn split(args: &mut Parts, nanos: i64) {
-    let seconds = nanos.div_euclid(NANOS_PER_SECOND);
-    args.write(|arg| arg.extend_from_slice(seconds.to_string().as_bytes()));
-    args.number(nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs());
+/// Redis's time and what was owed until when, from the reply of `throttle.lua`.
+fn times(reply: &[i64]) -> Result<(Time, Time), ReplyError> {
+    let [seconds, nanos, tat_seconds, tat_nanos] = *reply else { return Err(ReplyError::Malformed) };
+    let time = |seconds: i64, nanos: i64| {
+        let nanos = seconds.checked_mul(NANOS_PER_SECOND).and_then(|whole| whole.checked_add(nanos));
+        nanos.and_then(|nanos| u64::try_from(nanos).ok()).map(Time::from_nanos).ok_or(ReplyError::Malformed)
+    };
+    Ok((time(seconds, nanos)?, time(tat_seconds, tat_nanos)?))
 }

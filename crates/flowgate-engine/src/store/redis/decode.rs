@@ -19,6 +19,18 @@ pub enum ReplyError {
     Malformed,
 }
 
+/// What a script says at the end of its reply for each value that it cannot read and takes as absent.
+const UNREADABLE: i64 = -3;
+
+/// Takes from the end of a reply what it says of values that cannot be read: how many there were. They count as absent,
+/// so the rest of the reply is a decision like any other.
+pub fn take_unreadable(reply: &mut Vec<i64>) -> usize {
+    let rest = reply.iter().rposition(|number| *number != UNREADABLE).map_or(0, |last| last + 1);
+    let unreadable = reply.len() - rest;
+    reply.truncate(rest);
+    unreadable
+}
+
 /// A reply that is being read.
 pub(super) struct Reply<'a> {
     numbers: std::slice::Iter<'a, i64>,

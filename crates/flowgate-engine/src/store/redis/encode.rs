@@ -25,6 +25,8 @@ use flowgate::{Algorithm, MAX_COUNT, Op, Rule, Time};
 
 use super::script::Parts;
 
+pub(super) const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
 /// Whose clock decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptTime {
@@ -109,6 +111,13 @@ pub(super) fn time(args: &mut Parts, time: ScriptTime) {
         None => args.push(b""),
         Some(micros) => args.number(micros),
     }
+}
+
+/// Nanoseconds as seconds, rounded down, and nanoseconds of the next.
+pub(super) fn nanos(args: &mut Parts, nanos: i64) {
+    let seconds = nanos.div_euclid(NANOS_PER_SECOND);
+    args.write(|arg| arg.extend_from_slice(seconds.to_string().as_bytes()));
+    args.number(nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs());
 }
 
 /// The short way, where it leads to the same: one limit, nothing around it.

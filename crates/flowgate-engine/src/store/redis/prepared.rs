@@ -18,7 +18,7 @@ use super::decode::{Reply, ReplyError};
 use super::encode::{self, Ask, RuleTerms, ScriptTime};
 use super::keys;
 use super::script::{DECIDE, ScriptCall};
-use super::undo;
+use super::undo::UndoCall;
 use crate::bans::ManualBan;
 use crate::decision::Decision;
 use crate::explain::Explanation;
@@ -198,16 +198,18 @@ impl Prepared {
     }
 
     fn concluded_groups(&self, replies: &[&[i64]]) -> Result<(Plan<'_>, Time), ReplyError> {
-        let replies: Vec<Option<&[i64]>> = replies.iter().copied().map(Some).collect();
-        let decided = self.decide_groups(&replies)?;
-        let denied = decided.iter().flatten().any(|group| group.denied);
+        let decide = |(group, reply): (usize, &&[i64])| self.decide_part(Which::Only(group), reply);
+        let decided: Vec<Decided<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
+        if decided.len() != self.groups.len() {
+            return Err(ReplyError::Malformed);
+        }
+        let denied = decided.iter().any(|group| group.denied);
         let mut plan = self.plan(Which::All);
         let mut now = Time::EPOCH;
         for (group, decided) in decided.iter().enumerate() {
-            let Some(decided) = decided else { return Err(ReplyError::Malformed) };
             now = now.max(decided.now);
             let mut part = self.plan(Which::Only(group));
-            self.restore(&mut part, Which::Only(group), replies[group].unwrap_or_default())?;
+            self.restore(&mut part, Which::Only(group), replies[group])?;
             // What passes by itself but is rolled back was denied by something else.
             let rolled_back = denied && !decided.denied && takes(part.op());
             let op = if rolled_back { Op::Deny } else { part.op() };
@@ -218,28 +220,38 @@ impl Prepared {
     }
 
     /// What to take back in a cluster when the request is denied in one place, or there is no telling (`None`: no
-    /// reply): the groups that have charged it, and the call that undoes that.
-    ///
-    /// # Errors
-    /// When a reply is not the script's.
-    pub fn rollbacks(
-        &self,
-        prefix: &str,
-        time: ScriptTime,
-        replies: &[Option<&[i64]>],
-    ) -> Result<Vec<(usize, ScriptCall)>, ReplyError> {
-        let decided = self.decide_groups(replies)?;
-        let denied = decided.iter().any(|group| group.as_ref().is_none_or(|group| group.denied));
-        if !denied || !takes(self.plan(Which::All).op()) || self.cost == 0 {
-            return Ok(Vec::new());
+    /// reply, or none that can be read): the groups that have charged it, and the call that undoes that.
+    pub fn rollbacks(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<(usize, ScriptCall)> {
+        let decide = |group: usize| self.decide_part(Which::Only(group), replies.get(group).copied().flatten()?).ok();
+        let decided: Vec<Option<Decided<'_>>> = (0..self.groups.len()).map(decide).collect();
+        if decided.iter().all(|group| group.as_ref().is_some_and(|group| !group.denied)) {
+            return Vec::new();
         }
-        let mut calls = Vec::new();
-        for (group, decided) in decided.iter().enumerate() {
-            if let Some(Decided { denied: false, plan, .. }) = decided {
-                calls.extend(undo::call(self, plan, group, prefix, time).map(|call| (group, call)));
+        let undo = |(group, decided): (usize, &Option<Decided<'_>>)| {
+            Some((group, self.undo(Which::Only(group), decided.as_ref()?, prefix, time)?))
+        };
+        decided.iter().enumerate().filter_map(undo).collect()
+    }
+
+    /// What to take back where the request was denied without Redis, and the reply to [`Prepared::call`] came too late.
+    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
+        self.undo(Which::All, &self.decide_part(Which::All, reply).ok()?, prefix, time)
+    }
+
+    /// The call that undoes what a part has charged, if it has.
+    fn undo(&self, which: Which, decided: &Decided<'_>, prefix: &str, time: ScriptTime) -> Option<ScriptCall> {
+        if decided.denied || !takes(self.plan(Which::All).op()) || self.cost == 0 {
+            return None;
+        }
+        let steps = self.steps.iter().filter(|step| which.has(step));
+        let counters = steps.flat_map(|step| self.limits(step).iter().map(|named| (step.group, named)));
+        let mut undo = UndoCall::new(time, self.cost);
+        for (hit, (group, named)) in decided.plan.hits.iter().zip(counters) {
+            if let Some(group) = group {
+                undo.add(hit, |key| self.write_key(key, prefix, group, &named.tail));
             }
         }
-        Ok(calls)
+        undo.finish()
     }
 
     /// What [`Engine::explain`](crate::Engine::explain) answers, from the reply to the call for a `peek`.
@@ -271,10 +283,8 @@ impl Prepared {
     }
 
     fn concluded(&self, reply: &[i64]) -> Result<(Plan<'_>, Time), ReplyError> {
-        let mut plan = self.plan(Which::All);
-        let now = self.restore(&mut plan, Which::All, reply)?;
-        remote::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
-        Ok((plan, now))
+        let decided = self.decide_part(Which::All, reply)?;
+        Ok((decided.plan, decided.now))
     }
 
     fn conclusion(&self, plan: &Plan<'_>, now: Time) -> Conclusion {
@@ -327,11 +337,6 @@ impl Prepared {
         plan
     }
 
-    /// The limits of a group, in the order of its hits.
-    pub(super) fn named_limits(&self, group: usize) -> impl Iterator<Item = &NamedLimit> {
-        self.steps.iter().filter(move |step| step.group == Some(group)).flat_map(|step| self.limits(step))
-    }
-
     fn limits(&self, step: &Step) -> &[NamedLimit] {
         self.rules.limits(self.rules.rule(step.rule), step.case.as_deref())
     }
@@ -358,22 +363,18 @@ impl Prepared {
         Ok(now)
     }
 
-    /// What each group has decided by itself, as its script did.
-    fn decide_groups(&self, replies: &[Option<&[i64]>]) -> Result<Vec<Option<Decided<'_>>>, ReplyError> {
-        let decide = |group: usize| {
-            let Some(Some(reply)) = replies.get(group) else { return Ok(None) };
-            let mut plan = self.plan(Which::Only(group));
-            let now = self.restore(&mut plan, Which::Only(group), reply)?;
-            remote::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
-            let exceeded = plan.hits.iter().any(|hit| !hit.rule().shadow && !hit.outcome().allowed());
-            let banned = plan.bans.iter().any(|ban| ban.standing() != Standing::Clear);
-            Ok(Some(Decided { denied: exceeded || banned, now, plan }))
-        };
-        (0..self.groups.len()).map(decide).collect()
+    /// What a part has decided by itself, as its script did.
+    fn decide_part(&self, which: Which, reply: &[i64]) -> Result<Decided<'_>, ReplyError> {
+        let mut plan = self.plan(which);
+        let now = self.restore(&mut plan, which, reply)?;
+        remote::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
+        let exceeded = plan.hits.iter().any(|hit| !hit.rule().shadow && !hit.outcome().allowed());
+        let banned = plan.bans.iter().any(|ban| ban.standing() != Standing::Clear);
+        Ok(Decided { denied: exceeded || banned, now, plan })
     }
 }
 
-/// What a group has decided by itself.
+/// What a part has decided by itself.
 struct Decided<'r> {
     denied: bool,
     now: Time,
@@ -423,6 +424,6 @@ fn asks(op: Op) -> bool {
     !matches!(op, Op::Record | Op::Refund)
 }
 
-fn takes(op: Op) -> bool {
+pub(super) fn takes(op: Op) -> bool {
     matches!(op, Op::Take | Op::TakeWithin(_))
 }

@@ -1,38 +1,56 @@
-//! Rolling back what one place of a cluster has charged when another has denied.
+//! Rolling back a charge to a request that is denied after all: by another place of a cluster, or without Redis since
+//! its reply came too late.
 //!
 //! Rule       A charge is named by its time or its window. The script takes it back while that is still there, and what
 //!            of a bucket's charge has not leaked out yet; what others have taken since bears another name.
 
+use flowgate::Hit;
 use flowgate::remote::{Exact, UndoOwn};
 
 use super::encode::{self, ScriptTime};
-use super::prepared::Prepared;
 use super::script::{Parts, ScriptCall, UNDO};
-use crate::plan::Plan;
 
-/// The call that undoes what `plan`, a group that has passed, has charged. Shadow rules keep their charges: they count
-/// whatever the others decide.
-pub(super) fn call(
-    prepared: &Prepared,
-    plan: &Plan<'_>,
-    group: usize,
-    prefix: &str,
-    time: ScriptTime,
-) -> Option<ScriptCall> {
-    let mut call = ScriptCall::new(&UNDO);
-    encode::time(&mut call.args, time);
-    call.args.number(plan.cost());
-    for (hit, named) in plan.hits.iter().zip(prepared.named_limits(group)) {
-        let undo = hit.undo(plan.cost());
-        if hit.rule().shadow || (undo.own.is_none() && undo.seen.is_none()) {
-            continue;
-        }
-        call.keys.write(|key| prepared.write_key(key, prefix, group, &named.tail));
-        own(&mut call.args, undo.own);
-        call.args.number(undo.seen.unwrap_or(0));
+/// A call that undoes charges, which are added one by one.
+pub(super) struct UndoCall {
+    call: ScriptCall,
+    cost: u64,
+}
+
+impl UndoCall {
+    /// Undoes charges of `cost`.
+    pub(super) fn new(time: ScriptTime, cost: u64) -> UndoCall {
+        let mut call = ScriptCall::new(&UNDO);
+        encode::time(&mut call.args, time);
+        call.args.number(cost);
+        UndoCall { call, cost }
     }
-    let charged = call.keys().len() > 0;
-    charged.then_some(call)
+
+    /// Undoes what was charged to a hit that has passed. A shadow rule keeps its charge: it counts whatever the others
+    /// decide.
+    pub(super) fn add(&mut self, hit: &Hit<'_>, write_key: impl FnOnce(&mut Vec<u8>)) {
+        let undo = hit.undo(self.cost);
+        if hit.rule().shadow || (undo.own.is_none() && undo.seen.is_none()) {
+            return;
+        }
+        self.call.keys.write(write_key);
+        own(&mut self.call.args, undo.own);
+        self.call.args.number(undo.seen.unwrap_or(0));
+    }
+
+    /// Undoes a call of `CL.THROTTLE` that has passed: it is over at `tat`, and took `increment` nanoseconds.
+    pub(super) fn add_throttle(&mut self, tat: i64, increment: i64, write_key: impl FnOnce(&mut Vec<u8>)) {
+        self.call.keys.write(write_key);
+        self.call.args.push(b"c");
+        encode::nanos(&mut self.call.args, tat);
+        encode::nanos(&mut self.call.args, increment);
+        self.call.args.number(0);
+    }
+
+    /// The call, unless nothing was charged.
+    pub(super) fn finish(self) -> Option<ScriptCall> {
+        let charged = self.call.keys().len() > 0;
+        charged.then_some(self.call)
+    }
 }
 
 fn own(args: &mut Parts, undo: Option<UndoOwn>) {

@@ -7,6 +7,7 @@ use flowgate_engine::AdHoc;
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptTime, ad_hoc_key, lifetime};
 
 use super::SharedStore;
+use super::asking::{Ending, not_understood};
 use crate::answer::Answer;
 use crate::redis::calls::Plain;
 use crate::redis::wire::Reply;
@@ -43,9 +44,17 @@ impl SharedStore {
             }
             match concluded {
                 Ok(decision) => decision.map(|decision| KeyDecision { decision, degraded: false }),
-                Err(failure) => {
-                    store.note_failure(failure);
-                    store.limit_without(op, AdHoc { key: &key, limit: &limit, cost }, now)
+                Err(unanswered) => {
+                    store.note_failure(unanswered.why);
+                    let decided = store.limit_without(op, AdHoc { key: &key, limit: &limit, cost }, now);
+                    if let Some(late) = unanswered.late {
+                        let allowed = decided.as_ref().is_ok_and(|decided| decided.decision.allowed());
+                        let prepared = prepared.clone();
+                        store.settle_late(late, Ending::of(allowed), move |prefix, reply| {
+                            prepared.rollback(prefix, ScriptTime::Redis, reply)
+                        });
+                    }
+                    decided
                 }
             }
         })
@@ -89,8 +98,8 @@ impl SharedStore {
             let reply = store.numbers(sent, || prepared.call(&store.prefix, ScriptTime::Redis)).await;
             let concluded = match reply.map(|reply| prepared.conclude(&reply)) {
                 Ok(Ok(reply)) => Ok(reply),
-                Ok(Err(error)) => Err(store.not_understood(error)),
-                Err(failure) => Err(failure),
+                Ok(Err(error)) => Err(not_understood(error).into()),
+                Err(unanswered) => Err(unanswered),
             };
             if let (Some(memo), Some(asked)) = (&store.memo, &asked) {
                 let reply = concluded.as_ref().ok().and_then(|reply| reply.as_ref().ok());
@@ -98,10 +107,18 @@ impl SharedStore {
             }
             match concluded {
                 Ok(reply) => reply,
-                Err(failure) => {
-                    store.note_failure(failure);
+                Err(unanswered) => {
+                    store.note_failure(unanswered.why);
                     store.health.degraded();
-                    store.fallback.throttle(&key, throttle, now)
+                    let decided = store.fallback.throttle(&key, throttle, now);
+                    if let Some(late) = unanswered.late {
+                        let allowed = decided.as_ref().is_ok_and(|reply| !reply.limited);
+                        let prepared = prepared.clone();
+                        store.settle_late(late, Ending::of(allowed), move |prefix, reply| {
+                            prepared.rollback(prefix, ScriptTime::Redis, reply)
+                        });
+                    }
+                    decided
                 }
             }
         })

@@ -7,6 +7,7 @@ use flowgate_engine::redis::{Conclusion, Prepared, PreparedKoala};
 use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, PolicyError, Request};
 
 use super::SharedStore;
+use super::asking::Ending;
 use crate::answer::Answer;
 use crate::owned_request::OwnedRequest;
 use crate::service::StoreAway;
@@ -37,8 +38,10 @@ impl SharedStore {
         Answer::later(async move {
             match store.conclude(&prepared.prepared, sent, now).await {
                 Ok(conclusion) => prepared.conclude(&conclusion),
-                Err(failure) => {
-                    store.note_failure(failure);
+                // Koala counts denied requests, too: what was charged stays.
+                Err(undecided) => {
+                    store.note_failure(undecided.why);
+                    store.settle(undecided, &prepared.prepared, Ending::Allowed);
                     store.koala_without(&prepared, &local, &request.get(), now)
                 }
             }
@@ -80,8 +83,8 @@ impl SharedStore {
         let store = Arc::clone(self);
         Answer::later(async move {
             let concluded = store.conclude(&prepared, sent, now).await;
-            concluded.map_err(|failure| {
-                store.note_failure(failure);
+            concluded.map_err(|undecided| {
+                store.note_failure(undecided.why);
                 StoreAway
             })
         })

@@ -45,6 +45,7 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
         line("store_away", &shared.away);
         line("store_outages", &shared.outages);
         line("store_unanswered", &shared.unanswered);
+        line("store_unreadable_values", &shared.unreadable);
         line("degraded_decisions", &shared.degraded);
         line("deny_cache_hits", &shared.deny_cache_hits);
     }

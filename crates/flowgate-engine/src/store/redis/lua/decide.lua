@@ -108,31 +108,44 @@ kinds.f = {
   end,
 }
 
+-- What the caller is told of a log: no more units than its questions are about. These are where those leave that must
+-- go before the request passes, now and once it was counted, or the newest that a refund leaves. Nil where the log
+-- contradicts itself.
+local function log_entries(h)
+  local log, entries, first, second = h.log, {}, 0, 0
+  if head == 'refund' then
+    first = log.used - cost
+  elseif asks and cost <= h.most then
+    first = log.used + cost - h.most
+    second = h.counts_denied and first + cost or 0
+  end
+  local function tell(place)
+    if place <= 0 or place >= log.used then return true end
+    entries[#entries + 1] = log_leaves(log, place)
+    entries[#entries + 1] = place
+    return #entries % 2 == 0
+  end
+  if not tell(first) or (second > first and not tell(second)) then return nil end
+  if log.used > 0 then
+    entries[#entries + 1] = log_last(log)
+    entries[#entries + 1] = log.used
+  end
+  return entries
+end
+
 kinds.s = {
   read = function(h, v, at)
     h.most, h.period, h.grid = A[i] + 0, A[i + 1] + 0, A[i + 2] + 0
     i = i + 3
-    local log = log_open(v, at)
-    h.log = log
-    local excess = log.used + cost - h.most
-    h.passes = cost <= h.most and excess <= 0
-    -- The caller is told of no more units than its questions are about: where those leave that must go before the
-    -- request passes, now and once it was counted, or the newest that a refund leaves.
-    local first, second = 0, 0
-    if head == 'refund' then
-      first = log.used - cost
-    elseif asks and cost <= h.most then
-      first, second = excess, h.counts_denied and excess + cost or 0
+    h.log = log_open(v, at)
+    local entries = log_entries(h)
+    if not entries then
+      unreadable = unreadable + 1
+      h.log, entries = log_empty(), {}
     end
-    local count = #reply + 1
-    reply[count] = 0
-    local function tell(place)
-      if place > 0 and place < log.used then say(log_leaves(log, place)) say(place) end
-    end
-    tell(first)
-    if second > first then tell(second) end
-    if log.used > 0 then say(log_last(log)) say(log.used) end
-    reply[count] = (#reply - count) / 2
+    h.passes = cost <= h.most and h.log.used + cost <= h.most
+    say(#entries / 2)
+    for _, number in ipairs(entries) do say(number) end
   end,
   charge = function(h)
     local at = now
@@ -143,8 +156,7 @@ kinds.s = {
     log_pop(h.log, cost)
   end,
   write = function(h)
-    if h.log.used == 0 then return '', 0 end
-    return pack('<d', h.log.used) .. h.log.pairs, log_last(h.log)
+    return log_write(h.log)
   end,
 }
 
@@ -198,18 +210,20 @@ local function read_hit(counts_denied)
   k = k + 1
   local h = {key = KEYS[k], letter = A[i], counts_denied = counts_denied, seen_ends = 0, seen = 0}
   i = i + 1
-  local v, at = call('GET', h.key), 2
+  local v, at = text_at(h.key), 2
   if v then
-    local mark = sub(v, 1, 1)
-    if mark ~= h.letter then
-      if mark == h.letter:upper() then
-        h.seen_ends, h.seen = unpack('<dd', v, 2)
-        at = 18
-      elseif lives_until(v) > now then
+    local letter, own_at, ends, seen = open_value(v)
+    if letter == h.letter then
+      at, h.seen_ends, h.seen = own_at, ends, seen
+    else
+      -- The key of a rule's counter names its algorithm; an ad hoc key, which ends with its tag, does not.
+      local is_ad_hoc = sub(h.key, -1) == '}'
+      if not letter or not is_ad_hoc then
+        unreadable = unreadable + 1
+      elseif math.max(ends, own_until(letter, v, own_at)) > now then
         return nil
-      else
-        v = false
       end
+      v = false
     end
   end
   h.kind = kinds[h.letter]
@@ -230,10 +244,10 @@ local function read_hit(counts_denied)
 end
 
 local function write_hit(h, enforced)
-  local own, own_until = h.kind.write(h)
+  local own, ends = h.kind.write(h)
   -- What was not counted in is left as it was.
-  if not enforced and h.found then own, own_until = h.found, lives_until(h.letter .. h.found) end
-  keep_both(h.key, h.letter, own, own_until, h.seen_ends, h.seen)
+  if not enforced and h.found then own, ends = h.found, own_until(h.letter, h.found, 1) end
+  keep_both(h.key, h.letter, own, ends, h.seen_ends, h.seen)
 end
 
 local function charge(h, denied)
@@ -266,8 +280,12 @@ local function read_ban()
   k = k + 1
   local b = {key = KEYS[k], after = A[i] + 0, within = A[i + 1] + 0, forget = A[i + 2] + 0, lengths = i + 3}
   i = i + 4 + A[i + 3]
-  local v = call('GET', b.key)
+  local v = text_at(b.key)
   b.ends, b.forget_at, b.level = 0, 0, 0
+  if v and open_value(v) ~= 'x' then
+    unreadable = unreadable + 1
+    v = false
+  end
   if v then b.ends, b.forget_at, b.level = unpack('<ddd', v, 2) end
   b.log = log_open(v, 26)
   say(b.ends) say(b.forget_at) say(b.level) say(b.log.used)
@@ -281,7 +299,7 @@ local function strike(b)
     if now >= b.forget_at then b.level = 0 end
     b.ends = now + A[b.lengths + math.min(b.level + 1, A[b.lengths] + 0)]
     b.forget_at, b.level = b.ends + b.forget, math.min(b.level + 1, 255)
-    b.log = {used = 0, pairs = ''}
+    b.log = log_empty()
   end
   local value = pack('<c1ddd', 'x', b.ends, b.forget_at, b.level)
   if b.log.used > 0 then value = value .. pack('<d', b.log.used) .. b.log.pairs end
@@ -312,7 +330,7 @@ for r = 1, A[4] + 0 do
   rules[r] = rule
 end
 if outside then return {-1, now} end
-if head == 'peek' or (banned and asks) then return reply end
+if head == 'peek' or (banned and asks) then return told(reply) end
 
 for _, rule in ipairs(rules) do
   local passes = not denied
@@ -329,4 +347,4 @@ for _, rule in ipairs(rules) do
   end
   if asks and rule.ban and rule.exceeded then strike(rule.ban) end
 end
-return reply
+return told(reply)

@@ -3,14 +3,15 @@
 --
 -- KEYS   one per counter, one per ban record
 -- ARGV   written by encode.rs, which says what stands where
--- Reply  {now, states...}; {-1, now}: other calendar ends are needed; {-2}: a key is in use by another algorithm.
---        In both cases nothing has changed.
+-- Reply  {now, states...}, and a -3 at the end for each value that cannot be read and counts as absent;
+--        {-1, now}: other calendar ends are needed; {-2}: an ad hoc key is in use by another algorithm. In these two
+--        cases nothing has changed.
 
-local call, pack, unpack, floor, sub = redis.call, struct.pack, struct.unpack, math.floor, string.sub
+local call, try, pack, unpack, floor, sub = redis.call, redis.pcall, struct.pack, struct.unpack, math.floor, string.sub
 local A, head = ARGV, ARGV[1]
 
 -- The short ways: a take from one limit, in a straight line. Setting up the functions of the long way costs Redis
--- several times what such a decision does.
+-- several times what such a decision does. A value that a straight line does not expect goes the long way.
 -- ARGV: (b|p) want room [want room ticks [now]], remainders after wholes; or (f|s|a) time cost, and the limit's numbers.
 if #head == 1 then
   local is_bucket = head == 'b' or head == 'p'
@@ -21,15 +22,28 @@ if #head == 1 then
   else
     now = now + 0
   end
-  local v = call('GET', KEYS[1])
-  local is_own = not v or sub(v, 1, 1) == head
-  local reply, new, lives_until
+  local v = try('GET', KEYS[1])
+  local is_own, reply, new, lives_until = true
+  if v then
+    -- The table of an error, which a list or a hash gives, has no size.
+    local size = #v
+    if head == 's' then
+      is_own = size > 24 and size % 16 == 9
+    else
+      is_own = size == (head == 'a' and 25 or 17)
+    end
+    is_own = is_own and sub(v, 1, 1) == head
+  end
 
   if not is_own then
-    -- Somebody else's, or with the window of an `after=` that was edited away.
+    -- Another algorithm's, unreadable, or with the window of an `after=` that was edited away.
   elseif is_bucket then
     local full, rest = 0, 0
-    if v then full, rest = unpack('<dd', v, 2) end
+    if v then
+      full, rest = unpack('<dd', v, 2)
+      is_own = full >= 0 and full < 9007199254740992 and full % 1 == 0
+        and rest >= 0 and rest < 9007199254740992 and rest % 1 == 0
+    end
     local want, room, ticks = A[2] + 0, A[3] + 0, A[6]
     local want_rest, room_rest, debt, debt_rest = 0, 0, 0, 0
     if full >= now then debt, debt_rest = full - now, rest end
@@ -49,7 +63,11 @@ if #head == 1 then
 
   elseif head == 'f' then
     local ends, count, counted = 0, 0, A[3] + 0
-    if v then ends, count = unpack('<dd', v, 2) end
+    if v then
+      ends, count = unpack('<dd', v, 2)
+      is_own = ends >= 0 and ends < 9007199254740992 and ends % 1 == 0
+        and count >= 0 and count < 9007199254740992 and count % 1 == 0
+    end
     if now < ends then counted = counted + count end
     if counted <= A[4] + 0 then
       lives_until = ends
@@ -75,13 +93,19 @@ if #head == 1 then
     local used, from, last, last_units = 0, 10, 0, 0
     if v then
       used = unpack('<d', v, 2)
-      local size = #v
+      local size, leaves, units = #v
       while from < size do
-        local leaves, units = unpack('<dd', v, from)
+        leaves, units = unpack('<dd', v, from)
         if leaves > now then break end
         used, from = used - units, from + 16
       end
-      if used > 0 then last, last_units = unpack('<dd', v, size - 15) end
+      if from < size then
+        last, last_units = unpack('<dd', v, size - 15)
+        is_own = used < 9007199254740992 and used % 1 == 0 and last < 9007199254740992 and last % 1 == 0
+          and leaves <= last and last_units >= 1 and last_units <= used and last_units % 1 == 0
+      else
+        is_own = used == 0
+      end
     end
     reply = used > 0 and {now, 1, last, used} or {now, 0}
     if used + cost <= most then
@@ -99,19 +123,25 @@ if #head == 1 then
     elseif cost < most then
       -- When enough of the oldest have left.
       local excess, leaves = used + cost - most, last
-      local still = excess
-      while still > 0 do
+      local still, size = excess, #v
+      while still > 0 and from < size do
         local units
         leaves, units = unpack('<dd', v, from)
         still, from = still - units, from + 16
       end
+      -- Pairs that do not add up to their sum, or are not in order, are not a log.
+      is_own = is_own and still <= 0 and leaves > now and leaves <= last and leaves % 1 == 0
       reply = {now, 2, leaves, excess, last, used}
     end
 
   elseif head == 'a' then
     local cost, most, period = A[3] + 0, A[4] + 0, A[5] + 0
     local start, forget, previous, current = now - now % period, 0, 0, 0
-    if v then forget, previous, current = unpack('<ddd', v, 2) end
+    if v then
+      forget, previous, current = unpack('<ddd', v, 2)
+      is_own = forget >= 0 and forget % 1 == 0 and previous >= 0 and previous < 4294967296 and previous % 1 == 0
+        and current >= 0 and current < 4294967296 and current % 1 == 0
+    end
     reply = {now, forget, previous, current}
     local newest = forget - 2 * period
     if forget <= now then

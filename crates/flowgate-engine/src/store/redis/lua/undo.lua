@@ -3,7 +3,8 @@
 -- KEYS   the counters
 -- ARGV   time cost, and per key the name of the charge to the limit's own count and of that to `after=` (0: none)
 --        b full_at full_at want want ticks | f ends | s leaves | a forget_at period | n
--- Reply  {now}
+--        | c until until took took                 each as seconds and nanoseconds
+-- Reply  {now}, and a -3 for each value that cannot be read, which is left as it is
 
 read_time(A[1])
 local cost, i = A[2] + 0, 3
@@ -45,8 +46,7 @@ function undo.s(own)
     end
     if leaves <= name then break end
   end
-  if log.used == 0 then return '', 0 end
-  return pack('<d', log.used) .. log.pairs, log_last(log)
+  return log_write(log)
 end
 
 function undo.a(own)
@@ -61,21 +61,34 @@ function undo.a(own)
   return pack('<ddd', forget, previous, current), forget
 end
 
--- Only the charge to `after=`.
-function undo.n(own, letter)
-  return own, lives_until(letter .. own)
+function undo.c(own)
+  local s, n = unpack('<dd', own)
+  local left_s, left_n = A[i + 1] - floor(now / 1000000), A[i + 2] - now % 1000000 * 1000
+  if left_n < 0 then left_s, left_n = left_s - 1, left_n + 1000000000 end
+  if left_s >= 0 then
+    -- What has passed since was the older part.
+    local took_s, took_n = A[i + 3] + 0, A[i + 4] + 0
+    if left_s < took_s or (left_s == took_s and left_n < took_n) then took_s, took_n = left_s, left_n end
+    s, n = s - took_s, n - took_n
+    if n < 0 then s, n = s - 1, n + 1000000000 end
+  end
+  return pack('<dd', s, n), s * 1000000 + math.ceil(n / 1000)
 end
 
-local sizes = {b = 6, f = 2, s = 2, a = 3, n = 1}
+-- Only the charge to `after=`.
+function undo.n(own, letter)
+  return own, own_until(letter, own, 1)
+end
+
+local sizes = {b = 6, f = 2, s = 2, a = 3, c = 5, n = 1}
 for k = 1, #KEYS do
-  local kind, v = A[i], call('GET', KEYS[k])
-  local letter = v and sub(v, 1, 1):lower()
+  local kind, v = A[i], text_at(KEYS[k])
+  local letter, at, ends, seen
+  if v then
+    letter, at, ends, seen = open_value(v)
+    if not letter then unreadable = unreadable + 1 end
+  end
   if letter and (kind == 'n' or kind == (letter == 'p' and 'b' or letter)) then
-    local at, ends, seen = 2, 0, 0
-    if letter ~= sub(v, 1, 1) then
-      ends, seen = unpack('<dd', v, 2)
-      at = 18
-    end
     local own, own_until = undo[kind](sub(v, at), letter)
     if ends > 0 and ends == A[i + sizes[kind]] + 0 then
       seen = seen - cost
@@ -85,4 +98,4 @@ for k = 1, #KEYS do
   end
   i = i + sizes[kind] + 1
 end
-return {now}
+return told({now})

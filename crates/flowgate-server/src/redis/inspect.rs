@@ -1,0 +1,52 @@
+//! A look at a server's settings, once: a Redis that evicts keys forgets counters and bans.
+
+use std::sync::{Arc, PoisonError};
+
+use super::link::Arrived;
+use super::pool::Pool;
+use super::servers::Servers;
+use super::wire::{self, Reply};
+
+impl Servers {
+    /// Warns of each server that evicts keys, once it can be asked.
+    pub(crate) async fn inspect(&self) {
+        let pools: Vec<Arc<Pool>> = {
+            let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            pools.values().filter(|pool| pool.node().must_inspect()).cloned().collect()
+        };
+        for pool in pools {
+            let Ok(link) = pool.link() else { continue };
+            let Ok(arrival) = link.send(1, |out| wire::command(out, &[b"INFO", b"memory"])) else { continue };
+            let Ok(Arrived::Reply(reply)) = arrival.await else { continue };
+            let node = pool.node();
+            node.inspected();
+            if let Some(policy) = eviction(&reply) {
+                const WARNING: &str = "this Redis evicts keys when it is full, and with them counters and bans: set \
+                                       maxmemory-policy to noeviction";
+                tracing::warn!(redis = %node.target(), policy, "{WARNING}");
+            }
+        }
+    }
+}
+
+/// The `maxmemory-policy`, where it evicts keys; `None`, too, where the server does not tell.
+fn eviction(info: &Reply) -> Option<&str> {
+    let Reply::Text(info) = info else { return None };
+    let lines = std::str::from_utf8(info).ok()?.lines();
+    let policy = lines.filter_map(|line| line.strip_prefix("maxmemory_policy:")).next()?;
+    Some(policy.trim()).filter(|policy| *policy != "noeviction")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_that_evict() {
+        let of = |info: &str| eviction(&Reply::Text(info.into())).map(str::to_owned);
+        assert_eq!(of("# Memory\r\nmaxmemory_policy:volatile-ttl\r\nx:1\r\n").as_deref(), Some("volatile-ttl"));
+        assert_eq!(of("maxmemory_policy:noeviction\r\n"), None);
+        assert_eq!(of("# Memory\r\n"), None);
+        assert_eq!(eviction(&Reply::Error("NOPERM".to_owned())), None);
+    }
+}

@@ -1,0 +1,260 @@
+//! A connection at work: commands out, replies in, and those told that have waited too long.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use flowgate::Span;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::sync::oneshot;
+use tokio::time::{Sleep, sleep};
+
+use super::{Arrived, Kind, Shared, Waiter};
+use crate::redis::target::Stream;
+use crate::redis::wire::{self, Reply};
+
+/// A connection that owes answers for this long beyond their deadline is given up.
+const STALLED: Span = Span::from_millis(800);
+
+/// How often to look after a connection that owes answers, or a breaker that is open.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a connection has ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    /// Another link of the same node has found another address behind the server's name.
+    #[error("its name is another server's by now")]
+    Moved,
+    /// It takes no writes any more: whoever took over may have its name by now.
+    #[error("it has become a replica")]
+    Replaced,
+    #[error(transparent)]
+    Lost(#[from] io::Error),
+}
+
+/// A connection at work; it ends with the connection.
+pub(super) struct Serving<'a> {
+    shared: &'a Shared,
+    stream: Box<dyn Stream>,
+    /// Which of the node's addresses it leads to; see [`Node::place`](super::Node::place).
+    place: u64,
+    out: Vec<u8>,
+    /// How much of `out` has been sent.
+    sent: usize,
+    input: Vec<u8>,
+    /// Who waits for a reply, oldest first. Deadlines are in order, too.
+    waiters: VecDeque<Waiter>,
+    /// It has become a replica: whoever took over may have its name by now, so it is to be looked up again.
+    replaced: bool,
+    /// So many of the oldest have been told that there is no answer in time.
+    expired: usize,
+    /// Goes off when there may be something to look after. Replies do not touch it, which keeps them cheap.
+    timer: Pin<Box<Sleep>>,
+    armed: bool,
+}
+
+impl<'a> Serving<'a> {
+    pub(super) fn new(shared: &'a Shared, stream: Box<dyn Stream>, place: u64) -> Serving<'a> {
+        Serving {
+            shared,
+            stream,
+            place,
+            out: Vec::new(),
+            sent: 0,
+            input: Vec::new(),
+            waiters: VecDeque::new(),
+            replaced: false,
+            expired: 0,
+            // An open breaker is probed at once.
+            timer: Box::pin(sleep(Duration::ZERO)),
+            armed: true,
+        }
+    }
+
+    /// Takes over what waits to be sent. Where the node has moved to another address, that is not for this connection:
+    /// it ends once its own requests have been answered.
+    fn take_queued(&mut self, cx: &Context<'_>) -> Result<(), Ended> {
+        if self.shared.node.place() != self.place {
+            let is_idle = self.waiters.len() == self.expired;
+            return if is_idle { Err(Ended::Moved) } else { Ok(()) };
+        }
+        let mut queue = self.shared.lock();
+        if self.out.is_empty() {
+            std::mem::swap(&mut self.out, &mut queue.bytes);
+        } else {
+            self.out.append(&mut queue.bytes);
+        }
+        self.waiters.append(&mut queue.waiters);
+        queue.driver = Some(cx.waker().clone());
+        Ok(())
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while self.sent < self.out.len() {
+            match Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(written) => self.sent += written?,
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(flushed) => flushed,
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Reads all there is and hands out the replies.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        loop {
+            self.input.reserve(16 * 1024);
+            match pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Poll::Ready(read) => _ = read?,
+            }
+            self.hand_out()?;
+        }
+    }
+
+    fn hand_out(&mut self) -> Result<(), Ended> {
+        let (mut parsed, mut replies) = (0, 0);
+        while let Some((reply, length)) = wire::parse(&self.input[parsed..]).map_err(io::Error::other)? {
+            parsed += length;
+            replies += 1;
+            let waiter = self.waiters.pop_front().ok_or_else(|| io::Error::other("a reply that nobody asked for"))?;
+            let is_expired = self.expired > 0;
+            self.expired = self.expired.saturating_sub(1);
+            self.replaced |= is_replica(&reply);
+            self.deliver(waiter, reply, is_expired);
+        }
+        self.input.drain(..parsed);
+        if replies > 0 {
+            let mut queue = self.shared.lock();
+            queue.in_flight = queue.in_flight.saturating_sub(replies);
+        }
+        // Whoever still waits for an answer gets it first.
+        if self.replaced && self.waiters.is_empty() {
+            self.shared.node.trip(&Ended::Replaced.to_string());
+            return Err(Ended::Replaced);
+        }
+        Ok(())
+    }
+
+    fn deliver(&self, Waiter { kind, deadline }: Waiter, reply: Reply, is_expired: bool) {
+        let node = &self.shared.node;
+        match kind {
+            // A probe that is answered late has failed: a Redis that is too slow is not asked again.
+            Kind::Probe if is_expired => {}
+            Kind::Probe if deadline <= node.now() => node.probe_failed("no answer in time"),
+            Kind::Probe => node.probed(&reply),
+            Kind::Unread => {}
+            Kind::Request(waiting) => {
+                match crate::redis::failed(&reply) {
+                    None => node.succeeded(),
+                    Some(_) => node.failed(node.now()),
+                }
+                // Nobody has to wait for it.
+                let _ = waiting.send(Arrived::Reply(reply));
+            }
+            Kind::Late(listening) => _ = listening.send(reply),
+        }
+    }
+
+    /// Tells those who have waited too long, and probes where the breaker is open.
+    fn look_after(&mut self) -> io::Result<()> {
+        let node = &self.shared.node;
+        let now = node.now();
+        while let Some(waiter) = self.waiters.get_mut(self.expired).filter(|waiter| waiter.deadline <= now) {
+            self.expired += 1;
+            match std::mem::replace(&mut waiter.kind, Kind::Unread) {
+                Kind::Probe => {
+                    waiter.kind = Kind::Probe;
+                    node.probe_failed("no answer in time");
+                }
+                Kind::Request(waiting) => {
+                    node.failed(now);
+                    let (listening, late) = oneshot::channel();
+                    if waiting.send(Arrived::Late(late)).is_ok() {
+                        waiter.kind = Kind::Late(listening);
+                    }
+                }
+                // A command whose reply is not read goes before one whose reply is.
+                Kind::Late(_) | Kind::Unread => {}
+            }
+        }
+        if self.expired > 0 && self.waiters.front().is_some_and(|oldest| oldest.deadline + STALLED <= now) {
+            return Err(io::Error::other("it owes answers for too long"));
+        }
+        // A connection that owes answers would only queue the probe behind them; it is answered, or given up, first.
+        if self.expired == 0 && node.may_probe(now) {
+            node.write_probe(&mut self.out);
+            let deadline = now + node.timeout();
+            self.shared.lock().in_flight += 1;
+            self.waiters.push_back(Waiter { kind: Kind::Probe, deadline });
+        }
+        Ok(())
+    }
+
+    /// When to look next; `None`: not before a command is sent.
+    fn next_look(&self) -> Option<Duration> {
+        let due = self.waiters.get(self.expired).map(|waiter| {
+            let left = waiter.deadline.since(self.shared.node.now());
+            Duration::from_nanos(left.as_nanos()).max(Duration::from_millis(1))
+        });
+        if self.expired > 0 || self.shared.node.is_open() { Some(due.unwrap_or(LOOK).min(LOOK)) } else { due }
+    }
+
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        self.poll_read(cx)?;
+        self.take_queued(cx)?;
+        self.poll_write(cx)?;
+        loop {
+            if self.armed && self.timer.as_mut().poll(cx).is_ready() {
+                self.armed = false;
+                self.look_after()?;
+                self.poll_write(cx)?;
+            }
+            if self.armed {
+                return Ok(());
+            }
+            let Some(next) = self.next_look() else { return Ok(()) };
+            self.timer.set(sleep(next));
+            self.armed = true;
+        }
+    }
+}
+
+/// Whether a server says that it no longer takes writes, since another one does.
+fn is_replica(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(error) if error.starts_with("READONLY") || error.starts_with("MASTERDOWN"))
+}
+
+impl Future for Serving<'_> {
+    type Output = Ended;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        match self.get_mut().poll_once(cx) {
+            Ok(()) => Poll::Pending,
+            Err(ended) => Poll::Ready(ended),
+        }
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        // What was under way has failed, whatever ended the connection.
+        let node = &self.shared.node;
+        let now = node.now();
+        for waiter in self.waiters.iter().skip(self.expired) {
+            match waiter.kind {
+                Kind::Probe => node.probe_failed("the connection was lost"),
+                Kind::Request(_) => node.failed(now),
+                Kind::Late(_) | Kind::Unread => {}
+            }
+        }
+    }
+}
