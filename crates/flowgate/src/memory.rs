@@ -32,7 +32,9 @@ use shard::{Ask, RESERVED_BYTES, Room, Shard};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
-const SHARDS: std::ops::RangeInclusive<usize> = 16..=1 << 16;
+/// At the most so many that the tables and logs of all of them, each of which the allocator may map by itself, stay well
+/// below the 65,530 mappings that Linux allows a process.
+const SHARDS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
 
 /// Counters in memory, for any number of subjects and limits.
 ///
@@ -117,8 +119,8 @@ impl Memory {
         let shards = (max_bytes / SHARD_BYTES).clamp(*SHARDS.start(), *SHARDS.end()).next_power_of_two();
         let shards = shards.min(*SHARDS.end());
         let overhead = shards * (Places::BYTES_EACH + RESERVED_BYTES);
-        let shards = Places::new(shards);
-        Memory { seed, shards, budget: Budget::new(max_bytes, when_full, overhead) }
+        let budget = Budget::new(max_bytes, when_full, shards, overhead);
+        Memory { seed, shards: Places::new(shards), budget }
     }
 
     /// The subject that some bytes name.
@@ -265,10 +267,10 @@ impl Memory {
         }
     }
 
-    /// What the store holds now. Visits every shard.
+    /// What the store holds now. Takes no lock.
     pub fn stats(&self) -> MemoryStats {
         MemoryStats {
-            counters: (0..self.shards.len()).map(|index| self.lock(index).live()).sum(),
+            counters: self.shards.counters(),
             bytes: self.budget.used(),
             max_bytes: self.budget.max_bytes(),
             evicted: self.budget.evicted.load(Relaxed),

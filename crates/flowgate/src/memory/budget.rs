@@ -12,9 +12,23 @@ pub enum WhenFull {
     Deny,
 }
 
+/// What the system gives memory in, on most machines.
+const PAGE: usize = 4096;
+
+/// The share of a store of 64 GiB. Larger ones allocate beyond it as their tables grow, rather than address space that the
+/// machine may not have.
+const MAX_SHARE: usize = 4 << 20;
+
+/// A table is allocated at no more than this many times a shard's share, unless it needs more.
+const MOST_SHARES: usize = 4;
+
 #[derive(Debug)]
 pub(super) struct Budget {
     max_bytes: usize,
+    /// What a shard may take where all take the same.
+    share: usize,
+    /// The largest table that was freed.
+    largest_freed: AtomicUsize,
     pub(super) when_full: WhenFull,
     used: AtomicUsize,
     pub(super) evicted: AtomicU64,
@@ -23,10 +37,36 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget of which `used` is spent from the start, and which is at least that.
-    pub(super) fn new(max_bytes: usize, when_full: WhenFull, used: usize) -> Budget {
+    /// A budget for `shards` shards of which `used` is spent from the start, and which is at least that.
+    pub(super) fn new(max_bytes: usize, when_full: WhenFull, shards: usize, used: usize) -> Budget {
         let [evicted, refused, coarsened] = [const { AtomicU64::new(0) }; 3];
-        Budget { max_bytes: max_bytes.max(used), when_full, used: AtomicUsize::new(used), evicted, refused, coarsened }
+        let [used, largest_freed] = [used, 0].map(AtomicUsize::new);
+        let (max_bytes, share) = (max_bytes.max(used.load(Relaxed)), (max_bytes / shards).min(MAX_SHARE));
+        Budget { max_bytes, share, largest_freed, when_full, used, evicted, refused, coarsened }
+    }
+
+    /// The bytes to allocate for a table that needs `bytes` now and may grow.
+    ///
+    /// A table that is allocated anew at each size leaves holes in the heap that few others fit in: the process took a
+    /// fifth more than the budget. Memory that is allocated and never touched is not resident. So a table that outgrows
+    /// a page is allocated at a shard's whole share, and only the part of it that is in use counts.
+    ///
+    /// glibc's allocator maps and unmaps an allocation of its own pages if it is larger than any such allocation freed so
+    /// far; a smaller one lies in the heap and leaves a hole there. So a new table is a little larger than all freed ones,
+    /// up to [`MOST_SHARES`].
+    pub(super) fn capacity_for(&self, bytes: usize) -> usize {
+        if bytes <= PAGE {
+            return bytes;
+        }
+        let above_freed = (self.largest_freed.load(Relaxed) + 2 * PAGE).min(MOST_SHARES * self.share);
+        bytes.max(self.share).max(above_freed)
+    }
+
+    /// Notes that an allocation of `bytes` is about to be freed.
+    pub(super) fn note_freed(&self, bytes: usize) {
+        if bytes > PAGE {
+            self.largest_freed.fetch_max(bytes, Relaxed);
+        }
     }
 
     /// Takes `bytes` if they are there.

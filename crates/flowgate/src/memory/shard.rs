@@ -34,14 +34,16 @@ pub(super) struct Shard {
     positions: usize,
     /// No time is decided for before this: what was dropped as expired no longer mattered then.
     pub(super) floor: u64,
-    /// How many calls from now the next sweep is due...
+    /// How many calls from now the next sweep is due.
     pub(super) calls_to_sweep: u32,
-    /// ...and where it starts.
+    live: usize,
+    /// Where the next sweep starts.
     pub(super) hand: usize,
     /// Behind the last slot that is taken.
     end: usize,
-    live: usize,
     logs: Logs,
+    /// How many places for logs may be used: the allocation may have more, which are never touched.
+    places: usize,
     /// What the logs hold beside their slots.
     log_bytes: usize,
     /// What was taken of the budget.
@@ -176,6 +178,7 @@ impl Shard {
     }
 
     /// The number of counters (those with `after=` count twice).
+    #[inline]
     pub(super) fn live(&self) -> usize {
         self.live
     }
@@ -244,12 +247,16 @@ impl Shard {
     /// Takes of the budget what `log` and its place among the logs need, if it is there.
     #[inline]
     fn reserve_log(&mut self, log: &Log, budget: &Budget) -> bool {
-        let places = self.logs.capacity();
+        let places = self.places;
         let grown = if self.logs.len() == places { (places + places / 2).max(4) } else { places };
         let needed = self.held() + log.heap_bytes() + place_bytes(grown - places);
         let fits = self.reserve(needed, budget);
         if fits {
-            self.logs.reserve_exact(grown - self.logs.len());
+            self.places = grown;
+            if grown > self.logs.capacity() {
+                let capacity = budget.capacity_for(place_bytes(grown)) / place_bytes(1);
+                self.logs.reserve_exact(capacity - self.logs.len());
+            }
             self.log_bytes += log.heap_bytes();
         }
         fits

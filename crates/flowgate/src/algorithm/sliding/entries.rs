@@ -11,6 +11,10 @@ use super::{Entry, MOST_ENTRIES};
 
 const FEW: usize = 3;
 
+/// What an allocation costs on top of its size, which is a multiple of 16: a header of 8 bytes, rounded up to 16, in glibc
+/// and others.
+const ALLOCATION: usize = 16;
+
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
@@ -91,12 +95,12 @@ impl Entries {
         last.map_or(0, |entry| entry.leaves_at)
     }
 
-    /// The bytes it holds beside itself.
+    /// The bytes it holds beside itself, those that the allocator needs for it included.
     #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Entries::Few(_) => 0,
-            Entries::Ring { ring, .. } => ring.capacity() * size_of::<Entry>(),
+            Entries::Ring { ring, .. } => ring.capacity() * size_of::<Entry>() + ALLOCATION,
         }
     }
 

@@ -72,7 +72,7 @@ impl Shard {
         }
         let held = self.held();
         self.drop_all_expired(now, budget);
-        self.pack_logs(room.inserts);
+        self.pack_logs(room.inserts, budget);
         self.settle(budget);
         if self.held() < held && self.resize(room, now, budget) {
             return true;
@@ -104,7 +104,7 @@ impl Shard {
         while self.end_with(positions) + room.inserts >= len && self.live > 0 {
             self.evict_last(now, budget);
         }
-        self.lay_out(positions, len);
+        self.lay_out(positions, len, budget);
     }
 
     /// Gives memory back when a sweep has left the table sparse.
@@ -112,7 +112,7 @@ impl Shard {
         if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
             self.resize(Room::default(), now, budget);
         }
-        self.pack_logs(0);
+        self.pack_logs(0, budget);
         self.settle(budget);
     }
 
@@ -120,8 +120,8 @@ impl Shard {
     ///
     /// Which slot a log belongs to only the slots know, so all are gone through; that is worth it where it frees many places
     /// for the slots it looks at. As many logs must have gone before it is again.
-    pub(in crate::memory) fn pack_logs(&mut self, lent: usize) {
-        let (taken, places) = (self.logs.len() + lent, self.logs.capacity());
+    pub(in crate::memory) fn pack_logs(&mut self, lent: usize, budget: &Budget) {
+        let (taken, places) = (self.logs.len() + lent, self.places);
         let packed = (taken * ROOMY.1).div_ceil(ROOMY.0);
         let looked_at = if self.logs.is_empty() { 0 } else { self.slots.len() };
         if taken * SPARSE.1 >= places * SPARSE.0 || (places - packed) * SLOTS_PER_PLACE < looked_at {
@@ -131,7 +131,10 @@ impl Shard {
         {
             self.touched += looked_at;
         }
-        let mut logs = std::mem::replace(&mut self.logs, Logs::with_capacity(packed));
+        budget.note_freed(place_bytes(self.logs.capacity()));
+        self.places = packed;
+        let capacity = budget.capacity_for(place_bytes(packed)) / place_bytes(1);
+        let mut logs = std::mem::replace(&mut self.logs, Logs::with_capacity(capacity));
         for slot in self.slots.iter_mut().filter(|slot| slot.holds_log()).take(logs.len()) {
             slot.move_log(&mut logs, &mut self.logs);
         }
@@ -153,7 +156,7 @@ impl Shard {
             return false;
         }
         self.drop_expired(0, self.slots.len(), now);
-        self.pack_logs(room.inserts);
+        self.pack_logs(room.inserts, budget);
         if self.is_right(room) {
             self.settle(budget);
             return true;
@@ -162,7 +165,7 @@ impl Shard {
         let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.inserts + 1);
         let fits = self.reserve_slots(len, budget);
         if fits {
-            self.lay_out(positions, len);
+            self.lay_out(positions, len, budget);
         }
         self.settle(budget);
         fits
@@ -174,10 +177,21 @@ impl Shard {
         homes.fold(0, |end, home| position(home, positions).max(end) + 1)
     }
 
-    /// Lays the table out anew with so many positions in `len` slots, which suffice.
-    pub(in crate::memory) fn lay_out(&mut self, positions: usize, len: usize) {
-        let old = std::mem::replace(&mut self.slots, Vec::with_capacity(len));
+    /// Lays the table out anew with `positions` positions in `len` slots, which suffice: in place where the allocation has
+    /// room for them, else in a new one.
+    pub(in crate::memory) fn lay_out(&mut self, positions: usize, len: usize, budget: &Budget) {
         self.positions = positions;
+        self.hand = 0;
+        if len > self.slots.capacity() || len < self.slots.len() {
+            budget.note_freed(slot_bytes(self.slots.capacity()));
+            self.move_to(Vec::with_capacity(budget.capacity_for(slot_bytes(len)) / size_of::<Slot>()), len);
+        } else {
+            self.spread(len);
+        }
+    }
+
+    fn move_to(&mut self, new: Vec<Slot>, len: usize) {
+        let old = std::mem::replace(&mut self.slots, new);
         for slot in old.iter().filter(|slot| !slot.is_empty()) {
             let target = self.position(slot.home()).max(self.slots.len());
             self.slots.resize(target, Slot::EMPTY);
@@ -185,7 +199,27 @@ impl Shard {
         }
         self.end = self.slots.len();
         self.slots.resize(len, Slot::EMPTY);
-        self.hand = 0;
+    }
+
+    /// Moves all slots to the end of the longer table, then each to its position, from the first on. As all of them fit,
+    /// none moves to the right, or to where another one has yet to move from.
+    fn spread(&mut self, len: usize) {
+        let old = self.slots.len();
+        self.slots.resize(len, Slot::EMPTY);
+        let mut from = len;
+        for index in (0..old).rev() {
+            if !self.slots[index].is_empty() {
+                from -= 1;
+                self.slots.swap(index, from);
+            }
+        }
+        self.end = 0;
+        for index in from..len {
+            let slot = std::mem::replace(&mut self.slots[index], Slot::EMPTY);
+            let target = self.position(slot.home()).max(self.end);
+            self.slots[target] = slot;
+            self.end = target + 1;
+        }
     }
 
     /// Takes of the budget what a table of so many slots needs beyond this one, if it is there.
@@ -197,11 +231,11 @@ impl Shard {
 
     /// What the shard holds beyond what every shard may.
     pub(in crate::memory) fn held(&self) -> usize {
-        self.slots_held() + place_bytes(self.logs.capacity()) + self.log_bytes
+        self.slots_held() + place_bytes(self.places) + self.log_bytes
     }
 
     pub(in crate::memory) fn slots_held(&self) -> usize {
-        slot_bytes(self.slots.capacity()).saturating_sub(RESERVED_BYTES)
+        slot_bytes(self.slots.len()).saturating_sub(RESERVED_BYTES)
     }
 
     /// Has `bytes` reserved, if the budget has what lacks.

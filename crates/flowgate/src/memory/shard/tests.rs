@@ -58,6 +58,8 @@ impl Memory {
             drop(shard);
             self.shards.check_outline(index);
         }
+        let counters: usize = (0..self.shards.len()).map(|index| self.lock(index).live()).sum();
+        assert_eq!(self.stats().counters, counters, "the counts beside the shards add up");
         assert_eq!(self.budget.used(), held, "the budget knows what is held");
         assert!(held <= self.budget.max_bytes(), "{held} bytes are held of {}", self.budget.max_bytes());
     }
@@ -553,4 +555,34 @@ fn a_full_store_that_evicts_makes_room_for_many_counters() {
         memory.check_invariants();
     }
     assert_eq!(memory.stats().refused, 0);
+}
+
+/// Each allocation that a table leaves behind is a hole in the heap that few others fit in.
+#[test]
+fn a_growing_table_is_allocated_a_few_times_only() {
+    let memory = Memory::new(MemoryConfig { max_bytes: 8 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let limit: Limit = "bucket 5/d".parse().unwrap();
+    let (mut moves, mut before) = (0, std::ptr::null());
+    for key in 0..150_000u32 {
+        let key = memory.subject(&key.to_le_bytes()).counter(CounterId::default());
+        memory.apply_one(Op::Take, 1, Time::from_secs(1_700_000_000), key, &limit);
+        let shard = memory.lock(0);
+        let table = shard.slots.as_ptr();
+        moves += usize::from(shard.slots.len() > 128 && table != std::mem::replace(&mut before, table));
+    }
+    memory.check_invariants();
+    assert!(memory.lock(0).slots.len() > 8_000, "{}", memory.lock(0).slots.len());
+    assert!((1..=2).contains(&moves), "{moves}");
+}
+
+#[test]
+fn counters_are_counted_while_a_shard_is_locked() {
+    let memory = Memory::default();
+    let limit: Limit = "bucket 5/d".parse().unwrap();
+    for key in 0..100u32 {
+        let key = memory.subject(&key.to_le_bytes()).counter(CounterId::default());
+        memory.apply_one(Op::Take, 1, Time::from_secs(1_700_000_000), key, &limit);
+    }
+    let _locked: Vec<_> = (0..memory.shards.len()).map(|index| memory.lock(index)).collect();
+    assert_eq!(memory.stats().counters, 100);
 }
