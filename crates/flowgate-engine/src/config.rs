@@ -11,6 +11,7 @@
 mod auth;
 mod ban;
 mod checks;
+mod comments;
 mod duration;
 mod environment;
 mod fields;

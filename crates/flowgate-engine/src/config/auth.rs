@@ -13,7 +13,7 @@ pub struct Auth {
     pub resp_password: Option<Secret>,
     /// Bearer token for decisions; `None`: open.
     pub api_token: Option<Secret>,
-    /// Bearer token for rules, bans, statistics and the console; `None`: loopback clients only.
+    /// Bearer token for rules, bans and statistics, which is always needed; `None`: the server makes one.
     pub admin_token: Option<Secret>,
     /// Allows doors beyond loopback without secrets.
     pub insecure: bool,

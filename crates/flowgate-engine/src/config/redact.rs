@@ -3,34 +3,41 @@
 //! Rule       What is hidden is what no report ever shows. Where the syntax is wrong, whole lines are hidden.
 //! Rule       `***` stands for the secret that the old text has under the same key. Where that has none, it stays, and
 //!            loading the text refuses it.
+//! Rule       `# ***2` stands for the second comment that the old text hides.
 
+use std::ops::Range;
 use std::path::Path;
 
+use super::comments;
 use super::render::HIDDEN;
 use super::report::Report;
 use super::secret;
-use super::tree::{self, Node};
+use super::tree;
 
-/// The text with `***` for each secret.
+/// The text with `***` for each secret, and a numbered `***` for each comment that may hold one.
 ///
 /// ```
 /// use flowgate_engine::config::{hide_secrets, restore_secrets};
 ///
 /// let text = "[auth]\napi_token = 's3cret' # for the shop\n";
-/// assert_eq!(hide_secrets(text), "[auth]\napi_token = '***' # for the shop\n");
+/// assert_eq!(hide_secrets(text), "[auth]\napi_token = '***' # ***1\n");
+/// assert_eq!(restore_secrets(&hide_secrets(text), text), text);
 /// assert_eq!(restore_secrets("auth = { api_token = \"***\" }", text), "auth = { api_token = 's3cret' }");
 /// ```
 pub fn hide_secrets(text: &str) -> String {
     let mut report = Report::default();
     tree::read_file(&mut report, String::new(), Path::new(""), text);
-    let mut secrets = report.sources().first().map(|source| source.secrets().to_vec()).unwrap_or_default();
-    secrets.sort_unstable_by_key(|secret| (secret.start, std::cmp::Reverse(secret.end)));
+    let secrets = sorted_secrets(&report);
+    let comments = hidden_comments(text, &secrets);
     let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
     for secret in secrets {
         // Of those that overlap, the first hides what they share.
         if secret.start >= from {
             shown.push_str(text.get(from..secret.start).unwrap_or_default());
-            shown.push_str(HIDDEN);
+            match comments.iter().position(|comment| *comment == secret) {
+                Some(index) => shown.push_str(&format!(" {HIDDEN}{}", index + 1)),
+                None => shown.push_str(HIDDEN),
+            }
         }
         from = from.max(secret.end);
     }
@@ -44,19 +51,43 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
     let tree = tree::read_file(&mut report, String::new(), Path::new(""), new);
     let old_tree = tree::read_file(&mut old_report, String::new(), Path::new(""), old);
     let old_places = secret::places(&old_tree);
-    let mut hidden: Vec<(&Node, &Node)> = Vec::new();
+    let mut hidden: Vec<(Range<usize>, &str)> = Vec::new();
     for (key, node) in secret::places(&tree) {
         let is_hidden = report.sources().written(node.at).trim_matches(['"', '\'']) == HIDDEN;
         let before = old_places.iter().find(|(other, _)| *other == key).map(|(_, node)| *node);
-        hidden.extend(before.filter(|_| is_hidden).map(|before| (node, before)));
+        if let Some(before) = before.filter(|_| is_hidden) {
+            hidden.push((node.at.start..node.at.end, old_report.sources().written(before.at)));
+        }
     }
-    hidden.sort_unstable_by_key(|(node, _)| node.at);
+    let old_comments = hidden_comments(old, &sorted_secrets(&old_report));
+    for comment in comments::find(new) {
+        let number = new[comment.clone()].trim().strip_prefix(HIDDEN).and_then(|number| number.parse::<usize>().ok());
+        let before = number.and_then(|number| old_comments.get(number.checked_sub(1)?));
+        if let Some(before) = before {
+            hidden.push((comment, &old[before.clone()]));
+        }
+    }
+    hidden.sort_unstable_by_key(|(place, _)| place.start);
     let mut restored = new.to_owned();
     // From the end, so that places before it stay where they are.
-    for (node, before) in hidden.into_iter().rev() {
-        restored.replace_range(node.at.start..node.at.end, old_report.sources().written(before.at));
+    for (place, before) in hidden.into_iter().rev() {
+        restored.replace_range(place, before);
     }
     restored
+}
+
+/// What is hidden in the text that was read, in order; of those that begin together the longest first.
+fn sorted_secrets(report: &Report) -> Vec<Range<usize>> {
+    let mut secrets = report.sources().first().map(|source| source.secrets().to_vec()).unwrap_or_default();
+    secrets.sort_unstable_by_key(|secret| (secret.start, std::cmp::Reverse(secret.end)));
+    secrets.dedup();
+    secrets
+}
+
+/// Those of them that are comments. Nothing else that is hidden stands right behind a `#`.
+fn hidden_comments(text: &str, secrets: &[Range<usize>]) -> Vec<Range<usize>> {
+    let is_comment = |secret: &&Range<usize>| text.get(..secret.start).is_some_and(|before| before.ends_with('#'));
+    secrets.iter().filter(is_comment).cloned().collect()
 }
 
 #[cfg(test)]
@@ -97,6 +128,68 @@ limits = ["5/60s"]
     }
 
     #[test]
+    fn comments_show_no_secret_and_come_back() {
+        let text = "# resp_password = \"old-s3cret\"\n[auth]\nresp_password = \"s3same\" # was hunter2 \r\n\
+                    # s3same is for the shop\n# for the shop\n[store]\n#redis://:word@host\n\
+                    cluster = [\"redis://:gr33n@b\", # y before\n] # not gr33n\n[[rule]] # \"@vip\"\n";
+        let shown = hide_secrets(text);
+        let expected = "# ***1\n[auth]\nresp_password = \"***\" # ***2\r\n# ***3\n# for the shop\n[store]\n# ***4\n\
+                        cluster = [\"***\", # ***5\n] # ***6\n[[rule]] # \"@vip\"\n";
+        assert_eq!(shown, expected);
+        assert_eq!(restore_secrets(&shown, text), text);
+        // Lines may move and go: numbers say which comment is meant.
+        let edited = "[auth] # ***2\n# ***3\n# ***7\n# ***0\n# ***1 and more\nresp_password = \"***\"\n";
+        let expected = "[auth] # was hunter2 \n# s3same is for the shop\n# ***7\n# ***0\n# ***1 and more\n\
+                        resp_password = \"s3same\"\n";
+        assert_eq!(restore_secrets(edited, text), expected);
+    }
+
+    /// Lines of a configuration, right and wrong, some with a secret.
+    const LINES: [&str; 16] = [
+        "[auth]",
+        "[store]",
+        "[[rule]]",
+        "resp_password = \"s3cret\"",
+        "api_token = 's3cret' # was s3cret",
+        "# the token is s3cret",
+        "# no more than that",
+        "admin_token = \"\"\"",
+        "s3cret # s3cret\"\"\" # s3cret",
+        "url = \"redis://:s3cret@h\"  #s3cret",
+        "url = 'redis://h?password=s3cret'",
+        "cluster = [ # s3cret is the password",
+        "\"redis://u:s3cret@h\", # s3cret",
+        "]",
+        "name = \"# a\" # b",
+        "",
+    ];
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn what_is_shown_comes_back_as_it_was(
+            lines in proptest::collection::vec(proptest::sample::select(&LINES[..]), 0..12),
+            end in proptest::sample::select(&["\n", "\r\n"][..]),
+        ) {
+            let text = lines.join(end);
+            let mut report = Report::default();
+            tree::read_file(&mut report, String::new(), Path::new(""), &text);
+            let shown = hide_secrets(&text);
+            if !report.has_errors() {
+                proptest::prop_assert_eq!(restore_secrets(&shown, &text), text);
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_of_an_address_are_hidden_and_come_back() {
+        let text = "[store]\nurl = \"redis://host/0?password=s3cret\"\n[log]\nlevel = \"info\"\n";
+        assert_eq!(hide_secrets(text), text.replace("redis://host/0?password=s3cret", "***"));
+        assert_eq!(restore_secrets(&hide_secrets(text), text), text);
+    }
+
+    #[test]
     fn what_was_never_there_stays_hidden() {
         let new = "[auth]\napi_token = \"***\"\nadmin_token = \"other\"\n";
         assert_eq!(restore_secrets(new, "[auth]\nadmin_token = \"one\"\n"), new);
@@ -107,5 +200,15 @@ limits = ["5/60s"]
     fn broken_texts_show_no_secret() {
         let shown = hide_secrets("[auth\napi_token = \"s3cret\"\nadmin_token = adm1n\n");
         assert!(!shown.contains("s3cret") && !shown.contains("adm1n"), "{shown}");
+        for broken in [
+            "a = \"\"\"\n# the password is s3cret\n",
+            "x = \"\n# api_token = s3cret # s3cret\n",
+            "url = redis://h?password=s3cret\n",
+            "x\nurl = \"redis://h/0?password=s3cret\"\n",
+            "[auth\nresp_password = \"a\" # was s3cret\n",
+        ] {
+            let shown = hide_secrets(broken);
+            assert!(!shown.contains("s3cret"), "{broken}: {shown}");
+        }
     }
 }

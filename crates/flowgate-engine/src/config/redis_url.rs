@@ -1,6 +1,7 @@
 //! Where Redis lives: `redis://`, `rediss://` or `unix://`, perhaps with a user and a password.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::render::HIDDEN;
 
@@ -8,8 +9,8 @@ use super::render::HIDDEN;
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
     text: String,
-    /// Where the password stands in the text.
-    password: Option<std::ops::Range<usize>>,
+    /// What of the text is not shown, in order: the password, and the values of parameters other than `db`.
+    secrets: Vec<Range<usize>>,
 }
 
 impl RedisUrl {
@@ -32,7 +33,15 @@ impl RedisUrl {
             let colon = user.find(':')?;
             Some(offset + colon + 1..offset + user.len())
         });
-        Ok(RedisUrl { text: full, password })
+        let values = parameters(&full).filter(|(name, _)| *name != "db").map(|(_, value)| value);
+        let secrets = joined(password.into_iter().chain(values).collect());
+        Ok(RedisUrl { text: full, secrets })
+    }
+
+    /// A parameter that looks like a login. None has an effect: a login stands before the host.
+    pub(crate) fn login_parameter(&self) -> Option<&'static str> {
+        const LOGIN: [&str; 4] = ["password", "pass", "username", "user"];
+        LOGIN.into_iter().find(|login| parameters(&self.text).any(|(name, _)| name == *login))
     }
 
     /// The address with its password, for the one who connects.
@@ -42,8 +51,33 @@ impl RedisUrl {
 
     /// Whether it is a hidden address, copied from where it was shown.
     pub(crate) fn is_hidden(&self) -> bool {
-        self.password.as_ref().is_some_and(|range| &self.text[range.clone()] == HIDDEN)
+        self.secrets.iter().any(|range| &self.text[range.clone()] == HIDDEN)
     }
+}
+
+/// The parameters of an address, each with the place of its value.
+fn parameters(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let start = text.find('?').map_or(text.len(), |sign| sign + 1);
+    let mut at = start;
+    text[start..].split('&').filter_map(move |parameter| {
+        let end = at + parameter.len();
+        at = end + 1;
+        let (name, value) = parameter.split_once('=')?;
+        Some((name, end - value.len()..end))
+    })
+}
+
+/// The same places, in order, none within another.
+fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.sort_unstable_by_key(|place| place.start);
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for place in places {
+        match joined.last_mut() {
+            Some(last) if place.start <= last.end => last.end = last.end.max(place.end),
+            _ => joined.push(place),
+        }
+    }
+    joined
 }
 
 fn check_host(rest: &str) -> Result<(), &'static str> {
@@ -83,12 +117,14 @@ fn check_path(rest: &str) -> Result<(), &'static str> {
 }
 
 impl fmt::Display for RedisUrl {
-    /// Without the password.
+    /// Without what is secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.password {
-            Some(range) => write!(f, "{}{HIDDEN}{}", &self.text[..range.start], &self.text[range.end..]),
-            None => f.write_str(&self.text),
+        let mut from = 0;
+        for secret in &self.secrets {
+            write!(f, "{}{HIDDEN}", &self.text[from..secret.start])?;
+            from = secret.end;
         }
+        f.write_str(&self.text[from..])
     }
 }
 
@@ -113,6 +149,23 @@ mod tests {
         check("unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1");
         assert_eq!(format!("{:?}", RedisUrl::parse("redis://u:p@h").unwrap()), "redis://u:***@h");
         assert!(RedisUrl::parse("redis://u:***@h").unwrap().is_hidden());
+        assert!(RedisUrl::parse("redis://h?password=***").unwrap().is_hidden());
+    }
+
+    #[test]
+    fn parameters_are_shown_without_their_values() {
+        let check = |text: &str, shown: &str| assert_eq!(RedisUrl::parse(text).unwrap().to_string(), shown);
+        check("redis://h:1/0?password=s3cret", "redis://h:1/0?password=***");
+        check("rediss://h?db=1&password=a=b&x=s3cret&", "rediss://h?db=1&password=***&x=***&");
+        check("unix:///run/r?user=u&pass=s3cret", "unix:///run/r?user=***&pass=***");
+        check("redis://u:word@h?password=s3cret", "redis://u:***@h?password=***");
+        // A sign in a parameter, and a parameter's sign in a password: more is hidden, never less.
+        check("redis://h/0?password=s3c@ret", "redis://h/0?password=***");
+        check("redis://h:1/0?password=s3c@ret", "redis://h:***");
+        check("redis://u:wo?rd@h", "redis://u:***@h");
+        check("redis://u:wo?r=d@h", "redis://u:***");
+        let login = |text: &str| RedisUrl::parse(text).unwrap().login_parameter();
+        assert_eq!((login("redis://h?db=1&pass=x"), login("redis://u:p@h?db=1")), (Some("pass"), None));
     }
 
     #[test]

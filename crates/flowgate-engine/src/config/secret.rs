@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::comments;
 use super::fields::Fields;
 use super::files;
 use super::render::{HIDDEN, quoted};
@@ -116,6 +117,30 @@ pub(crate) fn hide(report: &mut Report, root: &Table) {
     }
 }
 
+/// Hides every comment that may hold a secret: one that repeats or names a secret, and one that stands behind a secret on
+/// its line.
+pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table) {
+    let text = report.sources().get(source).text().to_owned();
+    let hidden = report.sources().get(source).secrets().to_vec();
+    let mut known: Vec<&str> = Vec::new();
+    for (key, node) in places(root) {
+        let Value::String(value) = &node.value else { continue };
+        if is_secret(&key) {
+            known.push(value);
+        } else if let Some((login, _)) = value.rsplit_once('@') {
+            known.extend(login.rsplit(':').next());
+        }
+    }
+    for comment in comments::find(&text) {
+        let is_behind = |secret: &std::ops::Range<usize>| {
+            text.get(secret.end..comment.start).is_some_and(|between| !between.contains('\n'))
+        };
+        if hidden.iter().any(is_behind) || comments::may_hold_secret(&text[comment.clone()], &known) {
+            report.sources_mut().hide(Location::new(source, comment));
+        }
+    }
+}
+
 /// Everything that is a secret or may hold one, with its key: `["auth", "api_token"]`, with a number for an element of
 /// a list. Rules and lists hold none.
 pub(crate) fn places(root: &Table) -> Vec<(Vec<String>, &Node)> {
@@ -150,13 +175,19 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
         let equals = content.match_indices('=').map(|(at, _)| at);
         let follows_name = |at: &usize| {
             let name = content[..*at].trim_end();
-            is_secret_name(name) && !name.ends_with("_file") || content.contains('@')
+            is_secret_name(name) && !name.ends_with("_file") || may_hold_login(content)
         };
         if let Some(at) = equals.into_iter().find(follows_name) {
             let value = content[at + 1..].trim_start();
             report
                 .sources_mut()
                 .hide(Location::new(source, start + content.len() - value.len()..start + content.len()));
+        }
+        // Where quotes do not close, what is a comment is a guess.
+        if let Some(sign) = content.find('#')
+            && comments::may_hold_secret(&content[sign + 1..], &[])
+        {
+            report.sources_mut().hide(Location::new(source, start + sign + 1..start + content.len()));
         }
         start += line.len();
     }
@@ -171,9 +202,14 @@ fn is_secret_name(text: &str) -> bool {
 
 /// An address is worth showing unless it holds a password.
 fn hide_password(report: &mut Report, node: &Node) {
-    if !matches!(node.value, Value::Array(_)) && report.sources().written(node.at).contains('@') {
+    if !matches!(node.value, Value::Array(_)) && may_hold_login(report.sources().written(node.at)) {
         hide_node(report, node);
     }
+}
+
+/// Whether a text may be an address with a password: before its host, or among its parameters.
+fn may_hold_login(text: &str) -> bool {
+    text.contains('@') || text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
 }
 
 /// Hides what stands between the quotes, or all of it.

@@ -211,7 +211,13 @@ fn accept(report: &mut Report, text: &str, at: Location) -> Option<RedisUrl> {
             secret::refuse_hidden(report, super::render::HIDDEN, at);
             None
         }
-        Ok(url) => Some(url),
+        Ok(url) => {
+            if let Some(name) = url.login_parameter() {
+                let message = format!("the parameter \"{name}\" of the address has no effect");
+                report.warning(at, message).hint("the login stands before the host: redis://USER:PASSWORD@HOST").done();
+            }
+            Some(url)
+        }
         Err(expected) => {
             report.error(at, format!("expected {expected}")).hint("such as \"redis://127.0.0.1:6379/0\"").done();
             None

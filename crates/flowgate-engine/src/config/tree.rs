@@ -107,6 +107,7 @@ pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &s
     let table = convert_table(source, table.into_inner());
     // Before anything is reported, so that no message repeats a secret.
     secret::hide(report, &table);
+    secret::hide_comments(report, source, &table);
     if !errors.is_empty() {
         secret::hide_lines(report, source);
     }

@@ -1,0 +1,105 @@
+//! Comments of a TOML text: where they stand, and whether one may hold a secret.
+
+use std::ops::Range;
+
+/// Words beside which people write secrets down, in lower case.
+const WORDS: [&str; 9] = ["password", "passwd", "passphrase", "token", "secret", "credential", "密码", "密钥", "令牌"];
+
+/// A shorter secret stands by chance in too many comments.
+const SHORTEST_KNOWN: usize = 4;
+
+/// Where each comment stands, without its `#` and the end of its line.
+pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let (mut comments, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        at = match bytes[at] {
+            b'#' => {
+                let end = line_end(text, at);
+                comments.push(at + 1..end);
+                end
+            }
+            b'"' | b'\'' => string_end(bytes, at),
+            _ => at + 1,
+        };
+    }
+    comments
+}
+
+/// Where the line ends in which `at` stands.
+pub(crate) fn line_end(text: &str, at: usize) -> usize {
+    let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+    end - usize::from(text[at..end].ends_with('\r'))
+}
+
+/// Where the string ends that begins at `start`: behind its closing quotes. One that is not closed ends with its line, or,
+/// in triple quotes, with the text.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let quote = bytes[start];
+    let count = |at: usize| bytes[at..].iter().take_while(|byte| **byte == quote).count();
+    let is_long = count(start) >= 3;
+    let mut at = start + if is_long { 3 } else { 1 };
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'"' => at += 2,
+            b'\n' if !is_long => return at,
+            byte if byte == quote && !is_long => return at + 1,
+            // Up to two quotes may stand right before the three that close it.
+            byte if byte == quote && count(at) >= 3 => return at + count(at).min(5),
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Whether a comment may hold a secret: it repeats one, names one, or has an address with a login.
+pub(crate) fn may_hold_secret(comment: &str, known: &[&str]) -> bool {
+    // What a bucket holds is no secret.
+    let plain = comment.to_lowercase().replace("token bucket", "");
+    known.iter().any(|secret| secret.len() >= SHORTEST_KNOWN && comment.contains(secret))
+        || WORDS.iter().any(|word| plain.contains(word))
+        || comment.contains("://") && comment.contains('@')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let found: Vec<&str> = find(text).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn comments_are_found_outside_strings() {
+        check("# a\r\nb = 1 #c\n#\n", &[" a", "c", ""]);
+        check(r##"a = "# no" # yes"##, &[" yes"]);
+        check(r##"a = "\" # no" # yes"##, &[" yes"]);
+        check(r##"a = '\' # yes ''"##, &[" yes ''"]);
+        check("a = \"\"\"\n# no \" \\\"\"\" # no\n\"\"\"\"\" # yes\n", &[" yes"]);
+        check("a = '''\n# no ' '' \\''' # yes\n", &[" yes"]);
+        check("a = \"\" # yes", &[" yes"]);
+        check("a = [ # one\n 1, # two \"\n]", &[" one", " two \""]);
+    }
+
+    #[test]
+    fn a_string_that_is_not_closed_ends_with_its_line() {
+        check("a = \"x # no\nb = 1 # yes", &[" yes"]);
+        check("a = \"\"\"x # no\nb = 1 # no", &[]);
+        check("a = \"x\\", &[]);
+    }
+
+    #[test]
+    fn comments_beside_which_secrets_stand() {
+        let known = ["hunter2", "abc"];
+        for comment in
+            ["the Password was x", "api_token = \"x\"", "SECRETS", "redis://u:x@h", "not hunter2 again", "旧密码 x"]
+        {
+            assert!(may_hold_secret(comment, &known), "{comment}");
+        }
+        for comment in ["", "for the shop", "a Token Bucket", "\"@vip\" are friends", "https://a.example", "abc"] {
+            assert!(!may_hold_secret(comment, &known), "{comment}");
+        }
+    }
+}
