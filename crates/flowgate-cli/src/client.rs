@@ -1,21 +1,25 @@
 //! Talks to a running server over HTTP, for the commands that ask it something.
 
+mod token;
 #[cfg(unix)]
 mod unix;
 
-use std::env;
 use std::fs;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use flowgate_engine::config::Secret;
 use serde_json::{Value, json};
 use ureq::config::Config;
-use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::http::{Method, Request, Response, StatusCode, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 #[cfg(unix)]
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body};
+
+pub(crate) use token::Tokens;
 
 /// A decision takes a millisecond; whoever waits longer waits for a server that is not there.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,7 +31,7 @@ pub(crate) struct Server {
     /// Where the server speaks HTTP: a URL, or unix:PATH
     #[arg(long, value_name = "URL", env = "FLOWGATE_SERVER", default_value = "http://127.0.0.1:7070")]
     server: String,
-    /// A file with the token to show; or set FLOWGATE_TOKEN
+    /// A file with the token to show; or set FLOWGATE_TOKEN. A server on this machine is shown the one it has made
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// For https: a file with the certificates to trust, in PEM, instead of the usual authorities
@@ -39,7 +43,7 @@ pub(crate) struct Server {
 pub(crate) struct Client {
     agent: Agent,
     base: String,
-    token: Option<String>,
+    tokens: Tokens,
 }
 
 impl Server {
@@ -51,11 +55,12 @@ impl Server {
         if socket.is_none() && !base.starts_with("http://") && !base.starts_with("https://") {
             bail!("--server {base}: expected a URL such as http://127.0.0.1:7070, or unix:PATH");
         }
-        let token = match &self.token_file {
-            Some(file) => Some(read(file)?),
-            None => env::var("FLOWGATE_TOKEN").ok(),
+        let is_here = socket.is_some() || is_loopback(&base);
+        let tokens = match Tokens::given(self.token_file.as_deref())? {
+            Some(given) => given,
+            None if is_here => Tokens::of_this_machine(),
+            None => Tokens::default(),
         };
-        let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
         let mut config = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
@@ -66,12 +71,24 @@ impl Server {
             config =
                 config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates)).build());
         }
+        if is_here {
+            // A proxy of the environment is another host, and would be shown the token.
+            config = config.proxy(None);
+        }
         let agent = match socket {
             Some(path) => agent_on(path, config.build())?,
             None => config.build().into(),
         };
-        Ok(Client { agent, base, token })
+        Ok(Client { agent, base, tokens })
     }
+}
+
+/// Whether a URL leads to this machine and nowhere else.
+fn is_loopback(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let address = host.parse::<IpAddr>().map(|address| address.to_canonical().is_loopback());
+    address.unwrap_or_else(|_| host.eq_ignore_ascii_case("localhost"))
 }
 
 /// An agent that asks through a socket. What names the host is then of no matter, but HTTP wants one.
@@ -126,10 +143,29 @@ impl Client {
         if self.base.starts_with("unix:") { "http://localhost" } else { &self.base }
     }
 
+    /// Sends a request, with one token after the other until one is taken. A request that is refused for its token has
+    /// done nothing.
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let mut tokens = self.tokens.list.iter();
+        loop {
+            let token = tokens.next();
+            let mut answer = self.ask(method.clone(), path, body, token)?;
+            if answer.status() != StatusCode::UNAUTHORIZED || tokens.len() == 0 {
+                return self.read_answer(&mut answer);
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        token: Option<&Secret>,
+    ) -> anyhow::Result<Response<Body>> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url()));
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {}", token.expose()));
         }
         let answer = match body {
             Some(body) => {
@@ -138,7 +174,29 @@ impl Client {
             }
             None => self.agent.run(request.body(()).context("the request")?),
         };
-        read_answer(&mut answer.map_err(|error| self.unreachable(error))?)
+        answer.map_err(|error| self.unreachable(error))
+    }
+
+    fn read_answer(&self, answer: &mut Response<Body>) -> anyhow::Result<Value> {
+        let status = answer.status();
+        let text = answer.body_mut().read_to_string().context("the answer broke off")?;
+        let value =
+            if text.is_empty() { json!({}) } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) };
+        if status.is_success() {
+            return match value {
+                Value::String(_) => bail!("this is no Flowgate server: its answer is not JSON"),
+                value => Ok(value),
+            };
+        }
+        let advice = match status {
+            StatusCode::UNAUTHORIZED => self.tokens.advice(),
+            _ => String::new(),
+        };
+        let problem = value["error"].as_str().unwrap_or("no reason given");
+        match value["field"].as_str() {
+            Some(field) if !problem.starts_with(field) => bail!("{field}: {problem} (status {status}){advice}"),
+            _ => bail!("{problem} (status {status}){advice}"),
+        }
     }
 
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
@@ -168,23 +226,65 @@ fn certificate_hint(error: &str) -> &'static str {
     }
 }
 
-fn read_answer(answer: &mut Response<Body>) -> anyhow::Result<Value> {
-    let status = answer.status();
-    let text = answer.body_mut().read_to_string().context("the answer broke off")?;
-    let value = if text.is_empty() { json!({}) } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) };
-    if status.is_success() {
-        return match value {
-            Value::String(_) => bail!("this is no Flowgate server: its answer is not JSON"),
-            value => Ok(value),
-        };
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn every_token_is_tried_until_one_is_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let mut shown = Vec::new();
+            while shown.len() < 2 {
+                let mut reader = BufReader::new(listener.accept().unwrap().0);
+                let lines = reader.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+                let token =
+                    lines.filter_map(|line| Some(line.strip_prefix("authorization: Bearer ")?.to_owned())).last();
+                let (status, body) = match token.as_deref() {
+                    Some("two") => ("200 OK", "{}"),
+                    _ => ("401 Unauthorized", r#"{"error":"wrong","field":null}"#),
+                };
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                reader.get_mut().write_all(format!("{head}{body}").as_bytes()).unwrap();
+                shown.extend(token);
+            }
+            shown
+        });
+        let mut client = Server { server: base, token_file: None, ca: None }.client().unwrap();
+        client.tokens.list = ["one", "two", "three"].map(Secret::new).into();
+        assert_eq!(client.get("/v1/bans").unwrap(), json!({}));
+        assert_eq!(server.join().unwrap(), ["one", "two"]);
     }
-    let token = match status {
-        StatusCode::UNAUTHORIZED => "; give it by FLOWGATE_TOKEN or --token-file",
-        _ => "",
-    };
-    let problem = value["error"].as_str().unwrap_or("no reason given");
-    match value["field"].as_str() {
-        Some(field) if !problem.starts_with(field) => bail!("{field}: {problem} (status {status}){token}"),
-        _ => bail!("{problem} (status {status}){token}"),
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for url in [
+            "http://localhost",
+            "http://LOCALHOST:7070/x",
+            "https://127.0.0.1:7070",
+            "http://127.8.9.1",
+            "http://[::1]:7070",
+            "http://[::ffff:127.0.0.1]",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "http://localhost.evil.example",
+            "http://127.0.0.1.evil.example",
+            "http://127.0.0.1@evil.example",
+            "http://localhost:7070@evil.example",
+            "http://evil.example/127.0.0.1",
+            "http://[::2]",
+            "http://0.0.0.0",
+            "http://192.0.2.1",
+            "http://",
+            "http://a b",
+        ] {
+            assert!(!is_loopback(url), "{url}");
+        }
     }
 }

@@ -9,4 +9,5 @@ pub(crate) mod import;
 pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod serve;
+pub(crate) mod token;
 pub(crate) mod validate;

@@ -7,6 +7,7 @@ mod configuration;
 mod logging;
 mod settings;
 mod signals;
+mod state_directory;
 mod terminal;
 
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ enum Command {
     Unban(cmd::ban::UnbanArgs),
     /// Let a running server forget what it has counted for a request's subjects, bans by rules included
     Reset(cmd::decide::Args),
+    Token(cmd::token::Args),
     Completions(cmd::completions::Args),
     Import(cmd::import::Args),
 }
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Ban(args) => cmd::ban::run(&args),
         Command::Unban(args) => cmd::ban::run_unban(&args),
         Command::Reset(args) => cmd::decide::run(&args, Operation::Reset),
+        Command::Token(args) => cmd::token::run(&args),
         Command::Completions(args) => cmd::completions::run(&args, Cli::command()),
         Command::Import(args) => cmd::import::run(args),
     };

@@ -11,6 +11,7 @@ use std::time::Duration;
 fn flowgate(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
@@ -220,6 +221,7 @@ fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
         let script = "ulimit -Sn 300; exec \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_flowgate"), "serve", "--config"]).arg(&file);
+        command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
         Serving::of(command.args(["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]))
     };
     let allowed = |serving: &Serving| -> u64 {

@@ -37,6 +37,7 @@ impl Serving {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
         command.args(args).env("FLOWGATE_SERVER", &self.url).stdin(Stdio::null());
+        command.env("STATE_DIRECTORY", self.state_directory());
         command
     }
 

@@ -31,7 +31,10 @@ struct Serving {
 impl Serving {
     fn start(args: &[&str]) -> Serving {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "off"]).args(args);
+        command
+            .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
+            .args(args)
+            .env("FLOWGATE_AUTH__ADMIN_TOKEN", "adm1n");
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let http = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
@@ -43,7 +46,8 @@ impl Serving {
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.http).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let token = "authorization: Bearer adm1n";
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{token}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();

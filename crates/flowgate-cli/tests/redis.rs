@@ -44,6 +44,7 @@ impl Flowgate {
 
     fn run(command: &mut Command, config: &Path) -> Flowgate {
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(config);
+        command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
         let (told, says) = mpsc::channel();

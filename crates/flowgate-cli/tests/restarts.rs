@@ -150,6 +150,7 @@ fn free_address() -> SocketAddr {
 fn serve(address: SocketAddr, file: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
     command.args(["serve", "--resp", "off", "--http", &address.to_string(), "--config"]).arg(file);
+    command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     let mut server = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + STUCK;
     while TcpStream::connect(address).is_err() {

@@ -12,6 +12,7 @@ mod listener;
 mod unix;
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,12 @@ pub(crate) trait Protocol: Clone + Send + 'static {
     /// Where the next connection is served; by default where the door is.
     fn home(&self) -> Handle {
         Handle::current()
+    }
+
+    /// Takes note of the address of this machine at which a client has arrived; `None`: a unix socket.
+    #[must_use]
+    fn arrived_at(self, _local: Option<IpAddr>) -> Self {
+        self
     }
 
     /// Takes note that a client found every place taken.
@@ -160,7 +167,8 @@ impl Door {
             let clear = self.certificates.is_none() || caller.peer() == Peer::Unix;
             return caller.dismiss(if clear { P::FULL } else { b"" });
         };
-        let guest = Guest { protocol: protocol.clone(), peer: caller.peer(), shutdown: shutdown.clone(), place };
+        let speaker = protocol.clone().arrived_at(self.local(&caller));
+        let guest = Guest { protocol: speaker, peer: caller.peer(), shutdown: shutdown.clone(), place };
         let home = protocol.home();
         // A stream is made where it is served: there its readiness is watched.
         match caller {
@@ -183,6 +191,15 @@ impl Door {
             #[cfg(unix)]
             Caller::Unix(stream) => connections.spawn_on(guest.serve(async { UnixStream::from_std(stream) }), &home),
         };
+    }
+
+    /// The address at which a client has arrived: a listener on all addresses does not know it by itself.
+    fn local(&self, caller: &Caller) -> Option<IpAddr> {
+        match &self.address {
+            config::Door::Tcp(address) if address.ip().is_unspecified() => caller.local(),
+            config::Door::Tcp(address) => Some(address.ip()),
+            config::Door::Unix(_) | config::Door::Off => None,
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod json;
 mod koala;
 mod limit;
 mod metrics;
+mod origin;
 mod patience;
 mod progress;
 mod reply;
@@ -34,10 +35,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use flowgate::Time;
-use flowgate_engine::config::Config;
+use flowgate_engine::config::{Config, Secret};
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -51,7 +52,7 @@ use crate::readiness::Readiness;
 use crate::rules_file::{Administered, RulesFile};
 use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
-use auth::Tokens;
+use auth::{Access, Tokens};
 use error::Error;
 use gate::Gate;
 use patience::Patient;
@@ -73,6 +74,8 @@ pub(crate) struct Http {
     shared: Arc<Shared>,
     idle_timeout: Duration,
     loops: Arc<Loops>,
+    /// The address at which the client has arrived; `None`: a unix socket.
+    local: Option<IpAddr>,
 }
 
 /// What all connections share.
@@ -97,15 +100,16 @@ pub(crate) struct Shared {
 struct Conversation {
     shared: Arc<Shared>,
     peer: IpAddr,
+    local: Option<IpAddr>,
     progress: Arc<Progress>,
 }
 
 impl Conversation {
-    fn new(shared: Arc<Shared>, peer: IpAddr, progress: Arc<Progress>) -> Conversation {
+    fn new(shared: Arc<Shared>, peer: IpAddr, local: Option<IpAddr>, progress: Arc<Progress>) -> Conversation {
         let counters = &shared.service.metrics().http;
         counters.connections.add(1);
         counters.open.add(1);
-        Conversation { shared, peer, progress }
+        Conversation { shared, peer, local, progress }
     }
 }
 
@@ -121,12 +125,20 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
     /// Who is at the other end of the connection, which may be a proxy.
     pub(crate) peer: IpAddr,
+    /// The address of this machine at which it has arrived.
+    pub(crate) local: Option<IpAddr>,
     pub(crate) head: hyper::http::request::Parts,
 }
 
 impl Call<'_> {
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.head.headers
+    }
+
+    /// Lets the request in, or says what it lacks.
+    pub(crate) fn check_access(&self, access: Access) -> Result<(), Error> {
+        let checked = self.shared.tokens.check(access, self.headers(), self.local);
+        checked.inspect_err(|_| self.shared.service.metrics().http.unauthorized.add(1))
     }
 
     /// Gives a request the name that the client has given it, so that what is logged about it can be found again.
@@ -159,7 +171,7 @@ impl Http {
             max_body: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             request_timeout: config.server.request_timeout,
         };
-        Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
+        Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops, local: None }
     }
 }
 
@@ -167,6 +179,11 @@ impl Http {
     /// Lets admins read and write a configuration file. Only the first that is given counts.
     pub(crate) fn administer(&self, file: RulesFile) {
         self.shared.rules.get_or_init(|| Arc::new(Administered::new(file)));
+    }
+
+    /// Sets the admin token, unless the configuration has one.
+    pub(crate) fn set_admin_token(&self, token: Secret) {
+        self.shared.tokens.set_admin(token);
     }
 }
 
@@ -182,6 +199,10 @@ impl Protocol for Http {
         self.shared.service.metrics().http.refused.add(1);
     }
 
+    fn arrived_at(self, local: Option<IpAddr>) -> Http {
+        Http { local, ..self }
+    }
+
     fn misunderstood(&self) {
         self.shared.service.metrics().http.handshakes.add(1);
     }
@@ -192,10 +213,10 @@ impl Protocol for Http {
             // Whoever may open the socket's file is on this machine.
             Peer::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
-        let Http { shared, idle_timeout, .. } = self;
+        let Http { shared, idle_timeout, local, .. } = self;
         let progress = Arc::new(Progress::default());
         let stream = Patient::new(stream, Arc::clone(&progress), idle_timeout, shared.request_timeout);
-        let conversation = Arc::new(Conversation::new(shared, peer, Arc::clone(&progress)));
+        let conversation = Arc::new(Conversation::new(shared, peer, local, Arc::clone(&progress)));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
@@ -231,10 +252,13 @@ async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> 
     let service = &conversation.shared.service;
     service.metrics().http.requests.add(1);
     let timer = Timer::start(service);
-    let call = Call { shared: &conversation.shared, peer: conversation.peer, head };
+    let call = Call { shared: &conversation.shared, peer: conversation.peer, local: conversation.local, head };
     let mut reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
     if let Some(id) = request_id(call.headers()) {
         reply.headers_mut().insert(REQUEST_ID, id.clone());
+    }
+    if call.head.uri.path().starts_with("/v1/") {
+        keep_private(reply.headers_mut());
     }
     if let Some(timer) = timer {
         timer.stop(service);
@@ -244,6 +268,12 @@ async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> 
     }
     progress.end_answer();
     Ok(reply)
+}
+
+/// Answers of the API are for the client alone: no cache keeps them, and no browser takes them for a page.
+fn keep_private(headers: &mut HeaderMap) {
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
 /// What the client calls its request, if that is a name and no document.

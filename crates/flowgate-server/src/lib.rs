@@ -1,7 +1,7 @@
 //! Flowgate as a server: the Redis protocol and HTTP.
 //!
-//! It opens two doors and answers on both until it is told to stop. Decisions are made over the Redis protocol;
-//! over HTTP it says so far that it is there, `GET /healthz` and `/readyz`.
+//! It opens two doors and answers on both until it is told to stop. Both decide; over HTTP it also answers gateways,
+//! administers rules and bans, and tells how it is.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -19,6 +19,7 @@
 //! # }).unwrap();
 //! ```
 
+pub mod admin_token;
 mod answer;
 pub mod decision_json;
 mod door;

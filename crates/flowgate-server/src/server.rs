@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flowgate_engine::PolicyError;
-use flowgate_engine::config::{self, Config};
+use flowgate_engine::config::{self, Config, Secret};
 
 use crate::door::{Door, Protocol};
 use crate::http::Http;
@@ -157,6 +157,13 @@ impl Server {
     pub fn administer(&self, file: RulesFile) {
         if let Some((_, http)) = &self.http {
             http.administer(file);
+        }
+    }
+
+    /// Sets the admin token, unless the configuration has one. Without any, nobody may administer over HTTP.
+    pub fn set_admin_token(&self, token: Secret) {
+        if let Some((_, http)) = &self.http {
+            http.set_admin_token(token);
         }
     }
 

@@ -1,5 +1,6 @@
 //! `flowgate serve`: runs the server until it is asked to stop.
 
+mod admin_token;
 mod announcement;
 mod descriptors;
 mod systemd;
@@ -96,10 +97,11 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     // Signals are caught before the addresses are announced: whoever reads those may send one at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let server = Server::bind(&loaded.config).await?;
+    let admin_token_file = admin_token::provide(&server, &loaded.config);
     if let Err(shortage) = descriptors::provide(&loaded.config) {
         tracing::warn!("{shortage}");
     }
-    announcement::announce(&server, source.file.as_deref(), &loaded.config);
+    announcement::announce(&server, source.file.as_deref(), &loaded.config, admin_token_file.as_deref());
     settings::log(&loaded.config);
     let reloader = Arc::new(watch(&server, source.clone(), loaded).context("cannot watch the configuration")?);
     administer(&server, source, &reloader);

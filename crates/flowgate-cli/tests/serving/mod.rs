@@ -15,21 +15,32 @@ pub(crate) struct Serving {
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) resp: String,
     lines: Receiver<String>,
-    _directory: tempfile::TempDir,
+    /// What it said until it had announced where it is.
+    before: Vec<String>,
+    directory: tempfile::TempDir,
 }
 
 impl Serving {
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn start(configuration: &str) -> Serving {
         Serving::start_at("127.0.0.1:0", configuration)
     }
 
     /// One that speaks HTTP there.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn start_at(http: &str, configuration: &str) -> Serving {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("flowgate.toml");
         fs::write(&file, configuration).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
         command.args(["serve", "--http", http, "--resp", "127.0.0.1:0", "--config"]).arg(&file);
+        command.env("STATE_DIRECTORY", directory.path());
+        let url = if http.starts_with("unix:") { http.to_owned() } else { String::new() };
+        Serving::started_by(&mut command, url, directory)
+    }
+
+    /// One that a command starts, at a URL that it announces unless it is known.
+    pub(crate) fn started_by(command: &mut Command, url: String, directory: tempfile::TempDir) -> Serving {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         // Read all the time, for a server that cannot write stands still.
@@ -37,8 +48,7 @@ impl Serving {
         std::thread::spawn(move || {
             stderr.lines().map_while(Result::ok).take_while(|line| told.send(line.clone()).is_ok()).for_each(drop);
         });
-        let url = if http.starts_with("unix:") { http.to_owned() } else { String::new() };
-        let mut serving = Serving { child, url, resp: String::new(), lines, _directory: directory };
+        let mut serving = Serving { child, url, resp: String::new(), lines, before: Vec::new(), directory };
         while serving.url.is_empty() || serving.resp.is_empty() {
             let line = serving.line();
             let address = |scheme: &str| {
@@ -54,8 +64,15 @@ impl Serving {
             if let Some(address) = address("redis://").or_else(|| address("rediss://")) {
                 serving.resp = address;
             }
+            serving.before.push(line);
         }
         serving
+    }
+
+    /// Where it keeps its admin token.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn state_directory(&self) -> &std::path::Path {
+        self.directory.path()
     }
 
     /// Ends it, and gives all that it has said since it was heard last.
@@ -64,6 +81,14 @@ impl Serving {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.lines.iter().collect()
+    }
+
+    /// Ends it, and gives all that it has said, from its start on.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn stop_and_tell_all(mut self) -> Vec<String> {
+        let mut all = std::mem::take(&mut self.before);
+        all.extend(self.stop());
+        all
     }
 
     /// The next line that it writes to standard error.

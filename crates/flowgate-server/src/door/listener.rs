@@ -1,7 +1,7 @@
 //! Where clients come in: a TCP address or a socket in the file system.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use flowgate_engine::config;
 use tokio::net::TcpListener;
@@ -109,6 +109,15 @@ impl Caller {
             Caller::Tcp(_, address) => Peer::Address(*address),
             #[cfg(unix)]
             Caller::Unix(_) => Peer::Unix,
+        }
+    }
+
+    /// The address of this machine at which it has arrived.
+    pub(super) fn local(&self) -> Option<IpAddr> {
+        match self {
+            Caller::Tcp(stream, _) => stream.local_addr().ok().map(|address| address.ip()),
+            #[cfg(unix)]
+            Caller::Unix(_) => None,
         }
     }
 

@@ -1,17 +1,19 @@
 //! Who may ask: bearer tokens, compared in constant time.
 //!
 //! Rule       Decisions need the API token, if there is one; the admin token serves as well. Everything else of `/v1`
-//!            needs the admin token; without one it is open to clients of this machine.
-//! Rule       "Of this machine" is meant literally: what a local proxy passes on comes from elsewhere, and so does what
-//!            a web page makes a local browser send under a name of its own.
+//!            always needs the admin token: where a request comes from proves nothing, as a proxy on this machine passes
+//!            on what the internet sends.
+//! Rule       A web page may ask only if it is this server's own: see [`origin`].
 
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
 use flowgate_engine::config::{self, Secret};
-use hyper::header::{AUTHORIZATION, FORWARDED, HOST, HeaderMap, ORIGIN, VIA};
+use hyper::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 
 use super::error::Error;
+use super::origin;
 
 /// Who may use an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,65 +26,68 @@ pub(crate) enum Access {
     Admin,
 }
 
+/// Who sends a request, by the token that it bears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    Unknown,
+    Api,
+    Admin,
+}
+
 #[derive(Debug)]
 pub(crate) struct Tokens {
     api: Option<Secret>,
-    admin: Option<Secret>,
+    /// Empty where the configuration has none and the server has no place to keep one.
+    admin: OnceLock<Secret>,
 }
 
 impl Tokens {
     pub(crate) fn new(auth: &config::Auth) -> Tokens {
-        Tokens { api: auth.api_token.clone(), admin: auth.admin_token.clone() }
+        let admin = auth.admin_token.clone().map_or_else(OnceLock::new, OnceLock::from);
+        Tokens { api: auth.api_token.clone(), admin }
     }
 
-    /// Lets a request in, or says what it lacks.
-    pub(crate) fn check(&self, access: Access, peer: IpAddr, headers: &HeaderMap) -> Result<(), Error> {
-        match access {
-            Access::Open => Ok(()),
-            Access::Decide => match &self.api {
-                None => Ok(()),
-                Some(token) if bears(headers, token) => Ok(()),
-                Some(_) if self.admin.as_ref().is_some_and(|token| bears(headers, token)) => Ok(()),
-                Some(_) => Err(Error::Unauthorized("API token")),
-            },
-            Access::Admin => match &self.admin {
-                Some(token) if bears(headers, token) => Ok(()),
-                Some(_) => Err(Error::Unauthorized("admin token")),
-                None if is_local(peer, headers) => Ok(()),
-                None => Err(Error::Forbidden(
-                    "without auth.admin_token this is open only to clients of the server's own machine, and not \
-                     through a proxy",
-                )),
-            },
+    /// Sets the admin token, unless the configuration has one.
+    pub(crate) fn set_admin(&self, token: Secret) {
+        self.admin.get_or_init(|| token);
+    }
+
+    /// Lets a request in, or says what it lacks. `local` is the address at which it has arrived.
+    pub(crate) fn check(&self, access: Access, headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Error> {
+        if access == Access::Open {
+            return Ok(());
+        }
+        origin::check(headers, local)?;
+        self.check_token(access, headers)
+    }
+
+    /// As [`Tokens::check`], wherever the request comes from: a gateway passes on what a browser has sent.
+    pub(crate) fn check_token(&self, access: Access, headers: &HeaderMap) -> Result<(), Error> {
+        match (access, self.caller(headers)) {
+            (Access::Open, _) | (Access::Decide, Caller::Api) | (_, Caller::Admin) => Ok(()),
+            (Access::Decide, Caller::Unknown) if self.api.is_none() => Ok(()),
+            (Access::Decide, Caller::Unknown) => Err(Error::Unauthorized("API token")),
+            (Access::Admin, _) if self.admin.get().is_none() => Err(Error::Forbidden(
+                "this needs the admin token, and the server has no place to keep one: set auth.admin_token_file",
+            )),
+            (Access::Admin, _) => Err(Error::Unauthorized("admin token")),
+        }
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Caller {
+        let Some(given) = bearer_token(headers) else { return Caller::Unknown };
+        let is = |token: Option<&Secret>| token.is_some_and(|token| given.ct_eq(token.expose().as_bytes()).into());
+        match (is(self.admin.get()), is(self.api.as_ref())) {
+            (true, _) => Caller::Admin,
+            (false, true) => Caller::Api,
+            (false, false) => Caller::Unknown,
         }
     }
 }
 
-fn bears(headers: &HeaderMap, token: &Secret) -> bool {
-    let Some(given) = headers.get(AUTHORIZATION).map(|value| value.as_bytes()) else { return false };
-    let Some((scheme, given)) = given.split_at_checked(b"Bearer ".len()) else { return false };
-    scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(given.ct_eq(token.expose().as_bytes()))
-}
-
-fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
-    let passed_on = [FORWARDED, VIA].iter().any(|name| headers.contains_key(name))
-        || ["x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name));
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    // A browser says which page made it ask.
-    let foreign = headers.get(ORIGIN).is_some_and(|origin| {
-        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        origin.map(|(_, origin)| origin) != host
-    });
-    peer.to_canonical().is_loopback() && !passed_on && !foreign && host.is_none_or(is_own_name)
-}
-
-/// A name that no stranger's domain can lead here under.
-fn is_own_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
-        Some((v6, _)) => v6,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
+fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(b"Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
 #[cfg(test)]
@@ -91,8 +96,6 @@ mod tests {
 
     use super::*;
 
-    const NEAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-
     fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
         let header = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
         list.iter().map(header).collect()
@@ -100,39 +103,52 @@ mod tests {
 
     fn tokens(api: &str, admin: &str) -> Tokens {
         let secret = |text: &str| Some(Secret::new(text)).filter(|_| !text.is_empty());
-        Tokens { api: secret(api), admin: secret(admin) }
+        Tokens::new(&config::Auth { api_token: secret(api), admin_token: secret(admin), ..config::Auth::default() })
+    }
+
+    fn allowed(tokens: &Tokens, access: Access, header: &'static str) -> bool {
+        tokens.check(access, &headers(&[("authorization", header)]), None).is_ok()
     }
 
     #[test]
     fn tokens_open_what_they_are_for() {
-        let allowed = |tokens: &Tokens, access, header: &'static str| {
-            tokens.check(access, NEAR, &headers(&[("authorization", header)])).is_ok()
-        };
         let both = tokens("api", "admin");
         assert!(allowed(&both, Access::Decide, "Bearer api") && allowed(&both, Access::Decide, "bearer admin"));
         assert!(allowed(&both, Access::Admin, "Bearer admin") && !allowed(&both, Access::Admin, "Bearer api"));
         for wrong in ["", "Bearer", "Bearer ", "Bearer ap", "Bearer apix", "Basic api", "api", "Bearer  api"] {
             assert!(!allowed(&both, Access::Decide, wrong), "{wrong}");
         }
-        assert!(tokens("", "admin").check(Access::Decide, NEAR, &headers(&[])).is_ok());
-        assert!(both.check(Access::Decide, NEAR, &headers(&[])).is_err());
-        assert!(both.check(Access::Open, NEAR, &headers(&[])).is_ok());
+        assert!(tokens("", "admin").check(Access::Decide, &headers(&[]), None).is_ok());
+        assert!(both.check(Access::Decide, &headers(&[]), None).is_err());
+        assert!(both.check(Access::Open, &headers(&[]), None).is_ok());
     }
 
     #[test]
-    fn without_a_token_only_this_machine_is_admin() {
-        let tokens = tokens("api", "");
-        let allowed = |peer: &str, list: &[(&'static str, &'static str)]| {
-            tokens.check(Access::Admin, peer.parse().unwrap(), &headers(list)).is_ok()
-        };
-        assert!(allowed("127.0.0.1", &[("host", "localhost:7070")]));
-        assert!(allowed("::1", &[("host", "[::1]:7070")]) && allowed("::ffff:127.0.0.1", &[("host", "127.0.0.1")]));
-        assert!(allowed("127.0.0.1", &[("host", "127.0.0.1:7070"), ("origin", "http://127.0.0.1:7070")]));
-        assert!(!allowed("192.0.2.1", &[("host", "localhost")]));
-        assert!(!allowed("127.0.0.1", &[("host", "localhost"), ("x-forwarded-for", "192.0.2.1")]));
-        assert!(!allowed("127.0.0.1", &[("host", "localhost"), ("via", "1.1 proxy")]));
-        assert!(!allowed("127.0.0.1", &[("host", "rebound.example:7070")]), "a name that was made to lead here");
-        assert!(!allowed("127.0.0.1", &[("host", "localhost:7070"), ("origin", "http://evil.example")]));
-        assert!(!allowed("127.0.0.1", &[("host", "localhost:7070"), ("origin", "null")]));
+    fn administering_always_needs_a_token() {
+        let made = tokens("api", "");
+        let refused = |headers: &HeaderMap| made.check(Access::Admin, headers, None).unwrap_err();
+        for list in
+            [&[][..], &[("authorization", "Bearer ")], &[("authorization", "Bearer api")], &[("host", "localhost")]]
+        {
+            assert!(matches!(refused(&headers(list)), Error::Forbidden(why) if why.contains("auth.admin_token_file")));
+        }
+        made.set_admin(Secret::new("made"));
+        assert!(matches!(refused(&headers(&[("host", "localhost")])), Error::Unauthorized("admin token")));
+        assert!(allowed(&made, Access::Admin, "Bearer made") && allowed(&made, Access::Decide, "Bearer made"));
+        let configured = tokens("", "configured");
+        configured.set_admin(Secret::new("made"));
+        assert!(allowed(&configured, Access::Admin, "Bearer configured"));
+        assert!(!allowed(&configured, Access::Admin, "Bearer made"), "the configuration comes first");
+    }
+
+    #[test]
+    fn pages_of_others_are_refused_whatever_they_bear() {
+        let both = tokens("api", "admin");
+        let page =
+            headers(&[("host", "localhost"), ("origin", "http://evil.example"), ("authorization", "Bearer admin")]);
+        for (access, expected) in [(Access::Open, true), (Access::Decide, false), (Access::Admin, false)] {
+            assert_eq!(both.check(access, &page, None).is_ok(), expected, "{access:?}");
+        }
+        assert!(both.check_token(Access::Decide, &page).is_ok(), "through a gateway");
     }
 }

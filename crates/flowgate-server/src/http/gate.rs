@@ -96,7 +96,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
     };
     if !original.trusted {
-        call.shared.tokens.check(Access::Decide, call.peer, call.headers())?;
+        call.shared.tokens.check_token(Access::Decide, call.headers())?;
     }
     let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));

@@ -68,8 +68,7 @@ pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
         *reply.status_mut() = StatusCode::NOT_FOUND;
         return Ok(reply);
     };
-    let let_in = call.shared.tokens.check(*access, call.peer, call.headers());
-    let_in.inspect_err(|_| call.shared.service.metrics().http.unauthorized.add(1))?;
+    call.check_access(*access)?;
     if !matches!(call.head.method, Method::GET | Method::HEAD | Method::POST) {
         return Err(Error::Method("GET, HEAD, POST"));
     }

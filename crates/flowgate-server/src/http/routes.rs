@@ -118,8 +118,7 @@ pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
         return koala::answer(call, body).await;
     };
     // Who may not come in learns nothing of the methods either.
-    let let_in = call.shared.tokens.check(route.access, call.peer, call.headers());
-    let_in.inspect_err(|_| call.shared.service.metrics().http.unauthorized.add(1))?;
+    call.check_access(route.access)?;
     let endpoint = route.methods.endpoint(&call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
     endpoint.answer(call, body).await
 }

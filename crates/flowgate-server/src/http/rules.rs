@@ -102,8 +102,9 @@ async fn in_turn<T: Send + 'static>(
 }
 
 async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
-    if !body::is_type(call.headers(), TOML) && !body::is_type(call.headers(), "text/plain") {
-        return Err(Error::ContentType("application/toml or text/plain"));
+    // A web page of another site can send a plain text unasked, but not this type.
+    if !body::is_type(call.headers(), TOML) {
+        return Err(Error::ContentType(TOML));
     }
     let body = body::read(call.shared, body).await?;
     String::from_utf8(body.into()).map_err(|_| Error::Body("expected UTF-8".to_owned()))

@@ -136,7 +136,7 @@ fn docs() -> PathBuf {
 
 /// Below the ports that the system hands out, and each only once, so that no other test is given it meanwhile. Tests may
 /// run in a process each, so processes begin at ports of their own.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     static NEXT: LazyLock<AtomicU16> =
         LazyLock::new(|| AtomicU16::new(20_000 + (std::process::id() % 600) as u16 * 20));
     let next = || NEXT.fetch_add(1, Relaxed);
@@ -164,7 +164,7 @@ fn backend() -> SocketAddr {
     address
 }
 
-fn nginx(directory: &Path) -> Command {
+pub(super) fn nginx(directory: &Path) -> Command {
     let at = directory.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {at}/{kind};\n"))

@@ -21,7 +21,10 @@ fn the_examples_of_the_guide() {
     assert!(blocks.len() >= 6, "{} examples found", blocks.len());
     for (commands, behind) in blocks {
         let commands = commands.replace("localhost:7070", &admin.server.address.to_string());
-        let script = format!("set -euo pipefail\ncurl() {{ command curl --fail-with-body \"$@\"; }}\n{commands}");
+        let script = format!(
+            "set -euo pipefail\ncurl() {{ command curl --fail-with-body \"$@\"; }}\nflowgate() {{ [[ $* == token ]] && echo \
+             {ADMIN_TOKEN}; }}\n{commands}"
+        );
         let output = Command::new("bash").args(["-c", &script]).current_dir(&directory).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{commands}\n{said}{}", String::from_utf8_lossy(&output.stderr));

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
+mod access;
 mod api;
 mod bounds;
 mod gate;
@@ -11,6 +12,7 @@ mod gateways;
 mod guide;
 mod koala;
 mod openapi;
+mod proxied;
 mod recorded;
 mod rules;
 #[path = "../running/mod.rs"]
@@ -21,9 +23,16 @@ mod special_files;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+use flowgate_engine::config::Secret;
 use flowgate_server::{Config, Server};
 use running::{Running, STUCK};
 use serde_json::Value;
+
+/// The admin token of servers whose configuration has none.
+const ADMIN_TOKEN: &str = "adm1n";
+
+/// What only the admin token opens.
+const ADMIN_PATHS: [&str; 4] = ["/v1/bans", "/v1/rules", "/v1/stats", "/admin/"];
 
 impl Running {
     /// A server with this configuration, rules included, but on a free port.
@@ -33,6 +42,7 @@ impl Running {
 
     /// As [`Running::start`]; `prepare` sees the server before it runs.
     fn start_with(mut config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
+        config.auth.admin_token.get_or_insert_with(|| Secret::new(ADMIN_TOKEN));
         config.listen = Config::from_toml("listen = { http = '127.0.0.1:0', resp = 'off' }").unwrap().listen;
         Running::serve(config, prepare)
     }
@@ -106,12 +116,15 @@ impl Client {
     }
 }
 
-/// A request's bytes. Where no header says so, it comes for `localhost`.
+/// A request's bytes. Where no header says so, it comes for `localhost`, and with the admin token where one is needed.
 fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut text = format!("{method} {path} HTTP/1.1\r\n");
     let given = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
     if !given("host") {
         text += "host: localhost\r\n";
+    }
+    if !given("authorization") && ADMIN_PATHS.iter().any(|admin| path.starts_with(admin)) {
+        text += &format!("authorization: Bearer {ADMIN_TOKEN}\r\n");
     }
     if !given("content-length") && !given("transfer-encoding") && (!body.is_empty() || method == "POST") {
         text += &format!("content-length: {}\r\n", body.len());

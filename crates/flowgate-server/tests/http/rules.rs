@@ -85,6 +85,24 @@ fn a_change_is_in_force_when_it_is_answered() {
 }
 
 #[test]
+fn secrets_in_comments_are_hidden_and_kept() {
+    let text = format!("# api_token = \"old-s3cret\"\n{FIRST}")
+        .replace("\"sesame\"", "\"sesame\" # was hunter2-s3cret")
+        .replace("[[rule]]", "# for everybody\n[[rule]]");
+    let admin = Administered::start(&text);
+    let (etag, shown) = admin.read();
+    assert!(!shown.contains("s3cret") && !shown.contains("sesame"), "{shown}");
+    assert!(shown.contains("# for everybody\n"), "{shown}");
+    let changed = shown.replace("5/60s", "6/60s");
+    assert_eq!(admin.put(&etag, &changed).status, 200);
+    assert_eq!(fs::read_to_string(&admin.path).unwrap(), text.replace("5/60s", "6/60s"));
+    // Nor are they in what is said about mistakes beside them.
+    let wrong = admin.put("*", &shown.replace("[auth]", "[auth]\nresp_pasword = 1 # api_token = \"other-s3cret\""));
+    wrong.is_mistake(400, None);
+    assert!(!wrong.body.contains("s3cret") && !wrong.body.contains("sesame"), "{wrong:?}");
+}
+
+#[test]
 fn what_cannot_be_written_changes_nothing() {
     let admin = Administered::start(FIRST);
     let (etag, text) = admin.read();
@@ -128,10 +146,15 @@ fn what_is_wrong_is_not_written() {
     admin.put(&etag, "[auth]\napi_token = \"***\"").is_mistake(400, None);
     let headers = [("content-type", "application/json"), ("if-match", "*")];
     admin.server.connect().call("PUT", "/v1/rules", &headers, "{}").is_mistake(415, Some("content-type"));
+    // What a web page can send unasked.
+    let headers = [("content-type", "text/plain"), ("if-match", "*")];
+    for (method, path) in [("PUT", "/v1/rules"), ("POST", "/v1/rules/validate")] {
+        admin.server.connect().call(method, path, &headers, &text).is_mistake(415, Some("content-type"));
+    }
     assert_eq!((admin.read().0, admin.limit(), admin.versions()), (etag, json!(5), vec![]));
 
     let validate = |text: &str| {
-        let headers = [("content-type", "text/plain; charset=utf-8")];
+        let headers = [("content-type", "application/toml; charset=utf-8")];
         admin.server.connect().call("POST", "/v1/rules/validate", &headers, text).json()
     };
     assert_eq!(validate(&text), json!({"valid": true, "rules": 1, "findings": [], "report": ""}));

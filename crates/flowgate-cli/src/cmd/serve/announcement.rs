@@ -6,7 +6,7 @@ use flowgate_engine::config::{Config, Door, LogFormat, RedisServers, Store};
 use flowgate_server::Server;
 
 /// Says what is in force: to people line by line, to a machine as one event.
-pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config) {
+pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, admin_token_file: Option<&Path>) {
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
@@ -16,7 +16,8 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config) {
     let http = url(if tls { "https" } else { "http" }, server.http_door());
     let resp = url(if tls { "rediss" } else { "redis" }, server.resp_door());
     if config.log.format == LogFormat::Json {
-        tracing::info!(version, config = origin, rules, lists, koala, store, http, resp, "serving");
+        let admin_token_file = admin_token_file.map(|file| file.display().to_string());
+        tracing::info!(version, config = origin, rules, lists, koala, store, http, resp, admin_token_file, "serving");
         return;
     }
     eprintln!("flowgate {version}");
@@ -26,6 +27,9 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config) {
         eprintln!("  koala   {rules} rules of {}", path.display());
     }
     eprintln!("  store   {store}");
+    if let Some(file) = admin_token_file {
+        eprintln!("  admin   by the token in {}", file.display());
+    }
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
     if let Some(command) = try_it(server.resp_door(), server.http_door(), config) {

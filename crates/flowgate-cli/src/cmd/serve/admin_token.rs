@@ -1,0 +1,35 @@
+//! Gives a server an admin token of its own where the configuration has none.
+
+use std::path::PathBuf;
+
+use flowgate_engine::config::Config;
+use flowgate_server::{Server, admin_token};
+
+use crate::state_directory;
+
+/// Reads or makes the token, and tells where it is. Without a place to keep it the server starts all the same, with one
+/// warning, and nobody may administer it over HTTP.
+pub(super) fn provide(server: &Server, config: &Config) -> Option<PathBuf> {
+    if config.auth.admin_token.is_some() || server.http_door().is_none() {
+        return None;
+    }
+    let Some(directory) = state_directory::find() else {
+        warn("STATE_DIRECTORY, XDG_STATE_HOME and HOME are not set");
+        return None;
+    };
+    let path = admin_token::path_in(&directory);
+    match admin_token::obtain(&directory) {
+        Ok(token) => {
+            server.set_admin_token(token);
+            Some(path)
+        }
+        Err(error) => {
+            warn(&format!("{}: {error}", path.display()));
+            None
+        }
+    }
+}
+
+fn warn(reason: &str) {
+    tracing::warn!("the admin API is closed: its token cannot be kept ({reason}); set auth.admin_token_file");
+}

@@ -1,0 +1,177 @@
+//! Requests that a web page makes: only a page of this server's own may make one.
+//!
+//! Rule       A browser says so by `Origin` or `Sec-Fetch-Site`. Its request is let in when the page's origin and the
+//!            `Host` are one and the same, and that is the listener's own: `localhost`, a loopback address or the address
+//!            listened on, at any port. A name that a stranger's domain made to lead here (DNS rebinding) is none of these.
+//! Rule       Other clients send neither header, and may use any `Host`: the name of a container, the end of a tunnel.
+
+use std::net::IpAddr;
+
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+
+use super::error::Error;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Refuses a request of a page that is not this server's own. `local` is the address at which the client has arrived;
+/// `None`: a unix socket.
+pub(super) fn check(headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Error> {
+    if !headers.contains_key(ORIGIN) && !headers.contains_key(SEC_FETCH_SITE) {
+        return Ok(());
+    }
+    let allowed = match only(headers, &HOST) {
+        Some(Some(host)) => is_own_host(host, local) && is_own_page(headers, host),
+        _ => false,
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(Error::Forbidden(
+        "a web page may ask only if this server has served it, under localhost, a loopback address or the address \
+         listened on",
+    ))
+}
+
+/// The value of a header that is given once; `Some(None)`: it is not given. `None` where it is given twice, or not a
+/// text.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Some(None),
+        (Some(value), None) => text(value).map(Some),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+fn text(value: &HeaderValue) -> Option<&str> {
+    value.to_str().ok()
+}
+
+/// Whether the page comes from this `Host`. A browser that sends both headers must say so in both.
+fn is_own_page(headers: &HeaderMap, host: &str) -> bool {
+    let (Some(origin), Some(site)) = (only(headers, &ORIGIN), only(headers, &SEC_FETCH_SITE)) else { return false };
+    let from_host = origin.is_none_or(|origin| {
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+    });
+    // `none`: a person has typed the address.
+    from_host && site.is_none_or(|site| site == "same-origin" || site == "none")
+}
+
+/// Whether a `Host` names this server in a way that no stranger's domain can.
+fn is_own_host(host: &str, local: Option<IpAddr>) -> bool {
+    let (name, port) = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        Some((v6, "")) => (v6, ""),
+        Some((v6, port)) => match port.strip_prefix(':') {
+            Some(port) => (v6, port),
+            None => return false,
+        },
+        None => host.split_once(':').unwrap_or((host, "")),
+    };
+    if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    match name.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(address) => address.is_loopback() || local.is_some_and(|local| local.to_canonical() == address),
+        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
+        let header = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        list.iter().map(header).collect()
+    }
+
+    fn allowed(local: &str, list: &[(&'static str, &'static str)]) -> bool {
+        check(&headers(list), local.parse().ok()).is_ok()
+    }
+
+    #[test]
+    fn hosts_that_are_this_servers_own() {
+        let is_own = |host, local: &str| is_own_host(host, local.parse().ok());
+        for host in
+            ["localhost", "LocalHost:7070", "127.0.0.1", "127.8.9.1:1", "[::1]", "[::1]:7070", "[::ffff:127.0.0.1]"]
+        {
+            assert!(is_own(host, "192.0.2.1") && is_own(host, "no address"), "{host}");
+        }
+        for host in ["192.0.2.1", "192.0.2.1:8080", "[::ffff:192.0.2.1]:80"] {
+            assert!(is_own(host, "192.0.2.1"), "{host}");
+            assert!(!is_own(host, "192.0.2.2") && !is_own(host, "no address"), "{host}");
+        }
+        for host in [
+            "",
+            ":7070",
+            "[::1].evil.example",
+            "[::1]evil.example",
+            "[::1]:80.evil.example",
+            "[::1",
+            "::1",
+            "[localhost.evil.example]",
+            "localhost.evil.example",
+            "localhost:80.evil.example",
+            "localhost.",
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "127.0.0.1:80:80",
+            "0.0.0.0",
+            "6.6.6.6",
+            "localhost, evil.example",
+            "user@localhost",
+        ] {
+            assert!(!is_own(host, "192.0.2.1"), "{host}");
+        }
+    }
+
+    #[test]
+    fn clients_that_are_no_browsers_may_use_any_host() {
+        for list in
+            [&[][..], &[("host", "flowgate:7070")], &[("host", "a"), ("host", "b")], &[("sec-fetch-mode", "cors")]]
+        {
+            assert!(allowed("127.0.0.1", list), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn pages_of_this_server_may_ask() {
+        for list in [
+            &[("host", "localhost:7070"), ("origin", "http://localhost:7070")][..],
+            &[("host", "127.0.0.1:7070"), ("origin", "https://127.0.0.1:7070"), ("sec-fetch-site", "same-origin")],
+            &[("host", "[::1]:7070"), ("sec-fetch-site", "same-origin")],
+            &[("host", "192.0.2.1"), ("sec-fetch-site", "none")],
+        ] {
+            assert!(allowed("192.0.2.1", list), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn pages_of_others_may_not() {
+        for list in [
+            // A name that was made to lead here.
+            &[("host", "evil.example:7070"), ("origin", "http://evil.example:7070")][..],
+            &[("host", "evil.example:7070"), ("origin", "http://evil.example:7070"), ("sec-fetch-site", "same-origin")],
+            &[("host", "[::1].evil.example"), ("origin", "http://[::1].evil.example")],
+            &[("host", "localhost:7070"), ("origin", "http://evil.example")],
+            // Another port of this machine is another origin.
+            &[("host", "localhost:7070"), ("origin", "http://localhost:3000"), ("sec-fetch-site", "same-site")],
+            &[("host", "localhost:7070"), ("origin", "http://127.0.0.1:7070")],
+            &[("host", "localhost:7070"), ("origin", "null")],
+            &[("host", "localhost:7070"), ("origin", "localhost:7070")],
+            &[("host", "localhost:7070"), ("sec-fetch-site", "cross-site")],
+            &[("host", "localhost:7070"), ("sec-fetch-site", "same-site")],
+            &[("host", "localhost:7070"), ("origin", "http://localhost:7070"), ("sec-fetch-site", "cross-site")],
+            // Not exactly one of each.
+            &[("origin", "http://localhost:7070")],
+            &[("sec-fetch-site", "same-origin")],
+            &[("host", "localhost"), ("host", "localhost"), ("sec-fetch-site", "same-origin")],
+            &[("host", "localhost"), ("host", "evil.example"), ("origin", "http://localhost")],
+            &[("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://evil.example")],
+            &[("host", "localhost"), ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
+        ] {
+            assert!(!allowed("192.0.2.1", list), "{list:?}");
+        }
+    }
+}
