@@ -135,13 +135,13 @@ impl Telling {
     pub(crate) fn bans(self, bans: &Value) -> String {
         let mut out = String::new();
         for ban in items(bans, "bans") {
-            line!(out, "{:>6}  {}", plain(&ban["id"]), self.manual_ban(ban));
+            line!(out, "{:<16}  {}", plain(&ban["id"]), self.manual_ban(ban));
         }
         for ban in items(bans, "rule_bans") {
             let subject = ban["subject"].as_object().into_iter().flatten();
             let subject: Vec<String> = subject.map(|(name, value)| format!("{name}={}", plain(value))).collect();
             let (id, rule) = (plain(&ban["id"]), plain(&ban["rule"]));
-            line!(out, "{id:>6}  {}  by rule {rule}, until {}", subject.join(" "), self.instant(&ban["until"]));
+            line!(out, "{id:<16}  {}  by rule {rule}, until {}", subject.join(" "), self.instant(&ban["until"]));
         }
         if out.is_empty() {
             out.push_str("no bans are in force\n");
@@ -152,7 +152,7 @@ impl Telling {
     /// A ban that was just imposed.
     pub(crate) fn imposed(self, ban: &Value) -> String {
         let mut out = String::new();
-        line!(out, "banned   {}, as number {}", self.manual_ban(ban), plain(&ban["id"]));
+        line!(out, "banned   {}, as {}", self.manual_ban(ban), plain(&ban["id"]));
         if ban["warning"].is_string() {
             line!(out, "         {}", self.paint(&plain(&ban["warning"]), YELLOW));
         }
@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn an_explanation_names_the_ban_by_hand() {
-        let ban = json!({"id": 3, "field": "user", "value": "7", "until": 1_700_003_600, "reason": "spam\n"});
+        let ban =
+            json!({"id": "h-3f0k2m9qav-3", "field": "user", "value": "7", "until": 1_700_003_600, "reason": "spam\n"});
         let told = PLAIN.explanation(&json!({
             "decision": {"allowed": false, "rule": null, "matched": true}, "ban": ban,
             "rules": [{"rule": "all", "failed": null, "reached": false, "action": "deny", "limits": []}]

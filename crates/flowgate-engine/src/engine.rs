@@ -15,7 +15,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use flowgate::{CounterId, Key, Limit, Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 
-use crate::bans::{BanIds, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace};
+use crate::bans::{
+    BanId, BanIds, BanKind, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace,
+};
 use crate::decision::Decision;
 use crate::key;
 use crate::plan::Plan;
@@ -205,24 +207,37 @@ impl Engine {
     /// Bans a value of a field, in place of an earlier ban of the same.
     ///
     /// # Errors
-    /// When the value is neither a text nor addresses, or there are too many bans.
+    /// When the value is neither a text nor addresses, a text is too long, or there are too many bans.
     pub fn ban(&self, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
-        self.bans.impose(order, &self.ban_ids, now)
+        self.bans.impose(order, self.next_ban_id(BanKind::Hand), now)
     }
 
     /// Lifts a ban by its id, whoever imposed it; false when there is none.
-    pub fn unban(&self, id: u64, now: Time) -> bool {
-        self.bans.lift(now, |ban| ban.id == id) > 0 || self.imposed.lift(id, &self.memory, now)
+    pub fn unban(&self, id: BanId, now: Time) -> bool {
+        match id.kind() {
+            BanKind::Hand => self.bans.lift(id, now),
+            BanKind::Rule => self.imposed.lift(id, &self.memory, now),
+        }
     }
 
-    /// Lifts the ban of a field's value as it was given; false when there is none.
+    /// Lifts the ban of a field's value, however an address in it is written; false when there is none.
     pub fn unban_value(&self, field: &str, value: &str, now: Time) -> bool {
-        self.bans.lift(now, |ban| *ban.field == *field && *ban.value == *value) > 0
+        self.bans.lift_value(field, value, None, now)
     }
 
     /// The bans by hand that are in force, oldest first.
     pub fn bans(&self, now: Time) -> Vec<Arc<ManualBan>> {
         self.bans.list(now)
+    }
+
+    /// The ban by hand of an id, if it is in force.
+    pub fn manual_ban(&self, id: BanId, now: Time) -> Option<Arc<ManualBan>> {
+        self.bans.with_id(id, now)
+    }
+
+    /// The number of bans by hand that are in force.
+    pub fn number_of_bans(&self, now: Time) -> usize {
+        self.bans.number(now)
     }
 
     /// The fields by whose values somebody is banned by hand. No allocation when there are none.
@@ -233,6 +248,11 @@ impl Engine {
     /// The bans by rules that are in force, oldest first: the newest 10,000 of them.
     pub fn rule_bans(&self, now: Time) -> Vec<RuleBan> {
         self.imposed.list(&self.memory, now)
+    }
+
+    /// The number of bans by rules that are in force, 10,000 at most.
+    pub fn number_of_rule_bans(&self, now: Time) -> usize {
+        self.imposed.number(&self.memory, now)
     }
 
     /// The rules in force.
@@ -250,8 +270,8 @@ impl Engine {
         for (rule, key, until) in plan.new_bans() {
             let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
             let subject = plan.by(rule).map(value).collect();
-            let place = RuleBanPlace::Memory(key);
-            self.imposed.note(RuleBan { id: self.ban_ids.next(), rule: Arc::clone(rule), subject, until, place });
+            let (id, place) = (self.next_ban_id(BanKind::Rule), RuleBanPlace::Memory(key));
+            self.imposed.note(RuleBan { id, rule: Arc::clone(rule), subject, until, place });
         }
     }
 
@@ -264,9 +284,8 @@ impl Engine {
         &self.bans
     }
 
-    #[cfg(feature = "redis")]
-    pub(crate) fn next_ban_id(&self) -> u64 {
-        self.ban_ids.next()
+    pub(crate) fn next_ban_id(&self, kind: BanKind) -> BanId {
+        self.ban_ids.next(kind)
     }
 
     /// Where a key of the caller's is counted.

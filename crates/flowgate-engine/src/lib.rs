@@ -20,7 +20,7 @@ mod rules;
 mod store;
 mod tally;
 
-pub use bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan, RuleBan};
+pub use bans::{BanId, BanKind, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, NotABanId, RuleBan};
 pub use client_address::{Client, ClientAddresses};
 pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::{AdHoc, Engine};

@@ -44,6 +44,31 @@ impl Network {
         range.prefix_bits().map(|_| Network(range))
     }
 
+    /// The network of that prefix length around an address; `None` if the family has fewer bits.
+    pub(crate) fn around(address: Address, bits: u32) -> Option<Network> {
+        match address {
+            Address::V4(address) if bits <= 32 => {
+                let host = u32::MAX.checked_shr(bits).unwrap_or(0);
+                Some(Network(AddressRange::V4 { first: address & !host, last: address | host }))
+            }
+            Address::V6(address) if bits <= 128 => {
+                let host = u128::MAX.checked_shr(bits).unwrap_or(0);
+                Some(Network(AddressRange::V6 { first: address & !host, last: address | host }))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_v6(&self) -> bool {
+        matches!(self.0, AddressRange::V6 { .. })
+    }
+
+    /// The length of its prefix.
+    pub(crate) fn bits(&self) -> u32 {
+        // A range that is no network was refused.
+        self.0.prefix_bits().unwrap_or_default()
+    }
+
     fn ends(&self) -> (Address, Address) {
         match self.0 {
             AddressRange::V4 { first, last } => (Address::V4(first), Address::V4(last)),
@@ -52,7 +77,6 @@ impl Network {
     }
 }
 
-#[cfg(feature = "redis")]
 impl std::fmt::Display for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)

@@ -13,6 +13,7 @@
 
 mod breaker;
 mod calls;
+mod clock;
 mod deny_cache;
 mod fallback;
 mod health;

@@ -79,18 +79,26 @@ impl Service {
     /// # Errors
     /// When the rules do not fit together, which those of a configuration that was loaded do.
     pub fn start(config: &Config) -> Result<Service, PolicyError> {
+        Service::start_with_clock(config, Clock::System)
+    }
+
+    /// As [`Service::start`], with another clock: tests bring one that they move by hand.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub fn start_with_clock(config: &Config, clock: Clock) -> Result<Service, PolicyError> {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
         let service = match &config.store.redis {
             None => {
                 let engine = Engine::new(&config.policy, Memory::new(memory))?;
-                Service::new(Arc::new(engine), Clock::System).log_denials(config.log.denials)
+                Service::new(Arc::new(engine), clock).log_denials(config.log.denials)
             }
             Some(redis) => {
                 // What this node counts itself while Redis is away lies elsewhere: these stay empty.
                 let engine = Arc::new(Engine::new(&config.policy, Memory::default())?);
-                let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), Clock::System)?;
-                let service = Service::new(engine, Clock::System).log_denials(config.log.denials);
+                let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), clock.clone())?;
+                let service = Service::new(engine, clock).log_denials(config.log.denials);
                 Service { shared: Some(Arc::new(shared)), ..service }
             }
         };

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use flowgate_engine::BanId;
 use serde_json::{Value, json};
 
 use super::request::field;
@@ -34,8 +35,8 @@ pub(crate) struct Args {
 /// Lift a ban on a running server
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnbanArgs {
-    /// The value as it was banned, such as `user=42`, or the number of a ban (see `flowgate ban`)
-    #[arg(value_name = "FIELD=VALUE | NUMBER")]
+    /// The value as it was banned, such as `user=42`, or the id of a ban (see `flowgate ban`)
+    #[arg(value_name = "FIELD=VALUE | ID")]
     which: String,
     #[command(flatten)]
     server: Server,
@@ -66,10 +67,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
     let client = args.server.client()?;
     let which = &args.which;
-    let id = match (which.parse::<u64>(), field(which)) {
+    let id = match (which.parse::<BanId>(), field(which)) {
         (Ok(id), _) => id,
         (Err(_), Ok((name, value))) => id_of(&client, &name, &value)?,
-        (Err(_), Err(error)) => bail!("{which}: {error}, or the number of a ban"),
+        (Err(other), Err(error)) => bail!("{which}: {error}, or {other}"),
     };
     client.delete(&format!("/v1/bans/{id}"))?;
     terminal::print(&format!("lifted   the ban {which}\n"))?;
@@ -77,7 +78,7 @@ pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The ban by hand of a value; else the only ban by a rule whose subject is just that.
-fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<u64> {
+fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<BanId> {
     let bans = client.get("/v1/bans")?;
     let list = |kind: &str| bans[kind].as_array().cloned().unwrap_or_default();
     let by_hand = list("bans").into_iter().find(|ban| ban["field"] == name && ban["value"] == value);
@@ -86,11 +87,10 @@ fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<u64> {
         subject.is_some_and(|subject| subject.len() == 1 && subject.get(name).is_some_and(|found| found == value))
     };
     let by_rules: Vec<Value> = list("rule_bans").into_iter().filter(is_subject).collect();
-    match (by_hand, by_rules.as_slice()) {
-        (Some(ban), _) => ban["id"].as_u64(),
-        (None, [ban]) => ban["id"].as_u64(),
+    let ban = match (&by_hand, by_rules.as_slice()) {
+        (Some(ban), _) | (None, [ban]) => ban,
         (None, []) => bail!("{name}={value} is not banned"),
-        (None, _) => bail!("several rules have banned {name}={value}: name one by its number (see `flowgate ban`)"),
-    }
-    .ok_or_else(|| anyhow::anyhow!("this is no Flowgate server: a ban has no number"))
+        (None, _) => bail!("several rules have banned {name}={value}: name one by its id (see `flowgate ban`)"),
+    };
+    ban["id"].as_str().unwrap_or_default().parse().context("this is not a Flowgate server: the id of a ban")
 }

@@ -1,27 +1,37 @@
 //! Bans that rules have imposed, by name: the store knows them only by the hash of their subject.
 //!
-//! State      The newest [`MAX_NOTED`] bans, each with the key of its record in the store.
-//! Rule       A ban is noted when it starts. Whether it is still in force is the store's word, not this list's.
-//! Invariant  Nothing here decides anything: what is dropped from the list is in force all the same.
+//! State      The newest bans, at most [`MAX_NOTED`] with subjects of [`MAX_NOTED_BYTES`] in all, each with the key of
+//!            its record in the store.
+//! Rule       A ban is noted when it starts. Whether it is still in force is the store's word, not this list's. The
+//!            values of a subject are kept up to [`MAX_VALUE`] bytes, with a `…` where more followed.
+//! Invariant  Nothing here decides anything: a ban that is dropped from the list is in force all the same.
+//! Bound      Noting and lifting take time in the logarithm of the number of bans.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Key, Memory, Time};
 
+use super::BanId;
 use crate::rules::Rule;
 
-/// Beyond so many, the oldest are no longer listed.
+/// Beyond this number, the oldest are no longer listed.
 const MAX_NOTED: usize = 10_000;
+
+/// The same for the bytes of their subjects' names and values.
+const MAX_NOTED_BYTES: usize = 4 << 20;
+
+/// The most bytes of one value. Requests choose their values, so long ones must not drive others off the list.
+const MAX_VALUE: usize = 256;
 
 /// A ban that a rule has imposed.
 #[derive(Clone, Debug)]
 pub struct RuleBan {
-    /// Identifies it until it ends.
-    pub id: u64,
+    /// Names it, and no other ban ever.
+    pub id: BanId,
     /// The rule.
     pub rule: Arc<Rule>,
-    /// Whom: the names and values of the rule's `by` fields.
+    /// Whom: the names and values of the rule's `by` fields. Of a value longer than 256 bytes the beginning and a `…`.
     pub subject: Vec<(String, String)>,
     /// When it ends.
     pub until: Time,
@@ -46,33 +56,66 @@ impl RuleBan {
             RuleBanPlace::Redis(_) => true,
         }
     }
+
+    fn bytes(&self) -> usize {
+        self.subject.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
 }
 
 /// What is known of the bans that rules have imposed.
 #[derive(Debug, Default)]
 pub(crate) struct ImposedBans {
-    noted: Mutex<VecDeque<RuleBan>>,
+    noted: Mutex<Noted>,
+}
+
+/// The list, in the order in which the bans started: their ids are of one process, and count up.
+#[derive(Debug, Default)]
+struct Noted {
+    bans: BTreeMap<BanId, RuleBan>,
+    bytes: usize,
+}
+
+impl Noted {
+    fn remove(&mut self, id: BanId) -> Option<RuleBan> {
+        let ban = self.bans.remove(&id)?;
+        self.bytes -= ban.bytes();
+        Some(ban)
+    }
 }
 
 impl ImposedBans {
     /// Notes a ban that has just started.
-    pub(crate) fn note(&self, ban: RuleBan) {
+    pub(crate) fn note(&self, mut ban: RuleBan) {
+        ban.subject.iter_mut().for_each(|(_, value)| shorten(value));
         let mut noted = self.lock();
-        if noted.len() >= MAX_NOTED {
-            noted.pop_front();
+        noted.bytes += ban.bytes();
+        noted.bans.insert(ban.id, ban);
+        while noted.bans.len() > MAX_NOTED || noted.bytes > MAX_NOTED_BYTES {
+            let Some((&oldest, _)) = noted.bans.first_key_value() else { break };
+            noted.remove(oldest);
         }
-        noted.push_back(ban);
     }
 
     /// The bans in force, oldest first.
     pub(crate) fn list(&self, memory: &Memory, now: Time) -> Vec<RuleBan> {
+        self.in_force(memory, now).bans.values().cloned().collect()
+    }
+
+    /// The number of bans in force.
+    pub(crate) fn number(&self, memory: &Memory, now: Time) -> usize {
+        self.in_force(memory, now).bans.len()
+    }
+
+    /// Drops what is no longer in force.
+    fn in_force(&self, memory: &Memory, now: Time) -> MutexGuard<'_, Noted> {
         let mut noted = self.lock();
-        noted.retain(|ban| now < ban.until && ban.is_kept(memory, now));
-        noted.iter().cloned().collect()
+        noted.bans.retain(|_, ban| now < ban.until && ban.is_kept(memory, now));
+        noted.bytes = noted.bans.values().map(RuleBan::bytes).sum();
+        noted
     }
 
     /// Lifts a ban: the store forgets it, and that there ever was one.
-    pub(crate) fn lift(&self, id: u64, memory: &Memory, now: Time) -> bool {
+    pub(crate) fn lift(&self, id: BanId, memory: &Memory, now: Time) -> bool {
         match self.take(id, now).map(|ban| ban.place) {
             Some(RuleBanPlace::Memory(key)) => memory.reset(key),
             _ => false,
@@ -80,14 +123,69 @@ impl ImposedBans {
     }
 
     /// Strikes a ban from the list.
-    pub(crate) fn take(&self, id: u64, now: Time) -> Option<RuleBan> {
-        let mut noted = self.lock();
-        let index = noted.iter().position(|ban| ban.id == id && now < ban.until)?;
-        noted.remove(index)
+    pub(crate) fn take(&self, id: BanId, now: Time) -> Option<RuleBan> {
+        self.lock().remove(id).filter(|ban| now < ban.until)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<RuleBan>> {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
         // A list that lost or kept one entry too many is still a list.
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cuts a long value at the end of a character.
+fn shorten(value: &mut String) {
+    if value.len() > MAX_VALUE {
+        value.truncate(value.floor_char_boundary(MAX_VALUE));
+        value.push('…');
+        value.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bans::{BanIds, BanKind};
+    use crate::rules::{Policy, RuleDef, RuleSet};
+
+    const NOW: Time = Time::from_secs(1000);
+
+    fn noted(bans: &ImposedBans, memory: &Memory) -> Vec<(BanId, String)> {
+        bans.list(memory, NOW).into_iter().map(|ban| (ban.id, ban.subject[0].1.clone())).collect()
+    }
+
+    #[test]
+    fn the_list_is_bounded_in_number_and_in_bytes_and_the_oldest_leave_it() {
+        let memory = Memory::default();
+        let policy = Policy { rules: vec![RuleDef::named("r")], ..Policy::default() };
+        let rules = RuleSet::compile(&policy, &memory).unwrap();
+        let (bans, ids) = (ImposedBans::default(), BanIds::default());
+        let key = memory.subject(b"s").counter(memory.counter(b"c"));
+        memory.apply_same(flowgate::Op::Record, 1, NOW, key, &"1/1h".parse().unwrap()).unwrap();
+        let note = |value: String| {
+            let (id, rule) = (ids.next(BanKind::Rule), Arc::clone(rules.rule(0)));
+            let (until, place) = (Time::from_secs(2000), RuleBanPlace::Memory(key));
+            bans.note(RuleBan {
+                id,
+                rule,
+                subject: vec![("x".to_owned(), value.clone()), ("y".to_owned(), value)],
+                until,
+                place,
+            });
+            id
+        };
+        let first = note("é".repeat(500_000));
+        assert_eq!(noted(&bans, &memory), [(first, format!("{}…", "é".repeat(128)))]);
+        for number in 1..MAX_NOTED + 10 {
+            note(number.to_string());
+        }
+        let list = noted(&bans, &memory);
+        assert_eq!((list.len(), list[0].1.as_str()), (MAX_NOTED, "10"));
+        let long = "x".repeat(1000);
+        (0..MAX_NOTED).for_each(|_| _ = note(long.clone()));
+        let list = bans.list(&memory, NOW);
+        let bytes: usize = list.iter().map(RuleBan::bytes).sum();
+        assert!(bytes <= MAX_NOTED_BYTES && bytes > MAX_NOTED_BYTES - 600, "{bytes} in {}", list.len());
+        assert!(bans.take(list[0].id, NOW).is_some() && bans.take(list[0].id, NOW).is_none());
     }
 }

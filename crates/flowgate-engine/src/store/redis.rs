@@ -25,7 +25,7 @@ mod script;
 mod undo;
 
 pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
-pub use bans::{BanCall, BanResult, SharedBans};
+pub use bans::{BanCall, BanCopy};
 pub use decode::{ReplyError, take_unreadable};
 pub use encode::ScriptTime;
 pub use koala::PreparedKoala;

@@ -1,91 +1,242 @@
 //! Bans that all nodes share: by hand and by rules.
 
 use flowgate::{Op, Span, Time};
-use flowgate_engine::redis::{BanCall, BanResult, ScriptCall, SharedBans};
-use flowgate_engine::{BanOrder, DecidedBy, MAX_BANS, Request};
+use flowgate_engine::redis::{BanCall, BanCopy, ScriptCall, ScriptTime};
+use flowgate_engine::{BanId, BanOrder, BanOrderError, DecidedBy, MAX_BANS, ManualBan, Request};
 
 use crate::script::redis_server::RedisServer;
 use crate::script::store::{PREFIX, RedisEngine, eval};
 use crate::script::{Written, at, rule};
 
-/// A node, with the version of the bans that it knows.
+/// A node, and its copy of the bans.
 struct Node {
     redis: RedisEngine,
-    known: String,
+    copy: BanCopy,
 }
 
 impl Node {
     fn new(server: &RedisServer) -> Node {
-        Node { redis: RedisEngine::new(&[], server.connect()), known: String::new() }
+        Node { redis: RedisEngine::new(&[], server.connect()), copy: BanCopy::default() }
     }
 
-    fn send(&mut self, call: impl FnOnce(BanCall<'_>) -> ScriptCall, now: Time) -> SharedBans {
-        let call = call(BanCall { prefix: PREFIX, known: &self.known });
-        let reply: Vec<Vec<u8>> = eval(&mut self.redis.connection, &call);
-        let shared = SharedBans::read(&self.known, &reply).unwrap();
-        self.redis.engine.adopt_bans(&shared, now);
-        self.known.clone_from(&shared.version);
-        shared
+    fn call(now: Time) -> BanCall<'static> {
+        BanCall { prefix: PREFIX, time: ScriptTime::Injected(now) }
     }
 
-    fn refresh(&mut self, now: Time) -> SharedBans {
-        self.send(|call| call.refresh(), now)
+    fn send(&mut self, call: &ScriptCall) -> Vec<Vec<u8>> {
+        eval(&mut self.redis.connection, call)
     }
 
-    fn ban(&mut self, value: &str, seconds: u64, now: Time) -> BanResult {
-        let order = BanOrder { field: "ip", value, length: Span::from_secs(seconds), reason: "a, b: c" };
-        self.send(|call| call.impose(order, now).unwrap(), now).result
+    /// Reads what has changed; the number of replies that it took.
+    fn refresh(&mut self, now: Time) -> usize {
+        for replies in 1.. {
+            let reply = self.send(&Node::call(now).read(&self.copy));
+            if !self.copy.take_page(&self.redis.engine, &reply).unwrap() {
+                return replies;
+            }
+        }
+        unreachable!()
     }
 
-    fn banned(&mut self, ip: &str, now: Time) -> Option<Time> {
-        let decision = self.redis.decide(Op::Take, &Request::new().field("ip", ip), now);
+    fn impose(&mut self, order: BanOrder<'_>, now: Time) -> Result<ManualBan, BanOrderError> {
+        let id = self.redis.engine.next_manual_ban_id();
+        let reply = self.send(&Node::call(now).impose(order, id)?);
+        self.take_imposed(order, id, &reply)
+    }
+
+    fn take_imposed(&mut self, order: BanOrder<'_>, id: BanId, reply: &[Vec<u8>]) -> Result<ManualBan, BanOrderError> {
+        let imposed = self.copy.take_imposed(&self.redis.engine, order, id, reply).unwrap();
+        imposed.map(|ban| ManualBan::clone(&ban))
+    }
+
+    fn ban(&mut self, value: &str, seconds: u64, now: Time) -> BanId {
+        self.impose(order("ip", value, seconds), now).unwrap().id
+    }
+
+    fn lift(&mut self, value: &str, id: Option<BanId>, now: Time) -> bool {
+        let reply = self.send(&Node::call(now).lift("ip", value, id).unwrap());
+        self.copy.take_lifted(&self.redis.engine, ("ip", value), &reply).unwrap()
+    }
+
+    /// The end of the ban, and how long it still takes.
+    fn banned(&mut self, ip: &str, now: Time) -> Option<(Time, Span)> {
+        let request = Request::new().field("ip", ip);
+        let decision = self.redis.engine.prepare(Op::Take, &request, now).at_once(now)?;
         assert_eq!(decision.banned_until.is_some(), decision.decided_by == DecidedBy::ManualBan);
-        decision.banned_until
+        Some((decision.banned_until?, decision.retry_after()?))
     }
+
+    fn number(&self, now: Time) -> usize {
+        assert_eq!(self.redis.engine.bans(now).len(), self.redis.engine.number_of_bans(now));
+        self.redis.engine.number_of_bans(now)
+    }
+}
+
+fn order<'a>(field: &'a str, value: &'a str, seconds: u64) -> BanOrder<'a> {
+    BanOrder { field, value, length: Span::from_secs(seconds), reason: "a, b: c" }
+}
+
+fn lasts(end: u64, seconds: u64) -> Option<(Time, Span)> {
+    Some((at(end), Span::from_secs(seconds)))
 }
 
 #[test]
 fn a_ban_by_hand_is_known_to_all_once_they_ask() {
     let server = RedisServer::start();
     let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
-    assert_eq!(two.refresh(at(0)).bans, Some(vec![]));
-    assert_eq!(two.refresh(at(0)).bans, None, "nothing new");
-    assert_eq!(one.ban("10.0.0.0/8", 60, at(0)), BanResult::Done(1));
-    assert_eq!(one.banned("10.1.2.3", at(0)), Some(at(60)), "at once where it was imposed");
+    two.refresh(at(0));
+    one.ban("10.0.0.0/8", 60, at(0));
+    assert_eq!(one.banned("10.1.2.3", at(0)), lasts(60, 60), "at once where it was imposed");
+    assert_eq!(one.copy.redis_time(), at(0));
     assert_eq!(two.banned("10.1.2.3", at(0)), None);
-    let found = two.refresh(at(1)).bans.unwrap();
+    two.refresh(at(1));
+    let found = two.redis.engine.bans(at(1));
     assert_eq!((&*found[0].value, &*found[0].reason), ("10.0.0.0/8", "a, b: c"));
-    assert_eq!(two.banned("10.1.2.3", at(1)), Some(at(60)));
-    // The same network, written otherwise: one ban takes the place of the other.
-    assert_eq!(two.ban("10.9.9.9/8", 600, at(2)), BanResult::Done(2));
-    assert_eq!(one.refresh(at(2)).bans.unwrap().len(), 1);
-    assert_eq!(one.banned("10.1.2.3", at(2)), Some(at(602)));
-    let bans = one.redis.engine.bans(at(3));
-    assert_eq!(one.send(|call| call.lift(bans.iter().map(|ban| &**ban)), at(3)).result, BanResult::Done(1));
+    assert_eq!(two.banned("10.1.2.3", at(1)), lasts(60, 59));
+    // The same network, written in another way: one ban takes the place of the other.
+    let second = two.ban("10.9.9.9/8", 600, at(2));
+    one.refresh(at(2));
+    assert_eq!((one.number(at(2)), one.banned("10.1.2.3", at(2))), (1, lasts(602, 600)));
+    assert!(!one.lift("10.0.0.0/8", Some(found[0].id), at(3)), "the id is of the ban that was replaced");
+    assert!(one.lift("10.0.0.0/8", Some(second), at(3)) && !one.lift("10.0.0.0/8", None, at(3)));
     assert_eq!(one.banned("10.1.2.3", at(3)), None);
     two.refresh(at(3));
     assert_eq!(two.banned("10.1.2.3", at(3)), None);
-    assert_eq!(one.send(|call| call.lift(bans.iter().map(|ban| &**ban)), at(3)).result, BanResult::Done(0));
-    let left: i64 = redis::cmd("PTTL").arg("fg:{bans}").query(&mut one.redis.connection).unwrap();
-    assert!(left > 0, "the table goes when it is of no use");
+    for key in ["fg:{bans}", "fg:{bans}:lifted"] {
+        let left: i64 = redis::cmd("PTTL").arg(key).query(&mut one.redis.connection).unwrap();
+        assert!(left > 0, "{key} goes after the last ban has ended");
+    }
 }
 
 #[test]
-fn there_are_only_so_many_and_what_has_ended_makes_room() {
+fn the_number_and_the_texts_are_bounded_and_bans_that_have_ended_make_room() {
     let server = RedisServer::start();
     let mut node = Node::new(&server);
-    let mut fill = redis::pipe();
-    for user in 0..MAX_BANS {
-        let until = at(60).as_nanos();
-        let text = format!("{} {} {until} 4:user {}:{user} 0:", user + 1, until / 1_000_000, user.to_string().len());
-        fill.cmd("HSET").arg("fg:{bans}").arg(format!("4:user={user}")).arg(text).ignore();
+    let fill = |node: &mut Node, number: usize, reason: usize| {
+        let mut pipe = redis::pipe();
+        pipe.cmd("DEL").arg("fg:{bans}").ignore();
+        for user in 0..number {
+            let (name, end) = (format!("4:user={user}"), at(60).as_nanos() / 1000);
+            let text = format!("4:user {}:{user} {reason}:{} ", user.to_string().len(), "x".repeat(reason));
+            let text = format!("{} {end} h-000000000a-{user} {text}", 10 + reason);
+            pipe.cmd("HSET").arg("fg:{bans}").arg(&name).arg(text).ignore();
+            pipe.cmd("ZADD").arg("fg:{bans}:order").arg(user + 1).arg(&name).ignore();
+            pipe.cmd("ZADD").arg("fg:{bans}:ends").arg(end).arg(&name).ignore();
+        }
+        let bytes = number * (10 + reason);
+        let meta = [("epoch", "e".to_owned()), ("version", number.to_string()), ("bytes", bytes.to_string())];
+        meta.iter().for_each(|(name, value)| _ = pipe.cmd("HSET").arg("fg:{bans}").arg(name).arg(value).ignore());
+        pipe.query::<()>(&mut node.redis.connection).unwrap();
+    };
+    fill(&mut node, MAX_BANS, 0);
+    assert_eq!(node.impose(order("ip", "::1", 60), at(0)), Err(BanOrderError::Full));
+    assert!(node.refresh(at(0)) > MAX_BANS / 256, "in pages");
+    assert_eq!(node.number(at(0)), MAX_BANS);
+    assert!(node.impose(order("user", "42", 90), at(0)).is_ok(), "one in place of another");
+    node.ban("::1", 60, at(60));
+    assert_eq!(node.number(at(60)), 2, "the new one, and the one in place of another");
+    let kept: usize = redis::cmd("ZCARD").arg("fg:{bans}:order").query(&mut node.redis.connection).unwrap();
+    assert!((MAX_BANS - 20..MAX_BANS).contains(&kept), "a change drops a few: {kept} are left");
+
+    let server = RedisServer::start();
+    let mut node = Node::new(&server);
+    fill(&mut node, 8300, 1000);
+    let long = "y".repeat(1024);
+    let names: Vec<String> = (0..100).map(|number| format!("new{number}")).collect();
+    let user = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: &long };
+    let imposed = names.iter().take_while(|name| node.impose(user(name), at(0)).is_ok()).count();
+    assert!((1..20).contains(&imposed), "{imposed}");
+    assert_eq!(node.impose(user("more"), at(0)), Err(BanOrderError::TooMuchText));
+    assert!(node.impose(user("more"), at(60)).is_ok());
+}
+
+#[test]
+fn a_copy_is_right_in_whatever_order_replies_arrive() {
+    let server = RedisServer::start();
+    let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
+    one.ban("10.0.0.1", 60, at(0));
+    one.refresh(at(0));
+    // A page that was asked for before the node's own changes arrives after them.
+    let early = one.send(&Node::call(at(0)).read(&one.copy));
+    two.ban("10.0.0.2", 60, at(0));
+    let between = one.send(&Node::call(at(0)).read(&one.copy));
+    assert!(one.lift("10.0.0.1", None, at(0)));
+    one.ban("10.0.0.3", 60, at(0));
+    for page in [&early, &between] {
+        assert!(!one.copy.take_page(&one.redis.engine, page).unwrap());
+        assert_eq!(one.banned("10.0.0.1", at(0)), None, "lifted through this node");
+        assert!(one.banned("10.0.0.3", at(0)).is_some(), "banned through this node");
     }
-    fill.cmd("HSET").arg("fg:{bans}").arg("v").arg(5).arg("i").arg(MAX_BANS).ignore();
-    fill.query::<()>(&mut node.redis.connection).unwrap();
-    assert_eq!(node.ban("::1", 60, at(0)), BanResult::Full);
-    assert_eq!(node.redis.engine.bans(at(0)).len(), MAX_BANS);
-    assert_eq!(node.ban("::1", 60, at(60)), BanResult::Done(MAX_BANS as u64 + 1));
-    assert_eq!(node.redis.engine.bans(at(60)).len(), 1);
+    assert!(one.banned("10.0.0.2", at(0)).is_some());
+    // Two changes of one target: the first reply arrives last.
+    let orders = [order("ip", "10.0.0.4", 60), order("ip", "10.0.0.4", 90)];
+    let ids = orders.map(|_| one.redis.engine.next_manual_ban_id());
+    let replies = [0, 1].map(|at_| one.send(&Node::call(at(0)).impose(orders[at_], ids[at_]).unwrap()));
+    for which in [1, 0] {
+        one.take_imposed(orders[which], ids[which], &replies[which]).unwrap();
+        assert_eq!(one.banned("10.0.0.4", at(0)), lasts(90, 90));
+    }
+    one.refresh(at(0));
+    two.refresh(at(0));
+    let addresses = |node: &Node| -> Vec<String> {
+        let mut values: Vec<_> = node.redis.engine.bans(at(0)).iter().map(|ban| ban.value.to_string()).collect();
+        values.sort();
+        values
+    };
+    assert_eq!(addresses(&one), ["10.0.0.2", "10.0.0.3", "10.0.0.4"]);
+    assert_eq!(addresses(&one), addresses(&two));
+}
+
+#[test]
+fn a_copy_follows_a_table_that_was_lost_and_one_that_has_changed_a_lot() {
+    let server = RedisServer::start();
+    let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
+    one.ban("10.0.0.1", 60, at(0));
+    one.ban("10.0.0.2", 60, at(0));
+    two.refresh(at(0));
+    redis::cmd("FLUSHALL").query::<()>(&mut one.redis.connection).unwrap();
+    one.ban("10.0.0.3", 60, at(0));
+    one.ban("10.0.0.4", 60, at(0));
+    for node in [&mut one, &mut two] {
+        node.refresh(at(0));
+        let found = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"].map(|ip| node.banned(ip, at(0)).is_some());
+        assert_eq!(found, [false, false, true, true]);
+    }
+    // More are lifted than Redis remembers.
+    assert!(one.lift("10.0.0.3", None, at(0)));
+    for number in 0..2100 {
+        let value = format!("10.1.{}.{}", number >> 8, number & 255);
+        one.ban(&value, 60, at(0));
+        assert!(one.lift(&value, None, at(0)));
+    }
+    let remembered: usize = redis::cmd("ZCARD").arg("fg:{bans}:lifted").query(&mut one.redis.connection).unwrap();
+    assert!(remembered <= 2000, "{remembered}");
+    for node in [&mut one, &mut two] {
+        node.refresh(at(0));
+        assert_eq!((node.number(at(0)), node.banned("10.0.0.3", at(0))), (1, None));
+    }
+}
+
+/// The commands that Redis carries out for one change are a measure of its cost.
+#[test]
+fn a_change_costs_redis_and_the_node_the_same_for_any_number_of_bans() {
+    let server = RedisServer::start();
+    let mut node = Node::new(&server);
+    node.ban("10.0.0.1", 60, at(0));
+    let of_one_change = |node: &mut Node| {
+        redis::cmd("CONFIG").arg("RESETSTAT").query::<()>(&mut node.redis.connection).unwrap();
+        node.ban("192.0.2.1", 60, at(0));
+        assert!(node.lift("192.0.2.1", None, at(0)));
+        let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut node.redis.connection).unwrap();
+        assert!(!stats.contains("cmdstat_hgetall"), "{stats}");
+        let calls = |line: &str| line.split_once("calls=")?.1.split(',').next()?.parse::<u64>().ok();
+        stats.lines().filter_map(calls).sum::<u64>()
+    };
+    let few = of_one_change(&mut node);
+    for number in 0..3000 {
+        node.ban(&format!("10.{}.{}.7", 1 + (number >> 8), number & 255), 60, at(0));
+    }
+    assert_eq!(of_one_change(&mut node), few);
 }
 
 #[test]

@@ -13,9 +13,6 @@ use super::json::{self, Object};
 use super::reply::{self, Reply};
 use super::{Call, body};
 
-/// A reason is a remark, not a document.
-const MAX_REASON: usize = 1024;
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked<'b> {
@@ -51,9 +48,6 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
         _ => return Err(Error::invalid("for", "expected a length such as \"10m\", \"1h\" or \"7d\", at most 366d")),
     };
     let reason = reason.as_ref().map_or("", |reason| &*reason.0);
-    if reason.len() > MAX_REASON {
-        return Err(Error::invalid("reason", format!("longer than {MAX_REASON} bytes")));
-    }
     let order = BanOrder { field: &field.0, value: &value.0, length, reason };
     let service = &call.shared.service;
     let ban = call.answered(service.ban(order)).await??;
@@ -88,7 +82,7 @@ pub(super) fn write_manual(out: &mut Vec<u8>, ban: &ManualBan) {
 }
 
 fn members(object: &mut Object<'_>, ban: &ManualBan) {
-    object.number("id", ban.id);
+    object.text("id", &ban.id.to_string());
     object.text("field", &ban.field);
     object.text("value", &ban.value);
     object.time("until", ban.until);
@@ -97,7 +91,7 @@ fn members(object: &mut Object<'_>, ban: &ManualBan) {
 
 fn write_imposed(out: &mut Vec<u8>, ban: &RuleBan) {
     let mut object = Object::new(out);
-    object.number("id", ban.id);
+    object.text("id", &ban.id.to_string());
     object.text("rule", ban.rule.name());
     object.value("subject", |out| json::fields(out, &ban.subject));
     object.time("until", ban.until);

@@ -133,7 +133,10 @@ impl From<BanError> for Error {
     fn from(error: BanError) -> Error {
         match error {
             BanError::Order(BanOrderError::Field) => Error::invalid("field", error),
-            BanError::Order(BanOrderError::Value { .. } | BanOrderError::Full) => Error::invalid("value", error),
+            BanError::Order(BanOrderError::TooLong { part, .. }) => Error::invalid(part, error),
+            BanError::Order(BanOrderError::Value { .. } | BanOrderError::Full | BanOrderError::TooMuchText) => {
+                Error::invalid("value", error)
+            }
             BanError::Away(away) => away.into(),
         }
     }

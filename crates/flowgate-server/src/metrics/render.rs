@@ -26,7 +26,7 @@ pub(crate) async fn render(service: &Service) -> String {
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     decisions(&mut out, service, metrics);
     koala(&mut out, service, metrics);
-    bans(&mut out, service).await;
+    bans(&mut out, service);
     latencies(&mut out, metrics);
     store(&mut out, service, metrics);
     connections(&mut out, metrics);
@@ -125,13 +125,10 @@ fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     }
 }
 
-async fn bans(out: &mut Exposition, service: &Service) {
+fn bans(out: &mut Exposition, service: &Service) {
     let mut family = out.gauge("flowgate_bans", "Bans in force, by who imposed them; of those by rules at most 10000.");
-    family.sample(&[("origin", "hand")], service.bans().len());
-    // A store that does not answer is told of elsewhere.
-    if let Ok(bans) = service.rule_bans().await {
-        family.sample(&[("origin", "rule")], bans.len());
-    }
+    family.sample(&[("origin", "hand")], service.number_of_bans());
+    family.sample(&[("origin", "rule")], service.number_of_rule_bans());
 }
 
 fn latencies(out: &mut Exposition, metrics: &Metrics) {

@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Span, Time};
 use flowgate_engine::config::{self, RedisServers};
-use flowgate_engine::redis::Prepared;
+use flowgate_engine::redis::{BanCopy, Prepared};
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request};
 
 use tokio::time::timeout;
 
 use super::calls::{Plain, Sent};
+use super::clock::RedisClock;
 use super::fallback::{Fallback, Settings};
 use super::health::{Health, SharedStats};
 use super::link::Failure;
@@ -44,8 +45,10 @@ pub(crate) struct SharedStore {
     memo: Option<Memo>,
     fallback: Arc<Fallback>,
     health: Arc<Health>,
-    /// The version of the bans by hand that this node has.
-    bans: Mutex<String>,
+    /// What this node has read of the bans by hand.
+    bans: Mutex<BanCopy>,
+    /// By which bans end.
+    redis_clock: RedisClock,
 }
 
 /// How often a node looks for bans by hand that others have imposed.
@@ -75,7 +78,8 @@ impl SharedStore {
         };
         let memo = redis.deny_cache.then(|| Memo::new(span(redis.deny_cache_max)));
         let (prefix, bans) = (redis.prefix.clone(), Mutex::default());
-        Ok(SharedStore { engine, clock, servers, prefix, memo, fallback, health, bans })
+        let redis_clock = RedisClock::new(clock.clone());
+        Ok(SharedStore { engine, clock, servers, prefix, memo, fallback, health, bans, redis_clock })
     }
 
     /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
@@ -87,7 +91,8 @@ impl SharedStore {
                 store.servers.look_around().await;
                 if since_refresh >= REFRESH {
                     since_refresh = Duration::ZERO;
-                    store.refresh_bans().await;
+                    // What cannot be read now is read a second later; that Redis is away is reported elsewhere.
+                    let _ = store.refresh_bans().await;
                 }
                 store.servers.inspect().await;
                 // A store that nobody else has ends with the next look.
@@ -127,13 +132,19 @@ impl SharedStore {
         Ok(())
     }
 
+    /// The time by Redis's clock, by which bans end.
+    pub(crate) fn redis_time(&self) -> Time {
+        self.redis_clock.now()
+    }
+
     /// Decides a request by the rules.
     pub(crate) fn decide(self: &Arc<Self>, op: Op, request: &Request<'_>, now: Time) -> Answer<Decision> {
+        let redis_time = self.redis_time();
         let asked = match &self.memo {
             None => None,
             Some(memo) => {
                 let rules = self.engine.rules();
-                let asked = memo.ask(&self.engine.plan(&rules, op, request, now));
+                let asked = memo.ask(&self.engine.plan(&rules, op, request, redis_time));
                 if let Some(denied) = asked.as_ref().and_then(|asked| memo.denied(asked, now)) {
                     self.health.deny_cache_hit();
                     return Answer::Now(denied);
@@ -142,8 +153,8 @@ impl SharedStore {
                 asked
             }
         };
-        let prepared = self.engine.prepare(op, request, now);
-        if let Some(decision) = prepared.at_once(now) {
+        let prepared = self.engine.prepare(op, request, redis_time);
+        if let Some(decision) = prepared.at_once(redis_time) {
             return Answer::Now(decision);
         }
         let Ok(sent) = self.send(&prepared, now) else {
@@ -198,9 +209,10 @@ impl SharedStore {
 
     /// Why a request would be decided as it would be.
     pub(crate) fn explain(self: &Arc<Self>, request: &Request<'_>, now: Time) -> Answer<Explanation> {
-        let prepared = self.engine.prepare(Op::Peek, request, now);
-        if prepared.at_once(now).is_some() {
-            return Answer::Now(prepared.explain_at_once(request, now));
+        let redis_time = self.redis_time();
+        let prepared = self.engine.prepare(Op::Peek, request, redis_time);
+        if prepared.at_once(redis_time).is_some() {
+            return Answer::Now(prepared.explain_at_once(request, redis_time));
         }
         let sent = self.send(&prepared, now);
         let (store, request) = (Arc::clone(self), OwnedRequest::new(request));
@@ -214,7 +226,7 @@ impl SharedStore {
                 store.note_failure(failure);
                 let decision = store.without(&prepared, &request, now);
                 let rules = store.engine.rules();
-                let plan = store.engine.plan(&rules, Op::Peek, &request, now);
+                let plan = store.engine.plan(&rules, Op::Peek, &request, redis_time);
                 store.fallback.explain(decision, &request, &rules, &plan, now)
             })
         })

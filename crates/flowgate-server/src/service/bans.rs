@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use flowgate_engine::{BanOrder, BanOrderError, ManualBan, RuleBan};
+use flowgate::Time;
+use flowgate_engine::{BanId, BanOrder, BanOrderError, ManualBan, RuleBan};
 
 use super::{Answer, Service, StoreAway};
 
@@ -21,11 +22,12 @@ impl Service {
     /// Bans a value of a field, in place of an earlier ban of the same.
     ///
     /// # Errors
-    /// When the value is neither a text nor addresses, there are too many bans, or the shared store does not answer.
+    /// When the value is neither a text nor addresses, a text is too long, there are too many bans, or the shared store
+    /// does not answer.
     pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
         match &self.shared {
             None => Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order)),
-            Some(shared) => shared.ban(order, self.now()),
+            Some(shared) => shared.ban(order),
         }
     }
 
@@ -33,27 +35,42 @@ impl Service {
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn unban(&self, id: u64) -> Answer<Result<bool, StoreAway>> {
+    pub fn unban(&self, id: BanId) -> Answer<Result<bool, StoreAway>> {
         match &self.shared {
             None => Answer::Now(Ok(self.engine.unban(id, self.now()))),
-            Some(shared) => shared.unban(id, self.now()),
+            Some(shared) => shared.unban(id),
         }
     }
 
-    /// Lifts the ban by hand of a field's value as it was given; false when there is none.
+    /// Lifts the ban by hand of a field's value, however an address in it is written; false when there is none.
     ///
     /// # Errors
     /// When the shared store does not answer.
     pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
         match &self.shared {
             None => Answer::Now(Ok(self.engine.unban_value(field, value, self.now()))),
-            Some(shared) => shared.unban_value(field, value, self.now()),
+            Some(shared) => shared.unban_value(field, value),
         }
+    }
+
+    /// The time by which bans end when this node's clock says `now`: that of the store that keeps them.
+    pub(super) fn ban_time(&self, now: Time) -> Time {
+        self.shared.as_ref().map_or(now, |shared| shared.redis_time())
     }
 
     /// The bans by hand that are in force, oldest first.
     pub fn bans(&self) -> Vec<Arc<ManualBan>> {
-        self.engine.bans(self.now())
+        self.engine.bans(self.ban_time(self.now()))
+    }
+
+    /// The number of bans by hand that are in force.
+    pub fn number_of_bans(&self) -> usize {
+        self.engine.number_of_bans(self.ban_time(self.now()))
+    }
+
+    /// The number of bans by rules that are in force, 10,000 at most.
+    pub fn number_of_rule_bans(&self) -> usize {
+        self.engine.number_of_rule_bans(self.ban_time(self.now()))
     }
 
     /// The fields by whose values somebody is banned by hand.
@@ -66,7 +83,7 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn rule_bans(&self) -> Answer<Result<Vec<RuleBan>, StoreAway>> {
-        Answer::Now(Ok(self.engine.rule_bans(self.now())))
+        Answer::Now(Ok(self.engine.rule_bans(self.ban_time(self.now()))))
     }
 }
 

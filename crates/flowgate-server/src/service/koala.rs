@@ -50,7 +50,7 @@ impl Service {
         request: &Request<'_>,
         now: Time,
     ) -> Answer<KoalaAnswer> {
-        let banned = self.engine.koala_ban(ask, request, now);
+        let banned = self.engine.koala_ban(ask, request, self.ban_time(now));
         let answer = match (banned, &self.shared, self.koala.local.load_full()) {
             (Some(banned), ..) => Answer::Now(banned),
             (None, Some(shared), Some(local)) => shared.koala(rules, &local, ask, request, now),

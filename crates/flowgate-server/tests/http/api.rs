@@ -139,7 +139,10 @@ fn bans_are_listed_imposed_and_lifted() {
     );
     assert_eq!(server.get("/v1/bans").json(), json!({"bans": [], "rule_bans": []}));
     let imposed = server.post("/v1/bans", r#"{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":"scraper"}"#);
-    let ban = json!({"id": 1, "field": "ip", "value": "192.0.2.0/24", "until": 1_700_003_600, "reason": "scraper"});
+    let by_hand = imposed.json()["id"].as_str().unwrap().to_owned();
+    assert!(by_hand.starts_with("h-") && by_hand.ends_with("-1"), "{by_hand}");
+    let ban =
+        json!({"id": by_hand, "field": "ip", "value": "192.0.2.0/24", "until": 1_700_003_600, "reason": "scraper"});
     assert_eq!((imposed.status, imposed.json()), (201, ban.clone()));
     let denied = server.post("/v1/take", r#"{"fields":{"ip":"192.0.2.7"}}"#).json();
     assert_eq!(
@@ -152,16 +155,19 @@ fn bans_are_listed_imposed_and_lifted() {
     }
     let listed = server.get("/v1/bans").json();
     assert_eq!(listed["bans"], json!([ban]));
+    let by_rule = format!("r{}2", &by_hand[1..by_hand.len() - 1]);
     assert_eq!(
         listed["rule_bans"],
-        json!([{"id": 2, "rule": "login", "subject": {"ip": "198.51.100.9"}, "until": 1_700_003_600}])
+        json!([{"id": by_rule, "rule": "login", "subject": {"ip": "198.51.100.9"}, "until": 1_700_003_600}])
     );
     let mut client = server.connect();
-    for id in [1, 2] {
+    for id in [&by_hand, &by_rule] {
         assert_eq!(client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").status, 204);
         client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").is_mistake(404, None);
     }
-    client.call("DELETE", "/v1/bans/x", &[], "").is_mistake(404, None);
+    for id in ["x", "1"] {
+        client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").is_mistake(404, None);
+    }
     assert_eq!(server.get("/v1/bans").json(), json!({"bans": [], "rule_bans": []}));
 
     let unused = server.post("/v1/bans", r#"{"field":"usr","value":"7","for":"1h"}"#).json();
@@ -180,6 +186,13 @@ fn bans_are_listed_imposed_and_lifted() {
         (r#"{"field":"ip","value":"x","for":"1h","whom":"me"}"#, Some("whom")),
     ] {
         server.post("/v1/bans", body).is_mistake(400, field);
+    }
+    for (part, length) in [("field", 257), ("value", 1025), ("reason", 1025)] {
+        let mut order = json!({"field": "user", "value": "42", "for": "1h", "reason": ""});
+        order[part] = "x".repeat(length).into();
+        let told = server.post("/v1/bans", &order.to_string());
+        told.is_mistake(400, Some(part));
+        assert_eq!(told.json()["error"], format!("{part}: {length} bytes, expected at most {}", length - 1));
     }
 }
 

@@ -52,7 +52,11 @@ impl Node {
     }
 
     fn of(config: &str) -> Node {
-        let service = Service::start(&Config::from_toml(config).unwrap()).unwrap();
+        Node::with_clock(config, Clock::System)
+    }
+
+    fn with_clock(config: &str, clock: Clock) -> Node {
+        let service = Service::start_with_clock(&Config::from_toml(config).unwrap(), clock).unwrap();
         let readiness = Readiness::default();
         service.watch(&readiness);
         Node { service, readiness }

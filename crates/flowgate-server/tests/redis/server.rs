@@ -155,7 +155,7 @@ impl Redis {
 impl Redis {
     /// How many calls of scripts there were that were not about bans, for which nodes ask each second.
     pub fn decisions(&self) -> u64 {
-        self.calls("evalsha") - self.calls("hget")
+        self.calls("evalsha") - self.calls("hmget")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use flowgate::Span;
+use flowgate::{Clock, ManualClock, Span, Time};
 use flowgate_engine::{AdHoc, BanOrder, Request};
 use flowgate_server::Operation;
 
@@ -60,24 +60,50 @@ async fn bans_by_hand_reach_every_node() {
     let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "spam" };
     let ban = one.service.ban(order).await.unwrap();
     assert!(!one.take("7").await.allowed(), "at once");
-    reaches(&other, false).await;
+    reaches(&other, "7", false).await;
     assert_eq!(other.service.bans().len(), 1);
     assert_eq!(other.service.unban(ban.id).await, Ok(true));
     assert!(other.take("7").await.allowed(), "at once");
-    reaches(&one, true).await;
+    reaches(&one, "7", true).await;
     assert_eq!(one.service.unban_value("user", "7").await, Ok(false));
+    // A ban that another node imposed a moment ago is lifted by its id and by its value.
+    let ban = one.service.ban(order).await.unwrap();
+    assert_eq!(other.service.unban(ban.id).await, Ok(true));
+    one.service.ban(order).await.unwrap();
+    assert_eq!(other.service.unban_value("user", "7").await, Ok(true));
     let late = Node::on(&redis, "");
     one.service.ban(order).await.unwrap();
-    reaches(&late, false).await;
+    reaches(&late, "7", false).await;
 }
 
-async fn reaches(node: &Node, allowed: bool) {
+async fn reaches(node: &Node, user: &str, allowed: bool) {
     let started = Instant::now();
-    while node.decide(Operation::Peek, "7", 1).await.allowed() != allowed {
+    while node.decide(Operation::Peek, user, 1).await.allowed() != allowed {
         assert!(started.elapsed() < STUCK);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(started.elapsed() < Duration::from_millis(2000), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_ban_lasts_equally_long_on_nodes_whose_clocks_are_an_hour_off() {
+    let redis = Redis::start();
+    let now = Clock::System.now();
+    let hour = Span::from_secs(3600);
+    let clocks = [now + hour, now, Time::from_nanos(now.as_nanos() - hour.as_nanos())];
+    let config = format!("{}\n[store]\ntype = 'redis'\nurl = '{}'\ntimeout = '500ms'", crate::RULES, redis.url());
+    let nodes = clocks.map(|time| Node::with_clock(&config, ManualClock::new(time).into()));
+    for (through, user) in nodes.iter().zip(["7", "8", "9"]) {
+        through.recovers().await;
+        let order = BanOrder { field: "user", value: user, length: Span::from_secs(20), reason: "" };
+        let ban = through.service.ban(order).await.unwrap();
+        assert!(ban.until > now + Span::from_secs(20) && ban.until < now + Span::from_secs(120));
+        for node in &nodes {
+            reaches(node, user, false).await;
+            let left = node.decide(Operation::Peek, user, 1).await.retry_after().unwrap();
+            assert!(left > Span::from_secs(10) && left <= Span::from_secs(21), "{left}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -93,6 +119,30 @@ async fn bans_by_rules_are_shared_and_can_be_lifted() {
     assert_eq!(bans[0].subject, [("user".to_owned(), "42".to_owned())]);
     assert_eq!(one.service.unban(bans[0].id).await, Ok(true));
     assert!(other.take("42").await.banned_until.is_none());
+}
+
+#[tokio::test]
+async fn an_id_names_one_ban_whoever_imposed_it() {
+    let redis = Redis::start();
+    let rules = r#"rule = [{ name = "r", when = { user = "*" }, by = ["user"], limits = ["1/1h"], ban = { after = 2, within = "1h", for = ["2h"] } }]"#;
+    let (one, other) = (Node::new(&redis.url(), "", rules), Node::new(&redis.url(), "", rules));
+    one.recovers().await;
+    other.recovers().await;
+    let order = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "" };
+    let by_hand = one.service.ban(order("7")).await.unwrap().id;
+    let elsewhere = other.service.ban(order("8")).await.unwrap().id;
+    one.admits("42", 3).await;
+    other.admits("43", 3).await;
+    let by_rule = one.service.rule_bans().await.unwrap()[0].id;
+    let by_rule_elsewhere = other.service.rule_bans().await.unwrap()[0].id;
+    let restarted = Node::new(&redis.url(), "", rules);
+    restarted.recovers().await;
+    let later = restarted.service.ban(order("9")).await.unwrap().id;
+    let ids = [by_hand, elsewhere, by_rule, by_rule_elsewhere, later];
+    let distinct: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+    assert_eq!(one.service.unban(by_rule).await, Ok(true));
+    assert!(one.take("42").await.banned_until.is_none() && !one.take("7").await.allowed());
 }
 
 #[tokio::test]

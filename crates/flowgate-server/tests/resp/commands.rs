@@ -139,6 +139,20 @@ fn rules_decide_by_fields_and_bans_come_first() {
 }
 
 #[test]
+fn each_part_of_a_ban_has_a_size() {
+    let server = Running::start(config(""), "");
+    let mut client = server.connect();
+    let mut ban = |field: usize, value: usize, reason: usize| {
+        let [field, value, reason] = [field, value, reason].map(|length| "x".repeat(length).into_bytes());
+        client.call_words(&[b"FG.BAN", &field, &value, b"60", &reason])
+    };
+    assert_eq!(ban(256, 1024, 1024), "OK");
+    assert_eq!(ban(257, 1, 0), "-ERR field: 257 bytes, expected at most 256");
+    assert_eq!(ban(1, 1025, 0), "-ERR value: 1025 bytes, expected at most 1024");
+    assert_eq!(ban(1, 1, 1025), "-ERR reason: 1025 bytes, expected at most 1024");
+}
+
+#[test]
 fn what_clients_say_when_they_connect() {
     check_plain(
         "PING                -> PONG

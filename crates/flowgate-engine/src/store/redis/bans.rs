@@ -1,164 +1,223 @@
-//! Bans by hand, shared through Redis: a hash that every node reads again when its version has changed.
+//! Bans by hand, shared through Redis: what to ask of it, and what its replies mean.
 //!
-//! State      The hash `PREFIX{bans}`: from whom a ban is on (field and value, however it was written) to the ban.
-//! Rule       Whoever imposes or lifts a ban does so in Redis and has the whole table in the reply. The other nodes ask
-//!            for the version from time to time, and read the table when it is another.
-//! Bound      A ban is in force on other nodes as soon as they ask again.
+//! State      Four keys `PREFIX{bans}`, see `bans.lua`. Every node has a [copy](BanCopy) of the bans.
+//! Rule       A ban is imposed and lifted in Redis, at Redis's time, and in the copy of the node that asked for it. The
+//!            other nodes ask from time to time for what has changed since the version that they have read.
+//! Bound      A ban is in force on other nodes as soon as they ask again. A change costs the same for any number of
+//!            bans; a reply has at most [`PAGE`] bans.
 
-use std::sync::Arc;
+mod copy;
 
-use flowgate::Time;
+use flowgate::{Span, Time};
 
 use super::decode::ReplyError;
+use super::encode::{self, ScriptTime};
 use super::script::{BANS, ScriptCall};
-use crate::bans::{BanOrder, BanOrderError, MAX_BANS, ManualBan};
+use crate::bans::{BanId, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, target_name};
 
-/// What the reply to a call about bans says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedBans {
-    /// The version of the table, to be handed to the next call.
-    pub version: String,
-    /// All bans; `None` where the version is the one that was known.
-    pub bans: Option<Vec<ManualBan>>,
-    /// What became of the order.
-    pub result: BanResult,
-}
+pub use copy::BanCopy;
 
-/// What became of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BanResult {
-    /// The number of the ban, or how many were lifted; 0 where nothing was ordered.
-    Done(u64),
-    /// There are enough.
-    Full,
-}
+/// The most bans in a reply: half a megabyte if all texts are as long as they may be.
+const PAGE: u64 = 256;
 
-/// A call about bans: what to ask, and what the reply means.
+/// The longest ban, about 140 years: every instant stays a whole number of microseconds below 2^53.
+const LONGEST: Span = Span::from_micros(1 << 52);
+
+/// How to call the script about bans.
 #[derive(Clone, Copy, Debug)]
 pub struct BanCall<'a> {
     /// Before every key.
     pub prefix: &'a str,
-    /// The version of the table that the node has; empty at first.
-    pub known: &'a str,
+    /// Whose clock decides.
+    pub time: ScriptTime,
 }
 
 impl BanCall<'_> {
-    /// Reads the table, if it has changed.
-    pub fn refresh(self) -> ScriptCall {
-        self.start(b"get")
+    /// Reads what has changed since the copy was brought up to date.
+    pub fn read(self, copy: &BanCopy) -> ScriptCall {
+        let mut call = self.start(b"get");
+        call.args.push(copy.known_epoch().as_bytes());
+        call.args.number(copy.read);
+        call.args.number(copy.floor);
+        call.args.number(PAGE);
+        call
     }
 
-    /// Imposes a ban, in place of one on the same field and value.
+    /// Imposes a ban, in place of one on the same target.
     ///
     /// # Errors
-    /// When the value is neither a text nor addresses.
-    pub fn impose(self, order: BanOrder<'_>, now: Time) -> Result<ScriptCall, BanOrderError> {
-        let name = order.whom()?;
-        let until = now + order.length;
+    /// When the order makes no sense, or one of its texts is too long.
+    pub fn impose(self, order: BanOrder<'_>, id: BanId) -> Result<ScriptCall, BanOrderError> {
+        order.check_sizes()?;
+        let name = target_name(order.field, order.value)?;
         let mut call = self.start(b"set");
         call.args.push(name.as_bytes());
-        call.args.number(millis(until));
+        call.args.push(id.to_string().as_bytes());
+        call.args.number(order.length.min(LONGEST).as_micros_ceil());
+        call.args.number(order.bytes() as u64);
         call.args.write(|text| {
-            text.extend_from_slice(until.as_nanos().to_string().as_bytes());
             for part in [order.field, order.value, order.reason] {
-                text.extend_from_slice(format!(" {}:{part}", part.len()).as_bytes());
+                text.extend_from_slice(format!("{}:{part} ", part.len()).as_bytes());
             }
         });
         call.args.number(MAX_BANS as u64);
-        call.args.number(now.as_nanos() / 1_000_000);
+        call.args.number(MAX_BANS_BYTES as u64);
         Ok(call)
     }
 
-    /// Lifts bans that were read before.
-    pub fn lift<'b>(self, bans: impl IntoIterator<Item = &'b ManualBan>) -> ScriptCall {
+    /// Lifts the ban of a field's value, if it is the one of that id.
+    ///
+    /// # Errors
+    /// When nothing could be banned by that value.
+    pub fn lift(self, field: &str, value: &str, id: Option<BanId>) -> Result<ScriptCall, BanOrderError> {
+        let name = target_name(field, value)?;
         let mut call = self.start(b"del");
-        for ban in bans {
-            // What was read was imposed, so it can be named.
-            if let Ok(name) = ban.whom() {
-                call.args.push(name.as_bytes());
-            }
-        }
-        call
+        call.args.push(name.as_bytes());
+        call.args.push(id.map(|id| id.to_string()).unwrap_or_default().as_bytes());
+        Ok(call)
     }
 
     fn start(self, what: &[u8]) -> ScriptCall {
         let mut call = ScriptCall::new(&BANS);
-        call.keys.write(|key| super::keys::write(key, self.prefix, b"bans", ""));
+        for key in ["", ":order", ":ends", ":lifted"] {
+            call.keys.write(|out| super::keys::write(out, self.prefix, b"bans", key));
+        }
+        encode::time(&mut call.args, self.time);
         call.args.push(what);
-        call.args.push(self.known.as_bytes());
         call
     }
 }
 
-impl SharedBans {
-    /// What the reply to a call says; `known` is the version that was handed to it. A ban that cannot be read, because
-    /// another version of Flowgate wrote it, is left out.
-    ///
-    /// # Errors
-    /// When it is not the script's.
-    pub fn read(known: &str, reply: &[Vec<u8>]) -> Result<SharedBans, ReplyError> {
-        let [version, result, rest @ ..] = reply else { return Err(ReplyError::Malformed) };
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| ReplyError::Malformed);
-        let (version, result) = (text(version)?, text(result)?);
-        let result = match result.as_str() {
-            "full" => BanResult::Full,
-            number => BanResult::Done(number.parse().map_err(|_| ReplyError::Malformed)?),
+/// The reply to a `set` or a `del`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Changed {
+    now: Time,
+    epoch: String,
+    version: u64,
+    result: ChangeResult,
+    until: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChangeResult {
+    Done,
+    NoSuchBan,
+    TooMany,
+    TooMuchText,
+}
+
+impl Changed {
+    fn read(reply: &[Vec<u8>]) -> Result<Changed, ReplyError> {
+        let [now, epoch, version, result, until] = reply else { return Err(ReplyError::Malformed) };
+        let result = match result.as_slice() {
+            b"done" => ChangeResult::Done,
+            b"none" => ChangeResult::NoSuchBan,
+            b"bans" => ChangeResult::TooMany,
+            b"bytes" => ChangeResult::TooMuchText,
+            _ => return Err(ReplyError::Malformed),
         };
-        let bans = (version != known).then(|| {
-            let mut bans: Vec<ManualBan> = rest.chunks_exact(2).filter_map(|pair| ban(&pair[1])).collect();
-            bans.sort_by_key(|ban| ban.id);
-            bans
-        });
-        Ok(SharedBans { version, bans, result })
+        let (now, version, until) = (number(now)?, number(version)?, number(until)?);
+        let epoch = text(epoch)?.to_owned();
+        Ok(Changed { now: Time::from_micros(now), epoch, version, result, until: Time::from_micros(until) })
     }
 }
 
-/// `id millis nanos len:field len:value len:reason`
+/// The reply to a `get`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Page {
+    now: Time,
+    epoch: String,
+    /// It has the changes after this version,
+    from: u64,
+    /// ..up to this one.
+    version: u64,
+    floor: u64,
+    /// The reading starts anew: what the copy has and no page brings is gone.
+    whole: bool,
+    more: bool,
+    changes: Vec<Change>,
+}
+
+/// What has become of a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    name: String,
+    /// `None` where the ban was lifted, or cannot be read because another version of Flowgate wrote it.
+    ban: Option<ManualBan>,
+}
+
+impl Page {
+    fn read(reply: &[Vec<u8>]) -> Result<Page, ReplyError> {
+        let [now, epoch, from, version, floor, whole, more, rest @ ..] = reply else {
+            return Err(ReplyError::Malformed);
+        };
+        let change = |parts: &[Vec<u8>]| -> Result<Change, ReplyError> {
+            Ok(Change { name: text(&parts[0])?.to_owned(), ban: ban(&parts[1]) })
+        };
+        Ok(Page {
+            now: Time::from_micros(number(now)?),
+            epoch: text(epoch)?.to_owned(),
+            from: number(from)?,
+            version: number(version)?,
+            floor: number(floor)?,
+            whole: number(whole)? == 1,
+            more: number(more)? == 1,
+            changes: rest.chunks_exact(2).map(change).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// `bytes end id len:field len:value len:reason`
 fn ban(bytes: &[u8]) -> Option<ManualBan> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut words = text.splitn(4, ' ');
-    let (id, _, until, mut rest) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let mut part = || -> Option<Arc<str>> {
-        let (length, from) = rest.trim_start_matches(' ').split_once(':')?;
+    let (_, until, id, mut rest) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let mut part = || {
+        let (length, from) = rest.split_once(':')?;
         let length: usize = length.parse().ok()?;
         let part = from.get(..length)?;
-        rest = &from[length..];
+        rest = from.get(length + 1..)?;
         Some(part.into())
     };
     let (field, value, reason) = (part()?, part()?, part()?);
-    Some(ManualBan { id: id.parse().ok()?, field, value, until: Time::from_nanos(until.parse().ok()?), reason })
+    Some(ManualBan { id: id.parse().ok()?, field, value, until: Time::from_micros(until.parse().ok()?), reason })
 }
 
-fn millis(time: Time) -> u64 {
-    time.as_nanos().div_ceil(1_000_000)
+fn text(bytes: &[u8]) -> Result<&str, ReplyError> {
+    std::str::from_utf8(bytes).map_err(|_| ReplyError::Malformed)
+}
+
+fn number(bytes: &[u8]) -> Result<u64, ReplyError> {
+    text(bytes)?.parse().map_err(|_| ReplyError::Malformed)
 }
 
 #[cfg(test)]
 mod tests {
-    use flowgate::Span;
-
     use super::*;
 
     #[test]
     fn a_ban_is_read_as_it_was_written() {
-        let call = BanCall { prefix: "fg:", known: "" };
+        let call = BanCall { prefix: "fg:", time: ScriptTime::Redis };
         let order = BanOrder { field: "user agent", value: "bad: bot 5:x", length: Span::from_secs(5), reason: "" };
-        let now = Time::from_secs(100);
-        let call = call.impose(order, now).unwrap();
-        assert_eq!(call.keys().next(), Some(b"fg:{bans}".as_slice()));
+        let id: BanId = "h-3f0k2m9qav-7".parse().unwrap();
+        let call = call.impose(order, id).unwrap();
+        let keys: Vec<&[u8]> = call.keys().collect();
+        assert_eq!(keys, [b"fg:{bans}".as_slice(), b"fg:{bans}:order", b"fg:{bans}:ends", b"fg:{bans}:lifted"]);
         let args: Vec<&[u8]> = call.args().collect();
-        let stored = [b"7 105000 ".as_slice(), args[4]].concat();
+        assert_eq!(&args[..6], [b"".as_slice(), b"set", b"10:user agent=bad: bot 5:x", args[3], b"5000000", b"22"]);
+        let stored = [b"22 105000000 h-3f0k2m9qav-7 ".as_slice(), args[6]].concat();
         let found = ban(&stored).unwrap();
-        assert_eq!((found.id, &*found.field, &*found.value, &*found.reason), (7, "user agent", "bad: bot 5:x", ""));
-        assert_eq!(found.until, now + Span::from_secs(5));
+        assert_eq!((found.id, &*found.field, &*found.value, &*found.reason), (id, "user agent", "bad: bot 5:x", ""));
+        assert_eq!(found.until, Time::from_secs(105));
+        assert_eq!(ban(b"7 105000 1700 4:user 2:42 0:"), None, "not an id of ours");
     }
 
     #[test]
-    fn one_network_has_one_name() {
-        let order = |value| BanOrder { field: "ip", value, length: Span::from_secs(1), reason: "" };
-        assert_eq!(order("10.9.9.9/8").whom(), order("10.0.0.0/8").whom());
-        assert_ne!(order("10.0.0.0/8").whom(), order("10.0.0.0/9").whom());
-        assert_ne!(order("10.0.0.0/8").whom(), BanOrder { field: "x", ..order("10.0.0.0/8") }.whom());
-        assert!(order("").whom().is_err());
+    fn what_is_too_long_is_not_sent() {
+        let call = BanCall { prefix: "fg:", time: ScriptTime::Redis };
+        let long = "x".repeat(1025);
+        let order = BanOrder { field: "user", value: "42", length: Span::from_secs(5), reason: &long };
+        let wrong = call.impose(order, "h-3f0k2m9qav-7".parse().unwrap()).unwrap_err();
+        assert_eq!(wrong.to_string(), "reason: 1025 bytes, expected at most 1024");
     }
 }

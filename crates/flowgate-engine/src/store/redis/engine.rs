@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use flowgate::{Op, Time};
 
+use super::keys;
 use super::prepared::{Conclusion, Prepared, tag};
-use super::{SharedBans, keys};
-use crate::bans::{RuleBan, RuleBanPlace};
+use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
 use crate::engine::Engine;
 use crate::request::Request;
 
@@ -51,25 +51,23 @@ impl Engine {
     /// Remembers by name whom a conclusion has got banned.
     pub fn note_conclusion(&self, conclusion: &Conclusion) {
         for ban in &conclusion.new_bans {
-            let (rule, subject) = (Arc::clone(&ban.rule), ban.subject.clone());
+            let (id, rule, subject) = (self.next_ban_id(BanKind::Rule), Arc::clone(&ban.rule), ban.subject.clone());
             let place = RuleBanPlace::Redis(ban.key.clone());
-            self.imposed().note(RuleBan { id: self.next_ban_id(), rule, subject, until: ban.until, place });
+            self.imposed().note(RuleBan { id, rule, subject, until: ban.until, place });
         }
     }
 
     /// Strikes a ban that a rule has imposed from the list: what follows the prefix in the key that is to be deleted
     /// for it to be lifted. `None` when there is no such ban.
-    pub fn take_rule_ban(&self, id: u64, now: Time) -> Option<Box<[u8]>> {
+    pub fn take_rule_ban(&self, id: BanId, now: Time) -> Option<Box<[u8]>> {
         match self.imposed().take(id, now)?.place {
             RuleBanPlace::Redis(key) => Some(key),
             RuleBanPlace::Memory(_) => None,
         }
     }
 
-    /// Puts the shared bans by hand in force on this node, if they have changed.
-    pub fn adopt_bans(&self, shared: &SharedBans, now: Time) {
-        if let Some(bans) = &shared.bans {
-            self.manual_bans().adopt(bans.clone(), now);
-        }
+    /// The id of the next ban by hand that this node imposes in the shared store.
+    pub fn next_manual_ban_id(&self) -> BanId {
+        self.next_ban_id(BanKind::Hand)
     }
 }

@@ -1,101 +1,132 @@
 //! Bans in the shared store: those by hand, of which every node has a copy, and those that rules have imposed.
 //!
+//! Rule       Bans end by [Redis's clock](SharedStore::redis_time).
 //! Bound      A ban by hand is in force at once on the node through which it was imposed or lifted, and within
 //!            [`REFRESH`](super::REFRESH) on the others.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use flowgate::Time;
-use flowgate_engine::redis::{BanCall, BanResult, ScriptCall, SharedBans};
-use flowgate_engine::{BanOrder, BanOrderError, ManualBan};
+use flowgate::Span;
+use flowgate_engine::redis::{BanCall, BanCopy, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{BanId, BanKind, BanOrder, ManualBan};
 
 use super::SharedStore;
 use crate::answer::Answer;
-use crate::redis::calls::Plain;
+use crate::redis::calls::{Plain, Sent};
 use crate::redis::wire::Reply;
 use crate::service::{BanError, StoreAway};
 
 impl SharedStore {
     /// Bans a value of a field, everywhere.
-    pub(crate) fn ban(self: &Arc<Self>, order: BanOrder<'_>, now: Time) -> Answer<Result<Arc<ManualBan>, BanError>> {
-        let known = self.known_bans();
-        let call = match (BanCall { prefix: &self.prefix, known: &known }).impose(order, now) {
+    pub(crate) fn ban(self: &Arc<Self>, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
+        let id = self.engine.next_manual_ban_id();
+        let call = match self.ban_call().impose(order, id) {
             Ok(call) => call,
             Err(error) => return Answer::Now(Err(error.into())),
         };
-        let store = Arc::clone(self);
-        self.about_bans(call, known, now).map(move |result| match result? {
-            BanResult::Full => Err(BanOrderError::Full.into()),
-            BanResult::Done(id) => {
-                let ban = store.engine.bans(now).into_iter().find(|ban| ban.id == id);
-                ban.ok_or(BanError::Away(StoreAway))
-            }
+        let Ok(sent) = self.send_script(&call) else { return Answer::Now(Err(StoreAway.into())) };
+        let (store, order) = (Arc::clone(self), OwnedOrder::new(order));
+        Answer::later(async move {
+            let reply = store.ban_reply(sent, call).await?;
+            let imposed = store.with_bans(|bans| bans.take_imposed(&store.engine, order.get(), id, &reply))?;
+            Ok(imposed?)
         })
     }
 
     /// Lifts a ban by its id, whoever imposed it; false when there is none.
-    pub(crate) fn unban(self: &Arc<Self>, id: u64, now: Time) -> Answer<Result<bool, StoreAway>> {
-        let by_hand: Vec<_> = self.engine.bans(now).into_iter().filter(|ban| ban.id == id).collect();
-        if by_hand.is_empty() { self.unban_rule(id, now) } else { self.lift(&by_hand, now) }
+    pub(crate) fn unban(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
+        match (id.kind(), self.engine.manual_ban(id, self.redis_time())) {
+            (BanKind::Rule, _) => self.unban_rule(id),
+            (BanKind::Hand, Some(ban)) => self.lift(&ban.field, &ban.value, Some(id)),
+            (BanKind::Hand, None) => {
+                // Another node may have imposed it since the last refresh.
+                let store = Arc::clone(self);
+                Answer::later(async move {
+                    store.refresh_bans().await?;
+                    match store.engine.manual_ban(id, store.redis_time()) {
+                        Some(ban) => store.lift(&ban.field, &ban.value, Some(id)).await,
+                        None => Ok(false),
+                    }
+                })
+            }
+        }
     }
 
-    /// Lifts the ban by hand of a field's value as it was given; false when there is none.
-    pub(crate) fn unban_value(
-        self: &Arc<Self>,
-        field: &str,
-        value: &str,
-        now: Time,
-    ) -> Answer<Result<bool, StoreAway>> {
-        let is_it = |ban: &Arc<ManualBan>| *ban.field == *field && *ban.value == *value;
-        let bans: Vec<_> = self.engine.bans(now).into_iter().filter(is_it).collect();
-        if bans.is_empty() { Answer::Now(Ok(false)) } else { self.lift(&bans, now) }
+    /// Lifts the ban by hand of a field's value; false when there is none.
+    pub(crate) fn unban_value(self: &Arc<Self>, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
+        self.lift(field, value, None)
     }
 
-    /// Lifts bans by hand, everywhere.
-    fn lift(self: &Arc<Self>, bans: &[Arc<ManualBan>], now: Time) -> Answer<Result<bool, StoreAway>> {
-        let known = self.known_bans();
-        let call = BanCall { prefix: &self.prefix, known: &known }.lift(bans.iter().map(|ban| &**ban));
-        self.about_bans(call, known, now).map(|result| Ok(matches!(result?, BanResult::Done(lifted) if lifted > 0)))
+    /// Lifts a ban by hand, everywhere.
+    fn lift(self: &Arc<Self>, field: &str, value: &str, id: Option<BanId>) -> Answer<Result<bool, StoreAway>> {
+        // A value that cannot be banned is not.
+        let Ok(call) = self.ban_call().lift(field, value, id) else { return Answer::Now(Ok(false)) };
+        let Ok(sent) = self.send_script(&call) else { return Answer::Now(Err(StoreAway)) };
+        let (store, field, value) = (Arc::clone(self), field.to_owned(), value.to_owned());
+        Answer::later(async move {
+            let reply = store.ban_reply(sent, call).await?;
+            store.with_bans(|bans| bans.take_lifted(&store.engine, (&field, &value), &reply))
+        })
     }
 
     /// Lifts a ban that a rule has imposed through this node; false when there is none.
-    fn unban_rule(self: &Arc<Self>, id: u64, now: Time) -> Answer<Result<bool, StoreAway>> {
-        let Some(tail) = self.engine.take_rule_ban(id, now) else { return Answer::Now(Ok(false)) };
+    fn unban_rule(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
+        let Some(tail) = self.engine.take_rule_ban(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
         let key = [self.prefix.as_bytes(), &tail].concat();
         let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
         self.plain(command).map(|reply| Ok(reply? == Reply::Integer(1)))
     }
 
-    pub(super) async fn refresh_bans(self: &Arc<Self>) {
-        let known = self.known_bans();
-        let call = BanCall { prefix: &self.prefix, known: &known }.refresh();
-        // What cannot be read now is read a second later; that Redis is away is reported elsewhere.
-        let _ = self.about_bans(call, known, self.clock.now()).await;
+    /// Brings this node's copy of the bans by hand up to date.
+    pub(super) async fn refresh_bans(&self) -> Result<(), StoreAway> {
+        loop {
+            let call = self.ban_call().read(&self.bans());
+            let sent = self.send_script(&call).map_err(|_| StoreAway)?;
+            let reply = self.ban_reply(sent, call).await?;
+            if !self.with_bans(|bans| bans.take_page(&self.engine, &reply))? {
+                return Ok(());
+            }
+        }
     }
 
-    fn known_bans(&self) -> String {
-        self.bans.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn ban_call(&self) -> BanCall<'_> {
+        BanCall { prefix: &self.prefix, time: ScriptTime::Redis }
     }
 
-    /// Makes a call about bans, and puts in force what it says.
-    fn about_bans(
-        self: &Arc<Self>,
-        call: ScriptCall,
-        known: String,
-        now: Time,
-    ) -> Answer<Result<BanResult, StoreAway>> {
-        let Ok(sent) = self.send_script(&call) else { return Answer::Now(Err(StoreAway)) };
-        let store = Arc::clone(self);
-        Answer::later(async move {
-            let reply = store.servers.reply(sent, || call.clone()).await.map_err(|_| StoreAway)?;
-            let shared = SharedBans::read(&known, &texts(reply).ok_or(StoreAway)?).map_err(|_| StoreAway)?;
-            let mut held = store.bans.lock().unwrap_or_else(PoisonError::into_inner);
-            store.engine.adopt_bans(&shared, now);
-            // Two answers may be read in another order than Redis gave them. Who finds that the table has changed since
-            // it asked cannot tell which is newer: the next refresh reads it whole.
-            *held = if *held == known { shared.version } else { String::new() };
-            Ok(shared.result)
-        })
+    fn bans(&self) -> MutexGuard<'_, BanCopy> {
+        // A copy that lost its place is read anew.
+        self.bans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a reply in, and what it says of Redis's clock.
+    fn with_bans<T>(&self, take: impl FnOnce(&mut BanCopy) -> Result<T, ReplyError>) -> Result<T, StoreAway> {
+        let mut bans = self.bans();
+        let taken = take(&mut bans).map_err(|_| StoreAway)?;
+        self.redis_clock.set(bans.redis_time());
+        Ok(taken)
+    }
+
+    async fn ban_reply(&self, sent: Sent, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
+        let reply = self.servers.reply(sent, || call.clone()).await.map_err(|_| StoreAway)?;
+        texts(reply).ok_or(StoreAway)
+    }
+}
+
+/// An order that outlives the call that brought it.
+struct OwnedOrder {
+    field: Box<str>,
+    value: Box<str>,
+    length: Span,
+    reason: Box<str>,
+}
+
+impl OwnedOrder {
+    fn new(BanOrder { field, value, length, reason }: BanOrder<'_>) -> OwnedOrder {
+        OwnedOrder { field: field.into(), value: value.into(), length, reason: reason.into() }
+    }
+
+    fn get(&self) -> BanOrder<'_> {
+        BanOrder { field: &self.field, value: &self.value, length: self.length, reason: &self.reason }
     }
 }
 

@@ -1,55 +1,146 @@
--- The bans by hand that all nodes share: a hash from whom a ban is on to the ban.
+-- The bans by hand that all nodes share.
 --
--- KEYS   the hash; its field `v` counts changes, `i` numbers bans
--- ARGV   what known ...: what is to be done, and the version that the caller has read
---        get | set name until text most now | del name...     until, now: milliseconds
--- Reply  {version, result, name, text, name, text...}, all as texts; no bans where the version is the known one.
---        result: of `set` the ban's number, or `full`; of `del` how many there were.
+-- KEYS   1 bans    a hash: the name of a target -> the ban; and `epoch`, `version`, `floor`, `bytes`
+--        2 order   the names by the version that imposed the ban
+--        3 ends    the names by the end of the ban
+--        4 lifted  names by the version that lifted their ban; those up to version `floor` are forgotten
+-- ARGV   time what ...           time: microseconds, for tests; empty: Redis's own
+--        get epoch version floor most        what the caller has read, and how many bans it takes
+--        set name id length bytes text max_bans max_bytes        length: microseconds
+--        del name id                         an empty id stands for any
+-- Reply  texts. get: now epoch from version floor whole more {name ban}: the changes after `from` up to
+--        `version`; an empty ban was lifted. whole: 1 where the reading starts anew; more: 1 where it goes on
+--        set: now epoch version done|bans|bytes end    del: now epoch version done|none
+--
+-- A ban is `bytes end id text`. Each change has a version of its own, and takes the same time for any number of bans.
+-- The epoch is the id of the first ban, so a table that was lost and begun anew is not taken for the old one.
 
-local key, what, known = KEYS[1], ARGV[1], ARGV[2]
-local result = '0'
+local bans, order, ends, lifted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local call, what = redis.call, ARGV[2]
+local DROPPED_AT_ONCE, MOST_LIFTED = 8, 2000
 
--- A text begins with the ban's number and its end in milliseconds.
-local function drop_ended(now)
-  local all = redis.call('HGETALL', key)
-  for i = 1, #all, 2 do
-    local ends = all[i + 1]:match('^%d+ (%d+) ')
-    if ends and tonumber(ends) <= now then redis.call('HDEL', key, all[i]) end
-  end
+local now, least
+if ARGV[1] == '' then
+  local t = call('TIME')
+  now, least = t[1] * 1000000 + t[2], 0
+else
+  -- Tests bring the time along; their keys live for an hour of the real one at least.
+  now, least = tonumber(ARGV[1]), 3600000
 end
+
+local function text(number) return string.format('%.0f', number) end
+
+local found = call('HMGET', bans, 'epoch', 'version', 'floor', 'bytes')
+local epoch = found[1] or ''
+local version, floor, bytes = tonumber(found[2] or 0), tonumber(found[3] or 0), tonumber(found[4] or 0)
+
+local function save()
+  call('HSET', bans, 'epoch', epoch, 'version', text(version), 'floor', text(floor), 'bytes', text(bytes))
+end
+
+-- The size, the end and the id of a ban. One that cannot be read has ended.
+local function parts(ban)
+  local size, ends_at, id = (ban or ''):match('^(%d+) (%d+) (%S+) ')
+  return tonumber(size or 0), tonumber(ends_at or 0), id
+end
+
+local function remove(name, size)
+  bytes = bytes - size
+  call('HDEL', bans, name)
+  call('ZREM', order, name)
+  call('ZREM', ends, name)
+end
+
+local function drop_ended()
+  local name = call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, 1)[1]
+  if not name then return false end
+  local size = parts(call('HGET', bans, name))
+  remove(name, size)
+  return true
+end
+
+if what == 'get' then
+  local known, from, known_floor, most = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+  local whole = known ~= epoch or (from < floor and known_floor ~= floor)
+  if whole then from = 0 end
+  local after = '(' .. text(from)
+  local names = call('ZRANGEBYSCORE', order, after, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
+  local more = #names == 2 * most
+  local upto = more and names[#names] or text(version)
+  local reply = {text(now), epoch, text(from), upto, text(floor), whole and '1' or '0', more and '1' or '0'}
+  for i = 1, #names, 2 do
+    reply[#reply + 1] = names[i]
+    reply[#reply + 1] = call('HGET', bans, names[i]) or ''
+  end
+  names = call('ZRANGEBYSCORE', lifted, after, upto)
+  for i = 1, #names do
+    reply[#reply + 1] = names[i]
+    reply[#reply + 1] = ''
+  end
+  return reply
+end
+
+local result, end_of_ban = 'none', 0
 
 if what == 'set' then
-  local name, ends, text, most, now = ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-  local is_new = redis.call('HEXISTS', key, name) == 0
-  if is_new and redis.call('HLEN', key) >= most + 2 then drop_ended(now) end
-  if is_new and redis.call('HLEN', key) >= most + 2 then
-    result = 'full'
-  else
-    local id = string.format('%.0f', redis.call('HINCRBY', key, 'i', 1))
-    redis.call('HSET', key, name, id .. ' ' .. ARGV[4] .. ' ' .. text)
-    redis.call('HINCRBY', key, 'v', 1)
-    -- It goes with the last of its bans. A version that began anew would not be noticed, so it stays a day longer
-    -- than any node could sleep.
-    local ttl = redis.call('PTTL', key)
-    redis.call('PEXPIRE', key, string.format('%.0f', math.max(ttl, ends - now + 86400000)))
-    result = id
+  local name, id, length, size = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+  local max_bans, max_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
+  if epoch == '' then
+    epoch = id
+    call('DEL', order, ends, lifted)
   end
-elseif what == 'del' then
-  local lifted = 0
-  for i = 3, #ARGV do lifted = lifted + redis.call('HDEL', key, ARGV[i]) end
-  if lifted > 0 then redis.call('HINCRBY', key, 'v', 1) end
-  result = tostring(lifted)
-end
-
-local version = redis.call('HGET', key, 'v') or '0'
-local reply = {version, result}
-if version ~= known then
-  local all = redis.call('HGETALL', key)
-  for i = 1, #all, 2 do
-    if all[i] ~= 'v' and all[i] ~= 'i' then
-      reply[#reply + 1] = all[i]
-      reply[#reply + 1] = all[i + 1]
+  local replaced, replaced_size = call('HGET', bans, name), 0
+  if replaced then
+    local ends_at
+    replaced_size, ends_at = parts(replaced)
+    -- One that has ended goes as any other that has.
+    if ends_at <= now then
+      remove(name, replaced_size)
+      replaced, replaced_size = false, 0
     end
   end
+  local function too_many() return call('ZCARD', order) + (replaced and 0 or 1) > max_bans end
+  local function too_much() return bytes - replaced_size + size > max_bytes end
+  local dropped = 0
+  while (dropped < DROPPED_AT_ONCE or too_many() or too_much()) and drop_ended() do dropped = dropped + 1 end
+  if too_many() then
+    result = 'bans'
+  elseif too_much() then
+    result = 'bytes'
+  else
+    result, version, end_of_ban = 'done', version + 1, now + length
+    if replaced then remove(name, replaced_size) end
+    bytes = bytes + size
+    call('HSET', bans, name, text(size) .. ' ' .. text(end_of_ban) .. ' ' .. id .. ' ' .. ARGV[7])
+    call('ZADD', order, text(version), name)
+    call('ZADD', ends, text(end_of_ban), name)
+    call('ZREM', lifted, name)
+  end
+  save()
+  if result == 'done' then
+    -- All of it goes a minute after the last ban has ended.
+    local ttl = math.max(call('PTTL', bans), math.floor(length / 1000) + 60000, least)
+    for i = 1, #KEYS do call('PEXPIRE', KEYS[i], text(ttl)) end
+  end
+elseif what == 'del' then
+  local name, id = ARGV[3], ARGV[4]
+  local ban = call('HGET', bans, name)
+  local size, ends_at, found_id
+  if ban then size, ends_at, found_id = parts(ban) end
+  if ban and (id == '' or id == found_id) then
+    remove(name, size)
+    if ends_at > now then
+      result, version = 'done', version + 1
+      call('ZADD', lifted, text(version), name)
+      local ttl = call('PTTL', bans)
+      if ttl > 0 then call('PEXPIRE', lifted, text(ttl)) end
+      if call('ZCARD', lifted) > MOST_LIFTED then
+        floor = tonumber(call('ZRANGE', lifted, MOST_LIFTED / 2 - 1, MOST_LIFTED / 2 - 1, 'WITHSCORES')[2])
+        call('ZREMRANGEBYRANK', lifted, 0, MOST_LIFTED / 2 - 1)
+      end
+    end
+    save()
+  end
 end
-return reply
+
+return {text(now), epoch, text(version), result, text(end_of_ban)}

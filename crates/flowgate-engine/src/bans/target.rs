@@ -1,0 +1,86 @@
+//! What a ban is on: a text, or the addresses of a network, in a field.
+//!
+//! Rule       A value that spells an address or a network stands for those addresses, however it is written. Any other
+//!            value stands for itself.
+//! Invariant  Two orders have the same [name](Target::name) if and only if they ban the same values of the same field.
+
+use super::BanOrderError;
+use crate::address::AddressRange;
+use crate::nested::Network;
+
+/// The field in which gateways and access logs give the client's address.
+pub(crate) const ADDRESS_FIELD: &str = "ip";
+
+/// What a ban is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Target<'a> {
+    pub(super) field: &'a str,
+    pub(super) value: Value<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    Text(&'a str),
+    Network(Network),
+}
+
+impl<'a> Target<'a> {
+    /// What an order means. In the field that holds the client's address, any other text is a mistake: the ban would
+    /// match no request.
+    pub(super) fn parse(field: &'a str, value: &'a str) -> Result<Target<'a>, BanOrderError> {
+        if field.is_empty() {
+            return Err(BanOrderError::Field);
+        }
+        let error = |expected| BanOrderError::Value { found: value.to_owned(), expected };
+        if value.is_empty() {
+            return Err(error("a value, an address or a network such as 1.2.3.0/24"));
+        }
+        let value = match AddressRange::parse(value).map_err(|wrong| error(wrong.expected))? {
+            None if field == ADDRESS_FIELD => {
+                return Err(error("an address or a network, such as 1.2.3.4 or 1.2.3.0/24"));
+            }
+            None => Value::Text(value),
+            Some(range) => {
+                let network = Network::new(range);
+                Value::Network(network.ok_or_else(|| error("an address or a network such as 1.2.3.0/24"))?)
+            }
+        };
+        Ok(Target { field, value })
+    }
+
+    /// Names the target, the same for all ways to write it.
+    pub(super) fn name(self) -> String {
+        let (field, length) = (self.field, self.field.len());
+        match self.value {
+            Value::Text(text) => format!("{length}:{field}={text}"),
+            Value::Network(network) => format!("{length}:{field}@{network}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(field: &str, value: &str) -> Result<String, BanOrderError> {
+        Target::parse(field, value).map(Target::name)
+    }
+
+    #[test]
+    fn one_network_has_one_name() {
+        assert_eq!(name("ip", "10.9.9.9/8"), name("ip", "10.0.0.0/8"));
+        assert_eq!(name("ip", "::ffff:10.0.0.1"), name("ip", "10.0.0.1"));
+        assert_ne!(name("ip", "10.0.0.0/8"), name("ip", "10.0.0.0/9"));
+        assert_ne!(name("ip", "10.0.0.0/8"), name("x", "10.0.0.0/8"));
+        assert_ne!(name("a", "b=c"), name("a=b", "c"));
+    }
+
+    #[test]
+    fn what_is_neither_a_text_nor_addresses_is_an_error() {
+        for value in ["", "1.2.3.0/33", "1.2.3.4..1.2.3.9", "1.2.3/24", "999.1.1.1", "*", "1.2.3.4/33"] {
+            assert!(matches!(name("ip", value), Err(BanOrderError::Value { .. })), "{value}");
+        }
+        assert!(name("user", "999.1.1.1").is_ok(), "a text in any other field");
+        assert_eq!(name("", "x"), Err(BanOrderError::Field));
+    }
+}
