@@ -26,6 +26,27 @@ pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
     comments
 }
 
+/// Where `[auth]` stands: from its header to the next, or to the comment right above that.
+pub(crate) fn auth_sections(text: &str) -> Vec<Range<usize>> {
+    let (mut sections, mut open) = (Vec::new(), None);
+    // The start of the line at hand, and of the comment that ends right above it.
+    let (mut start, mut comment) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let code = line.split('#').next().unwrap_or_default().trim();
+        if code.starts_with('[') && code.ends_with(']') {
+            sections.extend(open.take().map(|from| from..comment));
+            let name = code.trim_matches(['[', ']']).trim();
+            open = (name == "auth" || name.starts_with("auth.")).then_some(start);
+        }
+        start += line.len();
+        if !code.is_empty() || !line.contains('#') {
+            comment = start;
+        }
+    }
+    sections.extend(open.map(|from| from..text.len()));
+    sections
+}
+
 /// Where the line ends in which `at` stands.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
     let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
@@ -88,6 +109,17 @@ mod tests {
         check("a = \"x # no\nb = 1 # yes", &[" yes"]);
         check("a = \"\"\"x # no\nb = 1 # no", &[]);
         check("a = \"x\\", &[]);
+    }
+
+    #[test]
+    fn auth_reaches_to_the_comment_of_the_next_section() {
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<&str> = auth_sections(text).into_iter().map(|range| &text[range]).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("a = 1\n# b\n[store]\n# c\n", &[]);
+        check("[auth] # a\n# b\n\n# c\nx = 1 # d\n# e\n# f\n[store]\n# g\n", &["[auth] # a\n# b\n\n# c\nx = 1 # d\n"]);
+        check("[auth]\n# a\n\n[[rule]]\n[ auth ]\r\n# b", &["[auth]\n# a\n\n", "[ auth ]\r\n# b"]);
     }
 
     #[test]

@@ -96,6 +96,9 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
 
 const LARGEST_SECRET: u64 = 64 << 10;
 
+/// No configuration has more secrets; a text that has is not searched for all of them.
+const MOST_KNOWN: usize = 100;
+
 /// Reports a secret that is a hidden one copied from the output of `flowgate config`.
 pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bool {
     let hidden = text == HIDDEN;
@@ -117,11 +120,12 @@ pub(crate) fn hide(report: &mut Report, root: &Table) {
     }
 }
 
-/// Hides every comment that may hold a secret: one that repeats or names a secret, and one that stands behind a secret on
-/// its line.
+/// Hides every comment that may hold a secret: one that repeats or names a secret, stands behind a secret on its line, or
+/// in `[auth]`.
 pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table) {
     let text = report.sources().get(source).text().to_owned();
-    let hidden = report.sources().get(source).secrets().to_vec();
+    let mut ends: Vec<usize> = report.sources().get(source).secrets().iter().map(|secret| secret.end).collect();
+    ends.sort_unstable();
     let mut known: Vec<&str> = Vec::new();
     for (key, node) in places(root) {
         let Value::String(value) = &node.value else { continue };
@@ -131,11 +135,14 @@ pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table)
             known.extend(login.rsplit(':').next());
         }
     }
+    known.truncate(MOST_KNOWN);
+    let sections = comments::auth_sections(&text);
     for comment in comments::find(&text) {
-        let is_behind = |secret: &std::ops::Range<usize>| {
-            text.get(secret.end..comment.start).is_some_and(|between| !between.contains('\n'))
-        };
-        if hidden.iter().any(is_behind) || comments::may_hold_secret(&text[comment.clone()], &known) {
+        let section = sections.partition_point(|section| section.start <= comment.start).checked_sub(1);
+        let is_in_auth = section.is_some_and(|index| sections[index].contains(&comment.start));
+        let before = ends.partition_point(|end| *end <= comment.start).checked_sub(1);
+        let is_behind = before.is_some_and(|index| !text[ends[index]..comment.start].contains('\n'));
+        if is_in_auth || is_behind || comments::may_hold_secret(&text[comment.clone()], &known) {
             report.sources_mut().hide(Location::new(source, comment));
         }
     }
