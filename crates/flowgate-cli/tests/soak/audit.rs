@@ -4,8 +4,6 @@
 //!            charged in the end. A request that was decided without the store, or not answered, was charged once at most:
 //!            such a charge is a leak, which holds until its window ends.
 
-use std::time::Duration;
-
 use crate::trace::{Outcome, Record};
 use crate::workload::{Asked, FRESH_ALLOWANCE, KINDS, Subjects};
 use crate::world::{World, peek};
@@ -34,8 +32,9 @@ impl Charged {
     }
 }
 
-/// Subjects are looked up so many at a time.
-const BATCH: usize = 200;
+/// Subjects are looked up so many at a time, and again so often while the store does not answer.
+const BATCH: usize = 100;
+const TRIES: usize = 100;
 
 /// Asks a node what every subject of its own was charged. The store must be there.
 pub(crate) async fn audit(world: &World, records: &[Record]) -> Vec<Charged> {
@@ -66,14 +65,17 @@ fn peek_of_user(asked: &Asked) -> serde_json::Value {
 
 /// What is left of each subject. A node may miss a deadline on a busy machine: then it is asked again.
 async fn remaining(world: &World, peeks: &[serde_json::Value]) -> Vec<u64> {
-    for _ in 0..100 {
-        let replies = world.batch(0, peeks).await.unwrap_or_default();
-        let remaining: Option<Vec<u64>> =
-            replies.iter().map(|reply| reply["remaining"].as_u64().filter(|_| reply["degraded"] == false)).collect();
-        match remaining {
-            Some(remaining) if remaining.len() == peeks.len() => return remaining,
-            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+    let mut known: Vec<Option<u64>> = vec![None; peeks.len()];
+    for _ in 0..TRIES {
+        let open: Vec<usize> = (0..peeks.len()).filter(|&place| known[place].is_none()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let items: Vec<_> = open.iter().map(|&place| peeks[place].clone()).collect();
+        let replies = world.batch(0, &items).await.unwrap_or_default();
+        for (place, reply) in open.into_iter().zip(replies) {
+            known[place] = reply["remaining"].as_u64().filter(|_| reply["degraded"] == false);
         }
     }
-    panic!("the store does not answer the audit");
+    known.into_iter().map(|remaining| remaining.expect("the store does not answer the audit")).collect()
 }

@@ -6,6 +6,7 @@
 //! Rule       A documented exception (lost data, a clock that was put forward) raises the bound of every span that it
 //!            touches by one allowance; see [`Grant`].
 
+use std::fmt;
 use std::time::Duration;
 
 /// From the client's write to the end of its read, both since the start of the run.
@@ -53,6 +54,13 @@ impl Fullest {
     /// The bound less what was admitted; negative where there is an excess.
     pub(crate) fn room(&self) -> i128 {
         i128::from(self.bound) - i128::from(self.admitted)
+    }
+}
+
+impl fmt::Display for Fullest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fullest { admitted, bound, from, to } = self;
+        write!(f, "{admitted} admitted from {from:.3?} to {to:.3?}, the bound is {bound}")
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::bounds::Interval;
 use crate::random::Random;
 use crate::trace::{NodeLife, Outcome, Record};
-use crate::workload::{Asked, Door};
+use crate::workload::{ADMIN_TOKEN, Asked, Door};
 
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -183,7 +183,8 @@ pub(crate) async fn post(
 ) -> Option<serde_json::Value> {
     let body = body.to_string();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: soak\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n\
+        Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all((head + &body).as_bytes()).await.ok()?;

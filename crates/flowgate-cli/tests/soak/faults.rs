@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster;
 use crate::exceptions::Whose;
+use crate::hand_bans::{self, FOLLOWED_AFTER};
 use crate::node::WITH_CLOCK;
 use crate::proxy::Cut;
 use crate::server::eventually;
@@ -28,6 +29,7 @@ pub(crate) enum Fault {
     ClockGlitch,
     ClockAhead,
     ClockBehind,
+    BanByHand,
     SlotsMoved,
     MasterHandsOver,
     MasterKilled,
@@ -35,7 +37,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Faults of a single Redis server.
-    pub(crate) const ONE_SERVER: [Fault; 14] = [
+    pub(crate) const ONE_SERVER: [Fault; 15] = [
         Fault::NodeKilled,
         Fault::NodePaused,
         Fault::RedisPaused,
@@ -50,10 +52,11 @@ impl Fault {
         Fault::ClockGlitch,
         Fault::ClockAhead,
         Fault::ClockBehind,
+        Fault::BanByHand,
     ];
 
     /// Faults of a cluster.
-    pub(crate) const CLUSTER: [Fault; 13] = [
+    pub(crate) const CLUSTER: [Fault; 14] = [
         Fault::NodeKilled,
         Fault::NodePaused,
         Fault::RedisPaused,
@@ -64,6 +67,7 @@ impl Fault {
         Fault::ScriptsFlushed,
         Fault::BadValue,
         Fault::ClockAhead,
+        Fault::BanByHand,
         Fault::SlotsMoved,
         Fault::MasterHandsOver,
         Fault::MasterKilled,
@@ -85,6 +89,7 @@ impl Fault {
             Fault::ClockGlitch => "clock ahead for a moment",
             Fault::ClockAhead => "clock ahead, then corrected",
             Fault::ClockBehind => "clock behind, then corrected",
+            Fault::BanByHand => "ban by hand, clock ahead",
             Fault::SlotsMoved => "slots moved",
             Fault::MasterHandsOver => "master hands over",
             Fault::MasterKilled => "master killed and replaced",
@@ -101,19 +106,26 @@ impl Fault {
             Fault::ConnectionsCut | Fault::RepliesLost => Some(hold.div_duration_f64(AGAIN).ceil() as usize),
             Fault::NodePaused | Fault::RedisPausedBriefly | Fault::RedisSlow | Fault::ConnectionsDelayed => None,
             Fault::ScriptsFlushed | Fault::BadValue | Fault::ClockGlitch | Fault::ClockBehind => None,
-            Fault::SlotsMoved => None,
+            Fault::BanByHand | Fault::SlotsMoved => None,
         }
     }
 
     /// Whether the store goes on deciding as if nothing had happened.
     pub(crate) fn goes_unnoticed(self) -> bool {
         match self {
-            Fault::NodeKilled | Fault::NodePaused | Fault::ConnectionsDelayed | Fault::ScriptsFlushed => true,
-            Fault::BadValue | Fault::ClockBehind | Fault::SlotsMoved => true,
+            Fault::NodePaused | Fault::ConnectionsDelayed | Fault::ScriptsFlushed => true,
+            Fault::BadValue | Fault::ClockBehind | Fault::BanByHand | Fault::SlotsMoved => true,
             Fault::RedisPaused | Fault::RedisPausedBriefly | Fault::RedisKilled | Fault::RedisSlow => false,
             Fault::ConnectionsCut | Fault::RepliesLost | Fault::ClockGlitch | Fault::ClockAhead => false,
             Fault::MasterHandsOver | Fault::MasterKilled => false,
+            // A node that has just started decides without a cluster until it knows the cluster's slots.
+            Fault::NodeKilled => false,
         }
+    }
+
+    /// Whether it is about a node's clock.
+    pub(crate) fn is_of_clocks(self) -> bool {
+        matches!(self, Fault::ClockGlitch | Fault::ClockAhead | Fault::ClockBehind | Fault::BanByHand)
     }
 
     /// Lets it happen for about `hold`, and heals it.
@@ -156,12 +168,13 @@ impl Fault {
             }),
             Fault::BadValue => spoil(world, hold),
             Fault::ClockGlitch => clock_ahead(world, server, Duration::from_millis(200)),
-            Fault::ClockAhead => clock_ahead(world, server, hold.max(Duration::from_millis(2500))),
+            Fault::ClockAhead => clock_ahead(world, server, hold.max(FOLLOWED_AFTER)),
             Fault::ClockBehind => {
                 world.nodes[WITH_CLOCK].put_clock_back();
                 sleep(hold);
                 world.nodes[WITH_CLOCK].correct_clock();
             }
+            Fault::BanByHand => hand_bans::impose(world),
             Fault::SlotsMoved => again_and_again(hold, || move_a_slot(world)),
             Fault::MasterHandsOver => hand_over(world),
             Fault::MasterKilled => replace_master(world),
@@ -213,7 +226,6 @@ fn spoil(world: &mut World, hold: Duration) {
         world.excepts(whose, from);
         sleep(hold / BAD_VALUES.len() as u32);
     }
-    world.servers[server].redis.cli(&["DEL", &key]);
 }
 
 /// Moves the slot of a subject that is asked for over and over.

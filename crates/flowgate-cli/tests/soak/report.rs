@@ -21,6 +21,7 @@ pub(crate) struct Run {
     pub(crate) records: Vec<Record>,
     pub(crate) charged: Vec<Charged>,
     pub(crate) exceptions: Vec<Exception>,
+    pub(crate) complaints: Vec<String>,
     /// The directory of the nodes' logs.
     pub(crate) logs: PathBuf,
     /// Whether times are judged, too: not on a machine that has other things to do.
@@ -54,7 +55,7 @@ const SLOWER: u32 = 2;
 impl Run {
     /// The tables of the run, and its violations, one a line.
     pub(crate) fn report(&self) -> (String, Vec<String>) {
-        let (mut text, mut wrong) = (String::new(), Vec::new());
+        let (mut text, mut wrong) = (String::new(), self.complaints.clone());
         let end = self.stages.last().map_or(Duration::ZERO, |stage| stage.to);
         _ = writeln!(text, "\n{}: {} requests in {:.0} s", self.name, self.records.len(), end.as_secs_f64());
         self.faults(&mut text, &mut wrong);
@@ -170,6 +171,11 @@ impl Run {
             leaked(Outcome::Unanswered),
             count(&|charged| charged.record.outcome == Outcome::Unanswered),
         );
+        let mut by_kind: BTreeMap<&str, usize> = BTreeMap::new();
+        for leak in self.charged.iter().filter(|charged| charged.is_leak()) {
+            *by_kind.entry(KINDS[leak.record.asked.kind].act).or_default() += 1;
+        }
+        _ = writeln!(text, "by kind: {by_kind:?}");
         for (charges, what) in [(doubled, "charged twice"), (lost, "allowed and not charged")] {
             if charges > 0 {
                 wrong.push(format!("{charges} requests were {what}"));
@@ -262,7 +268,7 @@ fn line<K: Ord + std::fmt::Debug>(
     for (key, allowed) in allowed {
         let Some(found) = bound.fullest(allowed, &grants(key)) else { continue };
         if found.excess() > 0 {
-            wrong.push(format!("{}: {key:?} was admitted {found:?}", kind.act));
+            wrong.push(format!("{} {key:?}: {found}", kind.act));
         }
         if fullest.is_none_or(|fullest| fullest.excess() < found.excess() || fullest.room() > found.room()) {
             fullest = Some(found);

@@ -105,9 +105,13 @@ pub(crate) const KINDS: [Kind; 14] = [
     fresh("once-month", "'fixed 3/month tz=ZONE'"),
 ];
 
+/// Opens `/v1/bans`. The nodes listen on loopback addresses only, and end with the run.
+pub(crate) const ADMIN_TOKEN: &str = "the-admin-token-of-a-soak";
+
 /// The configuration of a node; `store` names its servers and its timeout.
 pub(crate) fn configuration(store: &str) -> String {
-    let mut text = format!("[server]\nthreads = 2\n[store]\ntype = 'redis'\n{store}\n");
+    let mut text =
+        format!("[server]\nthreads = 2\n[auth]\nadmin_token = '{ADMIN_TOKEN}'\n[store]\ntype = 'redis'\n{store}\n");
     text += &format!("on_failure = 'deny'\nlocal_share = '{LOCAL_SHARE}'\n");
     for Kind { act, limits, more, .. } in &KINDS {
         let limits = limits.replace("ZONE", &zone_at_noon());

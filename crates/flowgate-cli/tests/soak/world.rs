@@ -29,6 +29,8 @@ pub(crate) struct World {
     /// The `timeout` of the nodes' store.
     pub(crate) timeout: Duration,
     pub(crate) exceptions: Vec<Exception>,
+    /// What faults have found wrong themselves.
+    pub(crate) complaints: Vec<String>,
     /// The fault that happens, or has happened last.
     pub(crate) fault: Option<Fault>,
     /// The configuration and the logs of the nodes. They stay unless all went well.
@@ -69,7 +71,18 @@ impl World {
         let field = Field::new();
         let nodes = (0..NODES).map(|number| Node::start(number, &directory, &field)).collect();
         let (random, runtime) = (Random::new(seed), runtime.clone());
-        World { nodes, servers, field, random, timeout, exceptions: Vec::new(), fault: None, directory, runtime }
+        World {
+            nodes,
+            servers,
+            field,
+            random,
+            timeout,
+            exceptions: Vec::new(),
+            complaints: Vec::new(),
+            fault: None,
+            directory,
+            runtime,
+        }
     }
 
     /// Notes that something since `from` may have granted an allowance anew.
@@ -99,10 +112,18 @@ impl World {
 
     /// The replies of a node to a batch; `None`: it does not answer.
     pub(crate) async fn batch(&self, node: usize, items: &[serde_json::Value]) -> Option<Vec<serde_json::Value>> {
+        self.post(node, "/v1/batch", &items.into()).await?.as_array().cloned()
+    }
+
+    /// Asks a node over HTTP; `None`: it does not answer.
+    pub(crate) fn ask(&self, node: usize, path: &str, body: &serde_json::Value) -> Option<serde_json::Value> {
+        self.runtime.block_on(self.post(node, path, body))
+    }
+
+    async fn post(&self, node: usize, path: &str, body: &serde_json::Value) -> Option<serde_json::Value> {
         let asked = async {
             let stream = TcpStream::connect(self.field.address(node).http).await.ok()?;
-            let reply = post(&mut BufReader::new(stream), "/v1/batch", &items.into()).await?;
-            reply.as_array().cloned()
+            post(&mut BufReader::new(stream), path, body).await
         };
         timeout(Duration::from_secs(5), asked).await.ok().flatten()
     }
