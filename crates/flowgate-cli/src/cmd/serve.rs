@@ -2,6 +2,7 @@
 
 mod admin_token;
 mod announcement;
+mod available_memory;
 mod descriptors;
 mod systemd;
 
@@ -100,6 +101,9 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     let admin_token_file = admin_token::provide(&server, &loaded.config);
     if let Err(shortage) = descriptors::provide(&loaded.config) {
         tracing::warn!("{shortage}");
+    }
+    if let Err(scarcity) = available_memory::check(&loaded.config) {
+        tracing::warn!("{scarcity}");
     }
     announcement::announce(&server, source.file.as_deref(), &loaded.config, admin_token_file.as_deref());
     settings::log(&loaded.config);
