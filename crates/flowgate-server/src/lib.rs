@@ -38,6 +38,7 @@ mod server;
 mod service;
 mod shutdown;
 mod tls;
+mod wrong_secrets;
 
 /// For the fuzz targets, no part of what the crate promises.
 #[cfg(any(test, feature = "fuzzing"))]

@@ -33,6 +33,7 @@ pub(crate) use counters::Counters;
 use session::{Room, Session, Shared};
 
 use crate::service::Service;
+use crate::wrong_secrets::WrongSecrets;
 
 /// What all clients together may hold of half-received commands and unread replies: that of some sixteen of the worst.
 const MAX_OCCUPIED: u64 = 256 << 20;
@@ -53,6 +54,7 @@ impl Resp {
             admin_token: config.auth.admin_token.clone(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             room: Room::new(MAX_OCCUPIED, config.server.max_connections),
+            wrong_passwords: WrongSecrets::default(),
             counters: Arc::clone(&service.metrics().resp),
             service,
         };
@@ -75,7 +77,7 @@ impl Protocol for Resp {
         self.shared.counters.handshakes.add(1);
     }
 
-    async fn converse<S: Stream>(self, stream: S, _: Peer, shutdown: Shutdown) -> io::Result<()> {
-        Connection::new(stream, Session::new(self.shared), self.idle_timeout).run(shutdown).await
+    async fn converse<S: Stream>(self, stream: S, peer: Peer, shutdown: Shutdown) -> io::Result<()> {
+        Connection::new(stream, Session::new(self.shared, peer), self.idle_timeout).run(shutdown).await
     }
 }

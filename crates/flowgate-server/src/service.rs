@@ -139,6 +139,11 @@ impl Service {
         self.clock.now()
     }
 
+    /// A time that no step of the wall clock moves: for how long ago something happened.
+    pub(crate) fn monotonic(&self) -> Time {
+        self.clock.monotonic()
+    }
+
     /// Decides a request by the rules.
     #[inline]
     pub fn decide(&self, operation: Operation, request: &Request<'_>) -> Answer<Decision> {

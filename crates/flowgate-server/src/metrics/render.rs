@@ -205,6 +205,10 @@ fn connections(out: &mut Exposition, metrics: &Metrics) {
         http.unauthorized.get(),
         resp.wrong_passwords.get(),
     );
+    let help = "Wrong passwords that were answered late, because their address had given many.";
+    out.counter("flowgate_authentication_delays_total", help).sample(&[("protocol", "resp")], resp.held_up.get());
+    let help = "Transactions of the Redis protocol that were refused because they were too long.";
+    out.counter("flowgate_resp_transactions_refused_total", help).sample(&[], resp.long_transactions.get());
     let help = "Bytes of half-received commands and unread replies of the Redis protocol.";
     out.gauge("flowgate_resp_buffer_bytes", help).sample(&[], resp.occupied.get());
     let help = "Connections of the Redis protocol that the server closed, by the bound that was hit.";

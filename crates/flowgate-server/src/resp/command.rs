@@ -34,6 +34,8 @@ pub(crate) struct Call<'a> {
     pub(crate) ahead: Option<Ahead>,
     /// ...and of the one behind it, once this one has looked.
     pub(crate) next: Option<Ahead>,
+    /// What answering it takes, in commands of the usual kind.
+    pub(crate) work: u32,
 }
 
 /// A command on an ad hoc key whose turn has yet to come: the processor is fetching its counter.
@@ -225,6 +227,11 @@ impl<'a> Call<'a> {
     /// The ad hoc key, if it was looked ahead to.
     fn expected(&self) -> Option<Expected> {
         self.ahead.map(|ahead| ahead.key)
+    }
+
+    /// Says that this command takes as long as `commands` of the usual kind.
+    fn takes(&mut self, commands: usize) {
+        self.work = u32::try_from(commands).unwrap_or(u32::MAX);
     }
 
     pub(crate) fn reply(&mut self) -> Reply<'_> {

@@ -3,7 +3,9 @@
 //! Order      Connections of a loop that become ready together are all heard before the first is answered ([`turns`]).
 //!            Meanwhile the processor fetches the counter that each asks for first, and the replies leave close together,
 //!            so that a client with many connections wakes up once for many.
-//! Bound      What all clients together leave unread or half-sent is bounded ([`Session::occupy`]).
+//! Turns      A turn is bounded ([`Dialogue::goes_on`]). A connection with more to answer lets all others have a turn first,
+//!            those included that have become ready meanwhile.
+//! Bound      What all clients together leave unread or half-sent is bounded ([`Session::occupy`]), whether they pause or not.
 //! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
 
 use std::future::poll_fn;
@@ -23,6 +25,7 @@ use super::dialogue::Dialogue;
 use super::session::{End, Session};
 use super::turns;
 use crate::shutdown::Shutdown;
+use crate::wrong_secrets;
 
 /// How long a client may take to notice that we have ended the conversation.
 const LINGER: Duration = Duration::from_secs(1);
@@ -33,6 +36,10 @@ const LAST_READS: u32 = 64;
 
 /// Idleness is looked at so many times in `idle_timeout`. That is cheaper than a timer for every command.
 const LOOKS: u32 = 4;
+
+/// A connection that holds more than this is looked at in each of its turns, not only when it waits. Ordinary pipelines
+/// hold less.
+const BUSY: usize = 64 * 1024;
 
 /// A client's stream and what is known about it.
 #[derive(Debug)]
@@ -57,8 +64,10 @@ pub(super) struct Connection<S> {
 enum Event {
     /// So many bytes were read; none: the client has left.
     Read(usize),
-    /// Replies have arrived, so commands that were left unread can be read.
+    /// Commands that were left unheard can be heard: replies have arrived, or others had their turn.
     Resume,
+    /// There is more to answer, but others come first.
+    Yield,
     /// Time to look whether it is idle.
     Look,
     /// All clients together hold too much, and this one more than its share.
@@ -99,6 +108,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.answer();
                 }
                 Event::Resume => self.answer(),
+                Event::Yield => {
+                    // Unlike `turns::hear_others`, this looks who else has become ready.
+                    tokio::task::yield_now().await;
+                    self.answer();
+                }
                 Event::Look => {
                     look.set(sleep(self.idle_timeout / LOOKS));
                     // Until it is polled it rings nobody.
@@ -117,6 +131,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             match self.dialogue.session.end {
                 End::NotYet => {}
                 End::AfterReplies => return self.finish().await,
+                End::AfterPause => {
+                    if self.last_reads.is_none() {
+                        // A server that stops does not wait.
+                        let _ = timeout(wrong_secrets::PAUSE, stop.as_mut()).await;
+                    }
+                    return self.finish().await;
+                }
                 End::AtOnce => return Ok(()),
             }
         }
@@ -136,6 +157,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Poll::Ready(Err(error)) = self.poll_send(cx) {
             return Poll::Ready(Err(error));
         }
+        if self.bytes() > BUSY && !self.occupy() {
+            return Poll::Ready(Ok(Event::Crowded));
+        }
         // Before anything is read: who never pauses has to look and to stop, too.
         if self.last_reads.is_none()
             && let Some(mut cx) = self.bell.rung(cx.waker())
@@ -145,6 +169,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             } else if look.poll(&mut cx).is_ready() {
                 return Poll::Ready(Ok(Event::Look));
             }
+        }
+        if self.dialogue.is_cut_short() {
+            return Poll::Ready(Ok(Event::Yield));
         }
         if self.dialogue.is_held() {
             if self.dialogue.may_resume() {
@@ -161,10 +188,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Poll::Ready(Ok(Event::Stop));
         }
         self.decoder.relax();
-        if !self.dialogue.session.occupy(self.decoder.occupied() + self.dialogue.bytes()) {
+        if !self.occupy() {
             return Poll::Ready(Ok(Event::Crowded));
         }
         Poll::Pending
+    }
+
+    /// What this holds of commands and replies.
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.decoder.occupied() + self.dialogue.bytes()
+    }
+
+    /// Takes note of what this holds; false when that is too much.
+    fn occupy(&mut self) -> bool {
+        let bytes = self.bytes();
+        self.dialogue.session.occupy(bytes)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -195,10 +234,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Answers every whole command received so far.
+    /// Answers the whole commands received so far, as many as fit into a turn.
     fn answer(&mut self) {
         let now = self.dialogue.begin_batch();
         let mut ahead = self.ahead.take();
+        self.dialogue.execute();
         while self.dialogue.goes_on() {
             let authenticated = self.dialogue.session.authenticated;
             match self.decoder.next() {
@@ -225,6 +265,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             let on_their_way = self.dialogue.poll_pending(cx);
             let sent = self.poll_send(cx)?;
+            if self.dialogue.is_cut_short() {
+                self.answer();
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if on_their_way {
                 return Poll::Pending;
             }
@@ -250,151 +295,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use flowgate_engine::config::Config;
-    use tokio::io::{DuplexStream, ReadBuf};
-
-    use super::super::session::{Room, Shared};
-    use super::*;
-    use crate::service::Service;
-
-    /// Room for three clients of 64 KiB, or for ten with a fair share.
-    fn shared() -> Arc<Shared> {
-        let service = Service::start(&Config::default()).unwrap();
-        let room = Room::new(192 << 10, 10);
-        Arc::new(Shared {
-            service,
-            password: None,
-            admin_token: None,
-            max_command: 1 << 20,
-            room,
-            counters: Arc::default(),
-        })
-    }
-
-    fn connect(shared: &Arc<Shared>, shutdown: &Shutdown) -> DuplexStream {
-        let (client, server) = tokio::io::duplex(1 << 10);
-        let connection = Connection::new(server, Session::new(Arc::clone(shared)), Duration::from_secs(60));
-        tokio::spawn(connection.run(shutdown.clone()));
-        client
-    }
-
-    async fn says_pong(client: &mut DuplexStream) -> bool {
-        let mut said = [0; 7];
-        client.write_all(b"PING\r\n").await.is_ok() && client.read_exact(&mut said).await.is_ok()
-    }
-
-    #[tokio::test]
-    async fn who_takes_more_than_a_share_goes_when_all_hold_too_much() {
-        let (_trigger, shutdown) = Shutdown::new();
-        let shared = shared();
-        let half_a_command = [b"*2\r\n$4\r\nECHO\r\n$100000\r\n".to_vec(), vec![b'x'; 60_000]].concat();
-        let mut small = connect(&shared, &shutdown);
-        small.write_all(b"*1\r\n$4\r\nPI").await.unwrap();
-
-        let mut greedy = Vec::new();
-        let refused = loop {
-            let mut client = connect(&shared, &shutdown);
-            if client.write_all(&half_a_command).await.is_err() || greedy.len() > 10 {
-                break greedy.len();
-            }
-            greedy.push(client);
-        };
-        assert!((1..=3).contains(&refused), "{refused}");
-        assert_eq!(shared.counters.crowded.get(), 1);
-        assert!(shared.counters.occupied.get() > 60_000 * refused as u64);
-        small.write_all(b"NG\r\n").await.unwrap();
-        small.read_exact(&mut [0; 7]).await.unwrap();
-        assert!(says_pong(&mut connect(&shared, &shutdown)).await);
-
-        // They leave, and there is room again.
-        drop((greedy, small));
-        while shared.counters.open.get() > 0 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(shared.counters.occupied.get(), 0);
-        connect(&shared, &shutdown).write_all(&half_a_command).await.unwrap();
-    }
-
-    /// A client that never stops asking and hears no answer.
-    struct Endless;
-
-    impl AsyncRead for Endless {
-        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-            buffer.put_slice(b"PING\r\n");
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    impl AsyncWrite for Endless {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-            Poll::Ready(Ok(bytes.len()))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    #[tokio::test]
-    async fn who_never_pauses_is_not_idle_and_hears_of_the_end() {
-        let (trigger, shutdown) = Shutdown::new();
-        let shared = shared();
-        let session = Session::new(Arc::clone(&shared));
-        let client = tokio::spawn(Connection::new(Endless, session, Duration::from_millis(40)).run(shutdown));
-        sleep(Duration::from_millis(200)).await;
-        assert!(!client.is_finished());
-        assert!(shared.counters.commands.get() > 1000);
-        trigger.stop();
-        timeout(Duration::from_secs(10), client).await.unwrap().unwrap().unwrap();
-        assert_eq!(shared.counters.idle.get(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_falls_silent_is_let_go_in_time() {
-        let (_trigger, shutdown) = Shutdown::new();
-        let shared = shared();
-        let mut client = connect(&shared, &shutdown);
-        for _ in 0..10 {
-            sleep(Duration::from_secs(50)).await;
-            assert!(says_pong(&mut client).await, "fifty seconds are less than sixty");
-        }
-        let closed = timeout(Duration::from_secs(59), client.read(&mut [0])).await;
-        assert!(closed.is_err(), "not yet");
-        let closed = timeout(Duration::from_secs(17), client.read(&mut [0])).await;
-        assert_eq!(closed.unwrap().unwrap(), 0, "within a quarter more");
-        assert_eq!(shared.counters.idle.get(), 1);
-    }
-
-    #[tokio::test]
-    async fn what_had_arrived_before_the_end_is_answered() {
-        let (trigger, shutdown) = Shutdown::new();
-        let mut client = connect(&shared(), &shutdown);
-        client.write_all(b"PING\r\nPING\r\n").await.unwrap();
-        trigger.stop();
-        let mut said = String::new();
-        client.read_to_string(&mut said).await.unwrap();
-        assert_eq!(said, "+PONG\r\n+PONG\r\n");
-    }
-
-    #[tokio::test]
-    async fn an_idle_connection_holds_nothing() {
-        let (_trigger, shutdown) = Shutdown::new();
-        let shared = shared();
-        let mut client = connect(&shared, &shutdown);
-        let many = [b"*5000\r\n".to_vec(), b"$4\r\nPING\r\n".repeat(5000)].concat();
-        client.write_all(&many).await.unwrap();
-        let mut said = vec![0; b"-ERR wrong number of arguments for 'ping' command\r\n".len()];
-        client.read_exact(&mut said).await.unwrap();
-        assert!(says_pong(&mut client).await);
-        tokio::task::yield_now().await;
-        let occupied = shared.counters.occupied.get();
-        assert!(occupied <= 1024, "{occupied}");
-    }
-}
+mod tests;

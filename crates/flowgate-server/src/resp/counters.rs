@@ -29,11 +29,15 @@ pub(crate) struct Counters {
     pub(crate) handshakes: Counter,
     /// Passwords that were wrong.
     pub(crate) wrong_passwords: Counter,
+    /// ...of which so many were answered late, because their address had given many.
+    pub(crate) held_up: Counter,
+    /// Transactions that were refused because they were too long.
+    pub(crate) long_transactions: Counter,
 }
 
 impl Counters {
     /// Every count with its name, for a report.
-    pub(crate) fn list(&self) -> [(&'static str, u64); 12] {
+    pub(crate) fn list(&self) -> [(&'static str, u64); 14] {
         [
             ("connected_clients", self.open.get()),
             ("total_connections_received", self.connections.get()),
@@ -47,6 +51,8 @@ impl Counters {
             ("idle_disconnections", self.idle.get()),
             ("tls_handshake_errors", self.handshakes.get()),
             ("acl_access_denied_auth", self.wrong_passwords.get()),
+            ("delayed_auth_errors", self.held_up.get()),
+            ("oversized_transactions", self.long_transactions.get()),
         ]
     }
 }

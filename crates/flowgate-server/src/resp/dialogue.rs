@@ -3,6 +3,8 @@
 //! Rule       The clock is read once per batch: what arrived together is decided at one time.
 //! Rule       A reply that is not there yet holds back those behind it, and nobody else's: meanwhile further commands
 //!            are answered, until too many replies are on their way ([`Pending`]).
+//! Bound      A turn of a connection ends after [`MAX_WORK`] commands of the usual kind, or as much of others, and after
+//!            [`MAX_WRITTEN`] bytes of replies. What is left of its commands, or of an `EXEC`, waits for its next turn.
 //! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
 //!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
 //!            both sides would wait for each other.)
@@ -13,7 +15,7 @@ use flowgate::Time;
 
 use super::buffers;
 use super::command::{Ahead, Call};
-use super::decode::{Command, ProtocolError};
+use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
 use super::reply::Reply;
@@ -21,6 +23,12 @@ use super::session::{End, Session};
 
 /// The most replies that wait for one client, in bytes: those to about 400,000 commands.
 const MAX_BACKLOG: usize = 16 << 20;
+
+/// The commands of a turn: some more than a read brings, so that a pipeline of the usual kind is answered in one.
+const MAX_WORK: u32 = 2048;
+
+/// The bytes of replies that a turn writes before they are sent or, if the client does not read, checked against the bounds.
+const MAX_WRITTEN: usize = 256 << 10;
 
 /// A client, and the replies to it.
 #[derive(Debug)]
@@ -30,20 +38,41 @@ pub(super) struct Dialogue {
     /// How much of `out` has been sent.
     sent: usize,
     pending: Pending,
-    /// The commands of the batch at hand.
+    /// The commands of the batch at hand...
     commands: u64,
+    /// ...and what they have taken, in commands of the usual kind.
+    work: u32,
+    /// What an `EXEC` has yet to do.
+    executing: Option<Box<Executing>>,
     /// Commands are left unheard because too many replies are on their way.
     held: bool,
 }
 
+/// A transaction under way, and the time at which all of it is decided.
+#[derive(Debug)]
+struct Executing {
+    commands: Decoder,
+    now: Time,
+}
+
 impl Dialogue {
     pub(super) fn new(session: Session) -> Dialogue {
-        Dialogue { session, out: Vec::new(), sent: 0, pending: Pending::default(), commands: 0, held: false }
+        Dialogue {
+            session,
+            out: Vec::new(),
+            sent: 0,
+            pending: Pending::default(),
+            commands: 0,
+            work: 0,
+            executing: None,
+            held: false,
+        }
     }
 
     /// Begins with what has arrived; gives the time at which all of it is decided.
     pub(super) fn begin_batch(&mut self) -> Time {
         self.commands = 0;
+        self.work = 0;
         self.held = false;
         buffers::lend(&mut self.out);
         self.session.shared.service.now()
@@ -52,7 +81,12 @@ impl Dialogue {
     /// Whether another command may be answered.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
-        self.session.end == End::NotYet && !self.held
+        self.session.end == End::NotYet && !self.held && self.work < MAX_WORK
+    }
+
+    /// Whether the turn ended before all that was received was answered, for no other reason than its length.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.work >= MAX_WORK && self.session.end == End::NotYet && !self.held
     }
 
     /// Answers a command, of which something may be known `ahead`, and gives what is known of the next.
@@ -61,7 +95,7 @@ impl Dialogue {
         self.commands += 1;
         let next = self.call(command, now, ahead);
         if self.session.transaction.is_some() {
-            self.execute(now);
+            self.begin_to_execute(now);
         }
         next
     }
@@ -70,27 +104,53 @@ impl Dialogue {
     fn call(&mut self, command: Command<'_>, now: Time, ahead: Option<Ahead>) -> Option<Ahead> {
         let written = self.out.len();
         let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-        let mut call = Call { session, command, now, out, pending, ahead, next: None };
+        let mut call = Call { session, command, now, out, pending, ahead, next: None, work: 1 };
         call.answer();
         let next = call.next;
+        self.work = self.work.saturating_add(call.work);
         if !self.pending.is_empty() {
             self.keep_order(written);
-        } else if self.out.len() - self.sent > MAX_BACKLOG {
-            self.give_up();
+        } else if self.out.len() - self.sent > MAX_WRITTEN {
+            self.end_turn();
         }
         next
     }
 
     /// Answers what a transaction has kept, if it is due.
     #[cold]
-    fn execute(&mut self, now: Time) {
+    fn begin_to_execute(&mut self, now: Time) {
         let due = self.session.transaction.take_if(|transaction| transaction.is_due());
-        let Some(mut kept) = due.map(|transaction| transaction.into_decoder()) else { return };
+        if let Some(transaction) = due {
+            self.executing = Some(Box::new(Executing { commands: transaction.into_decoder(), now }));
+            self.execute();
+        }
+    }
+
+    /// Goes on with an `EXEC` that is under way, until the turn ends. Nothing behind it is heard before it is done.
+    #[inline]
+    pub(super) fn execute(&mut self) {
+        if let Some(executing) = self.executing.take() {
+            self.execute_some(executing);
+        }
+    }
+
+    #[cold]
+    fn execute_some(&mut self, mut executing: Box<Executing>) {
         let mut ahead = None;
-        while self.session.end == End::NotYet
-            && let Ok(Some(command)) = kept.next()
-        {
-            ahead = self.call(command, now, ahead);
+        while self.goes_on() {
+            // What was kept was a whole command when it came.
+            let Ok(Some(command)) = executing.commands.next() else { return };
+            ahead = self.call(command, executing.now, ahead);
+        }
+        self.executing = Some(executing);
+    }
+
+    /// Ends the turn, so that replies are sent before more are written; and with it a client that reads none.
+    #[cold]
+    fn end_turn(&mut self) {
+        self.work = MAX_WORK;
+        if self.out.len() - self.sent > MAX_BACKLOG {
+            self.give_up();
         }
     }
 
@@ -180,6 +240,7 @@ impl Dialogue {
 
     /// How many bytes this holds while the client is waited for.
     pub(super) fn bytes(&self) -> usize {
-        self.session.kept_bytes() + self.out.capacity() + self.pending.bytes()
+        let executing = self.executing.as_ref().map_or(0, |executing| executing.commands.occupied());
+        self.session.kept_bytes() + executing + self.out.capacity() + self.pending.bytes()
     }
 }

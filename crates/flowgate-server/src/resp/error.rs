@@ -37,7 +37,11 @@ pub(crate) enum Error {
     NestedMulti,
     #[error("ERR {0} without MULTI")]
     WithoutMulti(&'static str),
-    #[error("ERR the commands since MULTI exceed {max} bytes", max = super::transaction::MAX_KEPT)]
+    #[error(
+        "ERR the transaction exceeds {commands} commands or {bytes} bytes",
+        commands = super::transaction::MAX_COMMANDS,
+        bytes = super::transaction::MAX_KEPT
+    )]
     TooMuchKept,
     #[error("EXECABORT Transaction discarded because of previous errors.")]
     Refused,

@@ -11,8 +11,10 @@ use super::counters::Counters;
 use super::reply::Version;
 use super::transaction::Transaction;
 use crate::answer::Answer;
+use crate::door::Peer;
 use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
+use crate::wrong_secrets::{Answered, Source, WrongSecrets};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -25,13 +27,14 @@ pub(crate) struct Shared {
     /// A command, framing included.
     pub(crate) max_command: usize,
     pub(crate) room: Room,
+    pub(crate) wrong_passwords: WrongSecrets,
     pub(crate) counters: Arc<Counters>,
 }
 
-/// What clients may hold of half-received commands and unread replies while they wait.
+/// What clients may hold of half-received commands, transactions and unread replies.
 ///
-/// Beyond `all`, who holds more than its share and asks for more is closed. As the shares add up to as much again, it
-/// is never more than twice `all`, and who holds little is never the one to go.
+/// Above `all`, a client over its share is disconnected when it grows. The shares add up to as much again, so all clients
+/// together hold at most twice `all`, and a client that holds little is never disconnected for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     all: u64,
@@ -58,7 +61,9 @@ pub(crate) struct Session {
     /// Whether it may ban.
     pub(crate) admin: bool,
     pub(crate) name: Vec<u8>,
-    /// What it holds of commands and replies while it waits.
+    /// Where it comes from, to count its wrong passwords.
+    source: Source,
+    /// What it holds of commands and replies, as last noted.
     occupied: u64,
     /// Whether to go on after the command at hand.
     pub(crate) end: End,
@@ -82,12 +87,14 @@ pub(crate) enum End {
     NotYet,
     /// It ends once the replies are sent.
     AfterReplies,
+    /// The same, and the replies are held back for [`PAUSE`](crate::wrong_secrets::PAUSE).
+    AfterPause,
     /// It ends at once, unheard.
     AtOnce,
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>) -> Session {
+    pub(crate) fn new(shared: Arc<Shared>, peer: Peer) -> Session {
         shared.counters.connections.add(1);
         shared.counters.open.add(1);
         let id = shared.counters.connections.get();
@@ -99,6 +106,7 @@ impl Session {
             authenticated,
             admin,
             name: Vec::new(),
+            source: peer.into(),
             occupied: 0,
             end: End::NotYet,
             throttled: Throttled::default(),
@@ -204,6 +212,17 @@ impl Session {
             self.admin = user == b"admin" || self.shared.admin_token.is_none();
         }
         is_known
+    }
+
+    /// Counts a wrong password. A client whose address gave too many of them waits for its answer, which is the last.
+    #[cold]
+    pub(crate) fn note_wrong_password(&mut self) {
+        let shared = &self.shared;
+        shared.counters.wrong_passwords.add(1);
+        if shared.wrong_passwords.count(self.source, shared.service.monotonic()) == Answered::AfterPause {
+            shared.counters.held_up.add(1);
+            self.end = End::AfterPause;
+        }
     }
 
     /// Takes back what the client was let in for.

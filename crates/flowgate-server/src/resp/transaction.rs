@@ -2,14 +2,18 @@
 //!
 //! State      The commands that were kept, encoded one behind the other, and whether one was refused.
 //! Rule       `EXEC` answers all of them in order and at one time, as one array. If one was refused, none is done.
-//! Rule       Each command is atomic, as ever; those of other clients may come in between, unlike in Redis. Libraries use
-//!            transactions to send a pipeline, and none of our commands depends on what another one has read.
-//! Bound      At most [`MAX_KEPT`] bytes. They count with what the client holds.
+//! Rule       Each command is atomic. Those of other clients may come in between, unlike in Redis: a long transaction takes
+//!            several turns of its connection. Libraries use transactions to send a pipeline, and none of our commands depends
+//!            on what another one has read.
+//! Bound      At most [`MAX_COMMANDS`] commands and [`MAX_KEPT`] bytes, which count with what the client holds.
 
 use super::decode::{Command, Decoder};
 
 /// As much as may wait for a client that reads no replies.
 pub(super) const MAX_KEPT: usize = 16 << 20;
+
+/// More than client libraries send in one transaction; the replies to as many decisions fit into what may wait unread.
+pub(super) const MAX_COMMANDS: usize = 100_000;
 
 /// What was kept since `MULTI`.
 #[derive(Debug, Default)]
@@ -21,8 +25,11 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Keeps a command; false when it is too much.
+    /// Keeps a command; false when there are too many of them or too many bytes.
     pub(super) fn keep(&mut self, command: &Command<'_>) -> bool {
+        if self.commands >= MAX_COMMANDS {
+            return false;
+        }
         self.kept.extend_from_slice(format!("*{}\r\n", command.count() + 1).as_bytes());
         for word in std::iter::once(command.name()).chain(command.args()) {
             self.kept.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());

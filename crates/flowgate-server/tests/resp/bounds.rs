@@ -50,6 +50,22 @@ fn what_a_transaction_keeps() {
 }
 
 #[test]
+fn how_many_commands_a_transaction_keeps() {
+    let server = Running::plain();
+    let mut client = server.connect();
+    assert_eq!(client.call("MULTI"), "OK");
+    let mut refused = Vec::new();
+    for _ in 0..101 {
+        client.send(&b"PING\r\n".repeat(1_000));
+        refused.extend((0..1_000).map(|_| client.reply()).filter(|reply| reply != "QUEUED"));
+    }
+    assert_eq!(refused, ["-ERR the transaction exceeds 100000 commands or 16777216 bytes"]);
+    assert_eq!(client.call("EXEC"), "-EXECABORT Transaction discarded because of previous errors.");
+    assert_eq!(server.count("oversized_transactions"), 1);
+    assert_eq!(client.call("PING"), "PONG");
+}
+
+#[test]
 fn replies_that_nobody_reads() {
     let server = Running::plain();
     let mut client = server.connect();

@@ -60,7 +60,7 @@ pub(super) fn auth(call: &mut Call<'_>) -> Result<(), Error> {
 
 fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Error> {
     if !call.session.log_in(user, password) {
-        call.session.shared.counters.wrong_passwords.add(1);
+        call.session.note_wrong_password();
         return Err(Error::WrongPassword);
     }
     Ok(())

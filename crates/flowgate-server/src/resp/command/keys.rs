@@ -32,6 +32,7 @@ pub(super) fn pttl(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// The number of counters, those of rules included.
 pub(super) fn dbsize(call: &mut Call<'_>) -> Result<(), Error> {
+    call.takes(super::report::REPORT);
     let counters = call.session.shared.service.stats().counters;
     call.reply().integer(counters as i64);
     Ok(())
@@ -42,6 +43,7 @@ fn count(
     call: &mut Call<'_>,
     holds: impl Fn(&Call<'_>, &[u8]) -> Answer<Result<bool, StoreAway>>,
 ) -> Result<(), Error> {
+    call.takes(call.command.count());
     let sum = |sum: Result<i64, StoreAway>, holds: Result<bool, StoreAway>| Ok(sum? + i64::from(holds?));
     let keys = call.command.args();
     let number = keys.fold(Answer::Now(Ok(0)), |number, key| number.with(holds(call, key), sum));

@@ -42,6 +42,7 @@ pub(super) fn keep(call: &mut Call<'_>) -> Result<(), Error> {
     let Some(transaction) = &mut call.session.transaction else { return Ok(()) };
     if !transaction.is_refused() && !transaction.keep(&call.command) {
         transaction.refuse();
+        call.session.shared.counters.long_transactions.add(1);
         return Err(Error::TooMuchKept);
     }
     call.reply().simple("QUEUED");

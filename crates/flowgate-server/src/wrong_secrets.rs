@@ -1,0 +1,147 @@
+//! Wrong secrets by address: how often an address has given a wrong password or token within a minute.
+//!
+//! Rule       The first [`FREE`] wrong secrets of an address within [`WINDOW`] are answered at once. Each further one is
+//!            answered after [`PAUSE`], and the connection is closed. A right secret is never looked up here: others at
+//!            the same address (a proxy, a local user) cannot hold it up.
+//! State      For each address the start of its minute and the wrong secrets since. IPv6 addresses count by their /64,
+//!            which is what one customer is given; all clients of unix sockets count as one address.
+//! Bound      [`SETS`] times [`WAYS`] addresses. Where a new address finds its set full, the one with the fewest wrong
+//!            secrets gives way. A random key decides which addresses share a set.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use flowgate::{Span, Time};
+
+use crate::door::Peer;
+
+/// A person who mistypes a password, or a fleet that is restarted with an old one, stays below this.
+const FREE: u32 = 10;
+const WINDOW: Span = Span::from_secs(60);
+
+/// How long the answer to a wrong secret is held back once an address has given too many.
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+
+const SETS: usize = 512;
+const WAYS: usize = 8;
+
+/// An address as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// An IPv4 address, or the first 64 bits of an IPv6 address.
+    Address(IpAddr),
+    Unix,
+}
+
+impl From<Peer> for Source {
+    fn from(peer: Peer) -> Source {
+        let Peer::Address(address) = peer else { return Source::Unix };
+        match address.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() >> 64 << 64;
+                Source::Address(IpAddr::V6(network.into()))
+            }
+            address => Source::Address(address),
+        }
+    }
+}
+
+/// How a wrong secret is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    AtOnce,
+    /// After [`PAUSE`], and as the last thing on its connection.
+    AfterPause,
+}
+
+/// The addresses that gave wrong secrets lately.
+#[derive(Debug)]
+pub(crate) struct WrongSecrets {
+    hasher: RandomState,
+    sets: Box<[Mutex<[Option<Entry>; WAYS]>]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    source: Source,
+    since: Time,
+    wrong: u32,
+}
+
+impl Default for WrongSecrets {
+    fn default() -> WrongSecrets {
+        WrongSecrets { hasher: RandomState::new(), sets: (0..SETS).map(|_| Mutex::default()).collect() }
+    }
+}
+
+impl WrongSecrets {
+    /// Counts a wrong secret from `source` at a monotonic time.
+    pub(crate) fn count(&self, source: Source, now: Time) -> Answered {
+        let set = &self.sets[self.hasher.hash_one(source) as usize % SETS];
+        let mut entries = set.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in entries.iter_mut() {
+            if entry.is_some_and(|entry| now.since(entry.since) >= WINDOW) {
+                *entry = None;
+            }
+        }
+        let known = entries.iter().position(|entry| entry.is_some_and(|entry| entry.source == source));
+        let fewest = || (0..WAYS).min_by_key(|&way| entries[way].map_or(0, |entry| entry.wrong)).unwrap_or(0);
+        let place = known.unwrap_or_else(fewest);
+        let entry = match entries[place].filter(|entry| entry.source == source) {
+            Some(entry) => Entry { wrong: entry.wrong.saturating_add(1), ..entry },
+            None => Entry { source, since: now, wrong: 1 },
+        };
+        entries[place] = Some(entry);
+        if entry.wrong > FREE { Answered::AfterPause } else { Answered::AtOnce }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(address: &str) -> Source {
+        Peer::Address(address.parse().unwrap()).into()
+    }
+
+    #[test]
+    fn ten_a_minute_are_answered_at_once() {
+        let wrong = WrongSecrets::default();
+        let (guest, other) = (source("192.0.2.1:1000"), source("192.0.2.2:1000"));
+        for second in 0..10 {
+            assert_eq!(wrong.count(guest, Time::from_secs(1_000 + second)), Answered::AtOnce);
+        }
+        for second in 10..60 {
+            assert_eq!(wrong.count(guest, Time::from_secs(1_000 + second)), Answered::AfterPause);
+        }
+        assert_eq!(wrong.count(other, Time::from_secs(1_059)), Answered::AtOnce);
+        assert_eq!(wrong.count(guest, Time::from_secs(1_060)), Answered::AtOnce, "a new minute");
+    }
+
+    #[test]
+    fn an_address_is_counted_however_it_is_written_and_whatever_its_port() {
+        assert_eq!(source("192.0.2.1:1"), source("192.0.2.1:2"));
+        assert_eq!(source("192.0.2.1:1"), source("[::ffff:192.0.2.1]:2"));
+        assert_ne!(source("192.0.2.1:1"), source("192.0.2.2:1"));
+        assert_eq!(source("[2001:db8:1:2::1]:1"), source("[2001:db8:1:2:ffff::9]:2"));
+        assert_ne!(source("[2001:db8:1:2::1]:1"), source("[2001:db8:1:3::1]:1"));
+        assert_eq!(Source::from(Peer::Unix), Source::Unix);
+    }
+
+    #[test]
+    fn many_addresses_take_no_more_memory_and_free_no_busy_one() {
+        let wrong = WrongSecrets::default();
+        let busy = source("192.0.2.1:1");
+        let now = Time::from_secs(1_000);
+        for _ in 0..=FREE {
+            wrong.count(busy, now);
+        }
+        for number in 0..100_000u32 {
+            let crowd = Source::Address(IpAddr::V4((0x0a00_0000 + number).into()));
+            assert_eq!(wrong.count(crowd, now), Answered::AtOnce);
+        }
+        assert_eq!(wrong.count(busy, now), Answered::AfterPause);
+    }
+}
