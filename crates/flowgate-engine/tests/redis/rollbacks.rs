@@ -123,3 +123,46 @@ fn shadow_rules_keep_their_charge() {
     let left: Vec<u64> = explained.rules[..2].iter().map(|rule| rule.limits[0].outcome.remaining.unwrap()).collect();
     assert_eq!(left, [3, 4]);
 }
+
+/// As where a key is in use by another algorithm, or a reply is not the script's.
+#[test]
+fn a_reply_that_cannot_be_read_takes_the_others_back() {
+    let server = RedisServer::start();
+    let rules = [rule("user").by("user").limits(&["fixed 5/60s"]), rule("ip").by("ip").limits(&["fixed 5/60s"])];
+    let mut redis = RedisEngine::new(&rules, server.connect());
+    let request = Request::new().field("user", "1").field("ip", "::1");
+    let time = ScriptTime::Injected(at(0));
+    let prepared = redis.engine.prepare(Op::Take, &request, at(0));
+    for unreadable in [&[-2][..], &[], &[1, 2, 3, 4]] {
+        let reply = numbers(&mut redis.connection, &prepared.group_call(0, PREFIX, time, at(0)));
+        let rollbacks = prepared.rollbacks(PREFIX, time, &[Some(&reply), Some(unreadable)]);
+        assert_eq!(rollbacks.len(), 1, "{unreadable:?}");
+        numbers(&mut redis.connection, &rollbacks[0].1);
+        assert_eq!(redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap(), 0, "{unreadable:?}");
+    }
+}
+
+#[test]
+fn what_a_late_reply_names() {
+    let server = RedisServer::start();
+    let rules = [
+        rule("user").by("user").limits(&["sliding 5/60s", "bucket 5/60s"]),
+        rule("all").limits(&["approx 5/60s", "fixed 5/60s after=1/60s"]),
+    ];
+    let mut redis = RedisEngine::new(&rules, server.connect());
+    let time = ScriptTime::Injected(at(0));
+    let size = |redis: &mut RedisEngine| redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap();
+    let request = Request::new().field("user", "1").cost(2);
+    let prepared = redis.engine.prepare(Op::Take, &request, at(0));
+    let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, time, at(0)));
+    assert_eq!(size(&mut redis), 4);
+    numbers(&mut redis.connection, &prepared.rollback(PREFIX, time, &reply).unwrap());
+    assert_eq!(size(&mut redis), 0, "all of the request, on one server");
+    // What was denied has charged nothing, and what only looks takes nothing.
+    redis.decide(Op::Record, &request.clone().cost(5), at(0));
+    let denied = numbers(&mut redis.connection, &prepared.call(PREFIX, time, at(0)));
+    assert!(prepared.rollback(PREFIX, time, &denied).is_none());
+    let peek = redis.engine.prepare(Op::Peek, &request, at(0));
+    let reply = numbers(&mut redis.connection, &peek.call(PREFIX, time, at(0)));
+    assert!(peek.rollback(PREFIX, time, &reply).is_none());
+}

@@ -1,5 +1,7 @@
 //! Values that no script of ours has written: each counts as absent, is overwritten, and is told.
 
+use std::cell::RefCell;
+
 use flowgate::{Op, Throttle, Time};
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptCall, ScriptTime};
 use flowgate_engine::{AdHoc, Request, RuleDef};
@@ -81,6 +83,11 @@ fn rules() -> Vec<Vec<RuleDef>> {
     alone.chain(several).collect()
 }
 
+/// An engine for each of the rules.
+fn engines(server: &RedisServer) -> RefCell<Vec<RedisEngine>> {
+    RefCell::new(rules().iter().map(|rules| RedisEngine::new(rules, server.connect())).collect())
+}
+
 fn ops() -> impl Strategy<Value = Op> {
     prop::sample::select(vec![Op::Take, Op::Take, Op::Peek, Op::Record, Op::CheckAndRecord, Op::Refund])
 }
@@ -88,10 +95,10 @@ fn ops() -> impl Strategy<Value = Op> {
 #[test]
 fn decisions_are_those_of_an_absent_key() {
     let server = RedisServer::start();
-    let rules = rules();
-    let input = (unreadable(), 0..rules.len(), any::<prop::sample::Index>(), ops(), 0..7_u64);
-    let result = TestRunner::new(config(1500)).run(&input, |(planted, number, which, op, cost)| {
-        let mut redis = RedisEngine::new(&rules[number], server.connect());
+    let engines = engines(&server);
+    let input = (unreadable(), 0..engines.borrow().len(), any::<prop::sample::Index>(), ops(), 0..7_u64);
+    let result = TestRunner::new(config(500)).run(&input, |(planted, number, which, op, cost)| {
+        let redis = &mut engines.borrow_mut()[number];
         let first = Request::new().field("user", "a").cost(cost);
         let next = Request::new().field("user", "a");
         let decide = |redis: &mut RedisEngine| {
@@ -99,7 +106,7 @@ fn decisions_are_those_of_an_absent_key() {
                 .map(|(op, request)| said(&redis.decide(op, request, NOW)))
         };
         flush(&mut redis.connection);
-        let expected = decide(&mut redis);
+        let expected = decide(redis);
         flush(&mut redis.connection);
         let prepared = redis.engine.prepare(Op::Take, &next, NOW);
         let call = prepared.call(PREFIX, ScriptTime::Injected(NOW), NOW);
@@ -108,7 +115,7 @@ fn decisions_are_those_of_an_absent_key() {
         planted.plant(&mut redis.connection, key);
         let peek = redis.engine.prepare(Op::Peek, &next, NOW).call(PREFIX, ScriptTime::Injected(NOW), NOW);
         prop_assert_eq!(numbers_and_unreadable(&mut redis.connection, &peek).1, 1, "it is told");
-        prop_assert_eq!(decide(&mut redis), expected, "{} {:?} {}", String::from_utf8_lossy(key), op, cost);
+        prop_assert_eq!(decide(redis), expected, "{} {:?} {}", String::from_utf8_lossy(key), op, cost);
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));
@@ -119,16 +126,17 @@ fn decisions_are_those_of_an_absent_key() {
 #[test]
 fn values_with_one_wrong_number_are_no_error() {
     let server = RedisServer::start();
-    let rules = rules();
+    let engines = engines(&server);
     let wrong = prop_oneof![
         prop::sample::select(UNSOUND.to_vec()),
         prop::sample::select(vec![0.0, 1.0, 3.0, 4_294_967_296.0, 1e12, 1.7e15, 1_700_000_000_000_000.0, 9e15]),
     ];
     let cut = prop::option::weighted(0.2, any::<prop::sample::Index>());
     let ops = prop::collection::vec((ops(), 0..7_u64, 0..300_000_u64), 1..12);
-    let input = (0..rules.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>(), wrong, cut, ops);
-    let result = TestRunner::new(config(600)).run(&input, |(number, which, place, wrong, cut, ops)| {
-        let mut redis = RedisEngine::new(&rules[number], server.connect());
+    let input =
+        (0..engines.borrow().len(), any::<prop::sample::Index>(), any::<prop::sample::Index>(), wrong, cut, ops);
+    let result = TestRunner::new(config(200)).run(&input, |(number, which, place, wrong, cut, ops)| {
+        let redis = &mut engines.borrow_mut()[number];
         flush(&mut redis.connection);
         let request = Request::new().field("user", "a");
         let mut now = NOW;
@@ -170,9 +178,10 @@ fn ad_hoc_keys_and_throttles() {
         ["bucket 5/s", "pace 5/s", "fixed 5/s", "sliding 5/s", "approx 5/s", "sliding 5/s after=2/s", "unlimited"];
     let limits = limits.map(|limit| limit.parse().unwrap());
     let throttle = Throttle::new(3, 5, 60).unwrap();
+    let engine = RefCell::new(RedisEngine::new(&[], server.connect()));
     let input = (unreadable(), 0..limits.len(), ops());
-    let result = TestRunner::new(config(400)).run(&input, |(planted, number, op)| {
-        let mut redis = RedisEngine::new(&[], server.connect());
+    let result = TestRunner::new(config(150)).run(&input, |(planted, number, op)| {
+        let redis = &mut *engine.borrow_mut();
         let call = AdHoc { key: b"k", limit: &limits[number], cost: 1 };
         let decide = |redis: &mut RedisEngine| {
             let first = redis.limit(op, call, NOW);
@@ -181,18 +190,18 @@ fn ad_hoc_keys_and_throttles() {
             (first, second, throttled)
         };
         flush(&mut redis.connection);
-        let expected = decide(&mut redis);
+        let expected = decide(redis);
         flush(&mut redis.connection);
         for key in ["fg:{k:k}", "fg:{k:t}"] {
             planted.plant(&mut redis.connection, key.as_bytes());
         }
         let told = |redis: &mut RedisEngine, call: &ScriptCall| eval::<Vec<i64>>(&mut redis.connection, call).pop();
         let peek = PreparedLimit::new(Op::Peek, call).call(PREFIX, ScriptTime::Injected(NOW), NOW);
-        prop_assert_eq!(told(&mut redis, &peek), Some(-3));
-        prop_assert_eq!(decide(&mut redis), expected);
+        prop_assert_eq!(told(redis, &peek), Some(-3));
+        prop_assert_eq!(decide(redis), expected);
         planted.plant(&mut redis.connection, b"fg:{k:other}");
         let other = PreparedThrottle::new(b"other", throttle).call(PREFIX, ScriptTime::Injected(NOW));
-        prop_assert_eq!(told(&mut redis, &other), Some(-3));
+        prop_assert_eq!(told(redis, &other), Some(-3));
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));

@@ -59,15 +59,20 @@ impl Cluster {
 
     /// A node that knows one of the servers.
     fn node(&self, settings: &str, rules: &str) -> Node {
+        Node::of(&self.config(settings, rules))
+    }
+
+    fn config(&self, settings: &str, rules: &str) -> String {
         let seeds = format!("cluster = ['redis://127.0.0.1:{}']", self.ports[1].number);
-        let timeout = "timeout = '500ms'";
-        let config = format!("{rules}\n[store]\ntype = 'redis'\n{seeds}\n{timeout}\n{settings}");
-        Node::of(&config)
+        format!("{rules}\n[store]\ntype = 'redis'\n{seeds}\ntimeout = '500ms'\n{settings}")
     }
 
     fn slot(&self, user: &str) -> u16 {
-        let key = format!("fg:{{s:user={user}}}:five:sliding:3600s:0");
-        let reply = self.servers[0].cli(&["CLUSTER", "KEYSLOT", &key]);
+        self.slot_of(&format!("fg:{{s:user={user}}}:five:sliding:3600s:0"))
+    }
+
+    fn slot_of(&self, key: &str) -> u16 {
+        let reply = self.servers[0].cli(&["CLUSTER", "KEYSLOT", key]);
         reply.trim_start_matches(':').trim().parse().unwrap()
     }
 
@@ -276,4 +281,37 @@ async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
     take(false).await;
     let stats = node.service.shared_stats().unwrap();
     assert_eq!((stats.outages, stats.unreadable), (0, 0));
+}
+
+/// A request of two subjects is denied as one of their masters pauses: neither keeps its charge.
+#[tokio::test]
+async fn a_master_that_pauses_keeps_no_charge_of_denied_requests() {
+    let cluster = Cluster::start();
+    let rules = r#"
+        rule = [
+            { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
+            { name = "other", when = { other = "*" }, by = ["other"], limits = ["5/1h"] },
+        ]"#;
+    let settings = "deny_cache = false\non_failure = 'deny'";
+    let node = Node::of(&cluster.config(settings, rules).replace("500ms", "200ms"));
+    knows_its_way(&cluster, &node).await;
+    let user = cluster.users_of(0, 1).remove(0);
+    let other = (0..).map(|other: u32| other.to_string()).find(|other| {
+        let (first, last) = RANGES[1];
+        (first..=last).contains(&cluster.slot_of(&format!("fg:{{s:other={other}}}")))
+    });
+    let other = other.unwrap();
+    let request = Request::new().field("user", &user).field("other", &other);
+    assert!(!node.service.decide(Operation::Peek, &request).await.degraded);
+    cluster.servers[1].cli(&["CLIENT", "PAUSE", "500", "WRITE"]);
+    let decision = node.service.decide(Operation::Take, &request).await;
+    assert!(decision.degraded && !decision.allowed());
+    let charges = || cluster.servers.iter().take(3).map(|server| server.cli(&["DBSIZE"])).collect::<Vec<_>>();
+    // What pauses carries the request out, and then its rollback.
+    let started = Instant::now();
+    let decided = cluster.servers[1].decisions();
+    while cluster.servers[1].decisions() < decided + 2 || charges() != [":0\r\n"; 3] {
+        assert!(started.elapsed() < STUCK, "{:?}", charges());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
