@@ -165,6 +165,8 @@ impl Config {
         let (koala, koala_file) = Koala::read(report, koala);
         let lists = Lists::read(report, lists);
         let (rules, places) = rule::read_all(report, rule_entry, &lists).into_iter().unzip();
+        let gate = Gate::read(report, gate);
+        let path_spelling = gate.path_spelling();
         let config = Config {
             listen: Listen::read(report, listen),
             server: Server::read(report, server),
@@ -172,11 +174,11 @@ impl Config {
             tls: Tls::read(report, tls),
             log: Log::read(report, log),
             store: Store::read(report, store),
-            gate: Gate::read(report, gate),
+            gate,
             koala,
             koala_file,
             lists: lists.defs,
-            policy: Policy { rules, lists: lists.loaded },
+            policy: Policy { rules, lists: lists.loaded, path_spelling },
         };
         (config, ReadPlaces { rules: places, lists: lists.names })
     }

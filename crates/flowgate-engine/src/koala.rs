@@ -38,6 +38,7 @@ use crate::config::render::quoted;
 use crate::config::report::Report;
 use crate::config::{Input, Origin};
 use crate::lists::{List, ListDef};
+use crate::path::PathSpelling;
 use crate::rules::Policy;
 use dict::Dicts;
 use piece::Piece;
@@ -100,7 +101,8 @@ impl KoalaFile {
     /// The rules as the engine's, with the dicts as lists.
     pub fn policy(&self) -> Policy {
         let rules = self.rules.iter().map(|rule| rule.def.clone()).collect();
-        Policy { rules, lists: self.lists.clone() }
+        // Koala compares what it is sent.
+        Policy { rules, lists: self.lists.clone(), path_spelling: PathSpelling::ignoring([]) }
     }
 
     /// The file's text.

@@ -19,6 +19,7 @@ mod request;
 mod rules;
 mod store;
 mod tally;
+mod text;
 
 pub use bans::{BanId, BanKind, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, NotABanId, RuleBan};
 pub use client_address::{Client, ClientAddresses};
@@ -32,7 +33,7 @@ pub use koala::{
     LoadedKoala, RuleTally,
 };
 pub use lists::{List, ListDef, ListError, ListSource};
-pub use path::{decoded_query, normalized_path};
+pub use path::{PathPart, PathSpelling, decoded_query};
 pub use plan::Plan;
 pub use request::Request;
 pub use rules::{
@@ -43,3 +44,4 @@ pub use store::Store;
 #[cfg(feature = "redis")]
 pub use store::redis;
 pub use tally::{Counted, Tallied, Tally};
+pub use text::escaped_text;

@@ -84,6 +84,18 @@ impl List {
             || !self.addresses.is_empty() && address().is_some_and(|address| self.addresses.contains(address))
     }
 
+    /// The entries that are texts.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter()
+    }
+
+    /// Adds a text beside those that were read, as far as there is room.
+    pub(crate) fn add_text(&mut self, text: &str) {
+        if self.texts.insert(text).is_ok() {
+            self.entries += 1;
+        }
+    }
+
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries

@@ -2,49 +2,163 @@
 //!
 //! Rule       Percent escapes are decoded once (`%2561` becomes `%61`, not `a`), then empty and dot segments are
 //!            resolved as a file system would: `..` takes the segment before it along and stops at the root.
-//! Rule       Nothing is refused: a wrong escape stays as it is, bytes that are no UTF-8 become U+FFFD. A slash at the
-//!            end stays, for `/api/` may well be another resource than `/api`.
+//! Rule       Many servers also look past other differences: `/login/`, `/LOGIN`, `/login;x` and `/login%20` reach what
+//!            `/login` reaches. A [`PathSpelling`] says past which of these, all of them unless told otherwise: a
+//!            resource that is counted together with another one is no way around a limit, one that is counted apart is.
+//! Rule       Nothing is refused: a wrong escape stays as it is, and bytes that are not UTF-8 are [escaped](escaped_text).
 
 use std::borrow::Cow;
 
-/// The one spelling of a path. A query or a fragment behind it is left out.
+use crate::text::escaped_text;
+
+/// The field that holds a path, at the gate, in the tower layer and in access logs.
+pub(crate) const PATH_FIELD: &str = "path";
+
+/// What two spellings of one path may differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathPart {
+    /// `/LOGIN`.
+    Case,
+    /// `/login;x`: what follows a semicolon within a segment.
+    Parameters,
+    /// `/login%20`: blanks and control characters around a segment.
+    Spaces,
+    /// `/login/`.
+    TrailingSlash,
+}
+
+/// What is looked past when a path is written in its one spelling.
 ///
 /// ```
-/// use flowgate_engine::normalized_path;
+/// use flowgate_engine::{PathPart, PathSpelling};
 ///
-/// for spelling in ["/api/users", "//api///users", "/%61pi/users", "/./x/../api/users?page=2"] {
-///     assert_eq!(normalized_path(spelling), "/api/users");
+/// for spelling in ["/login", "//login/", "/%4cogin", "/x/../login;jsessionid=1?page=2", "/login%20"] {
+///     assert_eq!(PathSpelling::default().of(spelling), "/login");
 /// }
+/// assert_eq!(PathSpelling::ignoring([PathPart::Case]).of("/Login/"), "/login/");
 /// ```
-pub fn normalized_path(path: &str) -> Cow<'_, str> {
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    if is_plain(path.as_bytes()) {
-        return Cow::Borrowed(path);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSpelling {
+    /// By the number of the part.
+    ignored: [bool; 4],
+}
+
+impl Default for PathSpelling {
+    /// Looks past all of them.
+    fn default() -> PathSpelling {
+        PathSpelling { ignored: [true; 4] }
     }
-    let decoded = decoded(path.as_bytes());
-    let mut resolved: Vec<u8> = Vec::with_capacity(decoded.len() + 1);
-    let mut ends_with_slash = true;
-    for segment in decoded.split(|byte| *byte == b'/') {
-        ends_with_slash = matches!(segment, b"" | b"." | b"..");
-        match segment {
-            b"" | b"." => {}
-            b".." => {
-                let parent = resolved.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-                resolved.truncate(parent);
-            }
-            name => {
-                resolved.push(b'/');
-                resolved.extend_from_slice(name);
-            }
+}
+
+impl PathSpelling {
+    /// Looks past these parts.
+    pub fn ignoring(parts: impl IntoIterator<Item = PathPart>) -> PathSpelling {
+        let mut ignored = [false; 4];
+        parts.into_iter().for_each(|part| ignored[part as usize] = true);
+        PathSpelling { ignored }
+    }
+
+    /// Whether a part makes no difference.
+    pub fn ignores(self, part: PathPart) -> bool {
+        self.ignored[part as usize]
+    }
+
+    /// The one spelling of a path. A query or a fragment behind it is left out.
+    pub fn of<T: AsRef<[u8]> + ?Sized>(self, path: &T) -> Cow<'_, str> {
+        let path = path.as_ref();
+        let end = path.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(path.len());
+        let path = &path[..end];
+        match std::str::from_utf8(path) {
+            Ok(text) if self.is_plain(path) => Cow::Borrowed(text),
+            _ => Cow::Owned(self.resolved(&decoded(path))),
         }
     }
-    if ends_with_slash {
-        resolved.push(b'/');
+
+    /// A text that a rule compares paths with, in the spelling that they have. It may hold stars.
+    pub(crate) fn of_written(self, written: &str) -> String {
+        let segments: Vec<&str> = written.split('/').map(|segment| self.name(segment)).collect();
+        let mut spelled = segments.join("/");
+        if self.ignores(PathPart::TrailingSlash) && spelled.len() > 1 {
+            spelled.truncate(spelled.trim_end_matches('/').len().max(1));
+        }
+        self.in_case(spelled)
     }
-    Cow::Owned(match String::from_utf8(resolved) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+
+    /// Whether a segment is `..` to servers that look past parameters or blanks, and a name to all others: `/static/..;/`
+    /// leads to `/` in Tomcat and nowhere in most. No client needs such a path.
+    pub fn is_ambiguous<T: AsRef<[u8]> + ?Sized>(self, path: &T) -> bool {
+        let path = path.as_ref();
+        let may_be = path.contains(&b'%') || path.windows(2).any(|pair| pair == b"..");
+        let differs = |segment: &[u8]| segment != b".." && self.name_bytes(segment) == b"..";
+        may_be && decoded(path).split(|byte| *byte == b'/').any(differs)
+    }
+
+    /// Whether a path is in its one spelling already.
+    fn is_plain(self, path: &[u8]) -> bool {
+        let [case, parameters, spaces, trailing_slash] = self.ignored;
+        let is_odd = |&byte: &u8| match byte {
+            b'%' => true,
+            b'A'..=b'Z' => case,
+            b';' => parameters,
+            0..=b' ' | 0x7f => spaces,
+            // Case has other letters, and a replacement character is escaped.
+            0x80.. => true,
+            _ => false,
+        };
+        let has_detour = path.windows(2).any(|pair| matches!(pair, b"//" | b"/."));
+        let has_slash_too_many = trailing_slash && path.len() > 1 && path.ends_with(b"/");
+        path.first() == Some(&b'/') && !has_detour && !has_slash_too_many && !path.iter().any(is_odd)
+    }
+
+    /// Resolves a decoded path.
+    fn resolved(self, decoded: &[u8]) -> String {
+        let mut resolved: Vec<u8> = Vec::with_capacity(decoded.len() + 1);
+        let mut ends_with_slash = true;
+        for segment in decoded.split(|byte| *byte == b'/') {
+            let name = self.name_bytes(segment);
+            ends_with_slash = matches!(name, b"" | b"." | b"..");
+            match name {
+                b"" | b"." => {}
+                b".." => {
+                    let parent = resolved.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+                    resolved.truncate(parent);
+                }
+                name => {
+                    resolved.push(b'/');
+                    resolved.extend_from_slice(name);
+                }
+            }
+        }
+        if resolved.is_empty() || ends_with_slash && !self.ignores(PathPart::TrailingSlash) {
+            resolved.push(b'/');
+        }
+        self.in_case(escaped_text(&resolved).into_owned())
+    }
+
+    /// A segment without its parameters and the blanks around it.
+    fn name_bytes(self, segment: &[u8]) -> &[u8] {
+        let mut name = segment;
+        if self.ignores(PathPart::Parameters) {
+            name = name.split(|byte| *byte == b';').next().unwrap_or_default();
+        }
+        if self.ignores(PathPart::Spaces) {
+            let is_blank = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+            let start = name.iter().position(|byte| !is_blank(byte)).unwrap_or(name.len());
+            let end = name.iter().rposition(|byte| !is_blank(byte)).map_or(start, |last| last + 1);
+            name = &name[start..end];
+        }
+        name
+    }
+
+    fn name(self, segment: &str) -> &str {
+        // It is cut at ASCII characters only.
+        std::str::from_utf8(self.name_bytes(segment.as_bytes())).unwrap_or(segment)
+    }
+
+    /// Character by character, so that the spelling of a part does not depend on what surrounds it.
+    fn in_case(self, text: String) -> String {
+        if self.ignores(PathPart::Case) { text.chars().flat_map(char::to_lowercase).collect() } else { text }
+    }
 }
 
 /// A name or a value of a query, decoded: `+` is a blank, percent escapes are decoded once.
@@ -52,17 +166,13 @@ pub fn normalized_path(path: &str) -> Cow<'_, str> {
 /// ```
 /// assert_eq!(flowgate_engine::decoded_query("a+b%2Bc"), "a b+c");
 /// ```
-pub fn decoded_query(text: &str) -> Cow<'_, str> {
-    if !text.contains(['+', '%']) {
-        return Cow::Borrowed(text);
+pub fn decoded_query<T: AsRef<[u8]> + ?Sized>(text: &T) -> Cow<'_, str> {
+    let text = text.as_ref();
+    if !text.iter().any(|byte| matches!(byte, b'+' | b'%')) {
+        return escaped_text(text);
     }
-    let decoded = decoded(text.replace('+', " ").as_bytes());
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
-}
-
-/// Whether a path is in its one spelling already: no escape, no empty segment, none that begins with a dot.
-fn is_plain(path: &[u8]) -> bool {
-    path.first() == Some(&b'/') && !path.contains(&b'%') && !path.windows(2).any(|pair| matches!(pair, b"//" | b"/."))
+    let blanks: Vec<u8> = text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+    Cow::Owned(escaped_text(&decoded(&blanks)).into_owned())
 }
 
 fn decoded(path: &[u8]) -> Vec<u8> {
@@ -86,6 +196,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn exact() -> PathSpelling {
+        PathSpelling::ignoring([])
+    }
 
     #[test]
     fn one_spelling() {
@@ -114,20 +228,84 @@ mod tests {
             ("/.hidden/...", "/.hidden/..."),
             ("/100%", "/100%"),
             ("/%zz/%4", "/%zz/%4"),
-            ("/%ff", "/\u{fffd}"),
+            ("/%ff", "/\u{fffd}ff"),
+            ("/%fe", "/\u{fffd}fe"),
             ("/%E4%BD%A0", "/你"),
+            ("/Login;x /", "/Login;x /"),
         ] {
-            assert_eq!(normalized_path(written), path, "{written}");
+            assert_eq!(exact().of(written), path, "{written}");
+        }
+        assert_eq!(exact().of(b"/\xff"), exact().of("/%ff"));
+    }
+
+    #[test]
+    fn each_part_is_ignored_by_itself() {
+        use PathPart::{Case, Parameters, Spaces, TrailingSlash};
+        for (part, written, path, otherwise) in [
+            (Case, "/LOGIN", "/login", "/LOGIN"),
+            (Case, "/%C3%84", "/\u{e4}", "/\u{c4}"),
+            (Parameters, "/login;x=1/a;b", "/login/a", "/login;x=1/a;b"),
+            (Parameters, "/a/;x", "/a/", "/a/;x"),
+            (Spaces, "/login%20", "/login", "/login "),
+            (Spaces, "/%09login%00/x", "/login/x", "/\tlogin\0/x"),
+            (TrailingSlash, "/login/", "/login", "/login/"),
+            (TrailingSlash, "/login/x/..", "/login", "/login/"),
+            (TrailingSlash, "/", "/", "/"),
+        ] {
+            assert_eq!(PathSpelling::ignoring([part]).of(written), path, "{part:?} {written}");
+            assert_eq!(exact().of(written), otherwise, "{part:?} {written}");
+        }
+        for written in ["/login", "/Login/", "/LOGIN;x", "/login%20", "//login;a;b/%20/"] {
+            assert_eq!(PathSpelling::default().of(written), "/login", "{written}");
+        }
+    }
+
+    #[test]
+    fn dots_that_hide_are_ambiguous() {
+        let all = PathSpelling::default();
+        for path in ["/static/..;/admin", "/static/..%20/admin", "/static/%2e%2e;x/admin", "/static/%20../admin"] {
+            assert!(all.is_ambiguous(path) && !exact().is_ambiguous(path), "{path}");
+            assert_eq!(all.of(path), "/admin", "{path}");
+        }
+        for path in ["/static/../admin", "/a..b;c", "/...;", "/%2e%2e/", "/"] {
+            assert!(!all.is_ambiguous(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_spelled_like_paths() {
+        let all = PathSpelling::default();
+        for (written, spelled) in [
+            ("/Login", "/login"),
+            ("/login/", "/login"),
+            ("/Admin/**", "/admin/**"),
+            ("/a;x/*", "/a/*"),
+            ("/", "/"),
+            ("**.PNG", "**.png"),
+            ("", ""),
+        ] {
+            assert_eq!(all.of_written(written), spelled, "{written}");
+            assert_eq!(exact().of_written(written), written, "{written}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_gives_a_path_without_detours(written in "[/.%a2ef?\u{e4}]{0,24}") {
-            let path = normalized_path(&written).into_owned();
+        fn any_text_gives_a_path_without_detours(written in "[/.%a2efA; ?\u{e4}]{0,24}", ignored in any::<[bool; 4]>()) {
+            let spelling = PathSpelling { ignored };
+            let path = spelling.of(&written).into_owned();
             prop_assert!(path.starts_with('/'));
             prop_assert!(!path.contains("//"));
             prop_assert!(!path.split('/').any(|segment| matches!(segment, "." | "..")), "{}", path);
+        }
+
+        /// What has no escapes left is in its one spelling.
+        #[test]
+        fn a_spelling_is_its_own_spelling(written in "[/.aA; \u{c4}]{0,24}", ignored in any::<[bool; 4]>()) {
+            let spelling = PathSpelling { ignored };
+            let path = spelling.of(&written).into_owned();
+            prop_assert_eq!(spelling.of(&path), path.as_str());
+            prop_assert_eq!(spelling.of_written(&path), path.as_str());
         }
     }
 }

@@ -10,6 +10,7 @@ mod glob;
 mod index;
 mod matcher;
 mod number;
+mod path_condition;
 mod set;
 mod test;
 
@@ -28,6 +29,7 @@ pub use set::{Rule, RuleSet};
 pub use {glob::Glob, number::NumberRange};
 
 use crate::lists::List;
+use crate::path::PathSpelling;
 
 /// All rules, in the order in which they are evaluated, and the lists they refer to.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +38,8 @@ pub struct Policy {
     pub rules: Vec<RuleDef>,
     /// By name; shared, so that a reload keeps what did not change.
     pub lists: BTreeMap<String, Arc<List>>,
+    /// How the field `path` is spelled, in requests and therefore in conditions on it.
+    pub path_spelling: PathSpelling,
 }
 
 /// One rule: when it applies, whom it counts, how often that may happen, and what follows when it is exceeded.

@@ -20,6 +20,19 @@ fn warned_lines(loaded: &Loaded, beginning: &str) -> Vec<usize> {
     entries.map(|entry| entry.position.unwrap().line).collect()
 }
 
+#[test]
+fn paths_that_are_spelled_otherwise() {
+    let warnings = |gate: &str, path: &str| {
+        let rule = format!("[[rule]]\nname = 'a'\naction = 'deny'\nwhen = {{ path = {path} }}");
+        loaded(&format!("{gate}\n{rule}")).warnings.entries().map(|entry| entry.message.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("", "['/Login/', '/a/**', '~^/x(/|$)', '~^/$', '!/b']"), [""; 0]);
+    assert_eq!(warnings("", "'!/a;v=1'"), [r#"the path "/a;v=1" is not told from "/a""#]);
+    assert_eq!(warnings("", "'~^/docs/$'"), [r#"no path at the gate ends in a slash, as "^/docs/$" wants it"#]);
+    let exact = "gate = { path_ignores = [] }";
+    assert_eq!((warnings(exact, "'/a;v=1'"), warnings(exact, "'~^/docs/$'")), (vec![], vec![]));
+}
+
 fn limit() -> impl Strategy<Value = String> {
     let sliding = (1..12_u32, 1..9_u32).prop_map(|(count, period)| format!("{count}/{period}s"));
     let grid = (1020..3000_u32, 1..4_u32).prop_map(|(count, period)| format!("{count}/{period}s"));

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use flowgate_engine::{Client, ClientAddresses, normalized_path};
+use flowgate_engine::{Client, ClientAddresses, PathSpelling, escaped_text};
 use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 
@@ -56,23 +56,31 @@ pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<Client
         // Proxies append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
         let lines = request.headers.get_all("x-forwarded-for").iter();
         // Headers come in one direction only; the walk starts at the last.
-        let lines: Vec<_> = lines.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let lines: Vec<_> = lines.map(|value| escaped_text(value.as_bytes())).collect();
         Some(addresses.find(peer, lines.iter().map(|line| &**line)))
     }
 }
 
-/// The first value of a header. Bytes that are no UTF-8 become U+FFFD.
+/// The first value of a header. Bytes that are not UTF-8 are [escaped](escaped_text): different bytes, different values.
 ///
 /// # Panics
 /// When no header can have that name.
 pub fn header(name: impl AsHeaderName + AsRef<str>) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     let name: http::HeaderName = name.as_ref().parse().expect("the name of a header");
-    move |request| Some(String::from_utf8_lossy(request.headers.get(&name)?.as_bytes()).into_owned())
+    move |request| Some(escaped_text(request.headers.get(&name)?.as_bytes()).into_owned())
 }
 
-/// The path in its one spelling: escapes decoded, `//` and dot segments resolved.
+/// The path in its one spelling: escapes decoded, `//` and dot segments resolved, and nothing left of what the default
+/// [`PathSpelling`] looks past: `/Login/`, `/login;x` and `/login%20` are `/login`.
 pub fn path() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
-    |request| Some(normalized_path(request.uri.path()).into_owned())
+    path_spelled(PathSpelling::default())
+}
+
+/// As [`path`], in another spelling: that of the rules, where [`RuleSet::path_spelling`] is not the default.
+///
+/// [`RuleSet::path_spelling`]: flowgate_engine::RuleSet::path_spelling
+pub fn path_spelled(spelling: PathSpelling) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    move |request| Some(spelling.of(request.uri.path()).into_owned())
 }
 
 /// The method: `GET`.
@@ -152,6 +160,11 @@ mod tests {
     #[test]
     fn one_spelling() {
         assert_eq!(path()(&parts(|request| request.uri("//a/%62?x=1"))).unwrap(), "/a/b");
+        for uri in ["/login", "/login;x", "/login/", "/LOGIN", "/login%20", "/login#x", "/login;x?y#z"] {
+            assert_eq!(path()(&parts(|request| request.uri(uri))).unwrap(), "/login", "{uri}");
+        }
+        let exact = path_spelled(PathSpelling::ignoring([]));
+        assert_eq!(exact(&parts(|request| request.uri("/Login;x/"))).unwrap(), "/Login;x/");
         assert_eq!(method()(&parts(|request| request)).unwrap(), "GET");
         for (value, expected) in [
             ("Example.COM:8080", "example.com"),
@@ -167,5 +180,7 @@ mod tests {
         let key = header("X-Key");
         assert_eq!(key(&parts(|request| request.header("x-key", "k1").header("x-key", "k2"))).unwrap(), "k1");
         assert_eq!(key(&parts(|request| request)), None);
+        let of_bytes = |value: &'static [u8]| key(&parts(|request| request.header("x-key", value))).unwrap();
+        assert_ne!(of_bytes(b"k\xff"), of_bytes(b"k\xfe"));
     }
 }

@@ -83,8 +83,8 @@ mod future;
 mod layer;
 
 pub use answer::problem;
-pub use fields::{FieldValue, client_ip, header, host, method, path};
-pub use flowgate_engine::{Client, ClientAddresses, Decision, config::HeaderFamily};
+pub use fields::{FieldValue, client_ip, header, host, method, path, path_spelled};
+pub use flowgate_engine::{Client, ClientAddresses, Decision, PathPart, PathSpelling, config::HeaderFamily};
 pub use future::ResponseFuture;
 pub use layer::{Error, Outcome, RateLimit, RateLimited};
 

@@ -7,8 +7,8 @@
 //!
 //! Rule       They give the fields `ip user method path status ua`, and `host` where the line begins with the virtual host,
 //!            as in `vhost_combined`. What a server wrote as `-` is absent. Escapes
-//!            (`\"`, `\\`, `\x16`) are resolved; bytes that are no text then become the replacement character. The path
-//!            has no query and one spelling, the same that rules see behind a gateway.
+//!            (`\"`, `\\`, `\x16`) are resolved; bytes that are not UTF-8 are escaped as at the gate. The path has no
+//!            query and one spelling, the same that rules see behind a gateway.
 //! Rule       A request that is none, such as the bytes of a TLS handshake, has neither method nor path: it happened
 //!            all the same, and its address is counted. What follows the last field that is known is not looked at,
 //!            since many servers append their own.
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use flowgate_engine::{normalized_host, normalized_path};
+use flowgate_engine::{escaped_text, normalized_host};
 
 use super::event::{Event, Name, Unreadable};
 use who::Who;
@@ -108,10 +108,11 @@ fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
     let text = &line[range.clone()];
     if !text.starts_with('/') || is_escaped(text) {
         let unescaped = unescaped(text);
-        let path = if unescaped.starts_with('/') { normalized_path(&unescaped) } else { Cow::Borrowed(&*unescaped) };
+        let is_path = unescaped.starts_with(b"/");
+        let path = if is_path { event.spelling.of(&unescaped) } else { escaped_text(&unescaped) };
         return push_aside(event, "path", &path);
     }
-    match normalized_path(text) {
+    match event.spelling.of(text) {
         Cow::Borrowed(path) => event.push(Name::Fixed("path"), Event::part(range.start..range.start + path.len())),
         Cow::Owned(path) => push_aside(event, "path", &path),
     }
@@ -132,7 +133,7 @@ fn push(event: &mut Event, name: &'static str, value: Range<usize>, line: &str) 
         return;
     }
     if is_escaped(text) {
-        push_aside(event, name, &unescaped(text));
+        push_aside(event, name, &escaped_text(&unescaped(text)));
     } else {
         event.push(Name::Fixed(name), Event::part(value));
     }
@@ -152,7 +153,7 @@ fn push_aside(event: &mut Event, name: &'static str, text: &str) {
 }
 
 #[cold]
-fn unescaped(text: &str) -> String {
+fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -170,7 +171,7 @@ fn unescaped(text: &str) -> String {
         bytes.push(byte);
         rest = &rest[length..];
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 fn hex(digit: u8) -> Option<u8> {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 
 use flowgate::Time;
-use flowgate_engine::Request;
+use flowgate_engine::{PathSpelling, Request};
 use flowgate_server::Operation;
 
 use super::timestamp::LastOfLog;
@@ -72,6 +72,8 @@ pub struct Event {
     fields: Vec<(Name, Piece)>,
     /// Which fields of access logs to read.
     wanted: Wanted,
+    /// How the paths of access logs are spelled.
+    pub(crate) spelling: PathSpelling,
     /// The time that an access log gave last.
     pub(crate) last_of_log: LastOfLog,
     /// Texts that do not stand in the line as they are meant.
@@ -117,6 +119,7 @@ impl Default for Event {
             cost: 1,
             fields,
             wanted,
+            spelling: PathSpelling::default(),
             last_of_log,
             scratch,
         }
@@ -137,6 +140,11 @@ impl Event {
             ua: has("ua"),
         };
         Event { wanted, ..Event::default() }
+    }
+
+    /// The same, with paths in the spelling of these rules.
+    pub(crate) fn spelled(self, spelling: PathSpelling) -> Event {
+        Event { spelling, ..self }
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use std::io;
 
 use flowgate::{Memory, MemoryConfig, Op, Seed, Time};
 use flowgate_engine::config::Config;
-use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request};
+use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, escaped_text};
 use flowgate_server::Operation;
 
 use super::compare::Changes;
@@ -62,6 +62,8 @@ struct Side {
 struct Ahead<'r> {
     number: u64,
     event: Event,
+    /// The same line as the other policy sees it, where that spells paths differently.
+    other_event: Option<Event>,
     /// `None` is a reset, which is no operation on counters.
     op: Option<Op>,
     now: Time,
@@ -145,9 +147,13 @@ impl<'a> Replay<'a> {
         let shows_fields = self.decisions.is_some();
         let both = std::iter::once(&rules).chain(&other_rules);
         let names: Vec<&str> = both.flat_map(|rules| rules.field_names()).collect();
+        let spelling = rules.path_spelling();
+        let other_spelling = other_rules.as_ref().map(|rules| rules.path_spelling()).filter(|other| *other != spelling);
+        let blank = || if shows_fields { Event::default() } else { Event::with_fields(&names) };
         let place_ahead = |_| Ahead {
             number: 0,
-            event: if shows_fields { Event::default() } else { Event::with_fields(&names) },
+            event: blank().spelled(spelling),
+            other_event: other_spelling.map(|other| blank().spelled(other)),
             op: None,
             now: Time::EPOCH,
             plan: Plan::empty(&rules),
@@ -169,6 +175,10 @@ impl<'a> Replay<'a> {
                     Ok(None) => continue,
                     Ok(Some(line)) => {
                         next.number = number;
+                        if let Some(event) = &mut next.other_event {
+                            // The line was read a moment ago, so this does not fail.
+                            let _ = input.format.read(&line, event);
+                        }
                         next.now = self.trace.time(next.event.time, place, number);
                         self.plan(next, &line);
                         lines.push(line);
@@ -191,12 +201,13 @@ impl<'a> Replay<'a> {
     /// Plans a line that was read.
     #[inline]
     fn plan(&self, next: &mut Ahead<'_>, line: &str) {
-        let Ahead { event, op, now, plan, other, .. } = next;
+        let Ahead { event, other_event, op, now, plan, other, .. } = next;
         *op = operation(event.operation);
         let request = event.request(line);
         self.side.plan(plan, *op, &request, *now);
         if let Some(((side, _), plan)) = self.other.as_ref().zip(other.as_mut()) {
-            side.plan(plan, *op, &request, *now);
+            let other_request = other_event.as_ref().map(|event| event.request(line));
+            side.plan(plan, *op, other_request.as_ref().unwrap_or(&request), *now);
         }
     }
 
@@ -215,7 +226,7 @@ impl<'a> Replay<'a> {
 
     #[inline]
     fn decide(&mut self, next: &mut Ahead<'_>, line: &str, format: Format) -> io::Result<()> {
-        let Ahead { number, event, op, now, plan, other } = next;
+        let Ahead { number, event, other_event, op, now, plan, other } = next;
         let (number, op, now) = (*number, *op, *now);
         let request = || event.request(line);
         self.side.apply(op, plan, request, now);
@@ -227,8 +238,10 @@ impl<'a> Replay<'a> {
             let request = request();
             let decision = self.side.conclude(op, plan, &request, now);
             if let Some(((side, changes), plan)) = self.other.as_mut().zip(other.as_mut()) {
-                side.apply(op, plan, || request.clone(), now);
-                let second = side.conclude(op, plan, &request, now);
+                let other_request = other_event.as_ref().map(|event| event.request(line));
+                let asked = other_request.as_ref().unwrap_or(&request);
+                side.apply(op, plan, || asked.clone(), now);
+                let second = side.conclude(op, plan, asked, now);
                 if op == Some(Op::Take) {
                     let decided = [(&decision, &*self.side.policy.rules), (&second, &*side.policy.rules)];
                     changes.add(decided, &request, now);
@@ -334,6 +347,6 @@ fn text(line: &[u8], format: Format) -> Result<Cow<'_, str>, Unreadable> {
     match std::str::from_utf8(line) {
         Ok(text) => Ok(Cow::Borrowed(text.trim_ascii_end())),
         Err(_) if format == Format::Jsonl => Err(Unreadable::NotText),
-        Err(_) => Ok(Cow::Owned(String::from_utf8_lossy(line).trim_ascii_end().to_owned())),
+        Err(_) => Ok(Cow::Owned(escaped_text(line).trim_ascii_end().to_owned())),
     }
 }

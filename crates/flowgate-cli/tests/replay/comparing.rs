@@ -44,6 +44,19 @@ fn what_changes_for_whom() {
 }
 
 #[test]
+fn each_policy_spells_paths_its_own_way() {
+    let rules = "rule = [{ name = 'login', when = { path = '/login' }, action = 'deny' }]";
+    let bench = Bench::new(rules);
+    bench.file("exact.toml", format!("gate = {{ path_ignores = [] }}\n{rules}"));
+    let line = |path| format!("1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET {path} HTTP/1.1\" 200 5\n");
+    let log = line("/login") + &line("/LOGIN") + &line("/login;x") + &line("/");
+    let summary = bench.summary(&["--input", "-", "--compare", "exact.toml"], log.as_bytes());
+    assert_eq!((&summary["denied"], &summary["compare"]["outcome"]["denied"]), (&json!(3), &json!(1)));
+    let summary = bench.summary(&["--config", "exact.toml", "--input", "-"], log.as_bytes());
+    assert_eq!(summary["denied"], 1);
+}
+
+#[test]
 fn for_people() {
     let ran = bench().replay(&["--config", "flowgate.toml", "--input", "-", "--compare", "next.toml"], &events());
     let (_, compared) = ran.stdout.split_once("\nunder ").unwrap();

@@ -48,7 +48,7 @@ fn combined() {
     );
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /caf\xc3\xa9\xff\x HTTP/1.0" 200 1 "" """#,
-        r#"AT ip="1.2.3.4" method="GET" path="/café�\\x" status="200""#,
+        r#"AT ip="1.2.3.4" method="GET" path="/café�ff\\x" status="200""#,
     );
     // A user with spaces and a bracket, a request without a version, a path with a space, a proxy's request.
     row(
@@ -68,6 +68,13 @@ fn combined() {
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET //a/./%62/../c%20d?e HTTP/1.1" 200 5 "-" "x""#,
         r#"AT ip="1.2.3.4" method="GET" path="/a/c d" status="200" ua="x""#,
     );
+    for target in ["/login", "/LOGIN", "/login/", "/login;x", "/login%20", "/\\x4cogin;x/?y", "/login#x", "/login?y#x"]
+    {
+        row(
+            &format!(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET {target} HTTP/1.1" 200 5 "-" "x""#),
+            r#"AT ip="1.2.3.4" method="GET" path="/login" status="200" ua="x""#,
+        );
+    }
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "OPTIONS * HTTP/1.1" 200 5 "-" "x""#,
         r#"AT ip="1.2.3.4" method="OPTIONS" path="*" status="200" ua="x""#,

@@ -11,6 +11,7 @@ use super::tree::Node;
 use super::value;
 use super::writer::Writer;
 use crate::address::{Address, AddressRange};
+use crate::path::{PathPart, PathSpelling};
 use crate::rules::shown;
 
 /// The gateway check.
@@ -24,6 +25,8 @@ pub struct Gate {
     pub headers: Vec<HeaderFamily>,
     /// The status of a denial.
     pub deny_status: u16,
+    /// What two spellings of one path may differ in.
+    pub path_ignores: Vec<PathPart>,
 }
 
 /// The addresses of a network, a range, or a single one.
@@ -44,6 +47,13 @@ const NETWORK_HINT: &str = "such as \"10.0.0.0/8\", \"192.168.1.7\" or \"fd00::/
 const HEADERS: [(&str, HeaderFamily); 2] =
     [("ratelimit", HeaderFamily::RateLimit), ("x-ratelimit", HeaderFamily::XRateLimit)];
 
+const PATH_PARTS: [(&str, PathPart); 4] = [
+    ("case", PathPart::Case),
+    ("parameters", PathPart::Parameters),
+    ("spaces", PathPart::Spaces),
+    ("trailing-slash", PathPart::TrailingSlash),
+];
+
 impl Default for Gate {
     fn default() -> Gate {
         let loopback = ["127.0.0.0/8", "::1/128"];
@@ -52,6 +62,7 @@ impl Default for Gate {
             ipv6_prefix: 64,
             headers: vec![HeaderFamily::RateLimit, HeaderFamily::XRateLimit],
             deny_status: 429,
+            path_ignores: PATH_PARTS.map(|(_, part)| part).to_vec(),
         }
     }
 }
@@ -71,8 +82,16 @@ impl Gate {
         fields.read_into(report, "deny_status", &mut gate.deny_status, |report, node| {
             value::integer(report, node, 400..=599).and_then(|status| status.try_into().ok())
         });
+        fields.read_into(report, "path_ignores", &mut gate.path_ignores, |report, node| {
+            value::list(report, node, |report, item| value::word(report, item, &PATH_PARTS))
+        });
         fields.finish(report);
         gate
+    }
+
+    /// How the field `path` is spelled.
+    pub fn path_spelling(&self) -> PathSpelling {
+        PathSpelling::ignoring(self.path_ignores.iter().copied())
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
@@ -81,6 +100,7 @@ impl Gate {
         out.raw("ipv6_prefix", self.ipv6_prefix);
         out.texts("headers", self.headers.iter().map(|family| value::word_of(&HEADERS, *family)));
         out.raw("deny_status", self.deny_status);
+        out.texts("path_ignores", self.path_ignores.iter().map(|part| value::word_of(&PATH_PARTS, *part)));
     }
 }
 

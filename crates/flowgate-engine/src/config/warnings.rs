@@ -2,6 +2,7 @@
 //!
 //! A warning is given only when it is certain; one that is wrong teaches people to ignore the rest.
 
+mod paths;
 mod pointless;
 mod unreachable;
 
@@ -23,6 +24,7 @@ pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, ro
     for (rule, places) in rules.iter().zip(&places.rules) {
         fields_not_required(report, rule, places);
         without_effect(report, rule, places);
+        paths::find(report, rule, places, config.policy.path_spelling);
         for set in &places.sets {
             pointless::find(report, rule, set);
         }

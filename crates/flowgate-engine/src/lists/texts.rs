@@ -36,6 +36,10 @@ impl TextSet {
         Ok(())
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.ends.len()).map(|index| nth(&self.buffer, &self.ends, index as u32))
+    }
+
     pub(super) fn contains(&self, text: &str) -> bool {
         if self.ends.is_empty() {
             return false;

@@ -1,19 +1,24 @@
 //! From a [`Policy`] to a [`RuleSet`]: the one place that decides whether rules can be as a whole.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use flowgate::{Ban, CounterId, Limit, Memory};
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::fields::{FieldId, FieldNames};
 use super::index::{Entry, Index};
-use super::matcher::{is_name, shown};
+use super::matcher::{Matcher, is_name, shown};
+use super::path_condition;
 use super::set::{Check, NamedLimit, Rule, RuleLimits, RuleSet, SubjectId};
 use super::test::Test;
 use super::{Action, Condition, Limits, Policy, RuleDef};
 use crate::key;
+use crate::lists::List;
+use crate::path::PATH_FIELD;
 
 /// Names become headers and metric labels.
 const MAX_NAME_BYTES: usize = 128;
@@ -29,7 +34,8 @@ impl RuleSet {
     /// # Errors
     /// When the rules do not fit together; the error names the rule and the part.
     pub fn compile(policy: &Policy, memory: &Memory) -> Result<RuleSet, PolicyError> {
-        let mut compiler = Compiler { policy, memory, fields: FieldNames::default(), subjects: Vec::new() };
+        let path_lists = path_lists(policy);
+        let mut compiler = Compiler { policy, memory, path_lists, fields: FieldNames::default(), subjects: Vec::new() };
         let mut names = HashSet::new();
         let mut rules = Vec::with_capacity(policy.rules.len());
         for (number, def) in policy.rules.iter().enumerate() {
@@ -43,18 +49,44 @@ impl RuleSet {
             rules.push(Arc::new(compiler.rule(&wrong)?));
         }
         let Compiler { fields, subjects, .. } = compiler;
+        let matchers: Vec<Vec<Cow<'_, Matcher>>> = policy.rules.iter().map(|def| matchers(policy, def)).collect();
         let entries: Vec<Entry<'_>> =
-            policy.rules.iter().zip(&rules).map(|(def, rule)| entry(def, rule, &subjects)).collect();
+            matchers.iter().zip(&rules).map(|(matchers, rule)| entry(matchers, rule, &subjects)).collect();
         let index = Index::new(&entries, &fields);
-        Ok(RuleSet { fields, rules: rules.into(), index, subjects: subjects.into() })
+        let path_spelling = policy.path_spelling;
+        Ok(RuleSet { fields, rules: rules.into(), index, subjects: subjects.into(), path_spelling })
     }
 }
 
-fn entry<'a>(def: &'a RuleDef, rule: &Rule, subjects: &'a [Box<[FieldId]>]) -> Entry<'a> {
+/// What a condition asks: on a path, in the spelling that paths have.
+fn matcher<'a>(policy: &Policy, Condition { field, matcher }: &'a Condition) -> Cow<'a, Matcher> {
+    match field == PATH_FIELD {
+        true => Cow::Owned(path_condition::spelled(matcher, policy.path_spelling)),
+        false => Cow::Borrowed(matcher),
+    }
+}
+
+fn matchers<'a>(policy: &Policy, def: &'a RuleDef) -> Vec<Cow<'a, Matcher>> {
+    def.when.iter().map(|condition| matcher(policy, condition)).collect()
+}
+
+/// The lists, those that paths are looked up in with their entries in the spelling of paths, too.
+fn path_lists(policy: &Policy) -> BTreeMap<String, Arc<List>> {
+    let conditions = policy.rules.iter().flat_map(|def| &def.when).filter(|condition| condition.field == PATH_FIELD);
+    let names: HashSet<&str> = conditions.flat_map(|condition| condition.matcher.lists()).collect();
+    let lists = names.into_iter().filter_map(|name| policy.lists.get_key_value(name));
+    let spelled = lists.map(|(name, list)| {
+        let spelled = path_condition::spelled_list(list, policy.path_spelling);
+        (name.clone(), spelled.map_or_else(|| Arc::clone(list), Arc::new))
+    });
+    spelled.collect()
+}
+
+fn entry<'a>(matchers: &'a [Cow<'_, Matcher>], rule: &Rule, subjects: &'a [Box<[FieldId]>]) -> Entry<'a> {
     // `limits_by` without a default needs its field, but says so by its cases; asking costs no more than a lookup.
     let fields = rule.checks.iter().map(|check| check.field);
     Entry {
-        conditions: fields.zip(def.when.iter().map(|condition| &condition.matcher)).collect(),
+        conditions: fields.zip(matchers.iter().map(|matcher| &**matcher)).collect(),
         by: &subjects[rule.subject.0 as usize],
     }
 }
@@ -62,6 +94,8 @@ fn entry<'a>(def: &'a RuleDef, rule: &Rule, subjects: &'a [Box<[FieldId]>]) -> E
 struct Compiler<'a> {
     policy: &'a Policy,
     memory: &'a Memory,
+    /// The lists that conditions on paths refer to.
+    path_lists: BTreeMap<String, Arc<List>>,
     fields: FieldNames,
     subjects: Vec<Box<[FieldId]>>,
 }
@@ -96,13 +130,15 @@ impl Compiler<'_> {
     }
 
     fn check(&mut self, wrong: &Wrong<'_>, condition: &Condition) -> Result<Check, PolicyError> {
-        let Condition { field, matcher } = condition;
-        let test = Test::compile(matcher, &self.policy.lists).map_err(|missing| {
+        let Condition { field, matcher: written } = condition;
+        let lists = if field == PATH_FIELD { &self.path_lists } else { &self.policy.lists };
+        let matcher = matcher(self.policy, condition);
+        let test = Test::compile(&matcher, lists).map_err(|missing| {
             let known: Vec<&str> = self.policy.lists.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none is".to_owned() } else { known.join(", ") };
             wrong.part("when", Some(field), missing, format!("a list that is defined: {known}"))
         })?;
-        Ok(Check { field: self.field(wrong, "when", field)?, test, written: matcher.to_string().into() })
+        Ok(Check { field: self.field(wrong, "when", field)?, test, written: written.to_string().into() })
     }
 
     fn field(&mut self, wrong: &Wrong<'_>, key: &'static str, name: &str) -> Result<FieldId, PolicyError> {
@@ -137,10 +173,19 @@ impl Compiler<'_> {
                 if cases.is_empty() && default.is_none() {
                     return Err(wrong.part("limits_by", None, field, "limits for at least one value of the field"));
                 }
+                let spelling = self.policy.path_spelling;
                 let mut named = |case: &str, limits| self.named(wrong, "limits_by", Some(case), limits);
                 let default = default.as_ref().map(|limits| named("default", limits)).transpose()?;
-                let cases = cases.iter().map(|(value, limits)| Ok((value.as_str().into(), named(value, limits)?)));
-                let cases = cases.collect::<Result<_, PolicyError>>()?;
+                let mut by_value = HashMap::new();
+                for (value, limits) in cases {
+                    by_value.insert(value.as_str().into(), named(value, limits)?);
+                    // A value that is written out comes before the spelling of another one.
+                    let spelled = spelling.of_written(value);
+                    if field == PATH_FIELD && !cases.contains_key(&spelled) {
+                        by_value.insert(spelled.into(), named(value, limits)?);
+                    }
+                }
+                let cases = by_value;
                 Ok(RuleLimits::ByField { field: self.field(wrong, "limits_by", field)?, cases, default })
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Rule       A glob covers the whole value. `*` matches any text without `/`, also none; `**` (or more stars) any
 //!            text, also none. Everything else, `?` and `[` included, is itself. `/a/**` therefore matches `/a/` but
-//!            not `/a`.
+//!            not `/a`; in conditions on paths it is joined by `/a`.
 //! Bound      Matching takes at most pattern times value steps and no memory, whatever the pattern.
 
 use std::fmt;

@@ -31,7 +31,7 @@ use super::number::{Decimal, NumberRange};
 use crate::address::AddressRange;
 
 /// The most a compiled regular expression may take, and the cache of its automaton.
-const MAX_REGEX_BYTES: usize = 1 << 20;
+pub(super) const MAX_REGEX_BYTES: usize = 1 << 20;
 
 /// What the value of a field must be.
 ///

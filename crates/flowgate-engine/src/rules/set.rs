@@ -12,6 +12,7 @@ use super::test::Test;
 use super::{Action, OnFailure};
 use crate::bans::ManualBan;
 use crate::key;
+use crate::path::PathSpelling;
 use crate::request::Request;
 use crate::tally::Tally;
 
@@ -23,6 +24,7 @@ pub struct RuleSet {
     pub(super) index: Index,
     /// The distinct `by` of all rules: fields in the order of their names.
     pub(super) subjects: Box<[Box<[FieldId]>]>,
+    pub(super) path_spelling: PathSpelling,
 }
 
 /// A compiled rule.
@@ -111,6 +113,11 @@ impl RuleSet {
     /// The names of the fields that some rule looks at: whatever else a request has makes no difference to rules.
     pub fn field_names(&self) -> impl Iterator<Item = &str> {
         self.fields.ids().map(|id| self.fields.name(id))
+    }
+
+    /// How the rules expect the field `path` to be spelled.
+    pub fn path_spelling(&self) -> PathSpelling {
+        self.path_spelling
     }
 
     /// Lets rules go on counting where those of the same name in `old` have got to.

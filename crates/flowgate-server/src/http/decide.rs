@@ -33,7 +33,8 @@ impl<'b> Asked<'b> {
     pub(super) fn read(call: &Call<'_>, body: &'b [u8]) -> Result<Asked<'b>, Error> {
         let mut asked: Asked<'b> = body::parse(body)?;
         if asked.gate {
-            asked.fields.as_at_the_gate(call.shared.gate.addresses());
+            let spelling = call.shared.service.rules().path_spelling();
+            asked.fields.as_at_the_gate(call.shared.gate.addresses(), spelling);
         }
         Ok(asked)
     }
@@ -73,8 +74,9 @@ pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     if items.len() > MAX_BATCH {
         return Err(Error::invalid(format!("[{MAX_BATCH}]"), format!("more than {MAX_BATCH} requests")));
     }
+    let spelling = call.shared.service.rules().path_spelling();
     for item in items.iter_mut().filter(|item| item.gate) {
-        item.fields.as_at_the_gate(call.shared.gate.addresses());
+        item.fields.as_at_the_gate(call.shared.gate.addresses(), spelling);
     }
     let now = call.shared.service.now();
     // All are asked before the first is waited for, so that they share a round trip.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use flowgate::MAX_COUNT;
-use flowgate_engine::{ClientAddresses, Request};
+use flowgate_engine::{ClientAddresses, PathSpelling, Request};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::service::Operation;
@@ -26,6 +26,7 @@ pub(crate) struct Fields<'b> {
 }
 
 const ADDRESS: &str = "ip";
+const PATH: &str = "path";
 
 /// What a request costs.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +49,12 @@ impl Fields<'_> {
         }
     }
 
-    /// Makes of an address in `ip` what the gate makes of a client's: one spelling, and an IPv6 one counted by its network.
-    pub(crate) fn as_at_the_gate(&mut self, addresses: &ClientAddresses) {
+    /// Makes of `path` and of an address in `ip` what the gate makes of a client's: one spelling, and an IPv6 address
+    /// counted by its network.
+    pub(crate) fn as_at_the_gate(&mut self, addresses: &ClientAddresses, spelling: PathSpelling) {
+        if let Some((_, path)) = self.values.iter_mut().find(|(name, _)| name.0 == PATH) {
+            *path = Text(Cow::Owned(spelling.of(&*path.0).into_owned()));
+        }
         let Some((_, value)) = self.values.iter_mut().find(|(name, _)| name.0 == ADDRESS) else { return };
         let Ok(address) = value.0.parse::<IpAddr>() else { return };
         let (address, counted) = (address.to_canonical(), addresses.counted(address));

@@ -1,6 +1,8 @@
 //! `/gate`: a gateway asks before it lets a request through (nginx `auth_request`, `forward_auth` of Caddy and Traefik, ..).
 //!
-//! Rule       The answer is a status: 200, or that of a denial, which `?deny=` may choose; headers say the rest.
+//! Rule       The answer is a status: 200, or that of a denial, which `/gate/403` chooses; headers say the rest. The path is
+//!            the gateway's alone. The query may be the client's, as Caddy passes it on, and nothing in it counts.
+//! Rule       What could be read in two ways is denied: a client must not choose by which of them it is counted.
 //! Rule       Fields are those of the [original] request. Only what rules and bans ask for is looked at.
 //! Rule       A request that `pace` gives a turn is held until its turn: a gateway knows only yes and no, and waits for
 //!            the answer. It does not wait for long, and then lets through: a turn that is further away than
@@ -24,7 +26,7 @@ use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
 use fields::Fields;
-use original::{Contradiction, Original};
+use original::Original;
 
 /// Beyond so many, strangers are no longer told apart in the log.
 const MAX_STRANGERS: usize = 64;
@@ -44,6 +46,8 @@ pub(crate) struct Gate {
     /// Peers that said whom they speak for and have no right to.
     strangers: Mutex<Vec<IpAddr>>,
     missed_uri: AtomicBool,
+    /// A gateway, or its client, asked for a status by `?deny=`.
+    ignored_query: AtomicBool,
 }
 
 impl Gate {
@@ -56,6 +60,7 @@ impl Gate {
             deny_status: StatusCode::from_u16(gate.deny_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
             strangers: Mutex::default(),
             missed_uri: AtomicBool::new(false),
+            ignored_query: AtomicBool::new(false),
         }
     }
 
@@ -77,6 +82,15 @@ impl Gate {
         }
     }
 
+    /// Warns of a status that is asked for where clients can ask, too, once.
+    fn warn_of_ignored_query(&self) {
+        if !self.ignored_query.swap(true, Relaxed) {
+            tracing::warn!(
+                "deny= in the query of /gate has no effect, clients may write it: use the path, such as /gate/403"
+            );
+        }
+    }
+
     /// Warns of a gateway that does not say what was asked for, once.
     fn warn_of_missing_uri(&self) {
         if !self.missed_uri.swap(true, Relaxed) {
@@ -87,22 +101,26 @@ impl Gate {
     }
 }
 
-/// Any method on `/gate`.
+/// Any method on `/gate` and `/gate/{status}`.
 pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     let gate = &call.shared.gate;
-    let status = chosen_status(call.head.uri.query())?;
-    let original = match Original::of(call, gate) {
+    let status = chosen_status(call.head.uri.path())?;
+    if call.head.uri.query().is_some_and(|query| query.contains("deny=")) {
+        gate.warn_of_ignored_query();
+    }
+    let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
+    let spelling = rules.path_spelling();
+    let original = match Original::of(call, gate, spelling) {
         Ok(original) => original,
-        Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
+        Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
     if !original.trusted {
         call.shared.tokens.check_token(Access::Decide, call.headers())?;
     }
-    let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
-    let fields = match Fields::read(&original, call.headers(), names) {
+    let fields = match Fields::read(&original, call.headers(), spelling, names) {
         Ok(fields) => fields,
-        Err(Contradiction(name)) => return Ok(reply::contradiction(name, status)),
+        Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
     let request = call.named(fields.request());
     let decision = call.answered(call.shared.service.take_within(LONGEST_HOLD, &request)).await?;
@@ -112,13 +130,12 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     Ok(reply::decided(gate, &decision, status))
 }
 
-/// The status that `?deny=403` asks for.
-fn chosen_status(query: Option<&str>) -> Result<Option<StatusCode>, Error> {
-    let Some(query) = query else { return Ok(None) };
-    let Some(text) = query.split('&').find_map(|part| part.strip_prefix("deny=")) else { return Ok(None) };
+/// The status that `/gate/403` asks for.
+fn chosen_status(path: &str) -> Result<Option<StatusCode>, Error> {
+    let Some(text) = path.strip_prefix("/gate/") else { return Ok(None) };
     let status = text.parse().ok().filter(|status| (400..=499).contains(status));
     match status.and_then(|status| StatusCode::from_u16(status).ok()) {
         Some(status) => Ok(Some(status)),
-        None => Err(Error::invalid("deny", "expected a status from 400 to 499")),
+        None => Err(Error::invalid("status", "expected /gate/ and a status from 400 to 499")),
     }
 }

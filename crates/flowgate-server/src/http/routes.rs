@@ -64,6 +64,8 @@ use Methods::{Any, Delete, Get, GetPost, GetPut, Post};
 pub(crate) const ROUTES: &[Route] = &[
     // The gateway's own check: see there.
     route("/gate", Access::Open, Any(Endpoint::Gate)),
+    // The same, with the status of denials.
+    route("/gate/{status}", Access::Open, Any(Endpoint::Gate)),
     route("/v1/take", Access::Decide, Post(Endpoint::Decide(Operation::Take))),
     route("/v1/limit", Access::Decide, Post(Endpoint::Limit)),
     route("/v1/peek", Access::Decide, Post(Endpoint::Decide(Operation::Peek))),

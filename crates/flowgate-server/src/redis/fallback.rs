@@ -160,7 +160,7 @@ impl Settings {
     /// The policy that decides locally: limits in shares, or none where everything passes.
     fn shared(&self, policy: &Policy) -> Policy {
         let rules = policy.rules.iter().map(|rule| self.shared_rule(rule)).collect();
-        Policy { rules, lists: policy.lists.clone() }
+        Policy { rules, lists: policy.lists.clone(), path_spelling: policy.path_spelling }
     }
 
     fn shared_rule(&self, rule: &RuleDef) -> RuleDef {

@@ -39,7 +39,8 @@ pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     let both_redis = redis.is_some() && old.store.redis.is_some();
     same.push(("the Redis keys of [store]", !both_redis || *redis == old.store.redis));
 
-    let Gate { trusted_proxies, ipv6_prefix, headers, deny_status } = gate;
+    // How paths are spelled changes with the rules.
+    let Gate { trusted_proxies, ipv6_prefix, headers, deny_status, path_ignores: _ } = gate;
     same.push(("gate.trusted_proxies", *trusted_proxies == old.gate.trusted_proxies));
     same.push(("gate.ipv6_prefix", *ipv6_prefix == old.gate.ipv6_prefix));
     same.push(("gate.headers", *headers == old.gate.headers));

@@ -23,6 +23,12 @@ const RULES: &str = r#"
     action = "deny"
 
     [[rule]]
+    name = "token"
+    when = { "query.tok" = "*" }
+    by = ["query.tok"]
+    limits = ["1/60s"]
+
+    [[rule]]
     name = "api"
     when = { path = "/api" }
     by = ["ip"]
@@ -102,6 +108,17 @@ impl Site {
             let denied = self.get(path, headers);
             assert_eq!((denied.status, denied.header("retry-after")), (429, Some("60")), "{path} {headers:?}");
             assert_eq!(denied.header("ratelimit"), Some(r#""api";r=0;t=60"#));
+        }
+        for path in ["/API", "/api/", "/api;x", "/api%20", "//Api;x/"] {
+            assert_eq!(self.get(path, &[]).status, 429, "{path}");
+        }
+        // The query is the client's, and no part of what the gateway asks for.
+        assert_eq!(self.get("/private?deny=418", &[]).status, denied_at_once);
+        assert_eq!(self.get("/elsewhere?deny=1", &[]).status, 200);
+        assert_eq!(self.get("/elsewhere?tok=a", &[]).status, 200);
+        for path in ["/elsewhere?tok=a", "/elsewhere?tok=a#1", "/elsewhere?tok=a#2", "/elsewhere?%74ok=%61#"] {
+            let status = self.get(path, &[]).status;
+            assert!((400..500).contains(&status), "{status} {path}");
         }
         for count in [20, 60, 80, 90, 93, 94, 95, 96, 97, 98, 99, 100, 150] {
             let status = self.get("/api", &vec![("x-many", "1"); count]).status;
@@ -225,7 +242,7 @@ fn haproxy_lets_through_what_is_allowed() {
 
 #[test]
 fn haproxy_knows_every_status_of_a_denial() {
-    let other = |text: String| text.replace("/gate\"", "/gate?deny=418\"");
+    let other = |text: String| text.replace("/gate\"", "/gate/418\"");
     let site = Site::start(&["haproxy.cfg", "flowgate.lua"], other, haproxy);
     assert_eq!(site.get("/private", &[]).status, 418);
     assert_eq!(site.get("/elsewhere", &[]).status, 200);

@@ -3,10 +3,13 @@
 //! Rule       Headers count only from trusted proxies. Who is none is taken for the client itself.
 //! Rule       Gateways pass on what the client sent and add their own. Where two headers would say the same and differ,
 //!            one of them is the client's invention, and no one can tell which: that is a contradiction, and denied.
+//! Rule       So is a target with a `#`: no request has one, and servers differ in whether it ends the path or the query.
+//!            So is a path with `..;`, which some servers take for `..`.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use flowgate_engine::Client;
+use flowgate_engine::{Client, PathSpelling, escaped_text};
 use hyper::header::{HOST, HeaderMap, HeaderName};
 
 use super::Gate;
@@ -26,54 +29,119 @@ pub(super) struct Original<'a> {
     pub(super) trusted: bool,
     pub(super) method: Cow<'a, str>,
     pub(super) host: Option<Cow<'a, str>>,
-    /// Path and query.
-    pub(super) uri: Option<Cow<'a, str>>,
+    /// Path and query, without the scheme and the host that a client may write into its request line.
+    pub(super) target: Option<&'a [u8]>,
 }
 
-/// Two headers, two lines of one, or two parameters of one name disagree.
+/// Why a request can be read in two ways.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Contradiction<'n>(pub(super) &'n str);
+pub(super) enum Unclear<'n> {
+    /// Two headers, two lines of one, or two parameters of one name disagree.
+    Contradiction(&'n str),
+    /// The target has a `#`.
+    Fragment,
+    /// The path has `..` with parameters or blanks around it.
+    HiddenDots,
+}
+
+impl fmt::Display for Unclear<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unclear::Contradiction(name) => write!(f, "the values of {name} contradict each other"),
+            Unclear::Fragment => f.write_str("the target of the request has a fragment"),
+            Unclear::HiddenDots => f.write_str("the path has a segment .. with something around it"),
+        }
+    }
+}
 
 impl<'a> Original<'a> {
-    pub(super) fn of(call: &'a Call<'_>, gate: &Gate) -> Result<Original<'a>, Contradiction<'static>> {
+    pub(super) fn of(
+        call: &'a Call<'_>,
+        gate: &Gate,
+        spelling: PathSpelling,
+    ) -> Result<Original<'a>, Unclear<'static>> {
         let headers = call.headers();
         // Gateways append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
-        let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| escaped_text(value.as_bytes()));
         // Headers come in one direction only; the walk starts at the last. Nearly always there is one.
         let lines: smallvec::SmallVec<[Cow<'_, str>; 2]> = lines.collect();
         let client = gate.addresses.find(call.peer, lines.iter().map(|line| &**line));
         let own_method = || Cow::Borrowed(call.head.method.as_str());
-        let own_host = || headers.get(HOST).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let own_host = || headers.get(HOST).map(|value| escaped_text(value.as_bytes()));
         if !gate.addresses.trusts(call.peer) {
             let mut all = METHOD.iter().chain(&URI).chain(&FORWARDED_HOST).chain(&FORWARDED_FOR);
             if all.any(|name| headers.contains_key(name)) {
                 gate.warn_of_stranger(call.peer);
             }
-            return Ok(Original { client, trusted: false, method: own_method(), host: own_host(), uri: None });
+            return Ok(Original { client, trusted: false, method: own_method(), host: own_host(), target: None });
         }
-        let uri = said(headers, &URI)?;
-        if uri.is_none() {
-            gate.warn_of_missing_uri();
+        let target = said(headers, &URI)?.map(path_and_query);
+        match target {
+            None => gate.warn_of_missing_uri(),
+            Some(target) if target.contains(&b'#') => return Err(Unclear::Fragment),
+            Some(target) if spelling.is_ambiguous(path(target)) => return Err(Unclear::HiddenDots),
+            Some(_) => {}
         }
-        let method = said(headers, &METHOD)?.unwrap_or_else(own_method);
-        let host = said(headers, &FORWARDED_HOST)?.or_else(own_host);
-        Ok(Original { client, trusted: true, method, host, uri })
+        let method = said(headers, &METHOD)?.map(escaped_text).unwrap_or_else(own_method);
+        let host = said(headers, &FORWARDED_HOST)?.map(escaped_text).or_else(own_host);
+        Ok(Original { client, trusted: true, method, host, target })
+    }
+
+    /// The path, as it was sent.
+    pub(super) fn path(&self) -> Option<&'a [u8]> {
+        self.target.map(path)
+    }
+
+    /// The query, as it was sent.
+    pub(super) fn query(&self) -> Option<&'a [u8]> {
+        let target = self.target?;
+        target.get(path(target).len() + 1..)
     }
 }
 
+fn path(target: &[u8]) -> &[u8] {
+    target.split(|byte| *byte == b'?').next().unwrap_or_default()
+}
+
+/// A URI without a scheme and a host.
+fn path_and_query(uri: &[u8]) -> &[u8] {
+    let Some(colon) = uri.windows(3).position(|three| three == b"://") else { return uri };
+    let (scheme, rest) = (&uri[..colon], &uri[colon + 3..]);
+    if !scheme.iter().all(u8::is_ascii_alphanumeric) {
+        return uri;
+    }
+    rest.iter().position(|byte| matches!(byte, b'/' | b'?')).map_or(b"/", |at| &rest[at..])
+}
+
 /// What the headers of these names, which mean the same, say together.
-fn said<'a>(
-    headers: &'a HeaderMap,
-    names: &'static [HeaderName],
-) -> Result<Option<Cow<'a, str>>, Contradiction<'static>> {
+fn said<'a>(headers: &'a HeaderMap, names: &'static [HeaderName]) -> Result<Option<&'a [u8]>, Unclear<'static>> {
     let mut found = None;
     for name in names {
         for value in headers.get_all(name) {
             match found {
-                Some(other) if other != value => return Err(Contradiction(name.as_str())),
+                Some(other) if other != value => return Err(Unclear::Contradiction(name.as_str())),
                 _ => found = Some(value),
             }
         }
     }
-    Ok(found.map(|value| String::from_utf8_lossy(value.as_bytes())))
+    Ok(found.map(|value| value.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_have_no_scheme_and_no_host() {
+        for (uri, expected) in [
+            ("/api?x=1", "/api?x=1"),
+            ("http://host/api", "/api"),
+            ("HTTP://host:1?x", "?x"),
+            ("http://host", "/"),
+            ("/redirect?to=http://host/", "/redirect?to=http://host/"),
+            ("//api", "//api"),
+        ] {
+            assert_eq!(path_and_query(uri.as_bytes()), expected.as_bytes());
+        }
+    }
 }

@@ -10,6 +10,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use smallvec::SmallVec;
 
 use super::Gate;
+use super::original::Unclear;
 use crate::decision_json;
 use crate::http::json::Object;
 use crate::http::reply::{self, Reply};
@@ -32,13 +33,13 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
     reply
 }
 
-/// The answer to a request of which two things are said that contradict each other. It is a denial, not an error: a gateway
-/// that stays open when it gets no answer must not be opened by a client who makes one up.
-pub(super) fn contradiction(name: &str, chosen: Option<StatusCode>) -> Reply {
+/// The answer to a request that can be read in two ways. It is a denial, not an error: a gateway that stays open when it
+/// gets no answer must not be opened by a client who makes one up.
+pub(super) fn unclear(unclear: &Unclear<'_>, chosen: Option<StatusCode>) -> Reply {
     problem(chosen.unwrap_or(StatusCode::FORBIDDEN), |object| {
         object.text("type", "about:blank");
         object.text("title", "Forbidden");
-        object.text("detail", &format!("the values of {name} contradict each other"));
+        object.text("detail", &unclear.to_string());
     })
 }
 

@@ -50,7 +50,7 @@ mod tests {
         let form = Form::read(b"c=5&d=%E4%B8%AD", "a=1&b=x+y%2B&a=2&&c=4&e&f=a%zz&g=%ff").unwrap();
         let get = |name| form.get(name).unwrap();
         assert_eq!((get("a"), get("b"), get("c"), get("d")), ("2", "x y+", "5", "\u{4e2d}"));
-        assert_eq!((get("e"), get("f"), get("g"), form.get("h")), ("", "a%zz", "\u{fffd}", None));
+        assert_eq!((get("e"), get("f"), get("g"), form.get("h")), ("", "a%zz", "\u{fffd}ff", None));
         assert_eq!(form.request().get("a"), Some("2"));
     }
 

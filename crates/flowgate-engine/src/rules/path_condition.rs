@@ -1,0 +1,114 @@
+//! Conditions on the field `path`, in the spelling that paths have.
+//!
+//! Rule       A condition holds of the text as it is written and of its [spelling](PathSpelling): `/Login` of `/Login`, which
+//!            a caller of the API may send, and of `/login`, which the gate makes of it.
+//! Rule       A glob that ends in `/**` also holds of what stands before it: whoever protects `/admin/**` means `/admin`,
+//!            too. Where a slash at the end makes no difference, so does one that ends in `/*`: `/api/` is `/api`.
+//! Rule       A regular expression is found in any case where case makes no difference. All else of it is as it is written.
+
+use regex::RegexBuilder;
+
+use super::glob::Glob;
+use super::matcher::{MAX_REGEX_BYTES, Matcher};
+use crate::lists::List;
+use crate::path::{PathPart, PathSpelling};
+
+/// The matcher that holds of paths in this spelling.
+pub(super) fn spelled(matcher: &Matcher, spelling: PathSpelling) -> Matcher {
+    match matcher {
+        Matcher::Equal(text) => any_of(vec![text.to_string(), spelling.of_written(text)], Matcher::equal),
+        Matcher::Glob(glob) => any_of(globs(&glob.to_string(), spelling), text_or_glob),
+        Matcher::Not(inner) => Matcher::Not(Box::new(spelled(inner, spelling))),
+        Matcher::OneOf(matchers) => {
+            let all = matchers.iter().flat_map(|matcher| match spelled(matcher, spelling) {
+                Matcher::OneOf(several) => several,
+                one => vec![one],
+            });
+            Matcher::OneOf(all.collect())
+        }
+        Matcher::Regex(regex) if spelling.ignores(PathPart::Case) => {
+            let mut builder = RegexBuilder::new(regex.as_str());
+            let builder = builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES).dfa_size_limit(MAX_REGEX_BYTES);
+            // One that becomes too large holds of what it says, in small letters.
+            builder.build().map_or_else(|_| matcher.clone(), |regex| Matcher::Regex(regex.into()))
+        }
+        other => other.clone(),
+    }
+}
+
+/// A list whose entries are also there in their spelling; `None` where that makes no difference.
+pub(super) fn spelled_list(list: &List, spelling: PathSpelling) -> Option<List> {
+    let mut more = list.texts().filter_map(|text| Some(spelling.of_written(text)).filter(|spelled| spelled != text));
+    let first = more.next()?;
+    let mut spelled = list.clone();
+    for text in std::iter::once(first).chain(more) {
+        // A list that is full by number of bytes holds what it holds.
+        spelled.add_text(&text);
+    }
+    Some(spelled)
+}
+
+fn globs(written: &str, spelling: PathSpelling) -> Vec<String> {
+    let spelled = spelling.of_written(written);
+    let mut globs = vec![written.to_owned()];
+    for glob in [written, &spelled] {
+        let within = if spelling.ignores(PathPart::TrailingSlash) { glob.strip_suffix("/*") } else { None };
+        if let Some(parent) = glob.strip_suffix("/**").or(within) {
+            globs.push(if parent.is_empty() { "/" } else { parent }.to_owned());
+        }
+    }
+    globs.push(spelled);
+    globs
+}
+
+fn text_or_glob(text: String) -> Matcher {
+    if text.contains('*') { Matcher::Glob(Glob::new(&text)) } else { Matcher::equal(text) }
+}
+
+fn any_of(mut texts: Vec<String>, matcher: impl Fn(String) -> Matcher) -> Matcher {
+    texts.sort_unstable();
+    texts.dedup();
+    match <[String; 1]>::try_from(texts) {
+        Ok([only]) => matcher(only),
+        Err(several) => Matcher::OneOf(several.into_iter().map(matcher).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_hold_of_what_is_written_and_of_its_spelling() {
+        for (written, expected) in [
+            ("/login", "/login"),
+            ("/Login", "[/Login, /login]"),
+            ("!/Login/", "![/Login/, /login]"),
+            ("/admin/**", "[/admin, /admin/**]"),
+            ("/API/*", "[/API, /API/*, /api, /api/*]"),
+            ("/**", "[/, /**]"),
+            ("/*/Edit", "[/*/Edit, /*/edit]"),
+            ("*", "*"),
+            ("!*", "!*"),
+            ("@paths", "@paths"),
+        ] {
+            let matcher = Matcher::parse(written).unwrap();
+            assert_eq!(spelled(&matcher, PathSpelling::default()).to_string(), expected, "{written}");
+        }
+        let exact = |written| spelled(&Matcher::parse(written).unwrap(), PathSpelling::ignoring([])).to_string();
+        assert_eq!((exact("/Login/").as_str(), exact("/Api/*").as_str()), ("/Login/", "/Api/*"));
+        assert_eq!(exact("/Admin/**"), "[/Admin, /Admin/**]");
+        let Matcher::Regex(regex) = spelled(&Matcher::parse("~^/V[0-9]+/").unwrap(), PathSpelling::default()) else {
+            panic!("not a regular expression");
+        };
+        assert!(regex.is_match("/v1/x"));
+    }
+
+    #[test]
+    fn lists_hold_both() {
+        let list = List::from_values(["/Login", "/a"]).unwrap();
+        let spelled = spelled_list(&list, PathSpelling::default()).unwrap();
+        assert!(["/Login", "/login", "/a"].iter().all(|path| spelled.contains(path)));
+        assert!(spelled_list(&list, PathSpelling::ignoring([])).is_none());
+    }
+}
