@@ -11,6 +11,7 @@
 //! expectations, from redis-cell: its interval is cut to nanoseconds, `remaining` is reckoned in microseconds, waits
 //! are told in seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
 
+use crate::clock::Reading;
 use crate::limit::scaled;
 use crate::memory::OtherAlgorithm;
 use crate::time::{Span, Time};
@@ -203,6 +204,15 @@ impl ThrottleReply {
     pub fn numbers(&self) -> [i64; 5] {
         let retry_after = self.retry_after.map_or(-1, seconds);
         [i64::from(self.limited), self.limit, self.remaining, retry_after, seconds(self.reset_after)]
+    }
+
+    /// Makes the waits real time. It was decided on the clock of `at`.
+    #[inline]
+    pub fn make_real(&mut self, at: Reading) {
+        if !at.ahead.is_zero() {
+            self.retry_after = self.retry_after.map(|wait| at.real_wait(wait));
+            self.reset_after = at.real_wait(self.reset_after);
+        }
     }
 
     /// Makes the waits, which count from `at`, count from `now`.

@@ -4,10 +4,15 @@
 //! real one is the wall clock anchored to the monotonic one (see [`system`]); a manual one moves when it is told to,
 //! which is what tests want.
 
+mod anchor;
 mod manual;
+mod reading;
 mod system;
+mod wall;
 
 pub use manual::ManualClock;
+pub use reading::Reading;
+pub use wall::{ClockStatus, Steps};
 
 use std::task::Waker;
 
@@ -28,8 +33,9 @@ use crate::time::{Span, Time};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// The real time. It never runs back while the process lives: when the wall clock is put back, this one goes at
-    /// half speed until both agree again; when it is put forward, this one follows within a second.
+    /// The real time. It never runs back while the process lives. When the wall clock is put back, this one goes at
+    /// half speed until both agree again, and waits are told accordingly. When the wall clock is put forward, this one
+    /// follows: by up to a second within a second, by more once the step has lasted two seconds.
     #[default]
     System,
     /// A time that is set by hand.
@@ -43,14 +49,20 @@ impl From<ManualClock> for Clock {
 }
 
 impl Clock {
-    /// The time now. Read it once for a batch of decisions: between accesses to a large table the reading costs more
-    /// than it takes, as the processor cannot overlap them.
+    /// The time now, and how far that is ahead of the wall clock. Read it once for a batch of decisions: between
+    /// accesses to a large table the reading costs more than it takes, as the processor cannot overlap them.
+    #[inline]
+    pub fn read(&self) -> Reading {
+        match self {
+            Clock::System => system::read(),
+            Clock::Manual(clock) => clock.read(),
+        }
+    }
+
+    /// The time now.
     #[inline]
     pub fn now(&self) -> Time {
-        match self {
-            Clock::System => system::now(),
-            Clock::Manual(clock) => clock.now(),
-        }
+        self.read().now
     }
 
     /// Time that has passed, for deadlines and for how long something took: it neither steps nor slows down, as
@@ -66,14 +78,23 @@ impl Clock {
     pub fn monotonic(&self) -> Time {
         match self {
             Clock::System => system::monotonic(),
-            Clock::Manual(clock) => clock.now(),
+            Clock::Manual(clock) => clock.monotonic(),
         }
     }
 
-    /// How long the sleeper `id` is to sleep until `due`. A manual clock wakes it itself: `None`.
+    /// How far the clock is ahead of the wall clock, and how often the wall clock has stepped. The real clock notices a
+    /// step when it is read a second after the last time, by this or by anything else.
+    pub fn status(&self) -> ClockStatus {
+        match self {
+            Clock::System => system::status(),
+            Clock::Manual(clock) => clock.status(),
+        }
+    }
+
+    /// How long the sleeper `id` is to sleep until the monotonic time `due`. A manual clock wakes it itself: `None`.
     pub(crate) fn sleep_until(&self, due: Time, id: u64, waker: &Waker) -> Option<Span> {
         match self {
-            Clock::System => Some(due.since(self.now())),
+            Clock::System => Some(due.since(self.monotonic())),
             Clock::Manual(clock) => {
                 clock.wake_at(id, due, waker);
                 None

@@ -1,5 +1,6 @@
 //! The answer: may it happen now, what is left, when to come back.
 
+use crate::clock::Reading;
 use crate::time::Span;
 
 /// Whether a request passes.
@@ -22,6 +23,15 @@ impl Verdict {
     pub fn allowed(self) -> bool {
         matches!(self, Verdict::Allow { .. })
     }
+
+    /// The same, with its wait in real time. It was decided on the clock of `at`.
+    #[must_use]
+    pub fn in_real_time(self, at: Reading) -> Verdict {
+        match self {
+            Verdict::Allow { delay } => Verdict::Allow { delay: at.real_wait(delay) },
+            Verdict::Deny(retry) => Verdict::Deny(retry.in_real_time(at)),
+        }
+    }
 }
 
 /// When a denied request passes. Ordered by how long that is.
@@ -31,6 +41,17 @@ pub enum Retry {
     After(Span),
     /// No wait helps: the cost is more than the limit ever grants.
     Never,
+}
+
+impl Retry {
+    /// The same, with its wait in real time. It was decided on the clock of `at`.
+    #[must_use]
+    pub fn in_real_time(self, at: Reading) -> Retry {
+        match self {
+            Retry::After(wait) => Retry::After(at.real_wait(wait)),
+            Retry::Never => Retry::Never,
+        }
+    }
 }
 
 /// The answer to one operation.
@@ -90,5 +111,19 @@ impl Decision {
             Verdict::Allow { delay } => delay,
             Verdict::Deny(_) => Span::ZERO,
         }
+    }
+
+    /// Makes the waits real time. It was decided on the clock of `at`.
+    #[inline]
+    pub fn make_real(&mut self, at: Reading) {
+        if !at.ahead.is_zero() {
+            self.make_real_ahead(at);
+        }
+    }
+
+    #[cold]
+    fn make_real_ahead(&mut self, at: Reading) {
+        self.verdict = self.verdict.in_real_time(at);
+        self.reset_after = at.real_wait(self.reset_after);
     }
 }

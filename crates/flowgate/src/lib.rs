@@ -83,8 +83,9 @@
 //!
 //! Each algorithm states its bound, and no interleaving of threads exceeds it. All arithmetic is on whole numbers:
 //! `7/s` admits exactly seven billion in a billion seconds. Time never runs back while the process lives, and a wall
-//! clock that is put back holds callers up by no more than that step. What may exceed a bound is what you ask for: a
-//! refund, an eviction when memory is full.
+//! clock that is put back holds callers up by no more than that step: until it has caught up, time runs at half speed,
+//! and waits are told in real seconds. What may exceed a bound is what you ask for: a refund, an eviction when memory is
+//! full.
 
 // Rates are exact rationals: nothing that decides may round.
 #![deny(clippy::float_arithmetic)]
@@ -109,7 +110,7 @@ mod wait;
 
 pub use ban::{Ban, BanError, BanHit, Standing};
 pub use cell::{Throttle, ThrottleError, ThrottleReply};
-pub use clock::{Clock, ManualClock};
+pub use clock::{Clock, ClockStatus, ManualClock, Reading, Steps};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};

@@ -6,13 +6,13 @@ use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use crate::algorithm::Counter;
-use crate::clock::Clock;
+use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{Limit, LimitError, Part};
 use crate::memory::{CounterId, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
 use crate::plan::{Hit, Op, Rule};
 use crate::queue::Queues;
-use crate::time::{Span, Time};
+use crate::time::Span;
 use crate::wait::{WaitError, Waiting};
 
 /// So many limits of a key are decided without an allocation.
@@ -94,22 +94,23 @@ impl Limiter {
     /// Takes `cost` units, all of them or none.
     #[inline]
     pub fn take_n(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
-        self.take_at(key, cost, self.inner.clock.now())
+        self.take_at(key, cost, self.inner.clock.read())
     }
 
-    /// Takes `cost` units at a time that was read before: once for a whole batch.
+    /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are told in real time if it is
+    /// a [`Reading`] of a clock, and on the caller's own clock if it is a [`Time`](crate::Time).
     ///
     /// ```
     /// # use flowgate::Limiter;
     /// let limiter = Limiter::new("bucket 1000/s")?;
-    /// let now = limiter.clock().now();
+    /// let now = limiter.clock().read();
     /// let passed = ["a", "b", "c"].iter().filter(|key| limiter.take_at(key, 1, now).allowed()).count();
     /// assert_eq!(passed, 3);
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
     #[inline]
-    pub fn take_at(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, now: Time) -> Decision {
-        self.take_subject(self.inner.memory.subject(key.as_ref()), cost, now)
+    pub fn take_at(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, at: impl Into<Reading>) -> Decision {
+        self.take_subject(self.inner.memory.subject(key.as_ref()), cost, at.into())
     }
 
     /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
@@ -123,7 +124,7 @@ impl Limiter {
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
     pub fn peek(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
-        self.apply_at(Op::Peek, key, cost, self.inner.clock.now())
+        self.apply_at(Op::Peek, key, cost, self.inner.clock.read())
     }
 
     /// Counts `cost` units that happened anyway, even past the limit.
@@ -136,7 +137,7 @@ impl Limiter {
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
     pub fn record(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
-        self.apply_at(Op::Record, key, cost, self.inner.clock.now())
+        self.apply_at(Op::Record, key, cost, self.inner.clock.read())
     }
 
     /// Gives `cost` units back, never beyond a fresh state: a call that failed need not count.
@@ -149,7 +150,7 @@ impl Limiter {
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
     pub fn refund(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
-        self.apply_at(Op::Refund, key, cost, self.inner.clock.now())
+        self.apply_at(Op::Refund, key, cost, self.inner.clock.read())
     }
 
     /// Forgets all that was counted for `key`; true when there was something.
@@ -168,10 +169,10 @@ impl Limiter {
         limits.load().iter().fold(false, |found, named| memory.reset(subject.counter(named.id)) | found)
     }
 
-    /// Any operation at any time.
+    /// Any operation at any time; see [`take_at`](Limiter::take_at).
     #[inline]
-    pub fn apply_at(&self, op: Op, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, now: Time) -> Decision {
-        self.apply(op, self.inner.memory.subject(key.as_ref()), cost, now)
+    pub fn apply_at(&self, op: Op, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, at: impl Into<Reading>) -> Decision {
+        self.apply(op, self.inner.memory.subject(key.as_ref()), cost, at.into())
     }
 
     /// Blocks until `cost` units may go, and takes them.
@@ -268,48 +269,53 @@ impl Limiter {
     }
 
     /// `apply` compiled for takes alone, once for all kinds of keys.
-    fn take_subject(&self, subject: Subject, cost: u64, now: Time) -> Decision {
-        self.apply(Op::Take, subject, cost, now)
+    fn take_subject(&self, subject: Subject, cost: u64, at: Reading) -> Decision {
+        self.apply(Op::Take, subject, cost, at)
     }
 
     #[inline(always)]
-    fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
-        self.apply_as(self.inner.rule, op, subject, cost, now)
+    fn apply(&self, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
+        self.apply_as(self.inner.rule, op, subject, cost, at)
     }
 
     /// Takes what may go at once. The attempts of one who waits do not count, whatever the limiter does about others.
-    pub(crate) fn try_turn(&self, subject: Subject, cost: u64, now: Time) -> Decision {
-        self.apply_as(Rule::default(), Op::TakeWithin(Span::ZERO), subject, cost, now)
+    pub(crate) fn try_turn(&self, subject: Subject, cost: u64, at: Reading) -> Decision {
+        self.apply_as(Rule::default(), Op::TakeWithin(Span::ZERO), subject, cost, at)
     }
 
     /// How far away the turn is at least, of one before whom others wait.
-    pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, now: Time) -> Retry {
+    pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, at: Reading) -> Retry {
         // Whether it passes some day does not depend on what was counted.
+        let fresh = Counter::default();
         let never = |named: &Named| {
-            named.limit.check(Op::TakeWithin(Span::ZERO), &Counter::default(), now, cost) == Verdict::Deny(Retry::Never)
+            named.limit.check(Op::TakeWithin(Span::ZERO), &fresh, at.now, cost) == Verdict::Deny(Retry::Never)
         };
         if self.inner.limits.load().iter().any(never) {
             return Retry::Never;
         }
-        match self.apply(Op::Peek, subject, cost, now).verdict {
+        match self.apply(Op::Peek, subject, cost, at).verdict {
             Verdict::Allow { delay } => Retry::After(delay),
             Verdict::Deny(retry) => retry,
         }
     }
 
     #[inline(always)]
-    fn apply_as(&self, rule: Rule, op: Op, subject: Subject, cost: u64, now: Time) -> Decision {
+    fn apply_as(&self, rule: Rule, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
         let Inner { limits, memory, .. } = &*self.inner;
-        let limits = limits.load();
+        let (limits, now, op) = (limits.load(), at.now, op.on_clock(at));
         if let [Named { id, limit }] = limits.as_slice()
             && !rule.count_denied
         {
-            return memory.apply_one(op, cost, now, subject.counter(*id), limit);
+            let mut decision = memory.apply_one(op, cost, now, subject.counter(*id), limit);
+            decision.make_real(at);
+            return decision;
         }
         let mut hits: SmallVec<[Hit<'_>; FEW]> =
             limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit, rule)).collect();
         memory.apply(op, cost, now, &mut hits);
-        Decision::of(&hits)
+        let mut decision = Decision::of(&hits);
+        decision.make_real(at);
+        decision
     }
 
     pub(crate) fn queues(&self) -> &Queues {

@@ -9,6 +9,7 @@
 
 use crate::algorithm::{Charge, Counter};
 use crate::ban::{BanHit, Standing};
+use crate::clock::Reading;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::Limit;
 use crate::memory::Key;
@@ -38,6 +39,16 @@ pub enum Op {
 }
 
 impl Op {
+    /// The same for a clock that is ahead: the time for which a caller would be held is real time.
+    #[inline]
+    #[must_use]
+    pub fn on_clock(self, at: Reading) -> Op {
+        match self {
+            Op::TakeWithin(longest) => Op::TakeWithin(at.passes_in(longest)),
+            other => other,
+        }
+    }
+
     /// Whether it asks to pass, rather than correcting a count.
     pub(crate) fn asks(self) -> bool {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)

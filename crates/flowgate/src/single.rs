@@ -5,11 +5,10 @@ mod cell;
 use std::sync::{Mutex, PoisonError};
 
 use crate::algorithm::Counter;
-use crate::clock::Clock;
+use crate::clock::{Clock, Reading};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError};
 use crate::plan::Op;
-use crate::time::Time;
 use cell::Cell;
 
 /// A limit on one thing: the calls to a backend, the jobs of a worker.
@@ -69,35 +68,38 @@ impl Single {
     /// Takes `cost` units, all of them or none.
     #[inline]
     pub fn take_n(&self, cost: u64) -> Decision {
-        self.take_at(cost, self.clock.now())
+        self.take_at(cost, self.clock.read())
     }
 
-    /// Takes `cost` units at a time that was read before: once for a whole batch.
+    /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are told in real time if it is
+    /// a [`Reading`] of a clock, and on the caller's own clock if it is a [`Time`](crate::Time).
     #[inline]
-    pub fn take_at(&self, cost: u64, now: Time) -> Decision {
-        self.apply_at(Op::Take, cost, now)
+    pub fn take_at(&self, cost: u64, at: impl Into<Reading>) -> Decision {
+        self.apply_at(Op::Take, cost, at)
     }
 
     /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
     pub fn peek(&self, cost: u64) -> Decision {
-        self.apply_at(Op::Peek, cost, self.clock.now())
+        self.apply_at(Op::Peek, cost, self.clock.read())
     }
 
     /// Counts `cost` units that happened anyway, even past the limit.
     pub fn record(&self, cost: u64) -> Decision {
-        self.apply_at(Op::Record, cost, self.clock.now())
+        self.apply_at(Op::Record, cost, self.clock.read())
     }
 
     /// Gives `cost` units back, never beyond a fresh state.
     pub fn refund(&self, cost: u64) -> Decision {
-        self.apply_at(Op::Refund, cost, self.clock.now())
+        self.apply_at(Op::Refund, cost, self.clock.read())
     }
 
-    /// Any operation at any time.
+    /// Any operation at any time; see [`take_at`](Single::take_at).
     // Always inlined, so that `take_at` is compiled for takes alone.
     #[inline(always)]
-    pub fn apply_at(&self, op: Op, cost: u64, now: Time) -> Decision {
-        match &self.counter {
+    pub fn apply_at(&self, op: Op, cost: u64, at: impl Into<Reading>) -> Decision {
+        let at = at.into();
+        let (op, now) = (op.on_clock(at), at.now);
+        let mut decision = match &self.counter {
             Locked::Words(cell) => {
                 let mut words = cell.take();
                 let decision = self.limit.apply_words(op, &mut words, now, cost);
@@ -108,7 +110,9 @@ impl Single {
                 let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
                 self.limit.apply(op, &mut counter, now, cost)
             }
-        }
+        };
+        decision.make_real(at);
+        decision
     }
 
     /// The limit it is under.

@@ -139,7 +139,14 @@ impl Span {
         self.0.div_ceil(NANOS_PER_SECOND)
     }
 
+    /// Both together, at most [`Span::MAX`].
+    #[inline]
+    pub const fn saturating_add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+
     /// Whether this is no time at all.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -34,7 +34,7 @@ pub(crate) struct Waiting<'a> {
     subject: Subject,
     cost: u64,
     at_most: Span,
-    /// The last moment to leave.
+    /// The last moment to leave, in monotonic time: the caller's patience is real, whatever the clock does.
     deadline: Time,
     place: Place<'a>,
 }
@@ -47,22 +47,23 @@ pub(crate) enum Step {
 
 impl<'a> Waiting<'a> {
     pub(crate) fn new(limiter: &'a Limiter, subject: Subject, cost: u64, at_most: Span) -> Waiting<'a> {
-        let deadline = limiter.clock().now() + at_most;
+        let deadline = limiter.clock().monotonic() + at_most;
         Waiting { limiter, subject, cost, at_most, deadline, place: limiter.queues().join(subject) }
     }
 
     pub(crate) fn step(&mut self, waker: &Waker) -> Step {
         let clock = self.limiter.clock();
         let is_head = self.place.is_head(waker);
-        let now = clock.now();
+        // In this order: whoever sleeps until `now + wait` is not early.
+        let (at, now) = (clock.read(), clock.monotonic());
         let retry = if is_head {
-            let decision = self.limiter.try_turn(self.subject, self.cost, now);
+            let decision = self.limiter.try_turn(self.subject, self.cost, at);
             match decision.verdict {
                 Verdict::Allow { .. } => return Step::Done(Ok(decision)),
                 Verdict::Deny(retry) => retry,
             }
         } else {
-            self.limiter.look_ahead(self.subject, self.cost, now)
+            self.limiter.look_ahead(self.subject, self.cost, at)
         };
         let Retry::After(wait) = retry else { return Step::Done(Err(WaitError::Never)) };
         let too_long = now + wait > self.deadline || !is_head && (now > self.deadline || self.at_most.is_zero());

@@ -150,6 +150,25 @@ fn whoever_waits_in_vain_behind_others_is_told_at_once() {
 }
 
 #[test]
+fn patience_and_turns_are_real_time_while_the_clock_runs_at_half_speed() {
+    let (clock, limiter) = limiter("1/60s");
+    limiter.take("report");
+    clock.put_back(Span::from_secs(3600));
+    assert_eq!(limiter.wait("report", 1, Span::from_secs(119)), Err(WaitError::TooLong(Span::from_secs(120))));
+    thread::scope(|scope| {
+        let head = scope.spawn(|| limiter.wait("report", 1, Span::from_secs(120)));
+        until(|| clock.sleepers() == 1);
+        // Behind the head, patience ends when it is over in reality.
+        let second = scope.spawn(|| limiter.wait("report", 1, Span::from_secs(150)));
+        until(|| clock.sleepers() == 2);
+        clock.advance(Span::from_secs(120));
+        assert!(head.join().unwrap().unwrap().allowed());
+        assert_eq!(second.join().unwrap(), Err(WaitError::TooLong(Span::from_secs(120))));
+    });
+    assert_eq!(clock.now(), START + Span::from_secs(60));
+}
+
+#[test]
 fn real_time_waiting_is_exact_too() {
     let limiter = Limiter::new("pace 1000/s").unwrap();
     let start = limiter.clock().now();

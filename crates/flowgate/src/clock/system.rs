@@ -1,10 +1,7 @@
 //! The real clock: the wall clock, anchored to the monotonic one.
 //!
-//! State      An anchor: at monotonic instant `since` the time was `wall`, `ahead` nanoseconds more than the wall
-//!            clock said.
-//! Rule       `now = wall + elapsed`, less half of what elapsed until `ahead` is worked off. Every second of use the
-//!            anchor is renewed: a wall clock that is ahead is followed at once, one that is behind is waited for at
-//!            half speed.
+//! State      An [`Anchor`]: what the time was at a monotonic instant.
+//! Rule       Every second of use the anchor is renewed from the wall clock, which is followed as [`WallClock`] says.
 //! Invariant  It never runs back, so no state is ever newer than `now` by more than two threads race. A correction
 //!            of the wall clock by `d` holds callers up by `d` in all, and calendar days are right again after `2d`.
 //!
@@ -12,10 +9,13 @@
 //! costs about the same by itself, but it waits for all loads before it: a cache miss on the table can then not
 //! overlap with the next one.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::Reading;
+use super::anchor::Anchor;
+use super::wall::{ClockStatus, WallClock};
 use crate::time::Time;
 
 /// How long an anchor is used.
@@ -23,9 +23,19 @@ const RENEW_AFTER_NANOS: u64 = 1_000_000_000;
 
 /// The time now: the same clock for the whole process.
 #[inline]
-pub(super) fn now() -> Time {
-    static CLOCK: OnceLock<SystemClock> = OnceLock::new();
-    CLOCK.get_or_init(SystemClock::start).now()
+pub(super) fn read() -> Reading {
+    process_clock().read()
+}
+
+/// What became of the wall clock.
+pub(super) fn status() -> ClockStatus {
+    process_clock().status()
+}
+
+#[inline]
+fn process_clock() -> &'static SystemClock<Machine> {
+    static CLOCK: OnceLock<SystemClock<Machine>> = OnceLock::new();
+    CLOCK.get_or_init(|| SystemClock::start(Machine { counter: quanta::Clock::new() }))
 }
 
 /// Time since the first call, by the system's monotonic clock. The processor's counter would be cheaper, but it can
@@ -36,156 +46,261 @@ pub(super) fn monotonic() -> Time {
     Time::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
 }
 
-struct SystemClock {
+/// Where readings come from; tests bring their own.
+trait Source {
+    /// Nanoseconds on a counter. It may start over when a machine wakes from a deep sleep.
+    fn monotonic(&self) -> u64;
+
+    /// Nanoseconds since the epoch, as the wall clock says.
+    fn wall(&self) -> u64;
+}
+
+struct Machine {
     counter: quanta::Clock,
-    /// Even: the anchor holds. Odd: someone is renewing it.
+}
+
+impl Source for Machine {
+    #[inline]
+    fn monotonic(&self) -> u64 {
+        self.counter.delta_as_nanos(0, self.counter.raw())
+    }
+
+    /// A date before 1970 is the epoch.
+    fn wall(&self) -> u64 {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Time::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)).as_nanos()
+    }
+}
+
+struct SystemClock<S> {
+    source: S,
+    /// Even: the anchor holds. Odd: a thread is renewing it.
     version: AtomicU64,
     since: AtomicU64,
-    wall: AtomicU64,
+    time: AtomicU64,
     ahead: AtomicU64,
+    /// Locked for a moment only: once a second to renew the anchor, and for a report.
+    wall: Mutex<WallClock>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Anchor {
-    since: u64,
-    wall: u64,
-    ahead: u64,
-}
-
-impl Anchor {
-    #[inline]
-    fn time(self, monotonic: u64) -> u64 {
-        let elapsed = monotonic.saturating_sub(self.since);
-        self.wall + elapsed - (elapsed / 2).min(self.ahead)
-    }
-
-    /// The anchor to use from `monotonic` on, when the wall clock says `wall`.
-    fn renewed(self, monotonic: u64, wall: u64) -> Anchor {
-        let time = self.time(monotonic);
-        Anchor { since: monotonic, wall: time.max(wall), ahead: time.saturating_sub(wall) }
-    }
-}
-
-impl SystemClock {
-    fn start() -> SystemClock {
-        let [version, since, wall, ahead] = [const { AtomicU64::new(0) }; 4];
-        let clock = SystemClock { counter: quanta::Clock::new(), version, since, wall, ahead };
+impl<S: Source> SystemClock<S> {
+    fn start(source: S) -> SystemClock<S> {
         // In this order: whatever comes in between, it starts no later than the wall clock says.
-        clock.wall.store(wall_clock(), Relaxed);
-        clock.since.store(clock.monotonic(), Relaxed);
-        clock
+        let time = AtomicU64::new(source.wall());
+        let since = AtomicU64::new(source.monotonic());
+        let [version, ahead] = [const { AtomicU64::new(0) }; 2];
+        SystemClock { source, version, since, time, ahead, wall: Mutex::default() }
     }
 
     #[inline]
-    fn now(&self) -> Time {
+    fn read(&self) -> Reading {
         loop {
             let version = self.version.load(Acquire);
             let anchor = self.anchor();
-            let monotonic = self.monotonic();
+            let monotonic = self.source.monotonic();
             fence(Acquire);
             if version & 1 != 0 || self.version.load(Relaxed) != version {
-                // Renewing takes a tenth of a microsecond, unless the one who does it lost the processor.
+                // Renewing takes a tenth of a microsecond, unless the thread that does it lost the processor.
                 std::thread::yield_now();
             } else if monotonic.abs_diff(anchor.since) < RENEW_AFTER_NANOS {
-                return Time::from_nanos(anchor.time(monotonic));
+                return anchor.read(monotonic);
             } else {
+                // An anchor that lies far ahead is as good as an old one: the counter has started over.
                 self.renew(version);
             }
         }
     }
 
-    /// Renews the anchor unless someone else does.
+    /// Renews the anchor unless another thread does.
     #[cold]
     fn renew(&self, version: u64) {
         if self.version.compare_exchange(version, version + 1, Acquire, Relaxed).is_err() {
             return;
         }
-        // Read after the anchor is locked: nobody has used the old one for a later instant than this.
-        let Anchor { since, wall, ahead } = self.anchor().renewed(self.monotonic(), wall_clock());
+        // Read after the anchor is locked: no thread has used the old one for a later instant than this.
+        let (monotonic, wall) = (self.source.monotonic(), self.source.wall());
+        let Anchor { since, time, ahead } = self.wall_clock().follow(self.anchor(), monotonic, wall);
         fence(Release);
         self.since.store(since, Relaxed);
-        self.wall.store(wall, Relaxed);
+        self.time.store(time, Relaxed);
         self.ahead.store(ahead, Relaxed);
         self.version.store(version + 2, Release);
     }
 
+    /// Reads the clock first, so that a step shows here even if nothing else has used the clock since.
+    fn status(&self) -> ClockStatus {
+        let ahead = self.read().ahead;
+        self.wall_clock().status(ahead)
+    }
+
     #[inline]
     fn anchor(&self) -> Anchor {
-        let [since, wall, ahead] = [&self.since, &self.wall, &self.ahead].map(|word| word.load(Relaxed));
-        Anchor { since, wall, ahead }
+        let [since, time, ahead] = [&self.since, &self.time, &self.ahead].map(|word| word.load(Relaxed));
+        Anchor { since, time, ahead }
     }
 
-    /// Nanoseconds on the processor's counter. It starts over when a machine wakes from a deep sleep, so an anchor that
-    /// lies far ahead is as good as an old one.
-    #[inline]
-    fn monotonic(&self) -> u64 {
-        self.counter.delta_as_nanos(0, self.counter.raw())
+    fn wall_clock(&self) -> MutexGuard<'_, WallClock> {
+        self.wall.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What the system's wall clock says; a date before 1970 is the epoch.
-fn wall_clock() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)).as_nanos()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::time::Span;
 
     const SECOND: u64 = 1_000_000_000;
+    const START: u64 = 1_700_000_000 * SECOND;
 
-    #[test]
-    fn a_wall_clock_put_forward_is_followed_at_once() {
-        let anchor = Anchor { since: 0, wall: 100 * SECOND, ahead: 0 }.renewed(SECOND, 5000 * SECOND);
-        assert_eq!(anchor.time(2 * SECOND), 5001 * SECOND);
+    /// A counter and a wall clock that are set by hand.
+    #[derive(Default)]
+    struct Fake {
+        counter: AtomicU64,
+        wall: AtomicU64,
+    }
+
+    impl Source for &Fake {
+        fn monotonic(&self) -> u64 {
+            self.counter.load(SeqCst)
+        }
+
+        fn wall(&self) -> u64 {
+            self.wall.load(SeqCst)
+        }
+    }
+
+    impl Fake {
+        fn new() -> Fake {
+            let fake = Fake::default();
+            fake.pass(START);
+            fake
+        }
+
+        fn pass(&self, nanos: u64) {
+            self.counter.fetch_add(nanos, SeqCst);
+            self.wall.fetch_add(nanos, SeqCst);
+        }
+
+        /// Lets time pass, during which the clock is read every tenth of a second.
+        fn pass_in_use(&self, clock: &SystemClock<&Fake>, seconds: u64) {
+            for _ in 0..seconds * 10 {
+                self.pass(SECOND / 10);
+                clock.read();
+            }
+        }
+    }
+
+    fn machine() -> SystemClock<Machine> {
+        SystemClock::start(Machine { counter: quanta::Clock::new() })
     }
 
     #[test]
-    fn a_wall_clock_put_back_is_waited_for_at_half_speed() {
-        let mut anchor = Anchor { since: 0, wall: 100 * SECOND, ahead: 0 };
-        let mut last = 0;
-        // The wall clock is put back by ten seconds at once and goes on from there.
-        for second in 1..=40 {
-            let before = anchor.time(second * SECOND);
-            anchor = anchor.renewed(second * SECOND, (90 + second) * SECOND);
-            assert_eq!(anchor.time(second * SECOND), before, "renewing moves nothing");
-            assert!(before > last, "it never runs back, nor stands still");
-            last = before;
+    fn an_hour_ahead_for_less_than_two_seconds_costs_nothing() {
+        // Whenever it begins and ends between two readings of the wall clock.
+        for begins in 0..10 {
+            let fake = Fake::new();
+            let clock = SystemClock::start(&fake);
+            for tenth in 0..60 {
+                match tenth - begins {
+                    10 => _ = fake.wall.fetch_add(3600 * SECOND, SeqCst),
+                    28 => _ = fake.wall.fetch_sub(3600 * SECOND, SeqCst),
+                    _ => {}
+                }
+                assert_eq!(clock.read(), Time::from_nanos(fake.counter.load(SeqCst)).into());
+                fake.pass(SECOND / 10);
+            }
+            assert_eq!((clock.status().forward.count, clock.status().ignored.count), (0, 1), "from {begins} on");
         }
-        assert_eq!(last, 130 * SECOND, "both agree again");
+    }
+
+    #[test]
+    fn a_step_forward_that_stays_is_followed() {
+        let fake = Fake::new();
+        let clock = SystemClock::start(&fake);
+        fake.wall.fetch_add(3600 * SECOND, SeqCst);
+        fake.pass_in_use(&clock, 4);
+        assert_eq!(clock.read(), Time::from_nanos(fake.wall.load(SeqCst)).into());
+        assert_eq!(clock.status().forward.count, 1);
+    }
+
+    #[test]
+    fn a_step_back_puts_the_clock_ahead() {
+        let fake = Fake::new();
+        let clock = SystemClock::start(&fake);
+        fake.wall.fetch_sub(3600 * SECOND, SeqCst);
+        fake.pass(SECOND);
+        let before = clock.read();
+        assert_eq!(before, Reading { now: Time::from_nanos(START + SECOND), ahead: Span::from_secs(3600) });
+        fake.pass_in_use(&clock, 60);
+        assert_eq!(clock.read(), Reading { now: before.now + Span::from_secs(30), ahead: Span::from_secs(3570) });
+        assert_eq!(clock.status().back.count, 1);
+    }
+
+    proptest! {
+        /// While the clock is ahead, and however often the anchor is renewed meanwhile.
+        #[test]
+        fn a_wait_takes_exactly_what_is_told(
+            ahead in 1..100 * SECOND,
+            before in 0..30 * SECOND,
+            wait in 1..60 * SECOND,
+            looks in proptest::collection::vec(1..5 * SECOND, 0..30),
+        ) {
+            let fake = Fake::new();
+            let clock = SystemClock::start(&fake);
+            fake.wall.fetch_sub(ahead, SeqCst);
+            fake.pass(SECOND);
+            clock.read();
+            fake.pass(before);
+            let at = clock.read();
+            let due = at.now + Span::from_nanos(wait);
+            let mut left = at.real_wait(Span::from_nanos(wait)).as_nanos();
+            for look in looks {
+                if look + 2 < left {
+                    fake.pass(look);
+                    left -= look;
+                    prop_assert!(clock.read().now < due);
+                }
+            }
+            // Half a nanosecond is rounded up, so a wait may be one longer than needed.
+            fake.pass(left.saturating_sub(2));
+            prop_assert!(left < 2 || clock.read().now < due);
+            fake.pass(left.min(2));
+            prop_assert_eq!(clock.read().now, due);
+        }
     }
 
     #[test]
     fn it_agrees_with_the_wall_clock() {
-        let clock = SystemClock::start();
-        let (before, now, after) = (wall_clock(), clock.now().as_nanos(), wall_clock());
+        let clock = machine();
+        let (before, now, after) = (clock.source.wall(), clock.read().now.as_nanos(), clock.source.wall());
         assert!(before <= now + SECOND && now <= after + SECOND);
     }
 
     #[test]
     fn it_goes_on_when_the_counter_starts_over() {
-        let clock = SystemClock::start();
-        let before = clock.now();
-        clock.since.store(clock.monotonic() + 3600 * SECOND, Relaxed);
-        let woken = clock.now();
+        let clock = machine();
+        let before = clock.read().now;
+        clock.since.store(clock.source.monotonic() + 3600 * SECOND, Relaxed);
+        let woken = clock.read().now;
         assert!(before <= woken && woken.since(before).as_nanos() < SECOND);
         std::thread::sleep(std::time::Duration::from_millis(1));
-        assert!(clock.now().since(woken).as_nanos() >= 900_000, "it does not stand still");
+        assert!(clock.read().now.since(woken).as_nanos() >= 900_000, "it does not stand still");
     }
 
     #[test]
     fn it_never_runs_back_across_threads_and_renewals() {
-        let clock = SystemClock::start();
+        let clock = machine();
         let latest = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for round in 0..200_000_u32 {
                         let seen = latest.load(SeqCst);
-                        let now = clock.now().as_nanos();
+                        let now = clock.read().now.as_nanos();
                         assert!(now + 1_000 >= seen, "{now} after {seen}");
                         latest.fetch_max(now, SeqCst);
                         if round % 1000 == 0 {

@@ -13,6 +13,7 @@ mod naive;
 mod plans;
 mod reference;
 mod specs;
+mod stepped;
 mod waits;
 
 use flowgate::{CounterId, Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Subject, Time};
