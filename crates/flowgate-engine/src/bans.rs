@@ -20,7 +20,7 @@ mod trie;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use flowgate::{Span, Time};
+use flowgate::{Reading, Span, Time};
 
 use crate::request::Request;
 use index::Index;
@@ -63,6 +63,14 @@ pub struct ManualBan {
 }
 
 impl ManualBan {
+    /// The same, with the instant at which a wall clock shows that it ends.
+    pub(crate) fn on_the_wall(self: Arc<ManualBan>, at: Reading) -> Arc<ManualBan> {
+        if at.ahead.is_zero() {
+            return self;
+        }
+        Arc::new(ManualBan { until: at.on_the_wall(self.until), ..(*self).clone() })
+    }
+
     fn bytes(&self) -> usize {
         self.field.len() + self.value.len() + self.reason.len()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Hit, Limit, Retry, Span, Time, Verdict};
+use flowgate::{Hit, Limit, Reading, Retry, Span, Time, Verdict};
 
 use crate::rules::Rule;
 
@@ -92,6 +92,23 @@ impl Decision {
         self.message = rule.message().cloned();
         self.rule = Some(Arc::clone(rule));
         self
+    }
+
+    /// Makes the waits real time, and the end of a ban an instant on the wall clock. It was decided on the clock of
+    /// `at`.
+    #[inline]
+    pub(crate) fn make_real(&mut self, at: Reading) {
+        if !at.ahead.is_zero() {
+            self.make_real_ahead(at);
+        }
+    }
+
+    #[cold]
+    fn make_real_ahead(&mut self, at: Reading) {
+        self.verdict = self.verdict.in_real_time(at);
+        self.reset_after = at.real_wait(self.reset_after);
+        self.exceeded.iter_mut().for_each(|exceeded| exceeded.retry = exceeded.retry.in_real_time(at));
+        self.banned_until = self.banned_until.map(|until| at.on_the_wall(until));
     }
 
     /// With the numbers of one limit.

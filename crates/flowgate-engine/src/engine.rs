@@ -9,11 +9,15 @@
 //! Rule       Bans by hand come first. Then rules top to bottom: one without limits decides there and then; the
 //!            limits of all that matched above it are applied together, all or nothing, with their bans.
 //! Invariant  Rules are read once per request and replaced whole, so no request sees half of a change.
+//! Rule       Calls that take a [`Reading`] of a clock tell waits and the ends of bans in real time. A plain [`Time`] is
+//!            on the caller's own clock (a replay, a node that goes by Redis's time), and so is what follows from it.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flowgate::{CounterId, Key, Limit, Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::{
+    CounterId, Key, Limit, Memory, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time,
+};
 
 use crate::bans::{
     BanId, BanIds, BanKind, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace,
@@ -78,8 +82,15 @@ impl Engine {
     }
 
     /// Decides a request: may it happen now?
-    pub fn decide(&self, op: Op, request: &Request<'_>, now: Time) -> Decision {
-        self.decide_watched(op, request, now, |_| ())
+    pub fn decide(&self, op: Op, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
+        self.decide_read(op, request, at.into())
+    }
+
+    /// Compiled once, whatever the time is given as.
+    fn decide_read(&self, op: Op, request: &Request<'_>, at: Reading) -> Decision {
+        let mut decision = self.decide_watched(op.on_clock(at), request, at.now, |_| ());
+        decision.make_real(at);
+        decision
     }
 
     /// As [`Engine::decide`], and shows the plan with its outcomes to whoever wants to know which rules had a say.
@@ -158,7 +169,7 @@ impl Engine {
 
     /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers how things
     /// stand then.
-    pub fn reset(&self, request: &Request<'_>, now: Time) -> Decision {
+    pub fn reset(&self, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         let rules = self.rules.load();
         let values = rules.read(request);
         let mut subjects = Subjects::new(&rules, &values, &self.memory);
@@ -168,15 +179,19 @@ impl Engine {
                 self.memory.reset(subject.counter(counter));
             }
         }
-        self.decide(Op::Peek, &request.clone().cost(0), now)
+        self.decide(Op::Peek, &request.clone().cost(0), at)
     }
 
     /// Applies a limit that is in no rule to a key of the caller's.
     ///
     /// # Errors
     /// When the key is in use by a limit of another algorithm.
-    pub fn limit(&self, op: Op, call: AdHoc<'_>, now: Time) -> Result<flowgate::Decision, OtherAlgorithm> {
-        self.memory.apply_same(op, call.cost, now, self.ad_hoc_key(call.key), call.limit)
+    pub fn limit(&self, op: Op, call: AdHoc<'_>, at: impl Into<Reading>) -> Result<flowgate::Decision, OtherAlgorithm> {
+        let at = at.into();
+        let mut decision =
+            self.memory.apply_same(op.on_clock(at), call.cost, at.now, self.ad_hoc_key(call.key), call.limit)?;
+        decision.make_real(at);
+        Ok(decision)
     }
 
     /// Answers a call of `CL.THROTTLE` on a key of the caller's, as [`Engine::ad_hoc_key`] names it.
@@ -184,8 +199,16 @@ impl Engine {
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
     #[inline]
-    pub fn throttle(&self, key: Key, throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
-        self.memory.throttle(key, throttle, now)
+    pub fn throttle(
+        &self,
+        key: Key,
+        throttle: &Throttle,
+        at: impl Into<Reading>,
+    ) -> Result<ThrottleReply, ThrottleError> {
+        let at = at.into();
+        let mut reply = self.memory.throttle(key, throttle, at.now)?;
+        reply.make_real(at);
+        Ok(reply)
     }
 
     /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
@@ -195,8 +218,9 @@ impl Engine {
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.
-    pub fn limit_lifetime(&self, key: &[u8], now: Time) -> Option<flowgate::Span> {
-        self.memory.lifetime(self.ad_hoc_key(key), now)
+    pub fn limit_lifetime(&self, key: &[u8], at: impl Into<Reading>) -> Option<flowgate::Span> {
+        let at = at.into();
+        self.memory.lifetime(self.ad_hoc_key(key), at.now).map(|left| at.real_wait(left))
     }
 
     /// Forgets an ad hoc key; true when there was one.
@@ -208,8 +232,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the value is neither a text nor addresses, a text is too long, or there are too many bans.
-    pub fn ban(&self, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {
-        self.bans.impose(order, self.next_ban_id(BanKind::Hand), now)
+    pub fn ban(&self, order: BanOrder<'_>, at: impl Into<Reading>) -> Result<Arc<ManualBan>, BanOrderError> {
+        let at = at.into();
+        Ok(self.bans.impose(order, self.next_ban_id(BanKind::Hand), at.now)?.on_the_wall(at))
     }
 
     /// Lifts a ban by its id, whoever imposed it; false when there is none.
@@ -226,8 +251,9 @@ impl Engine {
     }
 
     /// The bans by hand that are in force, oldest first.
-    pub fn bans(&self, now: Time) -> Vec<Arc<ManualBan>> {
-        self.bans.list(now)
+    pub fn bans(&self, at: impl Into<Reading>) -> Vec<Arc<ManualBan>> {
+        let at = at.into();
+        self.bans.list(at.now).into_iter().map(|ban| ban.on_the_wall(at)).collect()
     }
 
     /// The ban by hand of an id, if it is in force.
@@ -246,8 +272,11 @@ impl Engine {
     }
 
     /// The bans by rules that are in force, oldest first: the newest 10,000 of them.
-    pub fn rule_bans(&self, now: Time) -> Vec<RuleBan> {
-        self.imposed.list(&self.memory, now)
+    pub fn rule_bans(&self, at: impl Into<Reading>) -> Vec<RuleBan> {
+        let at = at.into();
+        let mut bans = self.imposed.list(&self.memory, at.now);
+        bans.iter_mut().for_each(|ban| ban.until = at.on_the_wall(ban.until));
+        bans
     }
 
     /// The number of bans by rules that are in force, 10,000 at most.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Limit, Op, Standing, Time};
+use flowgate::{Limit, Op, Reading, Standing, Time};
 
 use crate::bans::ManualBan;
 use crate::decision::Decision;
@@ -82,11 +82,13 @@ pub struct LimitReport {
 
 impl Engine {
     /// What would be decided, and why. Changes nothing.
-    pub fn explain(&self, request: &Request<'_>, now: Time) -> Explanation {
-        let rules = self.rules();
-        let mut plan = self.plan(&rules, Op::Peek, request, now);
-        self.memory().apply_plan(&mut plan, now);
-        Explanation::of(&rules, request, &plan, now)
+    pub fn explain(&self, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
+        let (at, rules) = (at.into(), self.rules());
+        let mut plan = self.plan(&rules, Op::Peek, request, at.now);
+        self.memory().apply_plan(&mut plan, at.now);
+        let mut explanation = Explanation::of(&rules, request, &plan, at.now);
+        explanation.make_real(at);
+        explanation
     }
 }
 
@@ -96,6 +98,16 @@ impl Explanation {
         let values = rules.read(request);
         let reports = rules.rules().iter().map(|rule| report(rules, rule, &values, plan)).collect();
         Explanation { rules: reports, ban: plan.ban_by_hand().cloned(), decision: plan.conclude(now) }
+    }
+
+    /// Makes the waits real time, and the ends of bans instants on the wall clock.
+    fn make_real(&mut self, at: Reading) {
+        self.decision.make_real(at);
+        self.ban = self.ban.take().map(|ban| ban.on_the_wall(at));
+        for report in &mut self.rules {
+            report.limits.iter_mut().for_each(|limit| limit.outcome.make_real(at));
+            report.banned_until = report.banned_until.map(|until| at.on_the_wall(until));
+        }
     }
 }
 

@@ -34,7 +34,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use flowgate::Time;
+use flowgate::Reading;
 use flowgate_engine::config::{Config, Secret};
 use hyper::Request;
 use hyper::body::Incoming;
@@ -285,18 +285,18 @@ fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
 
 /// Times one request of many.
 struct Timer {
-    began: Time,
+    began: Reading,
     weight: u32,
 }
 
 impl Timer {
     fn start(service: &Service) -> Option<Timer> {
-        let began = service.now();
-        sampling::weight(Kind::Latency, began).map(|weight| Timer { began, weight })
+        let began = service.read();
+        sampling::weight(Kind::Latency, began.now).map(|weight| Timer { began, weight })
     }
 
     fn stop(self, service: &Service) {
-        let took = service.now().since(self.began);
+        let took = self.began.real_wait(service.now().since(self.began.now));
         service.metrics().http_latency.note(took, self.weight.into());
     }
 }

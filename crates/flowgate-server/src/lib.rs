@@ -21,6 +21,7 @@
 
 pub mod admin_token;
 mod answer;
+mod clock_report;
 pub mod decision_json;
 mod door;
 mod http;

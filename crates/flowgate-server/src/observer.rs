@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Clock, OtherAlgorithm, ThrottleError, ThrottleReply, Time};
+use flowgate::{Clock, OtherAlgorithm, Reading, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::config::{Denials, Share};
 use flowgate_engine::{Counted, DecidedBy, Decision, KoalaAnswer, KoalaAsk, KoalaRules, Request};
 
@@ -39,8 +39,8 @@ impl Observer {
     }
 
     /// Notes that an answer has come that was asked for at `asked`.
-    fn note_arrival(&self, asked: Time) {
-        self.metrics.store_latency.note(self.clock.now().since(asked), 1);
+    fn note_arrival(&self, asked: Reading) {
+        self.metrics.store_latency.note(asked.real_wait(self.clock.now().since(asked.now)), 1);
     }
 
     /// Notes the answer to a request.
@@ -49,7 +49,7 @@ impl Observer {
         self: &Arc<Self>,
         operation: Operation,
         request: &Request<'_>,
-        now: Time,
+        at: Reading,
         answer: Answer<Decision>,
     ) -> Answer<Decision> {
         if operation != Operation::Take {
@@ -58,10 +58,10 @@ impl Observer {
         }
         match answer {
             Answer::Now(decision) => {
-                self.note(request, &decision, now);
+                self.note(request, &decision, at.now);
                 Answer::Now(decision)
             }
-            later => self.decision_to_come(request, now, later),
+            later => self.decision_to_come(request, at, later),
         }
     }
 
@@ -69,13 +69,13 @@ impl Observer {
     fn decision_to_come(
         self: &Arc<Self>,
         request: &Request<'_>,
-        now: Time,
+        at: Reading,
         later: Answer<Decision>,
     ) -> Answer<Decision> {
         let (request, observer) = (OwnedRequest::new(request), Arc::clone(self));
         later.map(move |decision| {
-            observer.note_arrival(now);
-            observer.note(&request.get(), &decision, now);
+            observer.note_arrival(at);
+            observer.note(&request.get(), &decision, at.now);
             decision
         })
     }
@@ -135,7 +135,7 @@ impl Observer {
         self: &Arc<Self>,
         rules: &Arc<KoalaRules>,
         ask: KoalaAsk,
-        now: Time,
+        at: Reading,
         answer: Answer<KoalaAnswer>,
     ) -> Answer<KoalaAnswer> {
         if ask == KoalaAsk::Update {
@@ -144,14 +144,14 @@ impl Observer {
         }
         match answer {
             Answer::Now(answer) => {
-                self.note_koala(rules, &answer, now);
+                self.note_koala(rules, &answer, at.now);
                 Answer::Now(answer)
             }
             later => {
                 let (rules, observer) = (Arc::clone(rules), Arc::clone(self));
                 later.map(move |answer| {
-                    observer.note_arrival(now);
-                    observer.note_koala(&rules, &answer, now);
+                    observer.note_arrival(at);
+                    observer.note_koala(&rules, &answer, at.now);
                     answer
                 })
             }
@@ -178,7 +178,7 @@ impl Observer {
         self: &Arc<Self>,
         operation: Operation,
         key: &[u8],
-        now: Time,
+        at: Reading,
         answer: Answer<Result<KeyDecision, OtherAlgorithm>>,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         if operation != Operation::Take {
@@ -187,14 +187,14 @@ impl Observer {
         }
         match answer {
             Answer::Now(answer) => {
-                self.note_key(key, &answer, now);
+                self.note_key(key, &answer, at.now);
                 Answer::Now(answer)
             }
             later => {
                 let (key, observer) = (key.to_vec(), Arc::clone(self));
                 later.map(move |answer| {
-                    observer.note_arrival(now);
-                    observer.note_key(&key, &answer, now);
+                    observer.note_arrival(at);
+                    observer.note_key(&key, &answer, at.now);
                     answer
                 })
             }
@@ -214,14 +214,14 @@ impl Observer {
     pub(crate) fn throttle_to_come(
         self: &Arc<Self>,
         key: &[u8],
-        now: Time,
+        at: Reading,
         later: Answer<Result<ThrottleReply, ThrottleError>>,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         let (key, observer) = (key.to_vec(), Arc::clone(self));
         later.map(move |answer| {
-            observer.note_arrival(now);
+            observer.note_arrival(at);
             if let Ok(reply) = &answer {
-                observer.key_decision(&key, !reply.limited, now);
+                observer.key_decision(&key, !reply.limited, at.now);
             }
             answer
         })

@@ -3,7 +3,9 @@
 //! Rule       A protocol translates bytes into one of these calls and the answer back; it neither reads the clock nor
 //!            keeps state of its own about decisions. So all protocols give the same answers.
 //! Rule       A call reads the clock once. Whoever has several requests at hand (a pipeline, a batch) reads it
-//!            once for all, by [`Service::now`], and uses the calls that end in `_at`.
+//!            once for all, by [`Service::read`], and uses the calls that end in `_at`.
+//! Rule       Waits and the ends of bans that a call gives are in real time: the engine converts them by the reading.
+//!            What Redis says is on Redis's time and is not converted.
 //!
 //! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
@@ -14,11 +16,12 @@ mod koala;
 
 use std::sync::Arc;
 
-use flowgate::{Clock, Memory, MemoryConfig, MemoryStats, Op, Seed, Span, Time};
+use flowgate::{Clock, ClockStatus, Memory, MemoryConfig, MemoryStats, Op, Reading, Seed, Span, Time};
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request, RuleSet};
 
 pub use crate::answer::{Answer, Awaited};
+use crate::clock_report;
 use crate::metrics::{Metrics, Top};
 use crate::observer::Observer;
 use crate::readiness::Readiness;
@@ -119,9 +122,10 @@ impl Service {
         Service { observer: Arc::new(Observer::new(denials, self.clock.clone())), ..self }
     }
 
-    /// Connects to the shared store, if there is one, keeps looking after it, and tells `readiness` how it is. Needs a
-    /// runtime, which does all that.
+    /// Connects to the shared store, if there is one, keeps looking after it, and tells `readiness` how it is. Logs steps
+    /// of the wall clock. Needs a runtime, which does all that.
     pub fn watch(&self, readiness: &Readiness) {
+        clock_report::watch(self.clock.clone(), Arc::downgrade(&self.observer));
         if let Some(shared) = &self.shared {
             shared.report_to(readiness.clone());
             shared.watch();
@@ -135,6 +139,11 @@ impl Service {
 
     /// The time now, for a batch.
     #[inline]
+    pub fn read(&self) -> Reading {
+        self.clock.read()
+    }
+
+    /// The time now.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
@@ -147,39 +156,40 @@ impl Service {
     /// Decides a request by the rules.
     #[inline]
     pub fn decide(&self, operation: Operation, request: &Request<'_>) -> Answer<Decision> {
-        self.decide_at(operation, request, self.now())
+        self.decide_at(operation, request, self.read())
     }
 
     /// As [`Service::decide`], at a time that was read for a batch.
     #[inline]
-    pub fn decide_at(&self, operation: Operation, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        let answer = self.decide_unnoted(operation.op(), request, now);
-        self.observer.decision(operation, request, now, answer)
+    pub fn decide_at(&self, operation: Operation, request: &Request<'_>, at: impl Into<Reading>) -> Answer<Decision> {
+        let at = at.into();
+        let answer = self.decide_unnoted(operation.op(), request, at);
+        self.observer.decision(operation, request, at, answer)
     }
 
     /// Takes, for a caller who cannot be held for longer than `longest`: a turn further away is denied.
     pub fn take_within(&self, longest: Span, request: &Request<'_>) -> Answer<Decision> {
-        let now = self.now();
-        let answer = self.decide_unnoted(Some(Op::TakeWithin(longest)), request, now);
-        self.observer.decision(Operation::Take, request, now, answer)
+        let at = self.read();
+        let answer = self.decide_unnoted(Some(Op::TakeWithin(longest)), request, at);
+        self.observer.decision(Operation::Take, request, at, answer)
     }
 
     /// `None`: forgets.
     #[inline]
-    fn decide_unnoted(&self, op: Option<Op>, request: &Request<'_>, now: Time) -> Answer<Decision> {
+    fn decide_unnoted(&self, op: Option<Op>, request: &Request<'_>, at: Reading) -> Answer<Decision> {
         match (&self.shared, op) {
-            (None, Some(op)) => Answer::Now(self.engine.decide(op, request, now)),
-            (None, None) => Answer::Now(self.engine.reset(request, now)),
-            (Some(shared), Some(op)) => shared.decide(op, request, now),
-            (Some(shared), None) => shared.reset(request, now),
+            (None, Some(op)) => Answer::Now(self.engine.decide(op, request, at)),
+            (None, None) => Answer::Now(self.engine.reset(request, at)),
+            (Some(shared), Some(op)) => shared.decide(op, request, at),
+            (Some(shared), None) => shared.reset(request, at),
         }
     }
 
     /// Why a request would be decided as it would be: every rule, and how its limits stand.
     pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
         match &self.shared {
-            None => Answer::Now(self.engine.explain(request, self.now())),
-            Some(shared) => shared.explain(request, self.now()),
+            None => Answer::Now(self.engine.explain(request, self.read())),
+            Some(shared) => shared.explain(request, self.read()),
         }
     }
 
@@ -217,6 +227,11 @@ impl Service {
     /// Who was denied most in the last minute or two.
     pub fn most_denied(&self) -> Top {
         self.observer.metrics.most_denied.read(self.now())
+    }
+
+    /// How the clock is: whether it is ahead of the wall clock, and which steps of that it has seen.
+    pub fn clock_status(&self) -> ClockStatus {
+        self.clock.status()
     }
 
     /// When the service was started.

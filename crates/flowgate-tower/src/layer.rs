@@ -239,9 +239,9 @@ impl Taken {
     fn new(settings: &Arc<Settings>, head: &Parts) -> Taken {
         let values: Vec<_> = settings.fields.iter().map(|(_, value)| value(head)).collect();
         let cost = settings.cost.as_ref().map_or(1, |cost| cost(head));
-        let now = settings.clock.now();
+        let at = settings.clock.read();
         let take = Op::TakeWithin(settings.max_delay.into());
-        let decision = settings.engine.decide(take, &asked(settings, &values, cost), now);
+        let decision = settings.engine.decide(take, &asked(settings, &values, cost), at);
         Taken { settings: Arc::clone(settings), values, cost, decision: Arc::new(decision) }
     }
 
@@ -270,7 +270,7 @@ impl Taken {
     fn settle(&self, outcome: Outcome<'_>) -> Option<Decision> {
         let Taken { settings, values, cost, .. } = self;
         let refund_if = settings.refund_if.as_ref()?;
-        let refund = || settings.engine.decide(Op::Refund, &asked(settings, values, *cost), settings.clock.now());
+        let refund = || settings.engine.decide(Op::Refund, &asked(settings, values, *cost), settings.clock.read());
         refund_if(outcome).then(refund)
     }
 }

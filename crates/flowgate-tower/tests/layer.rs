@@ -91,6 +91,28 @@ async fn a_limit_for_each_key() {
     assert_eq!(ask(&service, get_as("a")).await.status(), 200);
 }
 
+#[tokio::test(start_paused = true)]
+async fn waits_are_real_time_while_the_clock_runs_at_half_speed() {
+    let clock = ManualClock::new(START);
+    clock.put_back(Span::from_secs(3600));
+    let limit = |limit| RateLimit::new("api", limit).unwrap().by(header("x-key")).clock(clock.clone());
+    let service = limit("1/60s").layer(echo(&Arc::default()));
+    ask(&service, get_as("a")).await;
+    let denied = ask(&service, get_as("a")).await;
+    assert_eq!(headers(&denied, LEFT), r#""api";q=1;w=60 | "api";r=0;t=120 | 1 | 0 | 120 | 120"#);
+    clock.advance(Span::from_secs(120));
+    assert_eq!(ask(&service, get_as("a")).await.status(), 200);
+
+    // A turn in 2 seconds on the clock is 4 seconds away, and one in 6 is too far for one who waits 10.
+    let paced = limit("pace 1/2s max_wait=1h").layer(echo(&Arc::default()));
+    ask(&paced, get_as("b")).await;
+    let asked = tokio::time::Instant::now();
+    assert_eq!(ask(&paced, get_as("b")).await.status(), 200);
+    assert_eq!(asked.elapsed().as_secs(), 4);
+    assert_eq!(ask(&paced, get_as("b")).await.status(), 200);
+    assert_eq!(ask(&paced, get_as("b")).await.status(), 429);
+}
+
 #[tokio::test]
 async fn requests_without_a_key_are_counted_together() {
     let limit = RateLimit::new("api", "1/60s").unwrap().by(header("x-key"));

@@ -78,10 +78,9 @@ pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     for item in items.iter_mut().filter(|item| item.gate) {
         item.fields.as_at_the_gate(call.shared.gate.addresses(), spelling);
     }
-    let now = call.shared.service.now();
+    let at = call.shared.service.read();
     // All are asked before the first is waited for, so that they share a round trip.
-    let ask =
-        |item: &Item<'_>| call.shared.service.decide_at(item.op, &call.named(item.fields.request(item.cost)), now);
+    let ask = |item: &Item<'_>| call.shared.service.decide_at(item.op, &call.named(item.fields.request(item.cost)), at);
     let answers: Vec<Answer<Decision>> = items.iter().map(ask).collect();
     let mut decisions = Vec::with_capacity(answers.len());
     for answer in answers {

@@ -174,12 +174,12 @@ impl Koala<'_> {
 
     /// All are asked before the first is waited for, so that they share a round trip.
     async fn decide(&self, jobs: &[jobs::Job], ask: impl Fn(&Form<'_>) -> KoalaAsk) -> Result<Vec<KoalaAnswer>, Error> {
-        let now = self.call.shared.service.now();
+        let at = self.call.shared.service.read();
         let mut asked = Vec::with_capacity(jobs.len());
         // All are read before the first is counted: a batch is refused whole.
         let forms = jobs.iter().map(jobs::Job::form).collect::<Result<Vec<_>, _>>()?;
         for form in &forms {
-            asked.push(self.call.shared.service.koala_at(&self.rules, ask(form), &form.request(), now));
+            asked.push(self.call.shared.service.koala_at(&self.rules, ask(form), &form.request(), at));
         }
         let mut met = Vec::with_capacity(asked.len());
         for answer in asked {

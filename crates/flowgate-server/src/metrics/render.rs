@@ -29,6 +29,7 @@ pub(crate) async fn render(service: &Service) -> String {
     bans(&mut out, service);
     latencies(&mut out, metrics);
     store(&mut out, service, metrics);
+    clock(&mut out, service);
     connections(&mut out, metrics);
     reloads(&mut out, service, metrics);
     process::write(&mut out);
@@ -170,6 +171,17 @@ fn shared_store(out: &mut Exposition, shared: SharedStats, metrics: &Metrics) {
     let (counts, sum) = metrics.store_latency.read();
     let mut family = out.histogram("flowgate_store_duration_seconds", "How long the shared store took to answer.");
     family.distribution(&[], &counts, seconds(sum));
+}
+
+fn clock(out: &mut Exposition, service: &Service) {
+    let status = service.clock_status();
+    let help = "How far the clock that decides is ahead of the wall clock; while it is, it runs at half speed.";
+    out.gauge("flowgate_clock_ahead_seconds", help).sample(&[], seconds(status.ahead.as_nanos()));
+    let help = "Steps of the wall clock by more than a second: back, forward, or forward for less than two seconds.";
+    out.counter("flowgate_clock_steps_total", help)
+        .sample(&[("kind", "back")], status.back.count)
+        .sample(&[("kind", "forward")], status.forward.count)
+        .sample(&[("kind", "ignored")], status.ignored.count);
 }
 
 fn connections(out: &mut Exposition, metrics: &Metrics) {

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use flowgate::{
-    Hit, Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Retry, Span, Throttle, ThrottleError,
+    Hit, Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Reading, Retry, Span, Throttle, ThrottleError,
     ThrottleReply, Time, Verdict,
 };
 use flowgate_engine::config::Share;
@@ -63,13 +63,13 @@ impl Fallback {
         request: &Request<'_>,
         rules: &RuleSet,
         mut met: impl Iterator<Item = &'r Arc<Rule>>,
-        now: Time,
+        at: Reading,
     ) -> Decision {
         let asks = !matches!(op, Op::Record | Op::Refund);
         let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.of(rule) == OnFailure::Deny;
         match met.find(denies) {
             Some(rule) if asks => denied(rule),
-            _ => degraded(self.engine.decide(op, request, now), rules),
+            _ => degraded(self.engine.decide(op, request, at), rules),
         }
     }
 
@@ -81,9 +81,9 @@ impl Fallback {
         request: &Request<'_>,
         rules: &RuleSet,
         plan: &Plan<'_>,
-        now: Time,
+        at: Reading,
     ) -> Explanation {
-        let mut explanation = self.engine.explain(request, now);
+        let mut explanation = self.engine.explain(request, at);
         for report in &mut explanation.rules {
             original(rules, &mut report.rule);
             let on_failure = self.settings.of(&report.rule);
@@ -122,17 +122,17 @@ impl Fallback {
     }
 
     /// Forgets what this node has counted for a request's subjects.
-    pub(crate) fn reset(&self, request: &Request<'_>, rules: &RuleSet, now: Time) -> Decision {
-        degraded(self.engine.reset(request, now), rules)
+    pub(crate) fn reset(&self, request: &Request<'_>, rules: &RuleSet, at: Reading) -> Decision {
+        degraded(self.engine.reset(request, at), rules)
     }
 
     /// Applies a limit that the caller brings.
-    pub(crate) fn limit(&self, op: Op, call: AdHoc<'_>, now: Time) -> Result<flowgate::Decision, OtherAlgorithm> {
+    pub(crate) fn limit(&self, op: Op, call: AdHoc<'_>, at: Reading) -> Result<flowgate::Decision, OtherAlgorithm> {
         let asks = !matches!(op, Op::Record | Op::Refund);
         match self.settings.on_failure {
             OnFailure::Local => {
                 let limit = call.limit.share(self.settings.share.part(), self.settings.share.whole());
-                self.engine.limit(op, AdHoc { limit: &limit, ..call }, now)
+                self.engine.limit(op, AdHoc { limit: &limit, ..call }, at)
             }
             OnFailure::Deny if asks => Ok(unasked(OnFailure::Deny)),
             OnFailure::Allow | OnFailure::Deny => Ok(unasked(OnFailure::Allow)),
@@ -140,11 +140,11 @@ impl Fallback {
     }
 
     /// Answers a call of `CL.THROTTLE`.
-    pub(crate) fn throttle(&self, key: &[u8], throttle: Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
+    pub(crate) fn throttle(&self, key: &[u8], throttle: Throttle, at: Reading) -> Result<ThrottleReply, ThrottleError> {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
-                self.engine.throttle(self.engine.ad_hoc_key(key), &throttle, now)
+                self.engine.throttle(self.engine.ad_hoc_key(key), &throttle, at)
             }
             OnFailure::Deny => Ok(throttle.denied(RETRY)),
             OnFailure::Allow => Ok(throttle.allowed()),
@@ -262,7 +262,7 @@ mod tests {
             let rules = self.engine.rules();
             let plan = self.engine.plan(&rules, Op::Take, &request, NOW);
             let met = plan.hits().iter().map(|hit| &rules.rules()[hit.rule().id as usize]);
-            self.fallback.decide(Op::Take, &request, &rules, met, NOW)
+            self.fallback.decide(Op::Take, &request, &rules, met, NOW.into())
         }
 
         fn admits(&self, fields: &[(&str, &str)]) -> usize {
@@ -294,6 +294,28 @@ mod tests {
     }
 
     #[test]
+    fn waits_by_this_nodes_counters_are_real_time_and_others_stay() {
+        let mut away = away("1/1", "rule = [{ name = 'api', limits = ['1/60s'] }]");
+        let at = Reading { now: NOW, ahead: Span::from_secs(3600) };
+        let limit = "1/60s".parse().unwrap();
+        let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+        let throttle = Throttle::new(0, 1, 60).unwrap();
+        let waits = |away: &Away| {
+            let rules = away.engine.rules();
+            let decide = || away.fallback.decide(Op::Take, &Request::new(), &rules, std::iter::empty(), at);
+            let limit = || away.fallback.limit(Op::Take, call, at).unwrap();
+            let throttled = || away.fallback.throttle(b"t", throttle, at).unwrap();
+            decide();
+            limit();
+            throttled();
+            [decide().retry_after(), limit().retry_after(), throttled().retry_after].map(Option::unwrap)
+        };
+        assert_eq!(waits(&away), [Span::from_secs(120); 3]);
+        away.fallback.settings.on_failure = OnFailure::Deny;
+        assert_eq!(waits(&away)[1..], [RETRY; 2], "a pause before the next attempt is real already");
+    }
+
+    #[test]
     fn other_rules_keep_what_was_counted() {
         let away = away("1/1", RULES);
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 10);
@@ -306,15 +328,17 @@ mod tests {
         let limit = "4/60s".parse().unwrap();
         let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
         let mut away = away("1/2", "");
-        let admits =
-            |away: &Away| (0..10).filter(|_| away.fallback.limit(Op::Take, call, NOW).unwrap().allowed()).count();
+        let admits = |away: &Away| {
+            (0..10).filter(|_| away.fallback.limit(Op::Take, call, NOW.into()).unwrap().allowed()).count()
+        };
         let throttle = Throttle::new(3, 4, 60).unwrap();
-        let passes =
-            |away: &Away| (0..10).filter(|_| !away.fallback.throttle(b"t", throttle, NOW).unwrap().limited).count();
+        let passes = |away: &Away| {
+            (0..10).filter(|_| !away.fallback.throttle(b"t", throttle, NOW.into()).unwrap().limited).count()
+        };
         assert_eq!((admits(&away), passes(&away)), (2, 2));
         away.fallback.settings.on_failure = OnFailure::Deny;
         assert_eq!((admits(&away), passes(&away)), (0, 0));
-        assert!(away.fallback.limit(Op::Refund, call, NOW).unwrap().allowed());
+        assert!(away.fallback.limit(Op::Refund, call, NOW.into()).unwrap().allowed());
         away.fallback.settings.on_failure = OnFailure::Allow;
         assert_eq!((admits(&away), passes(&away)), (10, 10));
     }

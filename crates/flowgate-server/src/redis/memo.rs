@@ -3,6 +3,8 @@
 //! Rule       A `take` or `peek` that Redis has denied is denied to whoever asks the same, with the waits that are left.
 //! Rule       A `refund`, a reset, and whatever may have been one ends the answers about its counters; so does a call
 //!            that had no answer, since nobody knows what it has done.
+//! Rule       Times are monotonic: the waits that Redis tells are real, so a node whose clock runs at half speed must not
+//!            hold on to a denial for twice as long.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -13,7 +13,7 @@ mod koala;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Span, Time};
+use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Reading, Span, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::{BanCopy, Prepared};
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request};
@@ -138,14 +138,14 @@ impl SharedStore {
     }
 
     /// Decides a request by the rules.
-    pub(crate) fn decide(self: &Arc<Self>, op: Op, request: &Request<'_>, now: Time) -> Answer<Decision> {
-        let redis_time = self.redis_time();
+    pub(crate) fn decide(self: &Arc<Self>, op: Op, request: &Request<'_>, at: Reading) -> Answer<Decision> {
+        let (now, redis_time) = (at.now, self.redis_time());
         let asked = match &self.memo {
             None => None,
             Some(memo) => {
                 let rules = self.engine.rules();
                 let asked = memo.ask(&self.engine.plan(&rules, op, request, redis_time));
-                if let Some(denied) = asked.as_ref().and_then(|asked| memo.denied(asked, now)) {
+                if let Some(denied) = asked.as_ref().and_then(|asked| memo.denied(asked, self.clock.monotonic())) {
                     self.health.deny_cache_hit();
                     return Answer::Now(denied);
                 }
@@ -158,13 +158,14 @@ impl SharedStore {
             return Answer::Now(decision);
         }
         let Ok(sent) = self.send(&prepared, now) else {
-            return Answer::Now(self.without(&prepared, request, now));
+            return Answer::Now(self.without(&prepared, request, at));
         };
         let (store, request) = (Arc::clone(self), OwnedRequest::new(request));
         Answer::later(async move {
             let concluded = store.conclude(&prepared, sent, now).await;
             if let (Some(memo), Some(asked)) = (&store.memo, &asked) {
-                memo.note(asked, concluded.as_ref().ok().map(|conclusion| &conclusion.decision), store.clock.now());
+                let decision = concluded.as_ref().ok().map(|conclusion| &conclusion.decision);
+                memo.note(asked, decision, store.clock.monotonic());
             }
             match concluded {
                 Ok(conclusion) => {
@@ -173,7 +174,7 @@ impl SharedStore {
                 }
                 Err(failed) => {
                     store.note_failure(failed.why);
-                    let decision = store.without(&prepared, &request.get(), now);
+                    let decision = store.without(&prepared, &request.get(), at);
                     store.settle(failed, &prepared, Ending::of(decision.allowed()));
                     decision
                 }
@@ -182,17 +183,17 @@ impl SharedStore {
     }
 
     /// Forgets what matching rules have counted for the request's subjects. Answers how things stand then.
-    pub(crate) fn reset(self: &Arc<Self>, request: &Request<'_>, now: Time) -> Answer<Decision> {
+    pub(crate) fn reset(self: &Arc<Self>, request: &Request<'_>, at: Reading) -> Answer<Decision> {
         let keys = self.engine.reset_keys(&self.prefix, request);
         let sent: Result<Vec<_>, Failure> = keys.into_iter().map(|keys| self.send_delete(keys)).collect();
         let asked = self.memo.as_ref().map(|memo| {
             let rules = self.engine.rules();
-            let counters = memo.counters(&self.engine.plan(&rules, Op::Refund, request, now));
+            let counters = memo.counters(&self.engine.plan(&rules, Op::Refund, request, at.now));
             memo.end(&counters);
             counters
         });
         // Sent after the deletions, over the same links.
-        let peek = self.decide(Op::Peek, &request.clone().cost(0), now);
+        let peek = self.decide(Op::Peek, &request.clone().cost(0), at);
         let (store, request) = (Arc::clone(self), OwnedRequest::new(request));
         Answer::later(async move {
             let mut deleted = sent.is_ok();
@@ -203,13 +204,13 @@ impl SharedStore {
             if let (Some(memo), Some(counters)) = (&store.memo, asked) {
                 memo.end(&counters);
             }
-            if deleted { decision } else { store.fallback.reset(&request.get(), &store.engine.rules(), now) }
+            if deleted { decision } else { store.fallback.reset(&request.get(), &store.engine.rules(), at) }
         })
     }
 
     /// Why a request would be decided as it would be.
-    pub(crate) fn explain(self: &Arc<Self>, request: &Request<'_>, now: Time) -> Answer<Explanation> {
-        let redis_time = self.redis_time();
+    pub(crate) fn explain(self: &Arc<Self>, request: &Request<'_>, at: Reading) -> Answer<Explanation> {
+        let (now, redis_time) = (at.now, self.redis_time());
         let prepared = self.engine.prepare(Op::Peek, request, redis_time);
         if prepared.at_once(redis_time).is_some() {
             return Answer::Now(prepared.explain_at_once(request, redis_time));
@@ -224,10 +225,10 @@ impl SharedStore {
             };
             explained.unwrap_or_else(|failure| {
                 store.note_failure(failure);
-                let decision = store.without(&prepared, &request, now);
+                let decision = store.without(&prepared, &request, at);
                 let rules = store.engine.rules();
                 let plan = store.engine.plan(&rules, Op::Peek, &request, redis_time);
-                store.fallback.explain(decision, &request, &rules, &plan, now)
+                store.fallback.explain(decision, &request, &rules, &plan, at)
             })
         })
     }
@@ -257,9 +258,9 @@ impl SharedStore {
     }
 
     /// Decides without Redis.
-    fn without(&self, prepared: &Prepared, request: &Request<'_>, now: Time) -> Decision {
+    fn without(&self, prepared: &Prepared, request: &Request<'_>, at: Reading) -> Decision {
         self.health.degraded();
-        self.fallback.decide(prepared.op(), request, &self.engine.rules(), prepared.limited_by(), now)
+        self.fallback.decide(prepared.op(), request, &self.engine.rules(), prepared.limited_by(), at)
     }
 
     fn note_failure(&self, failure: Failure) {

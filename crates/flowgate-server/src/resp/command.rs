@@ -12,7 +12,7 @@ mod throttle;
 mod transaction;
 mod word;
 
-use flowgate::Time;
+use flowgate::Reading;
 
 use super::decode::{Command, Decoder};
 use super::error::{Error, Quoted};
@@ -26,7 +26,7 @@ use word::Word;
 pub(crate) struct Call<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) command: Command<'a>,
-    pub(crate) now: Time,
+    pub(crate) at: Reading,
     pub(crate) out: &'a mut Vec<u8>,
     /// Where a reply goes that is not there yet.
     pub(crate) pending: &'a mut Pending,

@@ -11,7 +11,7 @@
 
 use std::task::Context;
 
-use flowgate::Time;
+use flowgate::Reading;
 
 use super::buffers;
 use super::command::{Ahead, Call};
@@ -52,7 +52,7 @@ pub(super) struct Dialogue {
 #[derive(Debug)]
 struct Executing {
     commands: Decoder,
-    now: Time,
+    at: Reading,
 }
 
 impl Dialogue {
@@ -70,12 +70,12 @@ impl Dialogue {
     }
 
     /// Begins with what has arrived; gives the time at which all of it is decided.
-    pub(super) fn begin_batch(&mut self) -> Time {
+    pub(super) fn begin_batch(&mut self) -> Reading {
         self.commands = 0;
         self.work = 0;
         self.held = false;
         buffers::lend(&mut self.out);
-        self.session.shared.service.now()
+        self.session.shared.service.read()
     }
 
     /// Whether another command may be answered.
@@ -91,20 +91,20 @@ impl Dialogue {
 
     /// Answers a command, of which something may be known `ahead`, and gives what is known of the next.
     #[inline]
-    pub(super) fn answer(&mut self, command: Command<'_>, now: Time, ahead: Option<Ahead>) -> Option<Ahead> {
+    pub(super) fn answer(&mut self, command: Command<'_>, at: Reading, ahead: Option<Ahead>) -> Option<Ahead> {
         self.commands += 1;
-        let next = self.call(command, now, ahead);
+        let next = self.call(command, at, ahead);
         if self.session.transaction.is_some() {
-            self.begin_to_execute(now);
+            self.begin_to_execute(at);
         }
         next
     }
 
     #[inline]
-    fn call(&mut self, command: Command<'_>, now: Time, ahead: Option<Ahead>) -> Option<Ahead> {
+    fn call(&mut self, command: Command<'_>, at: Reading, ahead: Option<Ahead>) -> Option<Ahead> {
         let written = self.out.len();
         let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-        let mut call = Call { session, command, now, out, pending, ahead, next: None, work: 1 };
+        let mut call = Call { session, command, at, out, pending, ahead, next: None, work: 1 };
         call.answer();
         let next = call.next;
         self.work = self.work.saturating_add(call.work);
@@ -118,10 +118,10 @@ impl Dialogue {
 
     /// Answers what a transaction has kept, if it is due.
     #[cold]
-    fn begin_to_execute(&mut self, now: Time) {
+    fn begin_to_execute(&mut self, at: Reading) {
         let due = self.session.transaction.take_if(|transaction| transaction.is_due());
         if let Some(transaction) = due {
-            self.executing = Some(Box::new(Executing { commands: transaction.into_decoder(), now }));
+            self.executing = Some(Box::new(Executing { commands: transaction.into_decoder(), at }));
             self.execute();
         }
     }
@@ -140,7 +140,7 @@ impl Dialogue {
         while self.goes_on() {
             // What was kept was a whole command when it came.
             let Ok(Some(command)) = executing.commands.next() else { return };
-            ahead = self.call(command, executing.now, ahead);
+            ahead = self.call(command, executing.at, ahead);
         }
         self.executing = Some(executing);
     }
@@ -186,11 +186,11 @@ impl Dialogue {
         self.session.end = End::AtOnce;
     }
 
-    /// Tells the metrics what the batch came to that was decided at `now`.
-    pub(super) fn end_batch(&mut self, now: Time) {
+    /// Tells the metrics what the batch came to that was decided at `at`.
+    pub(super) fn end_batch(&mut self, at: Reading) {
         self.session.end_batch(self.commands);
         if self.pending.is_empty() {
-            self.session.note_latency(self.commands, now);
+            self.session.note_latency(self.commands, at);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{ThrottleError, ThrottleReply, Time};
+use flowgate::{Reading, ThrottleError, ThrottleReply};
 use flowgate_engine::Counted;
 use flowgate_engine::config::Secret;
 use subtle::ConstantTimeEq;
@@ -151,18 +151,18 @@ impl Session {
     pub(crate) fn throttled(
         &mut self,
         key: &[u8],
-        now: Time,
+        at: Reading,
         answer: Answer<Result<ThrottleReply, ThrottleError>>,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         match &answer {
             Answer::Now(Ok(reply)) => {
                 let Throttled { allowed, limited } = &mut self.throttled;
                 *(if reply.limited { limited } else { allowed }) += 1;
-                self.shared.service.observer().key_seen(key, !reply.limited, now);
+                self.shared.service.observer().key_seen(key, !reply.limited, at.now);
                 answer
             }
             Answer::Now(Err(_)) => answer,
-            Answer::Later(_) => self.shared.service.observer().throttle_to_come(key, now, answer),
+            Answer::Later(_) => self.shared.service.observer().throttle_to_come(key, at, answer),
         }
     }
 
@@ -183,11 +183,11 @@ impl Session {
     /// Tells the metrics how long a batch took that began at `began` and has all its answers. One batch of many is worth
     /// a second look at the clock.
     #[inline]
-    pub(crate) fn note_latency(&self, commands: u64, began: Time) {
+    pub(crate) fn note_latency(&self, commands: u64, began: Reading) {
         if commands > 0
-            && let Some(weight) = sampling::weight(Kind::Latency, began)
+            && let Some(weight) = sampling::weight(Kind::Latency, began.now)
         {
-            let took = self.shared.service.now().since(began);
+            let took = began.real_wait(self.shared.service.now().since(began.now));
             self.shared.service.metrics().resp_latency.note(took, commands * u64::from(weight));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::Time;
+use flowgate::Reading;
 use flowgate_engine::{BanId, BanOrder, BanOrderError, ManualBan, RuleBan};
 
 use super::{Answer, Service, StoreAway};
@@ -26,7 +26,7 @@ impl Service {
     /// does not answer.
     pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
         match &self.shared {
-            None => Answer::Now(self.engine.ban(order, self.now()).map_err(BanError::Order)),
+            None => Answer::Now(self.engine.ban(order, self.read()).map_err(BanError::Order)),
             Some(shared) => shared.ban(order),
         }
     }
@@ -53,24 +53,24 @@ impl Service {
         }
     }
 
-    /// The time by which bans end when this node's clock says `now`: that of the store that keeps them.
-    pub(super) fn ban_time(&self, now: Time) -> Time {
-        self.shared.as_ref().map_or(now, |shared| shared.redis_time())
+    /// The time by which bans end when this node's clock says `at`: that of the store that keeps them.
+    pub(super) fn ban_time(&self, at: Reading) -> Reading {
+        self.shared.as_ref().map_or(at, |shared| shared.redis_time().into())
     }
 
     /// The bans by hand that are in force, oldest first.
     pub fn bans(&self) -> Vec<Arc<ManualBan>> {
-        self.engine.bans(self.ban_time(self.now()))
+        self.engine.bans(self.ban_time(self.read()))
     }
 
     /// The number of bans by hand that are in force.
     pub fn number_of_bans(&self) -> usize {
-        self.engine.number_of_bans(self.ban_time(self.now()))
+        self.engine.number_of_bans(self.ban_time(self.read()).now)
     }
 
     /// The number of bans by rules that are in force, 10,000 at most.
     pub fn number_of_rule_bans(&self) -> usize {
-        self.engine.number_of_rule_bans(self.ban_time(self.now()))
+        self.engine.number_of_rule_bans(self.ban_time(self.read()).now)
     }
 
     /// The fields by whose values somebody is banned by hand.
@@ -83,7 +83,7 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn rule_bans(&self) -> Answer<Result<Vec<RuleBan>, StoreAway>> {
-        Answer::Now(Ok(self.engine.rule_bans(self.ban_time(self.now()))))
+        Answer::Now(Ok(self.engine.rule_bans(self.ban_time(self.read()))))
     }
 }
 

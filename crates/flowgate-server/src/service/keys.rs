@@ -1,6 +1,6 @@
 //! Ad hoc keys: the caller brings the key and the limit, and no rule is asked.
 
-use flowgate::{Key, Op, OtherAlgorithm, Span, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::{Key, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::AdHoc;
 
 use super::{Answer, Operation, Service, StoreAway};
@@ -32,7 +32,7 @@ impl Service {
     /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
     #[inline]
     pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        self.limit_at(operation, call, self.now())
+        self.limit_at(operation, call, self.read())
     }
 
     /// As [`Service::limit`], at a time that was read for a batch.
@@ -44,19 +44,20 @@ impl Service {
         &self,
         operation: Operation,
         call: AdHoc<'_>,
-        now: Time,
+        at: impl Into<Reading>,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
+        let at = at.into();
         let answer = match (&self.shared, operation.op()) {
-            (None, Some(op)) => Answer::Now(self.engine.limit(op, call, now).map(KeyDecision::certain)),
+            (None, Some(op)) => Answer::Now(self.engine.limit(op, call, at).map(KeyDecision::certain)),
             (None, None) => {
                 self.engine.limit_reset(call.key);
-                let peek = self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, now);
+                let peek = self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
                 Answer::Now(peek.map(KeyDecision::certain))
             }
-            (Some(shared), Some(op)) => shared.limit(op, call, now),
-            (Some(shared), None) => shared.limit_reset(call, now),
+            (Some(shared), Some(op)) => shared.limit(op, call, at),
+            (Some(shared), None) => shared.limit_reset(call, at),
         };
-        self.observer.key_answer(operation, call.key, now, answer)
+        self.observer.key_answer(operation, call.key, at, answer)
     }
 
     /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [expected](Service::expect), at a
@@ -70,14 +71,15 @@ impl Service {
         key: &[u8],
         expected: Option<Expected>,
         throttle: &Throttle,
-        now: Time,
+        at: impl Into<Reading>,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        let at = at.into();
         match &self.shared {
             None => {
                 let key = expected.map_or_else(|| self.engine.ad_hoc_key(key), |Expected(key)| key);
-                Answer::Now(self.engine.throttle(key, throttle, now))
+                Answer::Now(self.engine.throttle(key, throttle, at))
             }
-            Some(shared) => shared.throttle(key, throttle, now),
+            Some(shared) => shared.throttle(key, throttle, at),
         }
     }
 
@@ -97,16 +99,16 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn key_lifetime(&self, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
-        self.key_lifetime_at(key, self.now())
+        self.key_lifetime_at(key, self.read())
     }
 
     /// As [`Service::key_lifetime`], at a time that was read for a batch.
     ///
     /// # Errors
     /// As [`Service::key_lifetime`].
-    pub fn key_lifetime_at(&self, key: &[u8], now: Time) -> Answer<Result<Option<Span>, StoreAway>> {
+    pub fn key_lifetime_at(&self, key: &[u8], at: impl Into<Reading>) -> Answer<Result<Option<Span>, StoreAway>> {
         match &self.shared {
-            None => Answer::Now(Ok(self.engine.limit_lifetime(key, now))),
+            None => Answer::Now(Ok(self.engine.limit_lifetime(key, at))),
             Some(shared) => shared.key_lifetime(key),
         }
     }
@@ -116,19 +118,19 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn key_reset(&self, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
-        self.key_reset_at(key, self.now())
+        self.key_reset_at(key, self.read())
     }
 
     /// As [`Service::key_reset`], at a time that was read for a batch.
     ///
     /// # Errors
     /// As [`Service::key_reset`].
-    pub fn key_reset_at(&self, key: &[u8], now: Time) -> Answer<Result<bool, StoreAway>> {
+    pub fn key_reset_at(&self, key: &[u8], at: impl Into<Reading>) -> Answer<Result<bool, StoreAway>> {
         if let Some(shared) = &self.shared {
             return shared.key_reset(key);
         }
         // A counter that has run out may still lie in the table; to callers it is gone.
-        let lived = self.engine.limit_lifetime(key, now).is_some();
+        let lived = self.engine.limit_lifetime(key, at).is_some();
         Answer::Now(Ok(self.engine.limit_reset(key) && lived))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use flowgate::Time;
+use flowgate::Reading;
 use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, PolicyError, Request, RuleTally};
 
 use super::{Answer, Operation, Service, StoreAway};
@@ -39,7 +39,7 @@ impl Service {
 
     /// Decides a request by Koala's rules, and tallies what it met unless it only counts.
     pub fn koala(&self, rules: &Arc<KoalaRules>, ask: KoalaAsk, request: &Request<'_>) -> Answer<KoalaAnswer> {
-        self.koala_at(rules, ask, request, self.now())
+        self.koala_at(rules, ask, request, self.read())
     }
 
     /// As [`Service::koala`], at a time that was read for a batch.
@@ -48,15 +48,16 @@ impl Service {
         rules: &Arc<KoalaRules>,
         ask: KoalaAsk,
         request: &Request<'_>,
-        now: Time,
+        at: Reading,
     ) -> Answer<KoalaAnswer> {
-        let banned = self.engine.koala_ban(ask, request, self.ban_time(now));
+        let now = at.now;
+        let banned = self.engine.koala_ban(ask, request, self.ban_time(at).now);
         let answer = match (banned, &self.shared, self.koala.local.load_full()) {
             (Some(banned), ..) => Answer::Now(banned),
             (None, Some(shared), Some(local)) => shared.koala(rules, &local, ask, request, now),
             _ => Answer::Now(self.engine.koala(rules, ask, request, now)),
         };
-        self.observer.koala(rules, ask, now, answer)
+        self.observer.koala(rules, ask, at, answer)
     }
 
     /// Gives back what feedback gives back.

@@ -19,6 +19,7 @@ mod rules;
 mod running;
 #[cfg(unix)]
 mod special_files;
+mod stepped_clock;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -45,6 +45,20 @@ fn take(service: &Service, fields: &[(&str, &str)]) -> bool {
 }
 
 #[tokio::test]
+async fn steps_of_the_wall_clock_show() {
+    let (service, clock) = service("");
+    clock.put_back(Span::from_secs(3600));
+    clock.advance(Span::from_secs(1200));
+    let samples = Samples::parse(&service.prometheus().await);
+    assert_eq!(samples.get("flowgate_clock_ahead_seconds"), 3000.0);
+    let steps = ["back", "forward", "ignored"];
+    assert_eq!(
+        steps.map(|kind| samples.get(&format!("flowgate_clock_steps_total{{kind=\"{kind}\"}}"))),
+        [1.0, 0.0, 0.0]
+    );
+}
+
+#[tokio::test]
 async fn decisions_are_counted_by_rule_and_action() {
     let (service, _) = service(RULES);
     let reply = [("act", "reply"), ("user", "42")];

@@ -26,6 +26,30 @@ fn check_plain(script: &str) {
 }
 
 #[test]
+fn waits_are_real_time_while_the_clock_runs_at_half_speed() {
+    let server = Running::plain();
+    server.clock.put_back(Span::from_secs(3600));
+    check(
+        &server,
+        &mut server.connect(),
+        "TIME                            -> [1699996400 0]
+         CL.THROTTLE user 0 1 2          -> [0 1 0 -1 4]
+         CL.THROTTLE user 0 1 2          -> [1 1 0 4 4]
+         TTL user                        -> 4
+         PTTL user                       -> 4000
+         FG.LIMIT key 1/2s               -> [1 1 0 -1 4000 0 '' '']
+         FG.LIMIT key 1/2s               -> [0 1 0 4000 4000 0 '' '']
+         wait 3999
+         CL.THROTTLE user 0 1 2          -> [1 1 0 1 1]
+         FG.LIMIT key 1/2s               -> [0 1 0 1 1 0 '' '']
+         wait 1
+         FG.LIMIT key 1/2s               -> [1 1 0 -1 4000 0 '' '']
+         CL.THROTTLE user 0 1 2          -> [0 1 0 -1 4]
+         TIME                            -> [1699996404 0]",
+    );
+}
+
+#[test]
 fn throttle_answers_as_redis_cell_does() {
     check_plain(
         "CL.THROTTLE user 15 30 60     -> [0 16 15 -1 2]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Op, OtherAlgorithm, Span, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::{Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::AdHoc;
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptTime, ad_hoc_key, lifetime};
 
@@ -19,34 +19,34 @@ impl SharedStore {
         self: &Arc<Self>,
         op: Op,
         call: AdHoc<'_>,
-        now: Time,
+        at: Reading,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let asked = self.memo.as_ref().map(|memo| memo.ask_key(op, &call));
         if let (Some(memo), Some(asked)) = (&self.memo, &asked)
-            && let Some(decision) = memo.key_denied(asked, now)
+            && let Some(decision) = memo.key_denied(asked, self.clock.monotonic())
         {
             self.health.deny_cache_hit();
             return Answer::Now(Ok(KeyDecision { decision, degraded: false }));
         }
         self.memo.iter().zip(&asked).for_each(|(memo, asked)| memo.begin(asked));
         let prepared = PreparedLimit::new(op, call);
-        let script_call = prepared.call(&self.prefix, ScriptTime::Redis, now);
+        let script_call = prepared.call(&self.prefix, ScriptTime::Redis, at.now);
         let Ok(sent) = self.send_script(&script_call) else {
-            return Answer::Now(self.limit_without(op, call, now));
+            return Answer::Now(self.limit_without(op, call, at));
         };
         let (store, key, limit, cost) = (Arc::clone(self), call.key.to_vec(), call.limit.clone(), call.cost);
         Answer::later(async move {
             let call = |around| prepared.call(&store.prefix, ScriptTime::Redis, around);
-            let concluded = store.concluded(sent, now, call, |reply| prepared.conclude(reply)).await;
+            let concluded = store.concluded(sent, at.now, call, |reply| prepared.conclude(reply)).await;
             if let (Some(memo), Some(asked)) = (&store.memo, &asked) {
                 let decision = concluded.as_ref().ok().and_then(|decision| decision.as_ref().ok());
-                memo.note_key(asked, decision, store.clock.now());
+                memo.note_key(asked, decision, store.clock.monotonic());
             }
             match concluded {
                 Ok(decision) => decision.map(|decision| KeyDecision { decision, degraded: false }),
                 Err(unanswered) => {
                     store.note_failure(unanswered.why);
-                    let decided = store.limit_without(op, AdHoc { key: &key, limit: &limit, cost }, now);
+                    let decided = store.limit_without(op, AdHoc { key: &key, limit: &limit, cost }, at);
                     if let Some(late) = unanswered.late {
                         let allowed = decided.as_ref().is_ok_and(|decided| decided.decision.allowed());
                         let prepared = prepared.clone();
@@ -64,10 +64,10 @@ impl SharedStore {
     pub(crate) fn limit_reset(
         self: &Arc<Self>,
         call: AdHoc<'_>,
-        now: Time,
+        at: Reading,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let reset = self.key_reset(call.key);
-        let peek = self.limit(Op::Peek, AdHoc { cost: 0, ..call }, now);
+        let peek = self.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
         reset.with(peek, |reset, peek| {
             peek.map(|peek| KeyDecision { degraded: peek.degraded || reset.is_err(), ..peek })
         })
@@ -78,11 +78,11 @@ impl SharedStore {
         self: &Arc<Self>,
         key: &[u8],
         throttle: &Throttle,
-        now: Time,
+        at: Reading,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         let asked = self.memo.as_ref().map(|memo| memo.ask_throttle(key, throttle));
         if let (Some(memo), Some(asked)) = (&self.memo, &asked)
-            && let Some(reply) = memo.throttle_denied(asked, throttle, now)
+            && let Some(reply) = memo.throttle_denied(asked, throttle, self.clock.monotonic())
         {
             self.health.deny_cache_hit();
             return Answer::Now(Ok(reply));
@@ -91,7 +91,7 @@ impl SharedStore {
         let prepared = PreparedThrottle::new(key, *throttle);
         let Ok(sent) = self.send_script(&prepared.call(&self.prefix, ScriptTime::Redis)) else {
             self.health.degraded();
-            return Answer::Now(self.fallback.throttle(key, *throttle, now));
+            return Answer::Now(self.fallback.throttle(key, *throttle, at));
         };
         let (store, key, throttle) = (Arc::clone(self), key.to_vec(), *throttle);
         Answer::later(async move {
@@ -103,14 +103,14 @@ impl SharedStore {
             };
             if let (Some(memo), Some(asked)) = (&store.memo, &asked) {
                 let reply = concluded.as_ref().ok().and_then(|reply| reply.as_ref().ok());
-                memo.note_throttle(asked, &throttle, reply, store.clock.now());
+                memo.note_throttle(asked, &throttle, reply, store.clock.monotonic());
             }
             match concluded {
                 Ok(reply) => reply,
                 Err(unanswered) => {
                     store.note_failure(unanswered.why);
                     store.health.degraded();
-                    let decided = store.fallback.throttle(&key, throttle, now);
+                    let decided = store.fallback.throttle(&key, throttle, at);
                     if let Some(late) = unanswered.late {
                         let allowed = decided.as_ref().is_ok_and(|reply| !reply.limited);
                         let prepared = prepared.clone();
@@ -149,8 +149,8 @@ impl SharedStore {
         })
     }
 
-    fn limit_without(&self, op: Op, call: AdHoc<'_>, now: Time) -> Result<KeyDecision, OtherAlgorithm> {
+    fn limit_without(&self, op: Op, call: AdHoc<'_>, at: Reading) -> Result<KeyDecision, OtherAlgorithm> {
         self.health.degraded();
-        self.fallback.limit(op, call, now).map(|decision| KeyDecision { decision, degraded: true })
+        self.fallback.limit(op, call, at).map(|decision| KeyDecision { decision, degraded: true })
     }
 }

@@ -38,7 +38,7 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     for index in (1..words).step_by(2) {
         request.push(call.text(index, "field")?, call.text(index + 1, "value")?);
     }
-    let answer = call.session.shared.service.decide_at(operation, &request, call.now);
+    let answer = call.session.shared.service.decide_at(operation, &request, call.at);
     call.reply_with(answer, |decision, reply| {
         let rule = decision.rule.as_ref().map_or("", |rule| rule.name());
         let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
@@ -60,8 +60,8 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         4 if call.is(3, "refund") => Operation::Refund,
         _ => return Err(Error::Syntax),
     };
-    let (service, now) = (&call.session.shared.service, call.now);
-    let answer = limits::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, now))?;
+    let (service, at) = (&call.session.shared.service, call.at);
+    let answer = limits::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, at))?;
     call.reply_with(answer, |answer, reply| {
         let decision = answer?.decision;
         let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);

@@ -16,7 +16,7 @@ const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databa
 
 /// Seconds since the epoch, and microseconds.
 pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
-    let micros = call.now.as_nanos() / 1_000;
+    let micros = call.at.on_the_wall(call.at.now).as_nanos() / 1_000;
     let mut reply = call.reply();
     reply.array(2);
     reply.bulk((micros / 1_000_000).to_string().as_bytes());
