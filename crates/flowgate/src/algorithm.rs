@@ -24,6 +24,7 @@ pub(crate) use sliding::{Entries, Entry, Log, Sliding};
 pub(crate) use ticks::Ticks;
 
 use crate::ban::Banned;
+use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{After, Law, Limit, MAX_COUNT};
 use crate::plan::Op;
@@ -84,6 +85,12 @@ pub(crate) trait Meter {
 
     /// What the state says of itself.
     fn numbers(&self, state: Option<&Self::State>, now: u64) -> Numbers;
+
+    /// The class of the state that the operation answered by `decision` leaves.
+    #[inline(always)]
+    fn class(&self, decision: &Decision) -> Class {
+        decision.class()
+    }
 }
 
 /// The numbers of a [`Decision`].
@@ -154,14 +161,14 @@ pub(crate) fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, n
 }
 
 #[inline(always)]
-fn apply_words<M>(meter: &M, op: Op, words: &mut Option<[u64; 2]>, now: u64, cost: u64) -> Decision
+fn apply_words<M>(meter: &M, op: Op, words: &mut Option<[u64; 2]>, now: u64, cost: u64) -> (Decision, Class)
 where
     M: Meter<State: Words>,
 {
     let mut state = words.map(Words::unpack);
     let decision = apply(meter, op, &mut state, now, cost);
     *words = state.as_ref().map(Words::pack);
-    decision
+    (decision, meter.class(&decision))
 }
 
 impl Limit {
@@ -185,9 +192,9 @@ impl Limit {
     }
 
     /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The short way for the many
-    /// requests that meet one limit: the same, without leaving the registers.
+    /// requests that meet one limit: the same, without leaving the registers. Also gives the class of what it leaves.
     #[inline(always)]
-    pub(crate) fn apply_words(&self, op: Op, words: &mut Option<[u64; 2]>, now: Time, cost: u64) -> Decision {
+    pub(crate) fn apply_words(&self, op: Op, words: &mut Option<[u64; 2]>, now: Time, cost: u64) -> (Decision, Class) {
         let now = now.as_nanos();
         match self.law() {
             Law::Bucket(bucket) => apply_words(bucket, op, words, now, cost),
@@ -283,16 +290,21 @@ impl Limit {
     /// The numbers of a state, beside a verdict.
     #[inline]
     pub(crate) fn status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
-        let now = now.as_nanos();
-        let decision = match self.law().numbers(&counter.state, now) {
+        let decision = self.own_status(counter, now, verdict);
+        match self.after_window() {
+            None => decision,
+            Some(after) => decision.while_free(after, counter.seen.as_ref(), now.as_nanos()),
+        }
+    }
+
+    /// The same, as if nothing were free.
+    #[inline]
+    pub(crate) fn own_status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
+        match self.law().numbers(&counter.state, now.as_nanos()) {
             None => Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO },
             Some(Numbers { limit, remaining, reset_after }) => {
                 Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
             }
-        };
-        match self.after_window() {
-            None => decision,
-            Some(after) => decision.while_free(after, counter.seen.as_ref(), now),
         }
     }
 }

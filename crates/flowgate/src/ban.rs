@@ -134,12 +134,15 @@ pub struct BanHit<'a> {
     pub(crate) standing: Standing,
     /// The store is full and has no room for the record: strikes are lost.
     pub(crate) homeless: bool,
+    /// A strike was lost.
+    pub(crate) lost: bool,
 }
 
 impl<'a> BanHit<'a> {
     /// The denials of the rule with this id are strikes against `key`.
     pub fn new(key: Key, ban: &'a Ban, rule: u32) -> BanHit<'a> {
-        BanHit { key, ban, rule, record: Record::default(), standing: Standing::Clear, homeless: false }
+        let (record, standing) = (Record::default(), Standing::Clear);
+        BanHit { key, ban, rule, record, standing, homeless: false, lost: false }
     }
 
     /// The id of the rule.
@@ -170,6 +173,7 @@ impl<'a> BanHit<'a> {
     pub(crate) fn strike(&mut self, now: Time) {
         // A ban that nobody remembers must not be announced.
         if self.homeless {
+            self.lost = true;
             return;
         }
         if let Some(Banned { until, .. }) = self.ban.strike(&mut self.record, now.as_nanos()) {

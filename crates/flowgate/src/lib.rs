@@ -94,6 +94,7 @@ mod algorithm;
 mod ban;
 mod calendar;
 mod cell;
+mod class;
 mod clock;
 mod decision;
 mod limit;

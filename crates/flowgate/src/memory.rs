@@ -5,10 +5,11 @@
 //! Invariant  Shards are locked in index order, so two plans cannot deadlock.
 //! Invariant  No more than `max_bytes` is held, sliding logs included.
 //!
-//! A lookup costs a hash, a lock and one or two cache lines. See [`shard`] for the table, [`expiry`] for how it
-//! forgets.
+//! A lookup costs a hash, a lock and one or two cache lines. See [`shard`] for the table, [`expiry`] and
+//! [`eviction`] for how it forgets.
 
 mod budget;
+mod eviction;
 mod expiry;
 mod key;
 mod place;
@@ -95,8 +96,13 @@ pub struct MemoryStats {
     pub max_bytes: usize,
     /// Counters that were forgotten early because memory was full.
     pub evicted: u64,
+    /// Those of them of which half the limit or more was used, bans and strikes included: somebody's limit was reset.
+    pub evicted_in_use: u64,
     /// Requests that found no room for a counter because memory was full.
     pub refused: u64,
+    /// Strikes that were not counted, and so bans that did not begin, because not even the room that is kept for them
+    /// sufficed.
+    pub bans_refused: u64,
     /// Sliding logs that gave up their precision in time because memory was full.
     pub coarsened: u64,
 }
@@ -274,7 +280,9 @@ impl Memory {
             bytes: self.budget.used(),
             max_bytes: self.budget.max_bytes(),
             evicted: self.budget.evicted.load(Relaxed),
+            evicted_in_use: self.budget.evicted_in_use.load(Relaxed),
             refused: self.budget.refused.load(Relaxed),
+            bans_refused: self.budget.bans_refused.load(Relaxed),
             coarsened: self.budget.coarsened.load(Relaxed),
         }
     }
@@ -367,6 +375,9 @@ fn apply_to(
     }
     for ban in bans.iter_mut() {
         locked.shard(ban.key).keep_ban(ban, at.as_nanos(), budget);
+        if ban.lost {
+            budget.bans_refused.fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -378,15 +389,25 @@ fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hi
         return;
     }
     // Each shard makes room for all: a few slots too many where a plan spans shards.
-    let inserts = hits.iter().map(Shard::slots_of).chain(bans.iter().map(|_| Shard::SLOTS_OF_BAN)).sum();
-    let room = Room { missing, inserts };
+    let inserts: usize = match budget.when_full {
+        WhenFull::Evict => hits.iter().map(Shard::slots_of).chain(bans.iter().map(|_| Shard::SLOTS_OF_BAN)).sum(),
+        // Of what is there, only what has expired can go and come back.
+        WhenFull::Deny => {
+            let keys = hits.iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
+            missing + keys.map(|key| locked.shard(key).expired_parts(key.tag(), at.as_nanos())).sum::<usize>()
+        }
+    };
+    let mut refused = 0;
+    let room = budget.room(missing, inserts);
     for hit in hits.iter_mut().filter(|hit| hit.missing > 0) {
         if locked.shard(hit.key).make_room(room, at.as_nanos(), budget) {
             hit.missing = 0;
         } else {
             hit.homeless = true;
+            refused += hit.missing;
         }
     }
+    let room = Room::for_bans(missing - refused, inserts - refused);
     for ban in bans.iter_mut().filter(|ban| Shard::missing_ban(ban) > 0) {
         ban.homeless = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);
     }

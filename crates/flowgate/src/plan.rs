@@ -9,6 +9,7 @@
 
 use crate::algorithm::{Charge, Counter};
 use crate::ban::{BanHit, Standing};
+use crate::class::Class;
 use crate::clock::Reading;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::Limit;
@@ -95,6 +96,8 @@ pub struct Hit<'a> {
     pub(crate) rule: Rule,
     /// Loaded by the store, changed by [`decide`].
     pub(crate) counter: Counter,
+    /// The classes of the counter's two parts: loaded and changed with it.
+    pub(crate) classes: [Class; 2],
     /// How many slots of its counter the store neither has nor has made room for.
     pub(crate) missing: usize,
     /// The store has no room for them, so nothing can be charged to it.
@@ -107,7 +110,8 @@ impl<'a> Hit<'a> {
     #[inline]
     pub fn new(key: Key, limit: &'a Limit, rule: Rule) -> Hit<'a> {
         let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        Hit { key, limit, rule, counter: Counter::default(), missing: 0, homeless: false, outcome }
+        let (counter, classes) = (Counter::default(), [Class::LITTLE; 2]);
+        Hit { key, limit, rule, counter, classes, missing: 0, homeless: false, outcome }
     }
 
     /// What became of it, once it was applied.
@@ -143,9 +147,20 @@ impl<'a> Hit<'a> {
         if self.homeless { verdict.refused() } else { verdict }
     }
 
+    /// Fills in the outcome of a look.
+    #[inline]
+    fn report(&mut self, verdict: Verdict, now: Time) {
+        self.outcome = self.limit.status(&self.counter, now, verdict);
+    }
+
+    /// Fills in the outcome, and the classes that go with it. A counter that the store denies for want of room has
+    /// not denied anything itself.
     #[inline]
     fn conclude(&mut self, verdict: Verdict, now: Time) {
-        self.outcome = self.limit.status(&self.counter, now, verdict);
+        self.report(verdict, now);
+        if !self.homeless {
+            self.classes = self.limit.classes(&self.counter, now, &self.outcome);
+        }
     }
 }
 
@@ -156,7 +171,7 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
         Op::Take | Op::TakeWithin(_) | Op::Deny => take(op, cost, now, hits),
         Op::Peek => {
             for hit in hits {
-                hit.conclude(hit.check(op, cost, now), now);
+                hit.report(hit.check(op, cost, now), now);
             }
         }
         Op::Record | Op::CheckAndRecord => {

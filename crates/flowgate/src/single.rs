@@ -102,7 +102,7 @@ impl Single {
         let mut decision = match &self.counter {
             Locked::Words(cell) => {
                 let mut words = cell.take();
-                let decision = self.limit.apply_words(op, &mut words, now, cost);
+                let (decision, _) = self.limit.apply_words(op, &mut words, now, cost);
                 cell.put(words);
                 decision
             }

@@ -13,7 +13,8 @@
 
 use super::ticks::Ticks;
 use super::{Charge, MAX_DEBT_NANOS, Meter, Numbers, Words};
-use crate::decision::{Retry, Verdict};
+use crate::class::Class;
+use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{MICRO, MaxWait};
 use crate::time::Span;
 
@@ -167,6 +168,10 @@ pub(crate) struct Pace {
     pub(crate) bucket: Bucket,
     /// In ticks.
     max_wait: u128,
+    /// The nanoseconds of debt that fit: the burst and `max_wait` together.
+    whole: u64,
+    /// The nanoseconds of a unit, rounded up; at most `whole`.
+    unit: u64,
 }
 
 impl Pace {
@@ -176,14 +181,17 @@ impl Pace {
             MaxWait::Unbounded => MAX_DEBT_NANOS,
         };
         let max_wait = Ticks::of(nanos, bucket.ticks_per_nano);
-        Pace { bucket, max_wait }
+        // Each is at most 36,500 days.
+        let whole = bucket.fill_time().as_nanos() + nanos;
+        let unit = bucket.nanos_ceil(bucket.ticks_per_unit).as_nanos();
+        Pace { bucket, max_wait, whole, unit }
     }
 
     /// The same for one who would not be held for longer than this.
     #[inline]
     pub(crate) fn within(&self, longest: Span) -> Pace {
         let longest = Ticks::of(longest.as_nanos().min(MAX_DEBT_NANOS), self.bucket.ticks_per_nano);
-        Pace { bucket: self.bucket.clone(), max_wait: self.max_wait.min(longest) }
+        Pace { bucket: self.bucket.clone(), max_wait: self.max_wait.min(longest), ..*self }
     }
 
     pub(crate) fn max_wait_ticks(&self) -> u128 {
@@ -225,6 +233,16 @@ impl Meter for Pace {
     #[inline]
     fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
         self.bucket.numbers(state, now)
+    }
+
+    /// What is owed, against the burst and `max_wait` together, in whole units, as `remaining` is.
+    #[inline]
+    fn class(&self, decision: &Decision) -> Class {
+        let left = self.whole.saturating_sub(decision.reset_after.as_nanos());
+        match decision.retry_after() {
+            Some(_) => Class::EXHAUSTED,
+            None => Class::of(left / self.unit, self.whole / self.unit),
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use super::shard::{KeptRoom, Room};
+
 /// What to do when a new key needs room and there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Forget others: first what is as if never used, then what is closest to it.
+    /// Forget others: first what is as if never used, then of what little is used, then what expires first.
     #[default]
     Evict,
-    /// Deny new subjects; those that have a state keep it.
+    /// Deny new subjects; those that have a state keep it, and can be banned.
     Deny,
 }
 
@@ -32,6 +34,8 @@ pub(super) struct Budget {
     pub(super) when_full: WhenFull,
     used: AtomicUsize,
     pub(super) evicted: AtomicU64,
+    pub(super) evicted_in_use: AtomicU64,
+    pub(super) bans_refused: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) coarsened: AtomicU64,
 }
@@ -39,10 +43,32 @@ pub(super) struct Budget {
 impl Budget {
     /// A budget for `shards` shards of which `used` is spent from the start, and which is at least that.
     pub(super) fn new(max_bytes: usize, when_full: WhenFull, shards: usize, used: usize) -> Budget {
-        let [evicted, refused, coarsened] = [const { AtomicU64::new(0) }; 3];
+        let [evicted, evicted_in_use, bans_refused, refused, coarsened] = [const { AtomicU64::new(0) }; 5];
         let [used, largest_freed] = [used, 0].map(AtomicUsize::new);
         let (max_bytes, share) = (max_bytes.max(used.load(Relaxed)), (max_bytes / shards).min(MAX_SHARE));
-        Budget { max_bytes, share, largest_freed, when_full, used, evicted, refused, coarsened }
+        Budget {
+            max_bytes,
+            share,
+            largest_freed,
+            when_full,
+            used,
+            evicted,
+            evicted_in_use,
+            bans_refused,
+            refused,
+            coarsened,
+        }
+    }
+
+    /// The room that counters need. A store that denies keeps some for the records of bans, which
+    /// [`Room::for_bans`] may take.
+    #[inline]
+    pub(super) fn room(&self, missing: usize, inserts: usize) -> Room {
+        let kept = match self.when_full {
+            WhenFull::Evict => KeptRoom::Nothing,
+            WhenFull::Deny => KeptRoom::ForBans,
+        };
+        Room { missing, inserts, kept }
     }
 
     /// The bytes to allocate for a table that needs `bytes` now and may grow.

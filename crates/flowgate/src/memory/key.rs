@@ -115,9 +115,15 @@ impl Tag {
         Tag { name: self.name | SEEN, ..self }
     }
 
+    /// Whether this is the tag of an `after=` counter.
+    #[inline]
+    pub(crate) fn is_second(self) -> bool {
+        self.name & SEEN != 0
+    }
+
     /// Whether this is the `after=` counter beside `main`.
     #[inline]
     pub(crate) fn is_seen_of(self, main: Tag) -> bool {
-        self.name & SEEN != 0 && main == Tag { name: self.name & !SEEN, ..self }
+        self.is_second() && main == Tag { name: self.name & !SEEN, ..self }
     }
 }

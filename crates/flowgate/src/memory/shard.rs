@@ -18,12 +18,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
-use super::slot::{Kind, Logs, Slot};
+use super::slot::{Kind, Label, Logs, Slot};
 use crate::algorithm::{Counter, Entries, Kept, Log, State};
 use crate::ban::{BanHit, Record};
+use crate::class::Class;
 use crate::limit::Law;
 use crate::plan::Hit;
-pub(super) use room::{RESERVED_BYTES, Room};
+pub(super) use room::{Kept as KeptRoom, RESERVED_BYTES, Room};
 pub(super) use short::Ask;
 
 // In this order: what every call needs comes first and shares a cache line with the lock.
@@ -63,16 +64,23 @@ impl Shard {
         hit.homeless = false;
         hit.missing = 0;
         hit.counter = Counter::default();
+        hit.classes = [Class::LITTLE; 2];
         if Shard::slots_of(hit) == 0 {
             return;
         }
         match self.find(tag) {
-            Ok(index) => hit.counter.state = self.take_at(index),
+            Ok(index) => {
+                hit.classes[0] = self.slots[index].class();
+                hit.counter.state = self.take_at(index);
+            }
             Err(_) => hit.missing += 1,
         }
         if hit.limit.after_window().is_some() {
             match self.find(tag.seen()) {
-                Ok(index) => hit.counter.seen = Kept::take(self.take_at(index)),
+                Ok(index) => {
+                    hit.classes[1] = self.slots[index].class();
+                    hit.counter.seen = Kept::take(self.take_at(index));
+                }
                 Err(_) => hit.missing += 1,
             }
         }
@@ -99,8 +107,9 @@ impl Shard {
         let tag = hit.key.tag();
         let mark = hit.limit.law().algorithm() as u8;
         let Counter { state, seen } = std::mem::take(&mut hit.counter);
-        let mut main = self.slot(tag, state, mark, now, budget);
-        let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), mark, now, budget));
+        let [label, seen_label] = hit.classes.map(|class| Label { mark, class });
+        let mut main = self.slot(tag, state, label, now, budget);
+        let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), seen_label, now, budget));
         if hit.limit.after_window().is_some() && hit.missing == 0 {
             // Both or none: who has the one will need the other, and must not be refused for want of it.
             main = main.or(second.map(|second| Slot::unused(tag, mark, second.forget_at())));
@@ -120,6 +129,7 @@ impl Shard {
     pub(super) fn load_ban(&mut self, hit: &mut BanHit<'_>) {
         let tag = hit.key.tag();
         hit.homeless = false;
+        hit.lost = false;
         if let State::Banned(last) = self.take(tag) {
             hit.record.last = Some(last);
         }
@@ -128,9 +138,10 @@ impl Shard {
         }
     }
 
-    /// How many slots the record of a loaded ban may need that it does not have.
+    /// How many slots the record of a loaded ban may need that it does not have: one for the first strike. A ban takes
+    /// the place of its strikes.
     pub(super) fn missing_ban(hit: &BanHit<'_>) -> usize {
-        usize::from(hit.record.last.is_none()) + usize::from(hit.record.strikes.is_none())
+        usize::from(hit.record.strikes.is_none())
     }
 
     /// Keeps what is remembered of the subject of a ban. The strikes lie beside the ban as an `after=` counter lies
@@ -138,14 +149,17 @@ impl Shard {
     pub(super) fn keep_ban(&mut self, hit: &mut BanHit<'_>, now: u64, budget: &Budget) {
         let tag = hit.key.tag();
         let Record { last, strikes } = std::mem::take(&mut hit.record);
-        // Without room, only what has a slot already is kept.
-        if !hit.homeless || self.find(tag).is_ok() {
-            let slot = last.and_then(|last| self.slot(tag, State::Banned(last), last.level, now, budget));
-            self.put(tag, slot);
-        }
+        let label = |mark| Label { mark, class: Class::EXHAUSTED };
+        // Without room, only what has a slot already is kept. The strikes come first: the ban that they lead to takes
+        // their place.
         if !hit.homeless || self.find(tag.seen()).is_ok() {
-            let slot = strikes.and_then(|strikes| self.slot(tag.seen(), State::Sliding(strikes), 0, now, budget));
+            let slot =
+                strikes.and_then(|strikes| self.slot(tag.seen(), State::Sliding(strikes), label(0), now, budget));
             self.put(tag.seen(), slot);
+        }
+        if !hit.homeless || self.find(tag).is_ok() {
+            let slot = last.and_then(|last| self.slot(tag, State::Banned(last), label(last.level), now, budget));
+            self.put(tag, slot);
         }
         self.settle(budget);
     }
@@ -154,7 +168,7 @@ impl Shard {
     pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
         // A place that waits for the other part's sake is nobody's once that part is gone.
-        let parts = parts.map(|index| &self.slots[index]).filter(|slot| slot.kind() != Kind::Unused);
+        let parts = parts.map(|index| &self.slots[index]).filter(|slot| !slot.is(Kind::Unused));
         parts.map(|slot| (slot.forget_at(), slot.mark())).max()
     }
 
@@ -175,6 +189,10 @@ impl Shard {
     #[inline]
     pub(super) fn positions(&self) -> usize {
         self.positions
+    }
+
+    pub(super) fn has_logs(&self) -> bool {
+        !self.logs.is_empty()
     }
 
     /// The number of counters (those with `after=` count twice).
@@ -201,11 +219,11 @@ impl Shard {
 
     /// A slot for `state`, if there is anything to keep.
     #[inline]
-    fn slot(&mut self, tag: Tag, mut state: State, mark: u8, now: u64, budget: &Budget) -> Option<Slot> {
+    fn slot(&mut self, tag: Tag, mut state: State, label: Label, now: u64, budget: &Budget) -> Option<Slot> {
         if let State::Sliding(log) = &mut state {
-            self.fit(log, now, budget);
+            self.fit(log, label.class, now, budget);
         }
-        Slot::new(tag, state, mark, &mut self.logs)
+        Slot::new(tag, state, label, &mut self.logs)
     }
 
     #[inline]
@@ -227,15 +245,15 @@ impl Shard {
         }
     }
 
-    /// Reserves what a log needs. Where the budget has no more, another log goes; where that does not do, this one
-    /// gives up its precision in time, which holds units longer, never shorter.
+    /// Reserves what a log of some class needs. Where the budget has no more, a log of a lower class goes; where that
+    /// does not do, this one gives up its precision in time, which holds units longer, never shorter.
     #[inline]
-    fn fit(&mut self, log: &mut Log, now: u64, budget: &Budget) {
+    fn fit(&mut self, log: &mut Log, class: Class, now: u64, budget: &Budget) {
         if matches!(log, Log::One(_)) || self.reserve_log(log, budget) {
             return;
         }
         if budget.when_full == WhenFull::Evict {
-            self.evict_log(now, budget);
+            self.evict_log(class, now, budget);
             if self.reserve_log(log, budget) {
                 return;
             }
@@ -264,7 +282,7 @@ impl Shard {
 
     /// The slot of `tag`, or where it would go.
     #[inline]
-    fn find(&self, tag: Tag) -> Result<usize, usize> {
+    pub(super) fn find(&self, tag: Tag) -> Result<usize, usize> {
         let mut index = self.position(tag.home);
         // The last slot is empty, so this ends; `get` covers a table without slots.
         while let Some(slot) = self.slots.get(index).filter(|slot| !slot.is_empty()) {
@@ -371,8 +389,8 @@ impl Shard {
 
     /// Whether the slot at `index` is a limit's own counter and the next one its `after=` counter.
     pub(super) fn is_pair(&self, index: usize) -> bool {
-        let [main, seen] = [self.slots.get(index), self.slots.get(index + 1)];
-        main.zip(seen).is_some_and(|(main, seen)| !seen.is_empty() && seen.tag().is_seen_of(main.tag()))
+        let Some(seen) = self.slots.get(index + 1) else { return false };
+        seen.is_second() && !seen.is_empty() && seen.tag().is_seen_of(self.slots[index].tag())
     }
 }
 

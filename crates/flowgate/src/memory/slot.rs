@@ -1,15 +1,17 @@
 //! A slot: 32 bytes, a key's tag and its state.
 //!
 //! Invariant  The first word of every state is the instant from which it is as if never used, whatever the
-//!            algorithm. Expiry and eviction look at nothing else.
+//!            algorithm. Expiry looks at nothing else, eviction also at the class.
 
 use slab::Slab;
 
 use super::key::Tag;
 use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State, Words};
 use crate::ban::Banned;
+use crate::class::Class;
 use crate::limit::Algorithm;
 
+/// Fits four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -32,6 +34,23 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    #[inline]
+    fn from_bits(bits: u8) -> Kind {
+        match bits & KIND_BITS {
+            0 => Kind::Empty,
+            1 => Kind::Bucket,
+            2 => Kind::Fixed,
+            3 => Kind::One,
+            4 => Kind::Log,
+            5 => Kind::Approx,
+            6 => Kind::Cell,
+            7 => Kind::Banned,
+            8 => Kind::Lent,
+            // Only what is above is ever written.
+            _ => Kind::Unused,
+        }
+    }
+
     /// The kind of an algorithm whose state is two words.
     #[inline]
     pub(super) fn of_words(algorithm: Algorithm) -> Kind {
@@ -48,6 +67,19 @@ impl Kind {
 /// The mark of a [`Kind::Cell`], which is no algorithm's.
 pub(super) const CELL_MARK: u8 = u8::MAX;
 
+/// The low four bits of [`Slot::bits`] are the kind, the next two the class. The upper two are zero.
+const KIND_BITS: u8 = 0b1111;
+const CLASS_SHIFT: u32 = 4;
+const CLASS_BITS: u8 = 0b11 << CLASS_SHIFT;
+
+/// What a slot says of its state beside the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label {
+    /// Of a limit's counter the algorithm, of a ban the level.
+    pub(super) mark: u8,
+    pub(super) class: Class,
+}
+
 /// Aligned, so that none lies across two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -57,8 +89,8 @@ pub(super) struct Slot {
     name: u64,
     home: u32,
     home_low: u16,
-    kind: Kind,
-    /// Of a limit's counter the algorithm, of a ban the level.
+    /// Kind and class. Zero is an empty slot.
+    bits: u8,
     mark: u8,
 }
 
@@ -66,11 +98,11 @@ const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
     pub(super) const EMPTY: Slot =
-        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, kind: Kind::Empty, mark: 0 };
+        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, bits: Kind::Empty as u8, mark: 0 };
 
-    /// A slot for `state`, marked; `None` when there is nothing to keep. A log moves into `logs`.
+    /// A slot for `state`; `None` when there is nothing to keep. A log moves into `logs`.
     #[inline]
-    pub(super) fn new(tag: Tag, state: State, mark: u8, logs: &mut Logs) -> Option<Slot> {
+    pub(super) fn new(tag: Tag, state: State, label: Label, logs: &mut Logs) -> Option<Slot> {
         let (kind, forget_at, word) = match state {
             State::Unused => return None,
             State::Bucket(FullAt { nanos, ticks }) => (Kind::Bucket, nanos, ticks),
@@ -84,19 +116,19 @@ impl Slot {
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
         };
-        Some(Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark })
+        Some(Slot::of_words(tag, kind, label, [forget_at, word]))
     }
 
     /// The place of a part that has no state, until the other part has none either.
     pub(super) fn unused(tag: Tag, mark: u8, until: u64) -> Slot {
-        Slot::of_words(tag, Kind::Unused, mark, [until, 0])
+        Slot::of_words(tag, Kind::Unused, Label { mark, class: Class::LITTLE }, [until, 0])
     }
 
     /// The state. A log moves out of `logs`, and the slot waits for its return.
     #[inline]
     pub(super) fn take(&mut self, logs: &mut Logs) -> State {
-        let Slot { forget_at, word, kind, mark, .. } = *self;
-        match kind {
+        let Slot { forget_at, word, mark, .. } = *self;
+        match self.kind() {
             Kind::Empty | Kind::Lent | Kind::Unused => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
             Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
@@ -105,7 +137,7 @@ impl Slot {
             Kind::Banned => State::Banned(Banned { forget_at, until: word, level: mark }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
-                self.kind = Kind::Lent;
+                self.bits = self.bits & !KIND_BITS | Kind::Lent as u8;
                 logs.try_remove(word as usize).map_or(State::Unused, |log| State::Sliding(Log::Many(log)))
             }
         }
@@ -116,16 +148,41 @@ impl Slot {
         self.mark
     }
 
+    #[inline]
+    pub(super) fn class(&self) -> Class {
+        Class::from_bits(self.bits >> CLASS_SHIFT)
+    }
+
+    /// The class at `now`: what has expired is as if never used.
+    #[inline]
+    pub(super) fn class_at(&self, now: u64) -> Class {
+        if self.forget_at < now { Class::LITTLE } else { self.class() }
+    }
+
+    #[inline]
+    pub(super) fn set_class(&mut self, class: Class) {
+        self.bits = self.bits & !CLASS_BITS | class.bits() << CLASS_SHIFT;
+    }
+
     /// A slot for a state of two words.
     #[inline]
-    pub(super) fn of_words(tag: Tag, kind: Kind, mark: u8, [forget_at, word]: [u64; 2]) -> Slot {
-        Slot { forget_at, word, name: tag.name, home: tag.home, home_low: tag.home_low, kind, mark }
+    pub(super) fn of_words(tag: Tag, kind: Kind, label: Label, [forget_at, word]: [u64; 2]) -> Slot {
+        let (Tag { home, home_low, name }, Label { mark, class }) = (tag, label);
+        let bits = kind as u8 | class.bits() << CLASS_SHIFT;
+        Slot { forget_at, word, name, home, home_low, bits, mark }
     }
 
     /// The words of a state of that kind.
     #[inline]
     pub(super) fn words(&self, kind: Kind) -> Option<[u64; 2]> {
-        (self.kind == kind).then_some([self.forget_at, self.word])
+        self.is(kind).then_some([self.forget_at, self.word])
+    }
+
+    /// Writes a state of the same kind in place of the one that is there.
+    #[inline(always)]
+    pub(super) fn rewrite(&mut self, kind: Kind, class: Class, words: [u64; 2]) {
+        self.set_words(words);
+        self.bits = kind as u8 | class.bits() << CLASS_SHIFT;
     }
 
     #[inline]
@@ -136,12 +193,23 @@ impl Slot {
 
     #[inline]
     pub(super) fn kind(&self) -> Kind {
-        self.kind
+        Kind::from_bits(self.bits)
+    }
+
+    #[inline]
+    pub(super) fn is(&self, kind: Kind) -> bool {
+        self.bits & KIND_BITS == kind as u8
     }
 
     #[inline]
     pub(super) fn tag(&self) -> Tag {
         Tag { home: self.home, home_low: self.home_low, name: self.name }
+    }
+
+    /// Whether it is a counter that `after=` or a ban keeps beside another.
+    #[inline]
+    pub(super) fn is_second(&self) -> bool {
+        self.tag().is_second()
     }
 
     #[inline]
@@ -151,7 +219,7 @@ impl Slot {
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.kind == Kind::Empty
+        self.bits == Slot::EMPTY.bits
     }
 
     /// Of a log that lies beside the table, its index there.
@@ -170,7 +238,7 @@ impl Slot {
     /// Whether a log lies beside the table for it.
     #[inline]
     pub(super) fn holds_log(&self) -> bool {
-        self.kind == Kind::Log
+        self.is(Kind::Log)
     }
 
     /// From when the state is as if never used, to within a nanosecond.

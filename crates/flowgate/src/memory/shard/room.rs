@@ -1,12 +1,12 @@
 //! Room for new counters: a table that grows, shrinks and stays within the budget.
 
 use super::super::budget::{Budget, WhenFull};
-use super::super::expiry::SAMPLE;
 use super::super::slot::{Logs, Slot};
 use super::{Shard, place_bytes, position};
 
-/// A table is laid out anew when more than 7/8 of its positions would be taken...
-const FULL: (usize, usize) = (7, 8);
+/// A table is laid out anew when more than 56/64 of its positions would be taken, or 55/64 where one 64th is kept for
+/// the records of bans...
+const FULL: (usize, usize) = (56, 64);
 /// ...with so many positions that 4/5 are.
 const ROOMY: (usize, usize) = (4, 5);
 /// It shrinks when fewer than 3/8 are.
@@ -28,6 +28,35 @@ const fn slot_bytes(slots: usize) -> usize {
     slots * size_of::<Slot>()
 }
 
+/// What a plan leaves free in a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::memory) enum Kept {
+    #[default]
+    Nothing,
+    /// A 64th of the positions, and the slots of one record behind the last position. Bytes of the budget would not
+    /// do, as a table grows by a tenth at a time.
+    ForBans,
+}
+
+impl Kept {
+    /// The most 64ths of the positions that may be taken.
+    #[inline]
+    fn full(self) -> usize {
+        match self {
+            Kept::Nothing => FULL.0,
+            Kept::ForBans => FULL.0 - 1,
+        }
+    }
+
+    #[inline]
+    fn behind(self) -> usize {
+        match self {
+            Kept::Nothing => 0,
+            Kept::ForBans => Shard::SLOTS_OF_BAN,
+        }
+    }
+}
+
 /// The room that a plan needs in a shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::memory) struct Room {
@@ -35,10 +64,20 @@ pub(in crate::memory) struct Room {
     pub(in crate::memory) missing: usize,
     /// Slots that may have to be inserted: those, and any that go to make room and come back.
     pub(in crate::memory) inserts: usize,
+    pub(in crate::memory) kept: Kept,
 }
 
 impl Room {
-    pub(in crate::memory) const ONE: Room = Room { missing: 1, inserts: 1 };
+    /// The room of a plan that has bans: it may take all that there is.
+    pub(in crate::memory) fn for_bans(missing: usize, inserts: usize) -> Room {
+        Room { missing, inserts, kept: Kept::Nothing }
+    }
+
+    /// The slots behind the last position that must be free, but for the last one.
+    #[inline]
+    fn behind(self) -> usize {
+        self.inserts + self.kept.behind()
+    }
 }
 
 impl Shard {
@@ -46,23 +85,23 @@ impl Shard {
     /// the last slot empty.
     #[inline]
     pub(in crate::memory) fn has_room(&self, room: Room) -> bool {
-        !self.is_full(room.missing) && self.end.max(self.positions) + room.inserts < self.slots.len()
+        !self.is_full(room) && self.end.max(self.positions) + room.behind() < self.slots.len()
     }
 
     /// Whether it would be too full with so many more.
     #[inline]
-    pub(in crate::memory) fn is_full(&self, missing: usize) -> bool {
-        (self.live + missing) * FULL.1 > self.positions * FULL.0
+    pub(in crate::memory) fn is_full(&self, room: Room) -> bool {
+        (self.live + room.missing) * FULL.1 > self.positions * room.kept.full()
     }
 
     /// Whether it would have the room if it were empty.
     pub(in crate::memory) fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.narrowed(room) * FULL.0
+        room.missing * FULL.1 <= self.narrowed(room) * room.kept.full()
     }
 
     /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
     pub(in crate::memory) fn narrowed(&self, room: Room) -> usize {
-        self.positions.min(self.slots.len().saturating_sub(room.inserts + 1))
+        self.positions.min(self.slots.len().saturating_sub(room.behind() + 1))
     }
 
     #[cold]
@@ -83,26 +122,20 @@ impl Shard {
             self.narrow(room, now, budget);
         }
         while evicts && !self.has_room(room) && self.live > 0 {
-            if self.is_full(room.missing) {
+            if self.is_full(room) {
                 self.evict(now, budget);
             } else {
-                self.evict_last(now, budget);
+                self.evict_last(self.positions, now, budget);
             }
         }
         self.has_room(room)
     }
 
-    /// Where slots behind the end lack, only who goes there makes any.
-    pub(in crate::memory) fn evict_last(&mut self, now: u64, budget: &Budget) {
-        self.hand = self.slots.len().saturating_sub(SAMPLE);
-        self.evict(now, budget);
-    }
-
     /// Lays the same slots out for fewer positions, as a plan of many counters needs more of them behind the last one.
     pub(in crate::memory) fn narrow(&mut self, room: Room, now: u64, budget: &Budget) {
         let (positions, len) = (self.narrowed(room), self.slots.len());
-        while self.end_with(positions) + room.inserts >= len && self.live > 0 {
-            self.evict_last(now, budget);
+        while self.end_with(positions) + room.behind() >= len && self.live > 0 {
+            self.evict_last(positions, now, budget);
         }
         self.lay_out(positions, len, budget);
     }
@@ -162,7 +195,7 @@ impl Shard {
             return true;
         }
         let positions = roomy(self.live + room.missing);
-        let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.inserts + 1);
+        let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.behind() + 1);
         let fits = self.reserve_slots(len, budget);
         if fits {
             self.lay_out(positions, len, budget);
@@ -175,6 +208,17 @@ impl Shard {
     pub(in crate::memory) fn end_with(&self, positions: usize) -> usize {
         let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
         homes.fold(0, |end, home| position(home, positions).max(end) + 1)
+    }
+
+    /// Where the last run of taken slots begins that would lie without a gap if there were so many positions, and where it
+    /// ends.
+    pub(in crate::memory) fn last_run(&self, positions: usize) -> (usize, usize) {
+        let taken = self.slots[..self.end].iter().enumerate().filter(|(_, slot)| !slot.is_empty());
+        let (begin, _) = taken.fold((0, 0), |(begin, end), (index, slot)| {
+            let target = position(slot.home(), positions);
+            (if target > end { index } else { begin }, target.max(end) + 1)
+        });
+        (begin, self.end)
     }
 
     /// Lays the table out anew with `positions` positions in `len` slots, which suffice: in place where the allocation has

@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::super::OtherAlgorithm;
 use super::super::budget::Budget;
 use super::super::key::Tag;
-use super::super::slot::{CELL_MARK, Kind, Slot};
-use super::{Room, Shard};
+use super::super::slot::{CELL_MARK, Kind, Label, Slot};
+use super::Shard;
 use crate::algorithm::{self, Entry, Log, Sliding, State};
 use crate::cell::{Throttle, ThrottleError, ThrottleReply};
+use crate::class::Class;
 use crate::decision::Decision;
 use crate::limit::{Algorithm, Limit};
 use crate::plan::{self, Hit, Op};
@@ -65,12 +66,15 @@ impl Shard {
         for hit in hits.iter_mut() {
             let (found, kind) = (self.find(hit.key.tag()), Kind::of_words(hit.limit.algorithm()));
             let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-            hit.outcome = hit.limit.apply_words(Op::Peek, &mut words, at, cost);
-            passes &= hit.outcome.allowed();
+            (hit.outcome, _) = hit.limit.apply_words(Op::Peek, &mut words, at, cost);
             missing += usize::from(found.is_err());
+            if !hit.outcome.allowed() {
+                passes = false;
+                self.note_denial(found, &hit.outcome);
+            }
         }
         if passes {
-            if missing > 0 && !self.has_room(Room { missing, inserts: missing }) {
+            if missing > 0 && !self.has_room(budget.room(missing, missing)) {
                 return false;
             }
             for hit in hits.iter_mut() {
@@ -81,33 +85,41 @@ impl Shard {
         true
     }
 
+    /// The counter that was found has denied by itself.
+    fn note_denial(&mut self, found: Result<usize, usize>, denied: &Decision) {
+        if let (Ok(index), Some(_)) = (found, denied.retry_after()) {
+            self.slots[index].set_class(Class::EXHAUSTED);
+        }
+    }
+
     /// Takes from one sliding log. False when nothing was done: there is no room for a new counter, or another
     /// algorithm has left its own.
     #[inline]
     fn take_sliding(&mut self, cost: u64, now: Time, hit: &mut Hit<'_>, sliding: &Sliding, budget: &Budget) -> bool {
         let at = self.begin(now, budget);
-        let (tag, mark) = (hit.key.tag(), Algorithm::Sliding as u8);
+        let tag = hit.key.tag();
         let found = self.find(tag);
         let slot = found.map_or(Slot::EMPTY, |index| self.slots[index]);
         let mut log = match (slot.kind(), slot.words(Kind::One)) {
-            (Kind::Empty, _) if self.has_room(Room::ONE) => None,
+            (Kind::Empty, _) if self.has_room(budget.room(1, 1)) => None,
             (Kind::Log, _) => slot.log_index().map(|place| Log::Many(std::mem::take(&mut self.logs[place]))),
             (_, Some([leaves_at, units])) => Some(Log::One(Entry { leaves_at, units })),
             _ => return false,
         };
         let bytes = log.as_ref().map_or(0, Log::heap_bytes);
         hit.outcome = algorithm::apply(sliding, Op::Take, &mut log, at.as_nanos(), cost);
+        let label = Label { mark: Algorithm::Sliding as u8, class: hit.outcome.class() };
         hit.outcome.count_from(now, at);
         match (found, slot.log_index(), log) {
             (Ok(index), None, Some(Log::One(Entry { leaves_at, units }))) => {
-                self.slots[index].set_words([leaves_at, units]);
+                self.slots[index].rewrite(Kind::One, label.class, [leaves_at, units]);
             }
             (Ok(index), Some(place), Some(Log::Many(entries))) if entries.heap_bytes() == bytes => {
-                self.slots[index].set_words([entries.last_leaves_at(), place as u64]);
+                self.slots[index].rewrite(Kind::Log, label.class, [entries.last_leaves_at(), place as u64]);
                 self.logs[place] = entries;
             }
             (Err(index), _, Some(Log::One(Entry { leaves_at, units }))) => {
-                self.insert(index, Slot::of_words(tag, Kind::One, mark, [leaves_at, units]));
+                self.insert(index, Slot::of_words(tag, Kind::One, label, [leaves_at, units]));
             }
             (_, _, None) => {}
             (found, _, Some(log)) => {
@@ -116,7 +128,7 @@ impl Shard {
                     self.slots[index].take(&mut self.logs);
                     self.log_bytes -= bytes;
                 }
-                let slot = self.slot(tag, State::Sliding(log), mark, at.as_nanos(), budget);
+                let slot = self.slot(tag, State::Sliding(log), label, at.as_nanos(), budget);
                 self.put(tag, slot);
                 self.settle(budget);
             }
@@ -137,15 +149,15 @@ impl Shard {
         let kind = Kind::of_words(limit.algorithm());
         let found = self.find(tag);
         let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-        let mut decision = limit.apply_words(op, &mut words, at, cost);
+        let (mut decision, class) = limit.apply_words(op, &mut words, at, cost);
+        let label = Label { mark: limit.algorithm() as u8, class };
         match (found, words) {
-            (Ok(index), words) if self.slots[index].kind() != kind => {
-                self.change_kind(index, kind, limit.algorithm() as u8, words, budget);
-            }
-            (Ok(index), Some(words)) => self.slots[index].set_words(words),
+            (Ok(index), words) if !self.slots[index].is(kind) => self.change_kind(index, kind, label, words, budget),
+            (Ok(index), Some(words)) if op == Op::Peek => self.slots[index].set_words(words),
+            (Ok(index), Some(words)) => self.slots[index].rewrite(kind, class, words),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(words)) => {
-                let slot = Slot::of_words(tag, kind, limit.algorithm() as u8, words);
+                let slot = Slot::of_words(tag, kind, label, words);
                 if !self.insert_new(index, slot, at.as_nanos(), budget) {
                     decision = plan::refused(limit, at, decision.verdict);
                 }
@@ -173,11 +185,12 @@ impl Shard {
             found = self.find(tag);
         }
         let mut reply = throttle.decide(&mut tat, at)?;
+        let label = Label { mark: CELL_MARK, class: reply.class() };
         match (found, tat) {
-            (Ok(index), Some(tat)) => self.slots[index].set_words([tat, 0]),
+            (Ok(index), Some(tat)) => self.slots[index].rewrite(Kind::Cell, label.class, [tat, 0]),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(tat)) => {
-                let slot = Slot::of_words(tag, Kind::Cell, CELL_MARK, [tat, 0]);
+                let slot = Slot::of_words(tag, Kind::Cell, label, [tat, 0]);
                 if !self.insert_new(index, slot, at.as_nanos(), budget) {
                     reply = throttle.refused();
                 }
@@ -208,9 +221,10 @@ impl Shard {
     /// Inserts a slot where `find` says, making room for it; false when there is none.
     #[inline]
     pub(in crate::memory) fn insert_new(&mut self, index: usize, slot: Slot, now: u64, budget: &Budget) -> bool {
-        if self.has_room(Room::ONE) {
+        let room = budget.room(1, 1);
+        if self.has_room(room) {
             self.insert(index, slot);
-        } else if self.grow(Room::ONE, now, budget) {
+        } else if self.grow(room, now, budget) {
             let (Ok(index) | Err(index)) = self.find(slot.tag());
             self.insert(index, slot);
         } else {
@@ -226,13 +240,13 @@ impl Shard {
         &mut self,
         index: usize,
         kind: Kind,
-        mark: u8,
+        label: Label,
         words: Option<[u64; 2]>,
         budget: &Budget,
     ) {
         let Some(words) = words else { return };
         self.take_at(index);
-        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, mark, words);
+        self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, label, words);
         self.settle(budget);
     }
 }

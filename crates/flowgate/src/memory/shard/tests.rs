@@ -1,5 +1,6 @@
 //! The table from inside: its invariants after anything that can happen to it.
 
+mod classes;
 mod short;
 
 use std::collections::HashMap;
@@ -249,7 +250,7 @@ proptest! {
     }
 }
 
-/// The smallest store: seven slots a shard.
+/// The smallest store: seven slots a shard, one of them kept for bans in one that denies.
 fn smallest(when_full: WhenFull) -> Memory {
     Memory::new(MemoryConfig { max_bytes: 0, when_full, seed: Seed([1, 2]) })
 }
@@ -347,7 +348,8 @@ fn the_two_parts_of_a_counter_live_and_die_together() {
 fn what_takes_nothing_inserts_nothing() {
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
         let memory = smallest(when_full);
-        let keys: Vec<Key> = neighbours(&memory).take(7).collect();
+        let full = if when_full == WhenFull::Deny { 6 } else { 7 };
+        let keys: Vec<Key> = neighbours(&memory).take(full).collect();
         for &key in &keys {
             assert!(take(&memory, key, "fixed 5/60s", START).allowed());
         }
@@ -366,23 +368,29 @@ fn what_takes_nothing_inserts_nothing() {
 /// Also where the next few slots are all in use and what has expired lies elsewhere.
 #[test]
 fn a_few_that_have_expired_are_found_before_anybody_is_evicted() {
-    let config = |when_full| MemoryConfig { max_bytes: 64 << 10, when_full, seed: Seed([1, 2]) };
+    let store = || Memory::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let name = |memory: &Memory, number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
     let life = |number: u32| if number.is_multiple_of(50) { "fixed 5/10s" } else { "fixed 5/1h" };
-    // Who fits into a store that denies fills one that evicts.
-    let full = Memory::new(config(WhenFull::Deny));
-    let fits: Vec<u32> =
-        (0..3_000).filter(|&number| take(&full, name(&full, number), life(number), START).allowed()).collect();
-    let memory = Memory::new(config(WhenFull::Evict));
+    let in_first = |memory: &Memory, number: u32| name(memory, number).shard(memory.shards.len()) == 0;
+    // How many of some keys a store holds without an eviction, once it holds those before.
+    let fit = |before: &[u32], keys: &mut dyn Iterator<Item = u32>| {
+        let memory = store();
+        let take = |number: u32| take(&memory, name(&memory, number), life(number), START);
+        before.iter().for_each(|&number| _ = take(number));
+        keys.take_while(|&number| take(number).allowed() && memory.stats().evicted == 0).collect::<Vec<u32>>()
+    };
+    // All shards together fill the store, then the first one fills its own table.
+    let mut fits = fit(&[], &mut (0..));
+    let memory = store();
+    fits.extend(fit(&fits, &mut (5_000..).filter(|&number| in_first(&memory, number))));
     for &number in &fits {
         take(&memory, name(&memory, number), life(number), START);
     }
     assert_eq!((memory.stats().counters, memory.stats().evicted), (fits.len(), 0));
-    let in_shard = |&number: &u32| name(&memory, number).shard(memory.shards.len()) == 0;
-    let expired = fits.iter().filter(|number| number.is_multiple_of(50)).filter(|number| in_shard(number)).count();
+    let expired = fits.iter().filter(|&&number| number.is_multiple_of(50) && in_first(&memory, number)).count();
     assert!(expired > 0);
     let now = START + 12 * SECOND;
-    for number in (10_000..).filter(in_shard).take(expired) {
+    for number in (10_000..).filter(|&number| in_first(&memory, number)).take(expired) {
         take(&memory, name(&memory, number), "fixed 5/1h", now);
     }
     assert_eq!(memory.stats().evicted, 0);

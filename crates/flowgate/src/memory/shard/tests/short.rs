@@ -27,6 +27,7 @@ struct Content {
     tag: Tag,
     forget_at: u64,
     mark: u8,
+    class: Class,
     one: Option<[u64; 2]>,
     log: Option<Entries>,
 }
@@ -37,6 +38,7 @@ impl Shard {
             tag: slot.tag(),
             forget_at: slot.forget_at(),
             mark: slot.mark(),
+            class: slot.class(),
             one: slot.words(Kind::One),
             log: slot.log_index().map(|index| self.logs[index].clone()),
         };

@@ -1,0 +1,123 @@
+//! Eviction: which counter goes when memory is full.
+//!
+//! Rule       Of [`SAMPLE`] neighbours one goes: of the lowest [`Class`], of those the one that expires first, of those the
+//!            last one. The next sample begins behind it.
+//! Invariant  An eviction takes no class above the lowest one in its sample.
+//! Bound      To have a counter forgotten of which half is used, a crowd of keys must use half of the limits of all its
+//!            neighbours, so of nearly the whole table.
+//!
+//! The hash has shuffled the counters, so neighbours are a fair sample. A sample is so many counters, not so many slots: a
+//! hand that evicts one counter from every stretch of slots, however few lie there, empties some stretches by and by of
+//! all but the counters in use, and then takes those.
+//!
+//! What is used counts before what expires. A counter that is used up may be over soon, and a crowd of new keys is over
+//! later: by time alone, the crowd would reset the limits of others.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::budget::Budget;
+use super::shard::Shard;
+use crate::class::Class;
+
+/// Among so many counters the one to evict is chosen.
+pub(super) const SAMPLE: usize = 32;
+
+/// In so many samples a log of a lower class is looked for. Where there is none, the log that needs the bytes is
+/// coarsened.
+const LOG_SAMPLES: usize = 4;
+
+/// A counter that may be evicted.
+#[derive(Clone, Copy)]
+struct Victim {
+    index: usize,
+    class: Class,
+    forget_at: u64,
+    holds_log: bool,
+}
+
+impl Victim {
+    /// The one of both that goes first, where `later` lies behind.
+    fn or(self, later: Victim) -> Victim {
+        if (later.class, later.forget_at) <= (self.class, self.forget_at) { later } else { self }
+    }
+}
+
+impl Shard {
+    /// Forgets one counter of the next sample.
+    pub(super) fn evict(&mut self, now: u64, budget: &Budget) {
+        let victim = self.victim(1, now, |_| true);
+        self.evict_victim(victim, now, budget);
+    }
+
+    /// Forgets one counter that holds a log and has expired or is of a class below `class`, if there is one in the next
+    /// samples.
+    pub(super) fn evict_log(&mut self, class: Class, now: u64, budget: &Budget) {
+        if self.has_logs() {
+            let may_go = |found: &Victim| found.holds_log && (found.class < class || found.forget_at < now);
+            let victim = self.victim(LOG_SAMPLES, now, may_go);
+            self.evict_victim(victim, now, budget);
+        }
+    }
+
+    /// Forgets one of the last counters, where slots behind them lack: only one of their last run, laid out for
+    /// `positions`, moves the end back.
+    pub(super) fn evict_last(&mut self, positions: usize, now: u64, budget: &Budget) {
+        let (from, to) = self.last_run(positions);
+        let last = from.max(to.saturating_sub(SAMPLE))..to;
+        let victim = last.filter_map(|index| self.candidate(index, now)).reduce(Victim::or);
+        match victim {
+            Some(_) => self.evict_victim(victim, now, budget),
+            None => self.evict(now, budget),
+        }
+    }
+
+    fn evict_victim(&mut self, victim: Option<Victim>, now: u64, budget: &Budget) {
+        let Some(Victim { index, class, forget_at, .. }) = victim else { return };
+        self.drop_where(index, index + 1, |_| true);
+        self.settle(budget);
+        if forget_at < now {
+            self.raise_floor(forget_at);
+            return;
+        }
+        budget.evicted.fetch_add(1, Relaxed);
+        if class >= Class::HALF {
+            budget.evicted_in_use.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The counter to evict, of the first of so many samples that has one that may go. Samples follow each other round the
+    /// table, once at the most.
+    fn victim(&mut self, samples: usize, now: u64, may_go: impl Fn(&Victim) -> bool) -> Option<Victim> {
+        let (mut least, mut looked_at): (Option<Victim>, usize) = (None, 0);
+        let len = self.slots.len();
+        let from = if self.hand < len { self.hand } else { 0 };
+        for index in (from..len).chain(0..from) {
+            self.hand = index + 1;
+            let Some(found) = self.candidate(index, now) else { continue };
+            if may_go(&found) {
+                least = Some(least.map_or(found, |least| least.or(found)));
+            }
+            looked_at += 1;
+            let sample_is_over = looked_at % SAMPLE == 0;
+            if sample_is_over && (least.is_some() || looked_at == samples * SAMPLE) {
+                break;
+            }
+        }
+        least
+    }
+
+    /// The counter at `index`. The two parts of one with `after=`, or of a ban, go together: its class is the higher one, and
+    /// it expires with the later one.
+    fn candidate(&self, index: usize, now: u64) -> Option<Victim> {
+        let slot = &self.slots[index];
+        if slot.is_empty() || slot.is_second() && index > 0 && self.is_pair(index - 1) {
+            return None;
+        }
+        let (mut class, mut forget_at) = (slot.class_at(now), slot.forget_at());
+        if self.is_pair(index) {
+            let second = &self.slots[index + 1];
+            (class, forget_at) = (class.max(second.class_at(now)), forget_at.max(second.forget_at()));
+        }
+        Some(Victim { index, class, forget_at, holds_log: slot.holds_log() })
+    }
+}
