@@ -108,3 +108,16 @@ fn the_forum() {
         ",
     );
 }
+
+#[test]
+fn the_website() {
+    run(
+        &sample("website.toml"),
+        "
+        at 0s  take ip=1.1.1.1 ua=Mozilla path=/ *20   -> allow by addresses
+        at 0s  take ip=1.1.1.1 ua=Mozilla path=/       -> deny by addresses
+        at 0s  take ip=2.2.2.2 ua=SomeBot path=/ *10   -> allow by robots
+        at 0s  take ip=2.2.2.2 ua=SomeBot path=/       -> deny by robots
+        ",
+    );
+}

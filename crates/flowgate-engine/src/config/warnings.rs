@@ -2,6 +2,7 @@
 //!
 //! A warning is given only when it is certain; one that is wrong teaches people to ignore the rest.
 
+mod crowds;
 mod paths;
 mod pointless;
 mod unreachable;
@@ -21,6 +22,7 @@ pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, ro
     unused_lists(report, config, places);
     let rules = &config.policy.rules;
     unreachable::find(report, rules, &places.rules);
+    crowds::find(report, rules, &places.rules);
     for (rule, places) in rules.iter().zip(&places.rules) {
         fields_not_required(report, rule, places);
         without_effect(report, rule, places);

@@ -37,7 +37,7 @@ fn covers(above: &RuleDef, below: &RuleDef) -> bool {
     conditions_hold && fields_present
 }
 
-fn is_implied(condition: &Condition, by: &[Condition]) -> bool {
+pub(super) fn is_implied(condition: &Condition, by: &[Condition]) -> bool {
     by.iter().any(|known| known.field == condition.field && implies(&known.matcher, &condition.matcher))
 }
 

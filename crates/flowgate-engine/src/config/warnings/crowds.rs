@@ -1,0 +1,117 @@
+//! Rules that let a single client fill the store: counters that stay for long, by a value that the client makes up.
+//!
+//! A full store forgets the counters that are used least, so such a crowd of values shortens the memory of all rules.
+//! What a limit by address denies makes no counter in any other rule, so one such limit closes the door.
+
+use flowgate::{Algorithm, Limit, Period, Span};
+
+use super::unreachable::is_implied;
+use crate::config::report::Report;
+use crate::config::rule::Places;
+use crate::rules::{Condition, Limits, Matcher, RuleDef};
+
+/// Rules of a shorter period forget a crowd faster than one address can send it.
+const LONG: Span = Span::from_secs(3600);
+
+/// A limit of up to this count is used up by as many requests, so a made-up value costs hardly more than one request
+/// to look like one that is in use.
+const SMALL: u64 = 3;
+
+/// Rules by address beyond this are not compared with others: the work grows with the product of their numbers.
+const MOST_BY_ADDRESS: usize = 200;
+
+const ADDRESS: &str = "ip";
+
+pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
+    let by_address: Vec<&RuleDef> = rules.iter().filter(|rule| limits_by_address(rule)).collect();
+    if by_address.len() > MOST_BY_ADDRESS {
+        return;
+    }
+    for (rule, places) in rules.iter().zip(places) {
+        let chosen = rule.by.iter().zip(&places.by).find(|(field, _)| is_made_up(field, &rule.when));
+        let long = places.sets.iter().flatten().map(|(limit, _)| limit).find(|limit| longest(limit).is_some());
+        let (Some((field, &at)), Some(limit)) = (chosen, long) else { continue };
+        if by_address.iter().any(|other| may_cover(other, rule)) {
+            continue;
+        }
+        let message = format!(
+            "a client can fill the store with values of \"{field}\": each has a counter for up to {}, and no rule limits \
+             such requests by \"ip\"",
+            longest(limit).unwrap_or_default()
+        );
+        let hint = "put a rule with by = [\"ip\"] above this one: what it denies makes no counter here";
+        let notes = report.warning(at, message).hint(hint);
+        match small_count(limit) {
+            Some(count) => notes
+                .hint(format!(
+                    "a limit of {count} is soon used up, so such values displace counters that are used up as well"
+                ))
+                .done(),
+            None => notes.done(),
+        }
+    }
+}
+
+/// Whether clients may fill in any number of values for the field. `false` where that is not certain.
+fn is_made_up(field: &str, when: &[Condition]) -> bool {
+    let sent = matches!(field, "path" | "host") || field.starts_with("header.") || field.starts_with("query.");
+    sent && when.iter().filter(|condition| condition.field == field).all(|condition| is_open(&condition.matcher))
+}
+
+/// Whether it certainly holds of any number of values.
+fn is_open(matcher: &Matcher) -> bool {
+    match matcher {
+        Matcher::Present | Matcher::Not(_) | Matcher::Glob(_) => true,
+        Matcher::OneOf(options) => options.iter().any(is_open),
+        _ => false,
+    }
+}
+
+/// The longer of the limit's periods that last an hour or more, as it is written.
+fn longest(limit: &Limit) -> Option<String> {
+    let periods = [limit.rate().map(|rate| rate.period()), limit.after().map(|(_, period)| period)];
+    let long = periods.into_iter().flatten().filter(|&period| is_long(period));
+    long.max_by_key(|&period| length(period)).map(|period| match period.length() {
+        Some(_) => period.to_string(),
+        None => "a month".into(),
+    })
+}
+
+fn is_long(period: Period) -> bool {
+    length(period) >= LONG
+}
+
+/// A month has no one length, and is long.
+fn length(period: Period) -> Span {
+    period.length().unwrap_or(Span::MAX)
+}
+
+/// The count of a limit over a long period, where it is small.
+fn small_count(limit: &Limit) -> Option<u64> {
+    let rate = limit.rate().filter(|rate| is_long(rate.period()))?;
+    let count = match limit.algorithm() {
+        // What waits counts, too.
+        Algorithm::Pace | Algorithm::Unlimited => return None,
+        Algorithm::Bucket => limit.burst()?,
+        Algorithm::Sliding | Algorithm::Fixed | Algorithm::Approx => rate.micros() / 1_000_000,
+    };
+    Some(count).filter(|&count| count <= SMALL)
+}
+
+fn limits_by_address(rule: &RuleDef) -> bool {
+    rule.by == [ADDRESS] && !matches!(rule.limits, Limits::None) && !rule.shadow
+}
+
+/// Whether `other` may match every request that `rule` matches. Only a text that it asks for and `rule` does not is a
+/// certain no. A request with such a field comes through a gateway, so it has an address.
+fn may_cover(other: &RuleDef, rule: &RuleDef) -> bool {
+    other.when.iter().all(|condition| !is_exact(&condition.matcher) || is_implied(condition, &rule.when))
+}
+
+fn is_exact(matcher: &Matcher) -> bool {
+    match matcher {
+        Matcher::Equal(_) => true,
+        Matcher::OneOf(options) => options.iter().all(is_exact),
+        _ => false,
+    }
+}
