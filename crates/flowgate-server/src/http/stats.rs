@@ -27,7 +27,9 @@ fn write_memory(out: &mut Vec<u8>, service: &Service) {
     object.number("bytes", memory.bytes as u64);
     object.number("max_bytes", memory.max_bytes as u64);
     object.number("evicted", memory.evicted);
+    object.number("evicted_in_use", memory.evicted_in_use);
     object.number("refused", memory.refused);
+    object.number("bans_refused", memory.bans_refused);
     object.end();
 }
 

@@ -148,8 +148,12 @@ fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.gauge("flowgate_memory_max_bytes", "The most that they may take.").sample(&[], memory.max_bytes);
     let help = "Counters that were forgotten early, as memory was full.";
     out.counter("flowgate_memory_evicted_total", help).sample(&[], memory.evicted);
+    let help = "Those of them of which half the limit or more was used, or bans: somebody's limit was reset.";
+    out.counter("flowgate_memory_evicted_in_use_total", help).sample(&[], memory.evicted_in_use);
     let help = "Requests that found no room for a counter, as memory was full.";
     out.counter("flowgate_memory_refused_total", help).sample(&[], memory.refused);
+    let help = "Denials that did not count towards a ban, as memory was full.";
+    out.counter("flowgate_memory_bans_refused_total", help).sample(&[], memory.bans_refused);
     let help = "Sliding logs that gave up their precision in time, as memory was full.";
     out.counter("flowgate_memory_coarsened_total", help).sample(&[], memory.coarsened);
 

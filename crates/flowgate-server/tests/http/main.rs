@@ -7,6 +7,7 @@
 mod access;
 mod api;
 mod bounds;
+mod flood;
 mod gate;
 mod gateways;
 mod guide;

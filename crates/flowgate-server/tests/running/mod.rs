@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use flowgate::{ManualClock, Memory, Time};
+use flowgate::{ManualClock, Memory, MemoryConfig, Time};
 use flowgate_engine::Engine;
 use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
 
@@ -30,7 +30,10 @@ impl Running {
     /// A server with one open door, rules and all; `prepare` sees it before it runs.
     pub(crate) fn serve(config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
-        let engine = Engine::new(&config.policy, Memory::default()).unwrap();
+        let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap();
+        let when_full = config.store.when_full;
+        let memory = Memory::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
+        let engine = Engine::new(&config.policy, memory).unwrap();
         let service = Service::new(Arc::new(engine), clock.clone().into());
         service.replace_koala(config.koala_file.as_deref()).unwrap();
         let koala = config.koala_file.is_some();

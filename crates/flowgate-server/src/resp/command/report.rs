@@ -43,7 +43,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
     line("used_memory", &stats.bytes);
     line("maxmemory", &stats.max_bytes);
     line("evicted_keys", &stats.evicted);
+    line("evicted_keys_in_use", &stats.evicted_in_use);
     line("refused_keys", &stats.refused);
+    line("refused_bans", &stats.bans_refused);
     line("store", &if shared.service.shared_stats().is_some() { "redis" } else { "memory" });
     if let Some(shared) = shared.service.shared_stats() {
         line("store_away", &shared.away);
