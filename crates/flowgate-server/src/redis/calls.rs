@@ -69,6 +69,28 @@ impl Command for ScriptCall {
     }
 }
 
+/// A call that brings its script along, so that Redis carries it out even if it does not know the script.
+pub(crate) struct WithScript(pub(crate) ScriptCall);
+
+impl Command for WithScript {
+    fn write(&self, out: &mut Vec<u8>) {
+        let (keys, args) = (self.0.keys(), self.0.args());
+        wire::header(out, 3 + keys.len() + args.len());
+        wire::word(out, b"EVAL");
+        wire::word(out, self.0.script.source.as_bytes());
+        wire::word(out, keys.len().to_string().as_bytes());
+        keys.chain(args).for_each(|word| wire::word(out, word));
+    }
+
+    fn keys(&self) -> Vec<&[u8]> {
+        self.0.keys().collect()
+    }
+
+    fn script(&self) -> Option<&'static Script> {
+        None
+    }
+}
+
 /// A command that was sent.
 #[derive(Debug)]
 pub(crate) struct Sent {

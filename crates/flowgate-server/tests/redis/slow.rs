@@ -98,3 +98,25 @@ async fn what_a_late_reply_has_charged_is_taken_back_from_who_was_denied() {
 async fn what_a_late_reply_has_charged_stays_where_the_request_passed() {
     assert_eq!(charged_by_late_replies("allow").await, (2, 1, 1));
 }
+
+/// The first rollback needs a script that Redis does not know yet, and a Redis that stays slow says so later than `timeout`.
+#[tokio::test]
+async fn what_a_late_reply_has_charged_is_taken_back_while_redis_stays_slow() {
+    let redis = Redis::start();
+    let proxy = Proxy::before(&redis);
+    let node = Node::new(&proxy.url(), "timeout = '50ms'\non_failure = 'deny'", RULES);
+    let near = Node::on(&redis, "deny_cache = false");
+    node.recovers().await;
+    near.recovers().await;
+    // Not as long as a connection is waited for.
+    proxy.delay(Duration::from_millis(600));
+    let denied = node.take("42").await;
+    assert_eq!((denied.degraded, denied.allowed()), (true, false));
+    for left in [4, 5] {
+        let started = Instant::now();
+        while near.decide(Operation::Peek, "42", 0).await.remaining != Some(left) {
+            assert!(started.elapsed() < RECOVERY, "not {left} left");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}

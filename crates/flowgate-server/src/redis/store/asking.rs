@@ -16,7 +16,7 @@ use flowgate_engine::{Explanation, Request};
 use tokio::sync::oneshot;
 
 use super::SharedStore;
-use crate::redis::calls::{Late, Sent, Unanswered};
+use crate::redis::calls::{Command, Late, Sent, Unanswered, WithScript};
 use crate::redis::link::Failure;
 use crate::redis::wire::Reply;
 
@@ -165,7 +165,7 @@ impl SharedStore {
             if let Some(reply) = store.late_numbers(late).await
                 && let Some(call) = rollback(&store.prefix, &reply)
             {
-                store.take_back(call);
+                store.take_back_late(call);
             }
         });
     }
@@ -251,11 +251,30 @@ impl SharedStore {
         Some(numbers)
     }
 
-    /// Sends a rollback, whose answer is not awaited. Where it is not carried out, more stays counted than was taken.
+    /// Sends a rollback to a Redis that has answered in time.
     fn take_back(self: &Arc<Self>, call: ScriptCall) {
-        if let Ok(sent) = self.servers.send_even_if_open(first_key(&call), &call) {
+        self.send_rollback(&call.clone(), move || call.clone());
+    }
+
+    /// Sends a rollback to a Redis that has answered late. If it did not know the script it would say so late again, when
+    /// nothing is sent any more: so the rollback brings the script along.
+    fn take_back_late(self: &Arc<Self>, call: ScriptCall) {
+        self.send_rollback(&call.clone(), move || WithScript(call.clone()));
+    }
+
+    /// Sends a rollback, whose answer is not awaited. Where it is not carried out, more stays counted than was taken.
+    fn send_rollback<C: Command + Send>(
+        self: &Arc<Self>,
+        call: &ScriptCall,
+        command: impl Fn() -> C + Send + Sync + 'static,
+    ) {
+        if let Ok(sent) = self.servers.send_even_if_open(first_key(call), &command()) {
             let store = Arc::clone(self);
-            tokio::spawn(async move { store.numbers(sent, || call.clone()).await.is_ok() });
+            tokio::spawn(async move {
+                if let Ok(reply) = store.servers.reply(sent, command).await {
+                    store.read(reply);
+                }
+            });
         }
     }
 }
