@@ -168,7 +168,11 @@ impl Fault {
             }),
             Fault::BadValue => spoil(world, hold),
             Fault::ClockGlitch => clock_ahead(world, server, Duration::from_millis(200)),
-            Fault::ClockAhead => clock_ahead(world, server, hold.max(FOLLOWED_AFTER)),
+            Fault::ClockAhead => {
+                let from = world.field.now();
+                clock_ahead(world, server, hold.max(FOLLOWED_AFTER));
+                world.excepts(Whose::Node(world.nodes[WITH_CLOCK].life()), from);
+            }
             Fault::ClockBehind => {
                 world.nodes[WITH_CLOCK].put_clock_back();
                 sleep(hold);
@@ -200,14 +204,11 @@ fn cut(world: &World, cut: Cut) {
 
 /// A node's clock is ahead while a server is away, so the node's own counters see the step.
 fn clock_ahead(world: &mut World, server: usize, hold: Duration) {
-    let from = world.field.now();
     world.servers[server].redis.stop();
     world.nodes[WITH_CLOCK].put_clock_forward();
     sleep(hold);
     world.nodes[WITH_CLOCK].correct_clock();
     world.servers[server].redis.go_on();
-    let life = world.nodes[WITH_CLOCK].life();
-    world.excepts(Whose::Node(life), from);
 }
 
 /// Values that no script of ours writes: a letter without its numbers, nothing, text.

@@ -118,7 +118,11 @@ impl Run {
                 }
                 let grants = |subject: &u32| {
                     let this = Whose::Subject { kind: number, subject: *subject };
-                    Exception::grants(&self.exceptions, &bound, |whose| whose == this || whose == Whose::Everybody)
+                    Exception::grants(&self.exceptions, &bound, |whose| match whose {
+                        Whose::Everybody => true,
+                        Whose::Buckets => matches!(bound, Bound::Bucket { .. }),
+                        _ => whose == this,
+                    })
                 };
                 line(kind, kind.act, &bound, &by_subject, grants, (text, wrong));
             }
