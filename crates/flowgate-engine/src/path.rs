@@ -70,7 +70,7 @@ impl PathSpelling {
         let path = &path[..end];
         match std::str::from_utf8(path) {
             Ok(text) if self.is_plain(path) => Cow::Borrowed(text),
-            _ => Cow::Owned(self.resolved(&decoded(path))),
+            _ => Cow::Owned(self.resolved(&decoded(&self.without_parameters(path)))),
         }
     }
 
@@ -84,13 +84,32 @@ impl PathSpelling {
         self.in_case(spelled)
     }
 
-    /// Whether a segment is `..` to servers that look past parameters or blanks, and a name to all others: `/static/..;/`
-    /// leads to `/` in Tomcat and nowhere in most. No client needs such a path.
+    /// Whether servers come to different pages by a path. No client needs such a path: those that send `..` at all send it
+    /// between plain names, and browsers write a backslash as a slash.
+    ///
+    /// * A backslash is a slash to some servers.
+    /// * `..` with parameters or blanks around it is `..` to some servers and a name to others: `/static/..;/` leads to `/` in
+    ///   Tomcat.
+    /// * `..` takes the segment before it along. Servers differ in what that is where a segment is empty, or is so without
+    ///   its parameters or blanks (`/login/%20/..`), or holds an escaped slash (`/search/x%2f..%2f..%2fy`).
     pub fn is_ambiguous<T: AsRef<[u8]> + ?Sized>(self, path: &T) -> bool {
         let path = path.as_ref();
-        let may_be = path.contains(&b'%') || path.windows(2).any(|pair| pair == b"..");
-        let differs = |segment: &[u8]| segment != b".." && self.name_bytes(segment) == b"..";
-        may_be && decoded(path).split(|byte| *byte == b'/').any(differs)
+        if path.contains(&b'\\') {
+            return true;
+        }
+        if !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"..") {
+            return false;
+        }
+        let segments: Vec<Vec<u8>> = path.split(|byte| *byte == b'/').map(decoded).collect();
+        let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+        let leads_up = |segment: &Vec<u8>| segment.split(is_slash).any(|part| self.name_bytes(part) == b"..");
+        let Some(last) = segments.iter().rposition(leads_up) else { return false };
+        let is_plain = |segment: &Vec<u8>| !segment.iter().any(is_slash) && self.name_bytes(segment) == *segment;
+        // What stands before the first slash is empty in every path.
+        segments[..=last]
+            .iter()
+            .enumerate()
+            .any(|(index, segment)| index > 0 && segment.is_empty() || !is_plain(segment))
     }
 
     /// Whether a path is in its one spelling already.
@@ -108,6 +127,16 @@ impl PathSpelling {
         let has_detour = path.windows(2).any(|pair| matches!(pair, b"//" | b"/."));
         let has_slash_too_many = trailing_slash && path.len() > 1 && path.ends_with(b"/");
         path.first() == Some(&b'/') && !has_detour && !has_slash_too_many && !path.iter().any(is_odd)
+    }
+
+    /// The path as it was sent, without parameters: an escaped slash within one ends no segment, so this comes before
+    /// escapes are decoded.
+    fn without_parameters(self, path: &[u8]) -> Cow<'_, [u8]> {
+        if !self.ignores(PathPart::Parameters) || !path.contains(&b';') {
+            return Cow::Borrowed(path);
+        }
+        let names = path.split(|byte| *byte == b'/').map(|segment| segment.split(|byte| *byte == b';').next());
+        Cow::Owned(names.map(Option::unwrap_or_default).collect::<Vec<&[u8]>>().join(&b'/'))
     }
 
     /// Resolves a decoded path.
@@ -246,6 +275,8 @@ mod tests {
             (Case, "/%C3%84", "/\u{e4}", "/\u{c4}"),
             (Parameters, "/login;x=1/a;b", "/login/a", "/login;x=1/a;b"),
             (Parameters, "/a/;x", "/a/", "/a/;x"),
+            (Parameters, "/login;%2fx", "/login", "/login;/x"),
+            (Parameters, "/login;%2f..%2fx/a", "/login/a", "/x/a"),
             (Spaces, "/login%20", "/login", "/login "),
             (Spaces, "/%09login%00/x", "/login/x", "/\tlogin\0/x"),
             (TrailingSlash, "/login/", "/login", "/login/"),
@@ -267,8 +298,24 @@ mod tests {
             assert!(all.is_ambiguous(path) && !exact().is_ambiguous(path), "{path}");
             assert_eq!(all.of(path), "/admin", "{path}");
         }
-        for path in ["/static/../admin", "/a..b;c", "/...;", "/%2e%2e/", "/"] {
+        for path in
+            ["/static/../admin", "/a..b;c", "/...;", "/%2e%2e/", "/", "/x/../login;x", "/a%2fb", "/a%5cb", "//a/;"]
+        {
             assert!(!all.is_ambiguous(path), "{path}");
+        }
+    }
+
+    /// Servers differ in what `..` takes along.
+    #[test]
+    fn dots_behind_what_may_be_a_segment_are_ambiguous() {
+        let all = PathSpelling::default();
+        for path in ["/login/%20/..", "/login/;/..", "/login/.;x/..", "/login/a;%2f.."] {
+            assert!(all.is_ambiguous(path), "{path}");
+        }
+        for path in
+            ["/login//..", "/search/x%2f..%2f..%2fa", "/login%2f..", "/x%5c..%5clogin", "/x\\..\\login", "/api\\login"]
+        {
+            assert!(all.is_ambiguous(path) && exact().is_ambiguous(path), "{path}");
         }
     }
 

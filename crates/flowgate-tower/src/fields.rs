@@ -72,6 +72,9 @@ pub fn header(name: impl AsHeaderName + AsRef<str>) -> impl Fn(&Parts) -> Option
 
 /// The path in its one spelling: escapes decoded, `//` and dot segments resolved, and nothing left of what the default
 /// [`PathSpelling`] looks past: `/Login/`, `/login;x` and `/login%20` are `/login`.
+///
+/// The gate denies paths that servers read in [different ways](PathSpelling::is_ambiguous), such as `/search/x%2f..`; this
+/// field has one reading of them. A service that goes by the path as it was sent should refuse them before this layer.
 pub fn path() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     path_spelled(PathSpelling::default())
 }

@@ -310,7 +310,8 @@ fn spellings_that_backends_read_alike_share_a_counter() {
 #[test]
 fn targets_that_servers_read_differently_are_denied() {
     let server = Running::start("");
-    for uri in ["/?tok=a#1", "/#", "/a#/../b", "/static/..;/admin", "/static/%2e%2e%20/admin"] {
+    for uri in ["/?tok=a#1", "/#", "/a#/../b", "/static/..;/admin", "/static/%2e%2e%20/admin", "/login/%20/..", "/a\\b"]
+    {
         let denied = server.gate(&[("x-forwarded-uri", uri)]);
         assert_eq!((denied.status, denied.header("content-type")), (403, Some("application/problem+json")), "{uri}");
     }

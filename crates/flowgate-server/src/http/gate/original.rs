@@ -4,7 +4,7 @@
 //! Rule       Gateways pass on what the client sent and add their own. Where two headers would say the same and differ,
 //!            one of them is the client's invention, and no one can tell which: that is a contradiction, and denied.
 //! Rule       So is a target with a `#`: no request has one, and servers differ in whether it ends the path or the query.
-//!            So is a path with `..;`, which some servers take for `..`.
+//!            So is a path by which servers come to different pages, such as one with `..;` or with a backslash.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -40,8 +40,8 @@ pub(super) enum Unclear<'n> {
     Contradiction(&'n str),
     /// The target has a `#`.
     Fragment,
-    /// The path has `..` with parameters or blanks around it.
-    HiddenDots,
+    /// The path is [ambiguous](PathSpelling::is_ambiguous).
+    Path,
 }
 
 impl fmt::Display for Unclear<'_> {
@@ -49,7 +49,9 @@ impl fmt::Display for Unclear<'_> {
         match self {
             Unclear::Contradiction(name) => write!(f, "the values of {name} contradict each other"),
             Unclear::Fragment => f.write_str("the target of the request has a fragment"),
-            Unclear::HiddenDots => f.write_str("the path has a segment .. with something around it"),
+            Unclear::Path => {
+                f.write_str("the path has a backslash, or a segment .. beside something other than a name")
+            }
         }
     }
 }
@@ -79,7 +81,7 @@ impl<'a> Original<'a> {
         match target {
             None => gate.warn_of_missing_uri(),
             Some(target) if target.contains(&b'#') => return Err(Unclear::Fragment),
-            Some(target) if spelling.is_ambiguous(path(target)) => return Err(Unclear::HiddenDots),
+            Some(target) if spelling.is_ambiguous(path(target)) => return Err(Unclear::Path),
             Some(_) => {}
         }
         let method = said(headers, &METHOD)?.map(escaped_text).unwrap_or_else(own_method);
