@@ -27,12 +27,12 @@ pub fn path_in(directory: &Path) -> PathBuf {
 /// The token of a state directory: the one that is there, else a new one. The directory is made where it is missing.
 ///
 /// # Errors
-/// When the token can be neither read nor written, or the file holds something else.
+/// When the token can be neither read nor written, the file holds something else, or every user may read or change it.
 pub fn obtain(directory: &Path) -> io::Result<Secret> {
     let path = path_in(directory);
     match read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        found => return found,
+        found => return found.and_then(|token| check_permissions(&path).map(|()| token)),
     }
     make_directory(directory)?;
     let written = write_beside(directory)?;
@@ -61,6 +61,18 @@ pub fn read(path: &Path) -> io::Result<Secret> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     }
     Ok(Secret::new(token))
+}
+
+/// Refuses a token that every user of the machine knows or may have chosen. A group may be let in on purpose.
+fn check_permissions(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path)?.permissions()) & 0o006 != 0 {
+        let problem = "every user may read or change it; remove it, and the next start of the server makes another";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 fn make_directory(directory: &Path) -> io::Result<()> {
@@ -124,6 +136,20 @@ mod tests {
         assert_eq!((mode(&directory), mode(&path_in(&directory))), (0o700, 0o600));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_token_that_every_user_may_read_or_change_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let token = obtain(directory.path()).unwrap();
+        let path = path_in(directory.path());
+        for (mode, is_used) in [(0o644, false), (0o602, false), (0o640, true), (0o400, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(obtain(directory.path()).is_ok(), is_used, "{mode:o}");
+        }
+        assert_eq!(read(&path).unwrap(), token, "it is left as it is");
+    }
+
     #[test]
     fn servers_that_start_at_once_share_one_token() {
         for _ in 0..50 {
@@ -151,6 +177,8 @@ mod tests {
             assert_eq!(obtain(directory.path()).unwrap_err().kind(), io::ErrorKind::InvalidData, "{text:?}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
+        #[cfg(unix)]
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
         fs::write(&path, "of-the-operator\r\n").unwrap();
         assert_eq!(obtain(directory.path()).unwrap().expose(), "of-the-operator");
         fs::remove_file(&path).unwrap();

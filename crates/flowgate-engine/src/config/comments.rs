@@ -35,8 +35,8 @@ pub(crate) fn auth_sections(text: &str) -> Vec<Range<usize>> {
         let code = line.split('#').next().unwrap_or_default().trim();
         if code.starts_with('[') && code.ends_with(']') {
             sections.extend(open.take().map(|from| from..comment));
-            let name = code.trim_matches(['[', ']']).trim();
-            open = (name == "auth" || name.starts_with("auth.")).then_some(start);
+            let name = code.trim_matches(['[', ']']).split('.').next().unwrap_or_default();
+            open = (name.trim().trim_matches(['"', '\'']) == "auth").then_some(start);
         }
         start += line.len();
         if !code.is_empty() || !line.contains('#') {

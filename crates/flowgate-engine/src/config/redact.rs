@@ -3,9 +3,10 @@
 //! Rule       What is hidden is what no report ever shows. Where the syntax is wrong, whole lines are hidden.
 //! Rule       `***` stands for the secret that the old text has under the same key. Where that has none, it stays, and
 //!            loading the text refuses it.
-//! Rule       `# ***2` stands for the second comment that the old text hides.
+//! Rule       `***2` stands for the second element of the list that the old text has under the same key, and `# ***2` for
+//!            the second comment that the old text hides. Such a comment comes back only where it is hidden again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use super::report::Report;
 use super::secret;
 use super::tree;
 
-/// The text with `***` for each secret, and a numbered `***` for each comment that may hold one.
+/// The text with `***` for each secret, numbered in a list, and a numbered `***` for each comment that may hold one.
 ///
 /// ```
 /// use flowgate_engine::config::{hide_secrets, restore_secrets};
@@ -27,17 +28,23 @@ use super::tree;
 /// ```
 pub fn hide_secrets(text: &str) -> String {
     let mut report = Report::default();
-    tree::read_file(&mut report, String::new(), Path::new(""), text);
+    let tree = tree::read_file(&mut report, String::new(), Path::new(""), text);
     let secrets = sorted_secrets(&report);
     let comments = hidden_comments(text, &secrets);
+    let places = secret::places(&tree);
+    // The places of elements, by their ends.
+    let elements: BTreeMap<usize, (usize, usize)> =
+        places.iter().filter_map(|(key, node)| Some((node.at.end, (node.at.start, number(key)?)))).collect();
     let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
     for secret in secrets {
         // Of those that overlap, the first hides what they share.
         if secret.start >= from {
             shown.push_str(text.get(from..secret.start).unwrap_or_default());
-            match comments.binary_search_by_key(&secret.start, |comment| comment.start) {
-                Ok(index) => shown.push_str(&format!(" {HIDDEN}{}", index + 1)),
-                Err(_) => shown.push_str(HIDDEN),
+            let element = elements.range(secret.end..).next().filter(|(_, (start, _))| *start <= secret.start);
+            match (comments.binary_search_by_key(&secret.start, |comment| comment.start), element) {
+                (Ok(index), _) => shown.push_str(&format!(" {HIDDEN}{}", index + 1)),
+                (Err(_), Some((_, (_, number)))) => shown.push_str(&format!("{HIDDEN}{number}")),
+                (Err(_), None) => shown.push_str(HIDDEN),
             }
         }
         from = from.max(secret.end);
@@ -52,29 +59,62 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
     let tree = tree::read_file(&mut report, String::new(), Path::new(""), new);
     let old_tree = tree::read_file(&mut old_report, String::new(), Path::new(""), old);
     let old_places: HashMap<_, _> = secret::places(&old_tree).into_iter().collect();
-    let mut hidden: Vec<(Range<usize>, &str)> = Vec::new();
-    for (key, node) in secret::places(&tree) {
-        let is_hidden = report.sources().written(node.at).trim_matches(['"', '\'']) == HIDDEN;
-        if is_hidden && let Some(before) = old_places.get(&key) {
-            hidden.push((node.at.start..node.at.end, old_report.sources().written(before.at)));
+    let mut hidden: Vec<Hidden<'_>> = Vec::new();
+    for (mut key, node) in secret::places(&tree) {
+        let written = report.sources().written(node.at).trim_matches(['"', '\'']);
+        let Some(said) = written.strip_prefix(HIDDEN) else { continue };
+        match (key.as_mut_slice(), said.parse::<usize>()) {
+            ([_, _, index], Ok(number)) if number > 0 => *index = (number - 1).to_string(),
+            ([_, _], _) if said.is_empty() => {}
+            _ => continue,
+        }
+        if let Some(before) = old_places.get(&key) {
+            let before = old_report.sources().written(before.at);
+            hidden.push(Hidden { place: node.at.start..node.at.end, before, is_comment: false });
         }
     }
     let old_comments = hidden_comments(old, &sorted_secrets(&old_report));
-    for comment in comments::find(new) {
-        let number = new[comment.clone()].trim().strip_prefix(HIDDEN).and_then(|number| number.parse::<usize>().ok());
+    for place in comments::find(new) {
+        let number = new[place.clone()].trim().strip_prefix(HIDDEN).and_then(|number| number.parse::<usize>().ok());
         let before = number.and_then(|number| old_comments.get(number.checked_sub(1)?));
         if let Some(before) = before {
-            hidden.push((comment, &old[before.clone()]));
+            hidden.push(Hidden { place, before: &old[before.clone()], is_comment: true });
         }
     }
-    hidden.sort_unstable_by_key(|(place, _)| place.start);
-    let (mut restored, mut from) = (String::with_capacity(new.len()), 0);
-    for (place, before) in hidden {
-        restored.push_str(&new[from..place.start]);
-        restored.push_str(before);
+    hidden.sort_unstable_by_key(|hidden| hidden.place.start);
+    let (restored, starts) = replaced(new, &hidden);
+    let mut report = Report::default();
+    tree::read_file(&mut report, String::new(), Path::new(""), &restored);
+    let hidden_again = hidden_comments(&restored, &sorted_secrets(&report));
+    let is_hidden_again = |start| hidden_again.binary_search_by_key(start, |comment| comment.start).is_ok();
+    let mut starts = starts.iter();
+    hidden.retain(|hidden| starts.next().is_some_and(is_hidden_again) || !hidden.is_comment);
+    replaced(new, &hidden).0
+}
+
+/// Something hidden in a new text, and what it stands for.
+struct Hidden<'a> {
+    place: Range<usize>,
+    before: &'a str,
+    is_comment: bool,
+}
+
+/// The text with what was hidden, and where each of that begins.
+fn replaced(text: &str, hidden: &[Hidden<'_>]) -> (String, Vec<usize>) {
+    let (mut replaced, mut starts, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
+    for Hidden { place, before, .. } in hidden {
+        replaced.push_str(&text[from..place.start]);
+        starts.push(replaced.len());
+        replaced.push_str(before);
         from = place.end;
     }
-    restored + &new[from..]
+    (replaced + &text[from..], starts)
+}
+
+/// The number of an element in its list, from 1; `None` for the key of anything else.
+fn number(key: &[String]) -> Option<usize> {
+    let [_, _, index] = key else { return None };
+    index.parse().ok().map(|index: usize| index + 1)
 }
 
 /// What is hidden in the text that was read, in order; of those that begin together the longest first.
@@ -120,7 +160,7 @@ limits = ["5/60s"]
             );
         }
         assert!(
-            shown.contains("resp_password = \"***\"") && shown.contains("cluster = [\"redis://a\", \"***\"]"),
+            shown.contains("resp_password = \"***\"") && shown.contains("cluster = [\"redis://a\", \"***2\"]"),
             "{shown}"
         );
         assert_eq!(restore_secrets(&shown, TEXT), TEXT);
@@ -135,7 +175,7 @@ limits = ["5/60s"]
                     cluster = [\"redis://:gr33n@b\", # y before\n] # not gr33n\n[[rule]] # \"@vip\"\n";
         let shown = hide_secrets(text);
         let expected = "# ***1\n[auth]\n# ***2\nresp_password = \"***\" # ***3\r\n# ***4\n# for the shop\n[store]\n# ***5\n\
-                        cluster = [\"***\", # ***6\n] # ***7\n[[rule]] # \"@vip\"\n";
+                        cluster = [\"***1\", # ***6\n] # ***7\n[[rule]] # \"@vip\"\n";
         assert_eq!(shown, expected);
         assert_eq!(restore_secrets(&shown, text), text);
         // Lines may move and go: numbers say which comment is meant.
@@ -143,6 +183,41 @@ limits = ["5/60s"]
         let expected = "[auth] # was hunter2 \n# s3same is for the shop\n# ***8\n# ***0\n# ***1 and more\n\
                         resp_password = \"s3same\"\n";
         assert_eq!(restore_secrets(edited, text), expected);
+    }
+
+    /// Elements come and go: numbers say which one is meant.
+    #[test]
+    fn an_element_of_a_list_comes_back_wherever_it_stands() {
+        let old = "store.cluster = [\"redis://a\", \"redis://:x@b\", 'redis://:y@c']\n";
+        assert_eq!(hide_secrets(old), "store.cluster = [\"redis://a\", \"***2\", '***3']\n");
+        for (new, expected) in [
+            ("[\"***2\", \"***3\"]", "[\"redis://:x@b\", 'redis://:y@c']"),
+            ("['***3']", "['redis://:y@c']"),
+            ("[\"redis://d\", \"***3\", \"***2\"]", "[\"redis://d\", 'redis://:y@c', \"redis://:x@b\"]"),
+            // Which one is not said.
+            ("[\"***\", \"***4\"]", "[\"***\", \"***4\"]"),
+        ] {
+            let restored = restore_secrets(&format!("store.cluster = {new}\n"), old);
+            assert_eq!(restored, format!("store.cluster = {expected}\n"));
+        }
+    }
+
+    #[test]
+    fn a_comment_comes_back_only_where_it_is_hidden_again() {
+        let old = "[auth] # one\n# two\nresp_password = \"s3same\"\n[log]\n# not s3same\n";
+        let moved = "[auth]\n# ***2\nresp_password = \"***\"\n[log] # ***1\n# ***3\n";
+        let expected = "[auth]\n# two\nresp_password = \"s3same\"\n[log] # ***1\n# not s3same\n";
+        assert_eq!(restore_secrets(moved, old), expected);
+        let changed = "[auth] # ***1\nresp_password = \"other\"\n[log]\n# ***3\n";
+        assert_eq!(restore_secrets(changed, old), changed.replacen("***1", "one", 1));
+    }
+
+    #[test]
+    fn the_name_of_a_section_may_stand_in_quotes() {
+        for header in ["[\"auth\"]", "[ 'auth' ]", "[auth . x]", "['auth'.x]"] {
+            let shown = hide_secrets(&format!("{header} # hunter2\n# hunter2\n"));
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
     }
 
     /// Lines of a configuration, right and wrong, some with a secret.
@@ -165,6 +240,28 @@ limits = ["5/60s"]
         "",
     ];
 
+    /// What a text to restore may be made of.
+    const PIECES: [&str; 18] = [
+        "[auth]",
+        "[store]",
+        "[[rule]]",
+        "\n",
+        "\n",
+        "\n",
+        "# ***1",
+        "#***2",
+        " # ***3\n",
+        "url = ",
+        "cluster = [",
+        "]",
+        ",",
+        "\"***\"",
+        "'***1'",
+        "\"***2",
+        "\"\"\"",
+        "resp_password = \"***\"",
+    ];
+
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
 
@@ -179,6 +276,25 @@ limits = ["5/60s"]
             let shown = hide_secrets(&text);
             if !report.has_errors() {
                 proptest::prop_assert_eq!(restore_secrets(&shown, &text), text);
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+        /// A new text may be anything.
+        #[test]
+        fn any_text_can_be_restored_and_shows_no_more(
+            new in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..24),
+            lines in proptest::collection::vec(proptest::sample::select(&LINES[..]), 0..12),
+        ) {
+            let (new, old) = (new.concat(), lines.join("\n"));
+            let restored = restore_secrets(&new, &old);
+            let mut report = Report::default();
+            tree::read_file(&mut report, String::new(), Path::new(""), &old);
+            if !report.has_errors() {
+                proptest::prop_assert!(!hide_secrets(&restored).contains("s3cret"), "{}\n{}", restored, old);
             }
         }
     }
