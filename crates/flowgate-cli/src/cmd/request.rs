@@ -13,7 +13,7 @@ pub(crate) struct Asked {
     /// What the request costs
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) cost: u64,
-    /// Count an IPv6 address in `ip` by its network, as `/gate` does
+    /// Count an IPv6 address in `ip` by its network and spell `path`, as `/gate` does
     #[arg(long)]
     pub(crate) gate: bool,
     /// Print the server's answer as JSON

@@ -1,8 +1,10 @@
 //! `/v1/bans`: who is banned, by hand or by a rule; banning and lifting.
 
+use std::borrow::Cow;
+
 use flowgate::Span;
 use flowgate_engine::config::parse_duration;
-use flowgate_engine::{BanOrder, ManualBan, RuleBan};
+use flowgate_engine::{BanOrder, ManualBan, RuleBan, normalized_host};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -12,6 +14,7 @@ use super::fields::Text;
 use super::json::{self, Object};
 use super::reply::{self, Reply};
 use super::{Call, body};
+use crate::service::Service;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +42,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
-/// warning where no rule uses the field.
+/// warning where no rule uses the field, or no request at the gate has the value.
 pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Asked { field, value, length, reason } = body::parse(&body)?;
@@ -54,15 +57,32 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     let mut out = Vec::with_capacity(128);
     let mut object = Object::new(&mut out);
     members(&mut object, &ban);
-    if !service.uses_field(&ban.field) {
-        // A slip of the pen, or a field that only callers know: a ban needs no rule.
-        let told = format!("no rule uses the field {:?}; only requests that bring it are stopped", ban.field);
-        object.text("warning", &told);
+    if let Some(warning) = warning(service, &ban) {
+        object.text("warning", &warning);
     }
     object.end();
     let mut reply = reply::json(out);
     *reply.status_mut() = StatusCode::CREATED;
     Ok(reply)
+}
+
+/// What may keep a ban from meaning what it says.
+fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
+    let ManualBan { field, value, .. } = ban;
+    let at_the_gate = match &**field {
+        "path" => service.rules().path_spelling().of(&**value),
+        "host" => normalized_host(value),
+        _ => Cow::Borrowed(&**value),
+    };
+    if at_the_gate != **value {
+        // Callers of the API may send it as it is written.
+        return Some(format!(
+            "requests at the gate have {at_the_gate:?} in the field {field:?}: ban that to stop them"
+        ));
+    }
+    // A slip of the pen, or a field that only callers know: a ban needs no rule.
+    let is_unused = !service.uses_field(field);
+    is_unused.then(|| format!("no rule uses the field {field:?}; only requests that bring it are stopped"))
 }
 
 /// `DELETE /v1/bans/{id}`, whoever imposed it.

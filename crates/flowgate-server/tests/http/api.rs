@@ -174,6 +174,11 @@ fn bans_are_listed_imposed_and_lifted() {
     assert_eq!(unused["warning"], "no rule uses the field \"usr\"; only requests that bring it are stopped");
     let denied = server.post("/v1/take", r#"{"fields":{"usr":"7"}}"#).json();
     assert_eq!(denied["allowed"], false, "it is a ban all the same");
+    for (field, value, gate) in [("path", "/Login/", "/login"), ("host", "Example.com:80", "example.com")] {
+        let order = format!(r#"{{"field":"{field}","value":"{value}","for":"1h"}}"#);
+        let told = format!("requests at the gate have {gate:?} in the field {field:?}: ban that to stop them");
+        assert_eq!(server.post("/v1/bans", &order).json()["warning"], told);
+    }
 
     for (body, field) in [
         (r#"{"field":"","value":"x","for":"1h"}"#, Some("field")),
