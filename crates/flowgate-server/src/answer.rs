@@ -53,6 +53,35 @@ impl<T> Answer<T> {
         }
     }
 
+    /// Makes one of any number, in order. All are awaited in one future: nested futures are polled and dropped by
+    /// recursion, and those of a long command overflow the stack.
+    pub fn fold<U>(
+        answers: impl Iterator<Item = Answer<U>>,
+        first: T,
+        mut add: impl FnMut(T, U) -> T + Send + 'static,
+    ) -> Answer<T>
+    where
+        T: Send + 'static,
+        U: Send + 'static,
+    {
+        let (mut sum, mut rest) = (first, Vec::new());
+        for answer in answers {
+            match answer {
+                Answer::Now(value) if rest.is_empty() => sum = add(sum, value),
+                answer => rest.push(answer),
+            }
+        }
+        if rest.is_empty() {
+            return Answer::Now(sum);
+        }
+        Answer::later(async move {
+            for answer in rest {
+                sum = add(sum, answer.await);
+            }
+            sum
+        })
+    }
+
     /// Makes one of two.
     pub fn with<U, V>(self, other: Answer<U>, make: impl FnOnce(T, U) -> V + Send + 'static) -> Answer<V>
     where
@@ -129,5 +158,22 @@ mod tests {
         assert_eq!(later().map(|n| n + 1).await, 2);
         assert_eq!(later().with(Answer::Now(2), |a, b| a + b).await, 3);
         assert_eq!(Answer::Now(2).with(later(), |a, b| a + b).await, 3);
+    }
+
+    /// As many as the longest command has keys.
+    #[tokio::test]
+    async fn any_number_of_answers_makes_one() {
+        let later = |number: u64| {
+            Answer::later(async move {
+                tokio::task::yield_now().await;
+                number
+            })
+        };
+        let mixed = |number: u64| if number.is_multiple_of(3) { Answer::Now(number) } else { later(number) };
+        let (numbers, whole) = (|| 0..65_535_u64, 65_535 * 65_534 / 2);
+        assert_eq!(Answer::fold(numbers().map(mixed), 0, |sum, one| sum + one).await, whole);
+        assert_eq!(Answer::fold(numbers().map(Answer::Now), 0, |sum, one| sum + one).now(), Some(whole));
+        // What nobody waits for is dropped.
+        drop(Answer::fold(numbers().map(later), 0, |sum, one| sum + one));
     }
 }

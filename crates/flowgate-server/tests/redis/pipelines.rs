@@ -118,3 +118,17 @@ fn who_waits_holds_up_nobody_else() {
     assert!(waiting.reply().starts_with("1 5 3"));
     assert_eq!((waiting.reply(), waiting.reply()), ("PONG".to_owned(), "OK".to_owned()));
 }
+
+#[test]
+fn a_command_of_many_keys_is_answered() {
+    const KEYS: usize = 30_000;
+    let redis = Redis::start();
+    let mut client = Client::connect(serve(&redis));
+    client.send("FG.LIMIT k 5/1h\r\n");
+    client.reply();
+    for (command, found) in [("EXISTS", KEYS), ("DEL", 1)] {
+        let keys = "$1\r\nk\r\n".repeat(KEYS);
+        client.send(&format!("*{}\r\n${}\r\n{command}\r\n{keys}PING\r\n", KEYS + 1, command.len()));
+        assert_eq!((client.reply(), client.reply()), (found.to_string(), "PONG".to_owned()));
+    }
+}

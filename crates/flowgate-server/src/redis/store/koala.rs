@@ -57,7 +57,7 @@ impl SharedStore {
         now: Time,
     ) -> Answer<Result<(), StoreAway>> {
         let given = rules.prepare_feedback(erase, request).into_iter().map(|prepared| self.applied(prepared, now));
-        given.fold(Answer::Now(Ok(())), |all, one| all.with(one, |all, one| all.and(one.map(|_| ()))))
+        Answer::fold(given, Ok(()), |all, one| all.and(one.map(|_| ())))
     }
 
     /// How much the rule of a number has counted for a request.

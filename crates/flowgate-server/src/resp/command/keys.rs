@@ -45,8 +45,8 @@ fn count(
 ) -> Result<(), Error> {
     call.takes(call.command.count());
     let sum = |sum: Result<i64, StoreAway>, holds: Result<bool, StoreAway>| Ok(sum? + i64::from(holds?));
-    let keys = call.command.args();
-    let number = keys.fold(Answer::Now(Ok(0)), |number, key| number.with(holds(call, key), sum));
+    let answers = call.command.args().map(|key| holds(call, key));
+    let number = Answer::fold(answers, Ok(0), sum);
     call.reply_with(number, |number, reply| {
         reply.integer(number?);
         Ok(())
