@@ -166,6 +166,15 @@ pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> 
     Some(Ahead { spec, key: session.shared.service.expect(key)? })
 }
 
+/// Words of which a command of the usual kind has no more.
+const USUAL_WORDS: usize = 16;
+
+/// What a command takes by its length, in commands of the usual kind: most look at each of their words.
+#[inline]
+pub(crate) fn work_by_length(command: &Command<'_>) -> u32 {
+    1 + (command.count() / USUAL_WORDS) as u32
+}
+
 impl<'a> Call<'a> {
     /// Writes the one reply to this command.
     pub(crate) fn answer(&mut self) {
@@ -229,9 +238,9 @@ impl<'a> Call<'a> {
         self.ahead.map(|ahead| ahead.key)
     }
 
-    /// Says that this command takes as long as `commands` of the usual kind.
+    /// Says that this command takes as long as `commands` of the usual kind, if not longer by its length.
     fn takes(&mut self, commands: usize) {
-        self.work = u32::try_from(commands).unwrap_or(u32::MAX);
+        self.work = self.work.max(u32::try_from(commands).unwrap_or(u32::MAX));
     }
 
     pub(crate) fn reply(&mut self) -> Reply<'_> {

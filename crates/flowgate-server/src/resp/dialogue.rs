@@ -14,7 +14,7 @@ use std::task::Context;
 use flowgate::Reading;
 
 use super::buffers;
-use super::command::{Ahead, Call};
+use super::command::{Ahead, Call, work_by_length};
 use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
@@ -103,8 +103,9 @@ impl Dialogue {
     #[inline]
     fn call(&mut self, command: Command<'_>, at: Reading, ahead: Option<Ahead>) -> Option<Ahead> {
         let written = self.out.len();
+        let work = work_by_length(&command);
         let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-        let mut call = Call { session, command, at, out, pending, ahead, next: None, work: 1 };
+        let mut call = Call { session, command, at, out, pending, ahead, next: None, work };
         call.answer();
         let next = call.next;
         self.work = self.work.saturating_add(call.work);

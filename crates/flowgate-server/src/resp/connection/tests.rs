@@ -251,6 +251,24 @@ async fn others_are_answered_while_a_long_transaction_is_executed() {
     assert_eq!(&pong, b"+PONG\r\n");
 }
 
+/// The longer a command is, the longer it takes, though its reply is short.
+#[tokio::test]
+async fn others_are_answered_while_a_transaction_of_long_commands_is_executed() {
+    const COMMANDS: usize = 20;
+    const WORDS: usize = 20_000;
+    let (_trigger, shutdown) = Shutdown::new();
+    let shared = Arc::new(roomy());
+    let (mut client, mut other) = (connect_wide(&shared, &shutdown), connect_wide(&shared, &shutdown));
+    let words = "$1\r\na\r\n".repeat(WORDS);
+    let long = format!("*{}\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n{words}", WORDS + 2);
+    client.write_all(format!("MULTI\r\n{}", long.repeat(COMMANDS)).as_bytes()).await.unwrap();
+    client.read_exact(&mut vec![0; b"+OK\r\n".len() + COMMANDS * b"+QUEUED\r\n".len()]).await.unwrap();
+    client.write_all(b"EXEC\r\n").await.unwrap();
+    let replies = format!("*{COMMANDS}\r\n{}", "*0\r\n".repeat(COMMANDS)).len();
+    let answered = answered_meanwhile(&mut client, &mut other, replies).await;
+    assert!(answered >= COMMANDS / 4, "{answered} answers to others");
+}
+
 #[tokio::test]
 async fn others_are_answered_between_pipelines_of_reports() {
     const CLIENTS: usize = 10;
