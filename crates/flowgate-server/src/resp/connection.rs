@@ -132,6 +132,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 End::NotYet => {}
                 End::AfterReplies => return self.finish().await,
                 End::AfterPause => {
+                    if !self.lay_down() {
+                        self.dialogue.session.shared.counters.crowded.add(1);
+                        return Ok(());
+                    }
                     if self.last_reads.is_none() {
                         // A server that stops does not wait.
                         let _ = timeout(wrong_secrets::PAUSE, stop.as_mut()).await;
@@ -204,6 +208,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn occupy(&mut self) -> bool {
         let bytes = self.bytes();
         self.dialogue.session.occupy(bytes)
+    }
+
+    /// Lets go of commands that are not heard any more, before replies are held back; false when those are too much.
+    fn lay_down(&mut self) -> bool {
+        let buffer = self.decoder.buffer();
+        buffer.clear();
+        buffers::give_back(buffer);
+        self.decoder = Decoder::new(self.dialogue.session.max_command());
+        self.dialogue.put_down();
+        self.occupy()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

@@ -239,6 +239,11 @@ impl Dialogue {
         buffers::give_back(&mut self.out);
     }
 
+    /// Lets replies that are not sent yet hold no more memory than they need.
+    pub(super) fn put_down(&mut self) {
+        buffers::put_down(&mut self.out);
+    }
+
     /// How many bytes this holds while the client is waited for.
     pub(super) fn bytes(&self) -> usize {
         let executing = self.executing.as_ref().map_or(0, |executing| executing.commands.occupied());

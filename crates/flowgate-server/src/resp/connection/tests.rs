@@ -346,3 +346,34 @@ async fn a_server_that_stops_waits_for_no_wrong_password() {
     client.read_to_string(&mut said).await.unwrap();
     assert!(said.starts_with("-WRONGPASS") && start.elapsed() < Duration::from_secs(1), "{said} {:?}", start.elapsed());
 }
+
+/// The replies before a wrong password wait with the answer to it.
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_wrong_password_counts_with_what_all_may_hold() {
+    let (_trigger, shutdown) = Shutdown::new();
+    let shared = Arc::new(Shared { password: Some(Secret::new("sesame")), room: Room::new(192 << 10, 10), ..roomy() });
+    let mut client = connect(&shared, &shutdown);
+    for _ in 0..10 {
+        reply_to(&mut client, "AUTH wrong").await;
+    }
+    client.write_all(b"AUTH wrong\r\n").await.unwrap();
+    while shared.counters.held_up.get() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let held = shared.counters.occupied.get();
+    assert!(held > 0 && held < 1024, "{held} bytes for one short answer");
+
+    // Each is refused 1,500 commands, in some 50 KiB, which fit into one read.
+    let guess = [b"a\r\n".repeat(1_500), b"AUTH wrong\r\n".to_vec()].concat();
+    let mut guessers = Vec::new();
+    for _ in 0..20 {
+        let mut guesser = connect_wide(&shared, &shutdown);
+        guesser.write_all(&guess).await.unwrap();
+        guessers.push(guesser);
+    }
+    while shared.counters.held_up.get() < 21 {
+        tokio::task::yield_now().await;
+    }
+    let held = shared.counters.occupied.get();
+    assert!(shared.counters.crowded.get() >= 10 && held < 512 << 10, "{held} bytes are held");
+}
