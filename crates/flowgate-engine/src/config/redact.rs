@@ -65,7 +65,7 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
         let Some(said) = written.strip_prefix(HIDDEN) else { continue };
         match (key.as_mut_slice(), said.parse::<usize>()) {
             ([_, _, index], Ok(number)) if number > 0 => *index = (number - 1).to_string(),
-            ([_, _], _) if said.is_empty() => {}
+            (key, _) if said.is_empty() && number(key).is_none() => {}
             _ => continue,
         }
         if let Some(before) = old_places.get(&key) {
@@ -328,6 +328,24 @@ limits = ["5/60s"]
     }
 
     #[test]
+    fn a_secret_in_the_wrong_place_is_hidden() {
+        for text in [
+            "api_token = \"s3cret\"\n",
+            "[[auth]]\napi_token = \"s3cret\"\n",
+            "[Auth]\nx = \"s3cret\"\n",
+            "[auth.x.y]\nz = \"s3cret\"\n",
+            "[store.redis]\npassword = \"s3cret\"\n",
+            "store.login.password.of = [\"s3cret\"]\n",
+            "[store]\ncluster = [[\"redis://:s3cret@h\"]]\n",
+            "[store]\nurl = \"redis://:s3cret\\u0040h\"\n",
+            "[tls]\npassphrase = \"s3cret\"\n",
+        ] {
+            let shown = hide_secrets(text);
+            assert!(!shown.contains("s3cret"), "{text}: {shown}");
+        }
+    }
+
+    #[test]
     fn broken_texts_show_no_secret() {
         let shown = hide_secrets("[auth\napi_token = \"s3cret\"\nadmin_token = adm1n\n");
         assert!(!shown.contains("s3cret") && !shown.contains("adm1n"), "{shown}");
@@ -337,6 +355,12 @@ limits = ["5/60s"]
             "url = redis://h?password=s3cret\n",
             "x\nurl = \"redis://h/0?password=s3cret\"\n",
             "[auth\nresp_password = \"a\" # was s3cret\n",
+            "[auth\nx = \"s3cret\"\n",
+            "[auth]\napi_token \"s3cret\"\n",
+            "[auth]\napi_token: s3cret\n",
+            "[auth]\napi_token = \"s3cret\u{fc}\n# c\n",
+            "[auth]\napi_token = \n\"s3cret\"\n",
+            "[auth]\napi_token =\n\n[s3cret]\n",
         ] {
             let shown = hide_secrets(broken);
             assert!(!shown.contains("s3cret"), "{broken}: {shown}");

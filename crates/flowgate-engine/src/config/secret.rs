@@ -152,43 +152,53 @@ pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table)
 /// a list. Rules and lists hold none.
 pub(crate) fn places(root: &Table) -> Vec<(Vec<String>, &Node)> {
     let mut places = Vec::new();
-    for section in root.entries.iter().filter(|entry| !["rule", "lists", "include"].contains(&entry.key.as_str())) {
-        let Value::Table(table) = &section.node.value else { continue };
-        for entry in &table.entries {
-            let key = vec![section.key.clone(), entry.key.clone()];
-            if let Value::Array(items) = &entry.node.value {
-                let numbered = |(index, item)| ([&key[..], &[format!("{index}")]].concat(), item);
-                places.extend(items.iter().enumerate().map(numbered));
-            }
-            places.push((key, &entry.node));
-        }
+    for entry in root.entries.iter().filter(|entry| !["rule", "lists", "include"].contains(&entry.key.as_str())) {
+        add_places(&mut places, vec![entry.key.clone()], &entry.node);
     }
     places
 }
 
-/// Whether a key of a section is one of a secret by its name.
+/// A secret may stand deeper than any setting does, by mistake. The parser bounds the depth.
+fn add_places<'a>(places: &mut Vec<(Vec<String>, &'a Node)>, key: Vec<String>, node: &'a Node) {
+    let within = |name: String| [&key[..], &[name]].concat();
+    match &node.value {
+        Value::Table(table) => {
+            return table.entries.iter().for_each(|entry| add_places(places, within(entry.key.clone()), &entry.node));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| add_places(places, within(index.to_string()), item));
+        }
+        _ => {}
+    }
+    places.push((key, node));
+}
+
+/// Whether a key is one of a secret by its name.
 fn is_secret(key: &[String]) -> bool {
-    let [section, name] = key else { return false };
-    let open = name == "insecure" || name.ends_with("_file");
-    !open && (section == "auth" || is_secret_name(name))
+    let is_in_auth = key.len() > 1 && key[0].eq_ignore_ascii_case("auth");
+    let is_open = key.last().is_some_and(|name| is_open_name(name));
+    !is_open && (is_in_auth || key.iter().any(|name| is_secret_name(name)))
+}
+
+/// Whether a key of `[auth]` holds no secret itself.
+fn is_open_name(name: &str) -> bool {
+    name == "insecure" || name.ends_with("_file")
 }
 
 /// Hides what follows a secret's name, line by line: where the syntax is wrong the tree may lack it.
 pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
     let text = report.sources().get(source).text().to_owned();
-    let mut start = 0;
+    let (mut start, mut is_in_auth, mut is_value) = (0, false, false);
     for line in text.split_inclusive('\n') {
         let content = line.trim_end();
-        let equals = content.match_indices('=').map(|(at, _)| at);
-        let follows_name = |at: &usize| {
-            let name = content[..*at].trim_end();
-            is_secret_name(name) && !name.ends_with("_file") || may_hold_login(content)
-        };
-        if let Some(at) = equals.into_iter().find(follows_name) {
-            let value = content[at + 1..].trim_start();
-            report
-                .sources_mut()
-                .hide(Location::new(source, start + content.len() - value.len()..start + content.len()));
+        if content.trim_start().starts_with('[') && !is_value {
+            is_in_auth = content.trim_start_matches(['[', ' ', '\t', '"', '\'']).starts_with("auth");
+        } else if let Some(at) = secret_in_line(content, is_in_auth, is_value) {
+            report.sources_mut().hide(Location::new(source, start + at..start + content.len()));
+            // What it is may stand in the next line.
+            is_value = content[at..].is_empty();
+        } else {
+            is_value = false;
         }
         // Where quotes do not close, what is a comment is a guess.
         if let Some(sign) = content.find('#')
@@ -200,16 +210,44 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
     }
 }
 
+/// Where in a line a secret may begin. `is_value`: the line before ends in the name of one.
+fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize> {
+    let indent = line.len() - line.trim_start().len();
+    if is_value {
+        return Some(indent);
+    }
+    let value_at = |at: usize| {
+        line.len() - line[at..].trim_start_matches(|char: char| char.is_whitespace() || "=:".contains(char)).len()
+    };
+    let is_name = |char: char| char.is_alphanumeric() || "_-.\"'".contains(char);
+    let end = line[indent..].find(|char| !is_name(char)).map_or(line.len(), |length| indent + length);
+    let name = line[indent..end].trim_matches(['"', '\'']);
+    if !name.is_empty() && !is_open_name(name) && (is_in_auth || is_secret_name(name)) {
+        return Some(value_at(end));
+    }
+    let follows_name = |at: &usize| {
+        let name = line[..*at].trim_end();
+        is_secret_name(name) && !name.ends_with("_file") || may_hold_login(line)
+    };
+    line.match_indices('=').map(|(at, _)| at).find(follows_name).map(value_at)
+}
+
 /// Whether a key, or what ends in one, sounds like a secret.
 fn is_secret_name(text: &str) -> bool {
     let key = text.rsplit(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').next().unwrap_or(text);
     let key = key.to_ascii_lowercase();
-    ["password", "passwd", "token", "secret"].iter().any(|word| key.contains(word))
+    ["password", "passwd", "passphrase", "token", "secret"].iter().any(|word| key.contains(word))
 }
 
 /// An address is worth showing unless it holds a password.
 fn hide_password(report: &mut Report, node: &Node) {
-    if !matches!(node.value, Value::Array(_)) && may_hold_login(report.sources().written(node.at)) {
+    let is_login = match &node.value {
+        // It may be written with escapes.
+        Value::String(text) => may_hold_login(text) || may_hold_login(report.sources().written(node.at)),
+        Value::Array(_) => false,
+        _ => may_hold_login(report.sources().written(node.at)),
+    };
+    if is_login {
         hide_node(report, node);
     }
 }
@@ -222,7 +260,9 @@ fn may_hold_login(text: &str) -> bool {
 /// Hides what stands between the quotes, or all of it.
 fn hide_node(report: &mut Report, node: &Node) {
     let written = report.sources().written(node.at);
-    let is_quoted = written.len() >= 2 && matches!(node.value, Value::String(_));
+    // A quote that is not closed ends in any character.
+    let is_quoted =
+        written.len() >= 2 && ['"', '\''].iter().any(|quote| written.starts_with(*quote) && written.ends_with(*quote));
     let at = if is_quoted { node.at.part(1, written.len() - 2) } else { node.at };
     report.sources_mut().hide(at);
 }
