@@ -142,7 +142,9 @@ impl Shard {
 
     /// Gives memory back when a sweep has left the table sparse.
     pub(in crate::memory) fn shrink(&mut self, now: u64, budget: &Budget) {
-        if self.positions > MIN_POSITIONS && self.live * SPARSE.1 < self.positions * SPARSE.0 {
+        // A large plan leaves even the smallest table with more slots behind the last position.
+        let is_least = self.slots.len() <= MIN_POSITIONS + OVERHANG;
+        if !is_least && self.live * SPARSE.1 < self.positions * SPARSE.0 {
             self.resize(Room::default(), now, budget);
         }
         self.pack_logs(0, budget);

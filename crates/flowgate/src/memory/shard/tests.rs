@@ -238,7 +238,7 @@ proptest! {
         let limits = MIXED.map(|limit| limit.parse().unwrap());
         let [within, length, forget] = [20, 5, 60].map(Span::from_secs);
         let ban = Ban::new(4, within, &[length], forget).unwrap();
-        let mut now = START;
+        let (mut now, empty) = (START, memory.stats().bytes);
         for call in &calls {
             now += call.later;
             apply(&memory, &limits, &ban, call, now);
@@ -247,6 +247,7 @@ proptest! {
         memory.sweep(Time::from_nanos(now + 1_000 * SECOND));
         memory.check_invariants();
         prop_assert_eq!(memory.stats().counters, 0);
+        prop_assert_eq!(memory.stats().bytes, empty, "all memory is given back");
     }
 }
 
