@@ -298,12 +298,17 @@ async fn reply_to(client: &mut DuplexStream, command: &str) -> String {
     String::from_utf8(said[..read].to_vec()).unwrap()
 }
 
+/// The time of the runtime, which the test has paused.
+fn paused_now() -> tokio::time::Instant {
+    tokio::time::sleep(Duration::ZERO).deadline()
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_ten_wrong_passwords_each_further_one_is_answered_late_and_ends_the_connection() {
     const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
     let (_trigger, shutdown) = Shutdown::new();
     let shared = locked();
-    let start = tokio::time::Instant::now();
+    let start = paused_now();
     let mut client = connect(&shared, &shutdown);
     for _ in 0..5 {
         assert_eq!(reply_to(&mut client, "AUTH wrong").await, WRONG);
@@ -332,7 +337,7 @@ async fn after_ten_wrong_passwords_each_further_one_is_answered_late_and_ends_th
 async fn a_server_that_stops_waits_for_no_wrong_password() {
     let (trigger, shutdown) = Shutdown::new();
     let shared = locked();
-    let start = tokio::time::Instant::now();
+    let start = paused_now();
     let mut client = connect(&shared, &shutdown);
     for _ in 0..10 {
         reply_to(&mut client, "AUTH wrong").await;
