@@ -355,12 +355,9 @@ impl Shard {
                 continue;
             }
             let parts = 1 + usize::from(self.is_pair(index));
-            if index < to && goes(self.forget_at(index)) {
-                for part in index..index + parts {
-                    self.take_at(part);
-                    self.slots[part] = Slot::EMPTY;
-                    self.live -= 1;
-                }
+            let forget_at = self.slots[index].forget_at().max(self.slots[index + parts - 1].forget_at());
+            if index < to && goes(forget_at) {
+                (index..index + parts).for_each(|part| self.empty(part));
                 dropped += 1;
                 index += parts;
                 continue;
@@ -381,10 +378,14 @@ impl Shard {
         dropped
     }
 
-    /// From when the counter at `index` is as if never used: the later of both parts of one with `after=`.
-    pub(super) fn forget_at(&self, index: usize) -> u64 {
-        let main = self.slots[index].forget_at();
-        if self.is_pair(index) { main.max(self.slots[index + 1].forget_at()) } else { main }
+    /// Empties a slot, and the log that lies beside the table for it.
+    #[inline]
+    fn empty(&mut self, index: usize) {
+        if self.slots[index].holds_log() {
+            self.take_at(index);
+        }
+        self.slots[index] = Slot::EMPTY;
+        self.live -= 1;
     }
 
     /// Whether the slot at `index` is a limit's own counter and the next one its `after=` counter.
