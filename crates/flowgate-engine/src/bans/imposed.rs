@@ -122,6 +122,12 @@ impl ImposedBans {
         }
     }
 
+    /// A ban of the list.
+    #[cfg(feature = "redis")]
+    pub(crate) fn find(&self, id: BanId, now: Time) -> Option<RuleBan> {
+        self.lock().bans.get(&id).filter(|ban| now < ban.until).cloned()
+    }
+
     /// Strikes a ban from the list.
     pub(crate) fn take(&self, id: BanId, now: Time) -> Option<RuleBan> {
         self.lock().remove(id).filter(|ban| now < ban.until)

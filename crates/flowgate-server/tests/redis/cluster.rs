@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flowgate_engine::Request;
+use flowgate::Span;
+use flowgate_engine::{BanOrder, Request};
 use flowgate_server::Operation;
 
 use crate::server::{Port, Redis, STUCK, eventually};
@@ -281,6 +282,40 @@ async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
     take(false).await;
     let stats = node.service.shared_stats().unwrap();
     assert_eq!((stats.outages, stats.unreadable), (0, 0));
+}
+
+/// The table of bans has four keys, some of which do not exist while nothing was lifted, or nothing is banned.
+#[tokio::test]
+async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
+    let cluster = Cluster::start();
+    let node = cluster.node("deny_cache = false", crate::RULES);
+    knows_its_way(&cluster, &node).await;
+    let slot = cluster.slot_of("fg:{bans}");
+    let of_slot = |(first, last): &(u16, u16)| (*first..=*last).contains(&slot);
+    let owner = RANGES.iter().position(of_slot).unwrap();
+    let other = (owner + 1) % 3;
+    let (from, to, slot) = (&cluster.servers[owner], &cluster.servers[other], slot.to_string());
+    let (from_id, to_id) = (cluster.id(owner), cluster.id(other));
+    assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
+    assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
+    let ban = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "" };
+    for value in ["7", "8", "9"] {
+        node.service.ban(ban(value)).await.unwrap();
+        assert!(!node.take(value).await.allowed());
+    }
+    assert_eq!(node.service.unban_value("user", "8").await, Ok(true));
+    for server in [to, from] {
+        assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
+    }
+    let late = cluster.node("deny_cache = false", crate::RULES);
+    knows_its_way(&cluster, &late).await;
+    let started = Instant::now();
+    while late.service.bans().len() != 2 {
+        assert!(started.elapsed() < STUCK, "{:?}", late.service.bans());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let allowed = [late.take("7").await, late.take("8").await, late.take("9").await].map(|taken| taken.allowed());
+    assert_eq!(allowed, [false, true, false]);
 }
 
 /// A request of two subjects is denied as one of their masters pauses: neither keeps its charge.

@@ -190,6 +190,26 @@ async fn a_server_that_has_become_a_replica() {
     assert_eq!(node.admits("42", 9).await, 2, "nothing was lost");
 }
 
+/// A ban that could not be lifted stays listed, so that it can be lifted once Redis is back.
+#[tokio::test]
+async fn a_ban_by_a_rule_that_could_not_be_lifted_can_be_lifted_later() {
+    let redis = Redis::start();
+    let rules = r#"rule = [{ name = "r", when = { user = "*" }, by = ["user"], limits = ["1/1h"], ban = { after = 2, within = "1h", for = ["2h"] } }]"#;
+    let node = Node::new(&redis.url(), "timeout = '50ms'", rules);
+    node.recovers().await;
+    assert_eq!(node.admits("42", 3).await, 1);
+    let id = node.service.rule_bans().await.unwrap()[0].id;
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    node.admits("43", 9).await;
+    node.says(away()).await;
+    assert!(node.service.unban(id).await.is_err());
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    node.recovers().await;
+    assert_eq!(node.service.unban(id).await, Ok(true));
+    assert!(node.take("42").await.banned_until.is_none());
+    assert_eq!(node.service.unban(id).await, Ok(false));
+}
+
 /// As a name does that is given to another server.
 #[tokio::test]
 async fn whoever_took_over_from_a_replica_is_found_under_its_name() {

@@ -57,13 +57,18 @@ impl Engine {
         }
     }
 
-    /// Strikes a ban that a rule has imposed from the list: what follows the prefix in the key that is to be deleted
-    /// for it to be lifted. `None` when there is no such ban.
-    pub fn take_rule_ban(&self, id: BanId, now: Time) -> Option<Box<[u8]>> {
-        match self.imposed().take(id, now)?.place {
+    /// What follows the prefix in the key that is to be deleted for a ban to be lifted that a rule has imposed. `None`
+    /// when there is no such ban.
+    pub fn rule_ban_key(&self, id: BanId, now: Time) -> Option<Box<[u8]>> {
+        match self.imposed().find(id, now)?.place {
             RuleBanPlace::Redis(key) => Some(key),
             RuleBanPlace::Memory(_) => None,
         }
+    }
+
+    /// Strikes a ban that a rule has imposed from the list: its key was deleted.
+    pub fn strike_rule_ban(&self, id: BanId, now: Time) {
+        self.imposed().take(id, now);
     }
 
     /// The id of the next ban by hand that this node imposes in the shared store.

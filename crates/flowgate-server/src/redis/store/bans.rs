@@ -69,12 +69,18 @@ impl SharedStore {
         })
     }
 
-    /// Lifts a ban that a rule has imposed through this node; false when there is none.
+    /// Lifts a ban that a rule has imposed through this node; false when there is none. It stays listed until Redis says
+    /// that it is gone.
     fn unban_rule(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
-        let Some(tail) = self.engine.take_rule_ban(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
+        let Some(tail) = self.engine.rule_ban_key(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
         let key = [self.prefix.as_bytes(), &tail].concat();
         let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
-        self.plain(command).map(|reply| Ok(reply? == Reply::Integer(1)))
+        let store = Arc::clone(self);
+        self.plain(command).map(move |reply| {
+            let lifted = reply? == Reply::Integer(1);
+            store.engine.strike_rule_ban(id, store.redis_time());
+            Ok(lifted)
+        })
     }
 
     /// Brings this node's copy of the bans by hand up to date.

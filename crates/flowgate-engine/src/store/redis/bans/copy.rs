@@ -61,7 +61,9 @@ impl BanCopy {
         }
         bans.edit(now, |edit| page.changes.into_iter().for_each(|change| self.take_change(edit, change, page.version)));
         (self.read, self.floor) = (page.version, page.floor);
-        self.own.retain(|_, version| *version > page.version);
+        // A version is no earlier than its change. One that Redis's clock has passed and the table has not reached is lost.
+        let upto = page.version.max((now.as_nanos() / 1000).saturating_sub(1));
+        self.own.retain(|_, version| *version > upto);
         if !page.more
             && let Some(found) = self.anew.take()
         {
@@ -147,12 +149,7 @@ impl BanCopy {
         if changed.version <= self.read || self.own.get(name).is_some_and(|own| *own > changed.version) {
             return false;
         }
-        if self.in_step && self.anew.is_none() && changed.version == self.read + 1 {
-            self.read = changed.version;
-            self.own.remove(name);
-        } else {
-            self.own.insert(name.to_owned(), changed.version);
-        }
+        self.own.insert(name.to_owned(), changed.version);
         true
     }
 }

@@ -13,7 +13,9 @@
 --        set: now epoch version done|bans|bytes end    del: now epoch version done|none
 --
 -- A ban is `bytes end id text`. Each change has a version of its own, and takes the same time for any number of bans.
--- The epoch is the id of the first ban, so a table that was lost and begun anew is not taken for the old one.
+-- The epoch is the id of the first ban, so a table that was lost and begun anew is not taken for the old one. A version
+-- is the time of its change in microseconds, or one more than the last where that is not later. So a table that has lost
+-- its last changes (a replica took over that had not got them) does not give their versions to other changes.
 
 local bans, order, ends, lifted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, what = redis.call, ARGV[2]
@@ -29,6 +31,22 @@ else
 end
 
 local function text(number) return string.format('%.0f', number) end
+
+-- A key of another type counts as absent. An empty text was put there by a node that needs the key to exist while its
+-- slot moves; anything else has taken the place of a part of the table, without which the other parts are of no use.
+-- Keys are deleted one by one: while a slot moves, Redis refuses a command of several keys unless all exist.
+local spoilt = false
+for i = 1, 4 do
+  local found = call('TYPE', KEYS[i]).ok
+  if found ~= 'none' and found ~= (i == 1 and 'hash' or 'zset') then
+    spoilt = spoilt or found ~= 'string' or call('STRLEN', KEYS[i]) > 0
+    call('DEL', KEYS[i])
+  end
+end
+local function drop_all()
+  for i = 1, 4 do call('DEL', KEYS[i]) end
+end
+if spoilt then drop_all() end
 
 local found = call('HMGET', bans, 'epoch', 'version', 'floor', 'bytes')
 local epoch = found[1] or ''
@@ -61,7 +79,7 @@ end
 
 if what == 'get' then
   local known, from, known_floor, most = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-  local whole = known ~= epoch or (from < floor and known_floor ~= floor)
+  local whole = known ~= epoch or from > version or (from < floor and known_floor ~= floor)
   if whole then from = 0 end
   local after = '(' .. text(from)
   local names = call('ZRANGEBYSCORE', order, after, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
@@ -87,7 +105,7 @@ if what == 'set' then
   local max_bans, max_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
   if epoch == '' then
     epoch = id
-    call('DEL', order, ends, lifted)
+    drop_all()
   end
   local replaced, replaced_size = call('HGET', bans, name), 0
   if replaced then
@@ -108,7 +126,7 @@ if what == 'set' then
   elseif too_much() then
     result = 'bytes'
   else
-    result, version, end_of_ban = 'done', version + 1, now + length
+    result, version, end_of_ban = 'done', math.max(version + 1, now), now + length
     if replaced then remove(name, replaced_size) end
     bytes = bytes + size
     call('HSET', bans, name, text(size) .. ' ' .. text(end_of_ban) .. ' ' .. id .. ' ' .. ARGV[7])
@@ -130,7 +148,7 @@ elseif what == 'del' then
   if ban and (id == '' or id == found_id) then
     remove(name, size)
     if ends_at > now then
-      result, version = 'done', version + 1
+      result, version = 'done', math.max(version + 1, now)
       call('ZADD', lifted, text(version), name)
       local ttl = call('PTTL', bans)
       if ttl > 0 then call('PEXPIRE', lifted, text(ttl)) end
