@@ -161,6 +161,12 @@ impl Link {
         self.loads.compare_exchange(loads, loads + 1, Relaxed, Relaxed).is_ok()
     }
 
+    /// Lets the driver look at the breaker: a link that has nothing to do does not see that it has opened.
+    pub(crate) fn wake(&self) {
+        let driver = self.shared.lock().driver.take();
+        driver.into_iter().for_each(Waker::wake);
+    }
+
     /// Sends what `write` appends, so many commands. Only the reply to the last of them arrives.
     pub(crate) fn send(&self, commands: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Arrival, Failure> {
         let now = self.shared.node.now();
@@ -266,8 +272,12 @@ async fn drive(shared: Arc<Shared>) {
             }
             Err(error) => {
                 shared.down();
-                node.trip(&error.to_string());
+                let (for_all, last_pause) = (node.unreachable(&error.to_string()), pause);
                 pause = longer(pause);
+                // Once, and not while the others are about to find the same.
+                if !for_all && last_pause < pause && pause == LONGEST_PAUSE {
+                    tracing::warn!(redis = %node.target(), %error, "an event loop has no connection to Redis");
+                }
             }
         }
         sleep(pause).await;

@@ -2,11 +2,13 @@
 //!
 //! Rule       All links lead to the same address. A name may lead to several servers, one after the other or at the
 //!            same time, and counters on two servers would grant a limit twice.
+//! Rule       Where one link finds no connection and others have theirs (a Redis that takes no more clients), that is the
+//!            one link's matter: the server is away only when no link has a connection, or when it does not answer.
 //! Rule       A probe is a write to a slot that the server has, and only its `OK` is a success: a server that is full
 //!            still answers `MOVED` to what is not its own.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Clock, Span, Time};
@@ -30,6 +32,8 @@ pub(crate) struct Node {
     address: Mutex<Option<SocketAddr>>,
     /// How often that has changed.
     places: AtomicU64,
+    /// How many links have a connection.
+    connections: AtomicUsize,
     /// Whether its settings have been looked at.
     is_inspected: AtomicBool,
     health: Arc<Health>,
@@ -56,7 +60,8 @@ impl Node {
         let probe = Mutex::new(Probe { prefix: prefix.to_owned(), tag: None, is_misplaced: false });
         let (breaker, address) = (Mutex::default(), Mutex::default());
         let (open, is_inspected, places) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
-        Node { target, timeout, breaker, open, probe, address, places, is_inspected, health }
+        let connections = AtomicUsize::new(0);
+        Node { target, timeout, breaker, open, probe, address, places, connections, is_inspected, health }
     }
 
     pub(crate) fn target(&self) -> &Target {
@@ -125,7 +130,26 @@ impl Node {
         self.change("it does not answer in time, or with errors", |breaker| breaker.failed(now));
     }
 
-    /// There is no connection to be had, or not to a server that takes writes.
+    /// A link has a connection.
+    pub(crate) fn connected(&self) {
+        self.connections.fetch_add(1, Relaxed);
+    }
+
+    /// A link has lost its connection.
+    pub(crate) fn disconnected(&self) {
+        self.connections.fetch_sub(1, Relaxed);
+    }
+
+    /// A link gets no connection; true when no link has one.
+    pub(crate) fn unreachable(&self, why: &str) -> bool {
+        let for_all = self.connections.load(Relaxed) == 0;
+        if for_all {
+            self.trip(why);
+        }
+        for_all
+    }
+
+    /// It does not serve.
     pub(crate) fn trip(&self, why: &str) {
         let now = self.now();
         self.change(why, |breaker| breaker.trip(now));

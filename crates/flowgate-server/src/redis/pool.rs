@@ -37,6 +37,15 @@ impl Pool {
         self.link_even_if_open()
     }
 
+    /// While the server is left alone: lets every link look whether to probe it. The one that saw it fail may have no
+    /// connection.
+    pub(crate) fn wake(&self) {
+        if self.node.is_open() {
+            let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+            links.iter().for_each(|(_, link)| link.wake());
+        }
+    }
+
     /// As [`Pool::link`], even while the server is left alone: whoever connects finds out when it is back.
     pub(crate) fn link_even_if_open(&self) -> Result<Arc<Link>, Failure> {
         let runtime = Handle::try_current().map_err(|_| Failure::Down)?;

@@ -116,6 +116,7 @@ impl Servers {
 
     /// Connects, and finds out who has which slots. Of several who ask at the same time one does it.
     pub(crate) async fn look_around(&self) {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|pool| pool.wake());
         if !self.is_cluster {
             // Whether it connects is seen when something is sent.
             let _ = self.map.load().as_deref().map(|map| match map {

@@ -1,5 +1,6 @@
 //! Each way in which Redis may fail: the server goes on, says so, and is back by itself.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use flowgate_engine::{OnFailure, Request};
 use flowgate_server::{Operation, Ready};
 
 use crate::server::Redis;
-use crate::{Node, RULES};
+use crate::{Node, RECOVERY, RULES};
 
 fn away() -> Ready {
     Ready::Degraded("redis away".to_owned())
@@ -208,6 +209,66 @@ async fn a_ban_by_a_rule_that_could_not_be_lifted_can_be_lifted_later() {
     assert_eq!(node.service.unban(id).await, Ok(true));
     assert!(node.take("42").await.banned_until.is_none());
     assert_eq!(node.service.unban(id).await, Ok(false));
+}
+
+/// Two event loops, of which the second has no connection: Redis takes no more clients.
+#[test]
+fn a_connection_that_cannot_be_made_is_not_an_outage_of_those_that_are_there() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (one, other) = (runtime(), runtime());
+    let redis = Redis::start();
+    let mut admin = std::os::unix::net::UnixStream::connect(redis.socket()).unwrap();
+    let mut ask = |command: &str| {
+        admin.write_all(format!("{command}\r\n").as_bytes()).unwrap();
+        let mut reply = vec![0; 64 * 1024];
+        let length = admin.read(&mut reply).unwrap();
+        String::from_utf8_lossy(&reply[..length]).into_owned()
+    };
+    let node = one.block_on(async {
+        let node = Node::on(&redis, "deny_cache = false");
+        node.recovers().await;
+        node
+    });
+    let users = std::cell::Cell::new(0);
+    let take = |runtime: &tokio::runtime::Runtime| {
+        users.set(users.get() + 1);
+        runtime.block_on(node.take(&users.get().to_string())).degraded
+    };
+    let outages = || node.service.shared_stats().unwrap().outages;
+    assert_eq!(ask("CONFIG SET maxclients 2"), "+OK\r\n");
+    for _ in 0..20 {
+        assert_eq!((take(&one), take(&other)), (false, true));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(outages(), 0);
+    ask("CONFIG SET maxclients 3");
+    let started = Instant::now();
+    while take(&other) {
+        assert!(started.elapsed() < RECOVERY);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The second has nothing to do for longer than it would wait for an answer. The first sees an outage and loses its
+    // connection, so the second is to see the end of the outage.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(600) {
+        assert!(!take(&one));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    ask("CONFIG SET maxmemory 1");
+    (0..9).for_each(|_| assert!(take(&one)));
+    assert_eq!(outages(), 1);
+    let id = |line: &str| line.split_once("id=")?.1.split(' ').next()?.parse().ok();
+    let mut ids: Vec<u64> = ask("CLIENT LIST").lines().filter_map(id).collect();
+    ids.sort_unstable();
+    assert_eq!((ids.len(), ask("CONFIG SET maxclients 2").as_str()), (3, "+OK\r\n"), "ours, the first's, the second's");
+    assert_eq!(ask(&format!("CLIENT KILL ID {}", ids[1])), ":1\r\n");
+    ask("CONFIG SET maxmemory 0");
+    let started = Instant::now();
+    while node.service.shared_stats().unwrap().away > 0 {
+        assert!(started.elapsed() < RECOVERY);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((take(&one), take(&other), outages()), (true, false, 1));
 }
 
 /// As a name does that is given to another server.

@@ -57,6 +57,7 @@ pub(super) struct Serving<'a> {
 
 impl<'a> Serving<'a> {
     pub(super) fn new(shared: &'a Shared, stream: Box<dyn Stream>, place: u64) -> Serving<'a> {
+        shared.node.connected();
         Serving {
             shared,
             stream,
@@ -248,6 +249,7 @@ impl Drop for Serving<'_> {
     fn drop(&mut self) {
         // What was under way has failed, whatever ended the connection.
         let node = &self.shared.node;
+        node.disconnected();
         let now = node.now();
         for waiter in self.waiters.iter().skip(self.expired) {
             match waiter.kind {
