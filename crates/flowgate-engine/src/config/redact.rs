@@ -241,7 +241,7 @@ limits = ["5/60s"]
     ];
 
     /// What a text to restore may be made of.
-    const PIECES: [&str; 18] = [
+    const PIECES: [&str; 26] = [
         "[auth]",
         "[store]",
         "[[rule]]",
@@ -260,6 +260,14 @@ limits = ["5/60s"]
         "\"***2",
         "\"\"\"",
         "resp_password = \"***\"",
+        "\u{fc}",
+        "\u{fc}\n",
+        "api_token = \"\u{fc}",
+        "'''",
+        "\\",
+        "#",
+        " = ",
+        "token\u{fc}: ",
     ];
 
     proptest::proptest! {
@@ -290,7 +298,9 @@ limits = ["5/60s"]
             lines in proptest::collection::vec(proptest::sample::select(&LINES[..]), 0..12),
         ) {
             let (new, old) = (new.concat(), lines.join("\n"));
+            hide_secrets(&new);
             let restored = restore_secrets(&new, &old);
+            restore_secrets(&old, &new);
             let mut report = Report::default();
             tree::read_file(&mut report, String::new(), Path::new(""), &old);
             if !report.has_errors() {
