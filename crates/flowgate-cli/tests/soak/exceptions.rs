@@ -20,8 +20,6 @@ pub(crate) enum Whose {
     Everybody,
     /// A counter could not be read: one subject's in the store.
     Subject { kind: usize, subject: u32 },
-    /// Late charges were rolled back one after the other: any subject's of a `bucket` or `pace`.
-    Buckets,
     /// The clock of a node was put forward: what that node grants by itself.
     Node(NodeLife),
 }

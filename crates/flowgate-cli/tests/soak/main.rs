@@ -30,7 +30,6 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
-use crate::exceptions::Whose;
 use crate::faults::Fault;
 use crate::report::{Run, Stage};
 use crate::world::{Server, World};
@@ -151,9 +150,6 @@ fn stage(fault: Option<Fault>, world: &mut World, form: &Form) -> Stage {
     let healed = world.field.now();
     world.recovers();
     let recovered = world.field.now();
-    if fault.is_some() {
-        world.excepts(Whose::Buckets, from);
-    }
     sleep(if fault.is_some() { form.calm } else { form.quiet });
     for node in &mut world.nodes {
         assert!(!node.has_ended(), "a node has ended by itself: {fault:?}");

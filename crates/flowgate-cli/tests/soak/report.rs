@@ -118,11 +118,7 @@ impl Run {
                 }
                 let grants = |subject: &u32| {
                     let this = Whose::Subject { kind: number, subject: *subject };
-                    Exception::grants(&self.exceptions, &bound, |whose| match whose {
-                        Whose::Everybody => true,
-                        Whose::Buckets => matches!(bound, Bound::Bucket { .. }),
-                        _ => whose == this,
-                    })
+                    Exception::grants(&self.exceptions, &bound, |whose| whose == this || whose == Whose::Everybody)
                 };
                 line(kind, kind.act, &bound, &by_subject, grants, (text, wrong));
             }

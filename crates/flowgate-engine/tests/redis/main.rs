@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agree;
+mod rollback_order;
 mod rollbacks;
 #[path = "../script/mod.rs"]
 mod script;

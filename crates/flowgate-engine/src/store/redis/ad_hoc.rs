@@ -67,7 +67,7 @@ impl PreparedLimit {
         if !takes(self.op) || self.cost == 0 || !hit.outcome().allowed() {
             return None;
         }
-        let mut undo = UndoCall::new(time, self.cost);
+        let mut undo = UndoCall::new(time, self.cost, now);
         undo.add(&hit, |key| keys::write(key, prefix, &self.tag, ""));
         undo.finish()
     }
@@ -129,7 +129,7 @@ impl PreparedThrottle {
             return None;
         }
         let tat = i64::try_from(tat.max(now).as_nanos()).ok()?.checked_add(increment)?;
-        let mut undo = UndoCall::new(time, 0);
+        let mut undo = UndoCall::new(time, 0, now);
         undo.add_throttle(tat, increment, |key| keys::write(key, prefix, &self.tag, ""));
         undo.finish()
     }

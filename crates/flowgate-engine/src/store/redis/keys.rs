@@ -5,6 +5,7 @@
 //! fg:{s:user=42}:reply:ban              its strikes and bans
 //! fg:{a:upload}:upload:bucket:1s:0      a rule without `by`: one subject for all
 //! fg:{k:hist:42}                        an ad hoc key
+//! fg:{k:hist:42}:undone                 what was undone of late in its bucket
 //! fg:{bans}                             the bans by hand
 //! ```
 //!
@@ -22,6 +23,9 @@ use crate::key::identity;
 
 /// The longest hash tag that is written out.
 pub(super) const MAX_TAG: usize = 160;
+
+/// What follows the key of a counter in the key of what was undone in it.
+pub(super) const UNDONE: &str = ":undone";
 
 /// The tag of a subject: the names and values of its `by` fields, in the order of the names.
 pub(super) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {

@@ -245,7 +245,7 @@ impl Prepared {
         }
         let steps = self.steps.iter().filter(|step| which.has(step));
         let counters = steps.flat_map(|step| self.limits(step).iter().map(|named| (step.group, named)));
-        let mut undo = UndoCall::new(time, self.cost);
+        let mut undo = UndoCall::new(time, self.cost, decided.now);
         for (hit, (group, named)) in decided.plan.hits.iter().zip(counters) {
             if let Some(group) = group {
                 undo.add(hit, |key| self.write_key(key, prefix, group, &named.tail));

@@ -24,7 +24,7 @@ pub static DECIDE: Script = script!("lua/short.lua", "lua/value.lua", "lua/log.l
 pub static THROTTLE: Script = script!("lua/start.lua", "lua/value.lua", "lua/throttle.lua");
 
 /// Rolls back.
-pub static UNDO: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/undo.lua");
+pub static UNDO: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/undone.lua", "lua/undo.lua");
 
 /// Imposes and lifts bans by hand.
 pub static BANS: Script = script!("lua/bans.lua");

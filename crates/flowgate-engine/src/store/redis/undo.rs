@@ -3,11 +3,14 @@
 //!
 //! Rule       A charge is named by its time or its window. The script takes it back while that is still there, and what
 //!            of a bucket's charge has not leaked out yet; what others have taken since bears another name.
+//! Rule       Undoing a charge to a bucket moves the charges behind it, but not their names. The script remembers that
+//!            under a key beside the counter, and tells by when a charge was made whether it was moved.
 
-use flowgate::Hit;
 use flowgate::remote::{Exact, UndoOwn};
+use flowgate::{Hit, Time};
 
 use super::encode::{self, ScriptTime};
+use super::keys;
 use super::script::{Parts, ScriptCall, UNDO};
 
 /// A call that undoes charges, which are added one by one.
@@ -17,33 +20,46 @@ pub(super) struct UndoCall {
 }
 
 impl UndoCall {
-    /// Undoes charges of `cost`.
-    pub(super) fn new(time: ScriptTime, cost: u64) -> UndoCall {
+    /// Undoes charges of `cost` that were made at `charged_at`, by the script's time.
+    pub(super) fn new(time: ScriptTime, cost: u64, charged_at: Time) -> UndoCall {
         let mut call = ScriptCall::new(&UNDO);
         encode::time(&mut call.args, time);
         call.args.number(cost);
+        call.args.number(charged_at.as_nanos() / 1000);
         UndoCall { call, cost }
     }
 
     /// Undoes what was charged to a hit that has passed. A shadow rule keeps its charge: it counts whatever the others
     /// decide.
-    pub(super) fn add(&mut self, hit: &Hit<'_>, write_key: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn add(&mut self, hit: &Hit<'_>, write_key: impl Fn(&mut Vec<u8>)) {
         let undo = hit.undo(self.cost);
         if hit.rule().shadow || (undo.own.is_none() && undo.seen.is_none()) {
             return;
         }
-        self.call.keys.write(write_key);
+        self.call.keys.write(&write_key);
+        if let Some(UndoOwn::Bucket { .. }) = undo.own {
+            self.add_undone(write_key);
+        }
         own(&mut self.call.args, undo.own);
         self.call.args.number(undo.seen.unwrap_or(0));
     }
 
     /// Undoes a call of `CL.THROTTLE` that has passed: it is over at `tat`, and took `increment` nanoseconds.
-    pub(super) fn add_throttle(&mut self, tat: i64, increment: i64, write_key: impl FnOnce(&mut Vec<u8>)) {
-        self.call.keys.write(write_key);
+    pub(super) fn add_throttle(&mut self, tat: i64, increment: i64, write_key: impl Fn(&mut Vec<u8>)) {
+        self.call.keys.write(&write_key);
+        self.add_undone(write_key);
         self.call.args.push(b"c");
         encode::nanos(&mut self.call.args, tat);
         encode::nanos(&mut self.call.args, increment);
         self.call.args.number(0);
+    }
+
+    /// The key of what was undone in the counter of a key, in the same slot.
+    fn add_undone(&mut self, write_key: impl Fn(&mut Vec<u8>)) {
+        self.call.keys.write(|key| {
+            write_key(key);
+            key.extend_from_slice(keys::UNDONE.as_bytes());
+        });
     }
 
     /// The call, unless nothing was charged.

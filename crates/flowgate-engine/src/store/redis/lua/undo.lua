@@ -1,29 +1,44 @@
 
 -- Takes a charge back out of what it was put into, if that is still there.
--- KEYS   the counters
--- ARGV   time cost, and per key the name of the charge to the limit's own count and of that to `after=` (0: none)
+-- KEYS   the counters; behind each one that leaks (b, c), what was undone in it: see undone.lua
+-- ARGV   time cost charged_at, and per counter the name of the charge to the limit's own count and of that to `after=`
+--        (0: none)
 --        b full_at full_at want want ticks | f ends | s leaves | a forget_at period | n
 --        | c until until took took                 each as seconds and nanoseconds
 -- Reply  {now}, and a -3 for each value that cannot be read, which is left as it is
 
 read_time(A[1])
-local cost, i = A[2] + 0, 3
+local cost, charged, i, k = A[2] + 0, A[3] + 0, 4, 1
 
 -- Each gives the own part anew and until when it lives.
 local undo = {}
 
+-- Of a counter that leaks, and is full at `full`: what has leaked out since was the older part. `at` is the time. Both are
+-- pairs of a whole and a rest, of which `base` make a whole.
+local function leak_less(letter, own, full, at, base)
+  local name, took = {A[i + 1] + 0, A[i + 2] + 0}, {A[i + 3] + 0, A[i + 4] + 0}
+  if is_before(name, at) or is_before(full, at) then return own, own_until(letter, own, 1) end
+  local undone = undone_open(KEYS[k + 1], letter, own, name, base)
+  local start = micros_of(letter, minus(name, took, base))
+  local leaks = minus(name, undone_ahead(undone, charged, start, base), base)
+  if is_before(at, leaks) then
+    local left = minus(leaks, at, base)
+    if is_before(left, took) then took = left end
+    -- Behind the newest charge there is none to be moved.
+    if is_before(leaks, full) or is_before(full, leaks) then
+      undone_add(undone, charged, micros_of(letter, leaks), own_until(letter, own, 1), base, took)
+    end
+    full = minus(full, took, base)
+    if not is_before(at, full) then full = {0, 0} end
+    own = pack('<dd', full[1], full[2])
+  end
+  undone_keep(undone)
+  return own, own_until(letter, own, 1)
+end
+
 function undo.b(own)
   local full, rest = unpack('<dd', own)
-  local name, name_rest, want, want_rest = A[i + 1] + 0, A[i + 2] + 0, A[i + 3] + 0, A[i + 4] + 0
-  if name >= now and full >= now then
-    -- What has leaked out since was the older part.
-    local left = name - now
-    if left < want or (left == want and name_rest < want_rest) then want, want_rest = left, name_rest end
-    full, rest = full - want, rest - want_rest
-    if rest < 0 then full, rest = full - 1, rest + A[i + 5] end
-    if full < now or (full == now and rest == 0) then full, rest = 0, 0 end
-  end
-  return pack('<dd', full, rest), rest > 0 and full + 1 or full
+  return leak_less('b', own, {full, rest}, {now, 0}, A[i + 5] + 0)
 end
 
 function undo.f(own)
@@ -63,16 +78,7 @@ end
 
 function undo.c(own)
   local s, n = unpack('<dd', own)
-  local left_s, left_n = A[i + 1] - floor(now / 1000000), A[i + 2] - now % 1000000 * 1000
-  if left_n < 0 then left_s, left_n = left_s - 1, left_n + 1000000000 end
-  if left_s >= 0 then
-    -- What has passed since was the older part.
-    local took_s, took_n = A[i + 3] + 0, A[i + 4] + 0
-    if left_s < took_s or (left_s == took_s and left_n < took_n) then took_s, took_n = left_s, left_n end
-    s, n = s - took_s, n - took_n
-    if n < 0 then s, n = s - 1, n + 1000000000 end
-  end
-  return pack('<dd', s, n), s * 1000000 + math.ceil(n / 1000)
+  return leak_less('c', own, {s, n}, {floor(now / 1000000), now % 1000000 * 1000}, 1000000000)
 end
 
 -- Only the charge to `after=`.
@@ -81,7 +87,7 @@ function undo.n(own, letter)
 end
 
 local sizes = {b = 6, f = 2, s = 2, a = 3, c = 5, n = 1}
-for k = 1, #KEYS do
+while k <= #KEYS do
   local kind, v = A[i], text_at(KEYS[k])
   local letter, at, ends, seen
   if v then
@@ -96,6 +102,6 @@ for k = 1, #KEYS do
     end
     keep_both(KEYS[k], letter, own, own_until, ends, seen)
   end
-  i = i + sizes[kind] + 1
+  i, k = i + sizes[kind] + 1, k + ((kind == 'b' or kind == 'c') and 2 or 1)
 end
 return told({now})
