@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
@@ -58,13 +56,7 @@ fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result
 
 /// Whether a file begins as Koala's do: with one of their sections, which no configuration has.
 pub(crate) fn is_koala(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    // Enough for any comment in front.
-    let mut start = Vec::new();
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) || file.take(1 << 16).read_to_end(&mut start).is_err()
-    {
-        return false;
-    }
+    let Ok(start) = config::read_file(path, config::LARGEST_CONFIG) else { return false };
     let text = String::from_utf8_lossy(&start);
     let first = text
         .trim_start_matches('\u{feff}')

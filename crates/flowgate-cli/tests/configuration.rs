@@ -45,6 +45,16 @@ fn a_mistake_is_exit_code_1_and_marked() {
     assert!(!stderr.contains('\x1b'), "no colours in a pipe: {stderr:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_fifo_is_a_mistake_and_is_not_waited_for() {
+    let directory = directory(&[]);
+    assert!(Command::new("mkfifo").arg(directory.path().join("a.toml")).status().unwrap().success());
+    let (code, _, stderr) = run(directory.path(), &["validate", "a.toml"], &[]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("not a regular file"), "{stderr}");
+}
+
 #[test]
 fn warnings_alone_are_exit_code_0() {
     let directory = directory(&[("a.toml", "[lists]\nvip = { values = [\"7\"] }\n")]);

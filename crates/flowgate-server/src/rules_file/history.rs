@@ -60,6 +60,14 @@ impl History {
         }
     }
 
+    /// Versions may contain secrets that the file no longer shows to others, so only the server's user sees them.
+    fn create_directory(&self) -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(&self.directory)
+    }
+
     /// Keeps a text as the newest version, unless it is that already; drops what is too old. Returns its number.
     pub(super) fn keep(&self, text: &str) -> io::Result<u64> {
         let versions = self.list()?;
@@ -67,7 +75,7 @@ impl History {
         if newest > 0 && self.read(newest)?.is_some_and(|kept| etag(&kept) == etag(text)) {
             return Ok(newest);
         }
-        fs::create_dir_all(&self.directory)?;
+        self.create_directory()?;
         let number = newest + 1;
         write_like(&self.path(number), text, &self.file)?;
         for old in versions.iter().skip(KEPT - 1) {
