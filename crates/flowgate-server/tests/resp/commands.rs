@@ -196,7 +196,7 @@ fn what_clients_say_when_they_connect() {
          CONFIG GET save     -> [save '']
          CONFIG GET nothing  -> []
          CONFIG GET          -> -ERR wrong number of arguments for 'config|get' command
-         CONFIG GET maxmemory -> [maxmemory 67108864]
+         CONFIG GET maxmemory -> [maxmemory 1000000000]
          CONFIG SET save x   -> -ERR unknown subcommand 'SET'. CONFIG knows GET.
          COMMAND COUNT       -> 28
          COMMAND INFO cl.throttle nothing -> [[cl.throttle -1 [write fast] 1 1 1] nil]
