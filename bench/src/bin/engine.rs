@@ -131,7 +131,8 @@ fn list(title: &str, entry: impl Fn(u64) -> String, probe: impl Fn(u64) -> Strin
     let nanos = race(&mut [Contestant::new("contains", contains)], DECISIONS, ROUNDS);
     let lists = BTreeMap::from([("l".to_owned(), Arc::clone(&list))]);
     let rule = RuleDef { when: vec![Condition::new("x", Matcher::List("l".into()))], ..RuleDef::named("listed") };
-    let engine = Engine::new(&Policy { rules: vec![rule], lists, ..Policy::default() }, Memory::default()).expect("a policy");
+    let engine =
+        Engine::new(&Policy { rules: vec![rule], lists, ..Policy::default() }, Memory::default()).expect("a policy");
     let decide = |i: u64| {
         let request = Request::new().field("x", &probes[i as usize % probes.len()]);
         engine.decide(Op::Take, &request, Time::from_secs(1_700_000_000))
