@@ -1,4 +1,4 @@
-//! Rules about the source itself: which crate may use which, and where time is read.
+//! Rules about the source itself: which crate may use which, where time is read, and how tests share code.
 //!
 //! ARCHITECTURE.md gives the reasons. Every check is a function from text to complaints, run on the real text
 //! and on text that breaks its rule.
@@ -11,14 +11,19 @@ use std::process::Command;
 
 use toml::{Table, Value};
 
-/// Each crate of the workspace and those of the workspace that it may use.
+/// Each crate of the workspace and those of the workspace that it may use. Every crate may use the [`TESTKIT`] besides, as
+/// a dev-dependency.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flowgate", &[]),
     ("flowgate-engine", &["flowgate"]),
     ("flowgate-server", &["flowgate-engine", "flowgate"]),
     ("flowgate-tower", &["flowgate-engine", "flowgate"]),
     ("flowgate-cli", &["flowgate-server", "flowgate-engine", "flowgate"]),
+    (TESTKIT, &["flowgate-server", "flowgate-engine", "flowgate"]),
 ];
+
+/// What the tests of several crates share.
+const TESTKIT: &str = "flowgate-testkit";
 
 /// What the library, as embedders get it by default, must not bring along: runtimes, networking, wire formats.
 const NOT_IN_LIBRARY: &[&str] = &[
@@ -40,7 +45,7 @@ const NOT_IN_LIBRARY: &[&str] = &[
     "tower",
 ];
 
-/// Wire formats that stay in the server; the engine's Redis store speaks to Redis through a client crate.
+/// Wire formats that stay in the server. The engine's Redis store only says what to send; the server sends it.
 const NOT_IN_ENGINE: &[&str] = &["axum", "hyper", "prost", "serde_json", "tonic"];
 
 /// What reads a clock.
@@ -96,7 +101,8 @@ fn wrong_dependencies(manifest: &str) -> Vec<String> {
     let is_ours = |used: &str| used == "flowgate" || used.starts_with("flowgate-");
     let mut wrong = Vec::new();
     for (table, used) in dependencies(&manifest) {
-        let forbidden = is_ours(&used) && !allowed.contains(&used.as_str())
+        let is_test_support = used == TESTKIT && table == "dev-dependencies";
+        let forbidden = is_ours(&used) && !is_test_support && !allowed.contains(&used.as_str())
             || name == "flowgate-engine" && table == "dependencies" && NOT_IN_ENGINE.contains(&used.as_str());
         if forbidden {
             wrong.push(format!("{name} must not use {used} ({table})"));
@@ -130,9 +136,11 @@ fn io_crates(tree: &str) -> Vec<&str> {
     names.filter(|name| NOT_IN_LIBRARY.contains(name)).collect()
 }
 
-/// The lines of a source file that read a clock although the file must not. Comments may speak of it.
+/// The lines of a source file that read a clock although the file must not. Comments may speak of it. Test support waits
+/// for processes in real time.
 fn clock_reads(path: &str, source: &str) -> Vec<String> {
-    if path == "crates/flowgate/src/clock.rs" || path.starts_with("crates/flowgate/src/clock/") {
+    let may_read = ["crates/flowgate/src/clock.rs", "crates/flowgate/src/clock/", "crates/flowgate-testkit/src/"];
+    if may_read.iter().any(|place| path.starts_with(place)) {
         return Vec::new();
     }
     lines_with(path, source, CLOCKS)
@@ -239,6 +247,21 @@ mod the_checks_find {
     #[test]
     fn a_crate_without_a_rule() {
         check_manifest("flowgate-new", "", &["flowgate-new has no line in MAY_USE: say what it may use"]);
+    }
+
+    #[test]
+    fn the_testkit_outside_dev_dependencies() {
+        check_manifest("flowgate", "[dev-dependencies]\nflowgate-testkit.workspace = true", &[]);
+        check_manifest(
+            "flowgate-cli",
+            "[dependencies]\nflowgate-testkit.workspace = true",
+            &["flowgate-cli must not use flowgate-testkit (dependencies)"],
+        );
+        check_manifest(
+            "flowgate-server",
+            "[build-dependencies]\nkit = { package = \"flowgate-testkit\", path = \"..\" }",
+            &["flowgate-server must not use flowgate-testkit (build-dependencies)"],
+        );
     }
 
     #[test]

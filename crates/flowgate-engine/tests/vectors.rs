@@ -1,11 +1,11 @@
 //! The recorded traces of `testdata/vectors/limits.jsonl` through the engine: one rule, those limits.
 
-#[path = "../../flowgate/tests/recorded/limits.rs"]
-mod limits;
 mod script;
 
-use flowgate::{Op, Time};
-use flowgate_engine::{Decision, Request, RuleDef};
+use flowgate::Time;
+use flowgate_engine::{Request, RuleDef};
+use flowgate_testkit::vectors::limits;
+use flowgate_testkit::{numbers, op};
 use script::{Written, engine, rule};
 
 #[test]
@@ -16,7 +16,8 @@ fn the_engine_gives_the_recorded_answers() {
         let engine = engine(&[RuleDef { count_denied: trace.count_denied, ..rule }]);
         for (number, step) in trace.steps.iter().enumerate() {
             let request = Request::new().field("case", &trace.case).cost(step.cost);
-            trace.check(number, engine.decide(step.op(), &request, Time::from_micros(step.at_us)));
+            let decision = engine.decide(op!(flowgate, step.op), &request, Time::from_micros(step.at_us));
+            trace.check(number, numbers!(decision));
         }
     }
 }

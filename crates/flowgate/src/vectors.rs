@@ -1,9 +1,7 @@
 //! The recorded traces of `testdata/vectors/limits.jsonl`, on the pure functions and on the memory store.
 
-#[path = "../tests/recorded/limits.rs"]
-mod limits;
-
-use limits::{Trace, traces};
+use flowgate_testkit::vectors::limits::{Trace, traces};
+use flowgate_testkit::{numbers, op};
 
 use crate::memory::Memory;
 use crate::plan::{self, Hit, Op, Rule};
@@ -30,8 +28,8 @@ impl Run<'_> {
         let key = |index: usize| subject.counter(names.counter(&index.to_le_bytes()));
         let hit = |(index, limit)| Hit::new(key(index), limit, rule);
         let mut hits: Vec<Hit<'_>> = self.limits.iter().enumerate().map(hit).collect();
-        apply(step.op(), step.cost, Time::from_micros(step.at_us), &mut hits);
-        self.trace.check(self.done, Decision::of(&hits));
+        apply(op!(crate, step.op), step.cost, Time::from_micros(step.at_us), &mut hits);
+        self.trace.check(self.done, numbers!(Decision::of(&hits)));
         self.done += 1;
         true
     }

@@ -2,12 +2,12 @@
 
 use flowgate::{Memory, Op, Span, Time};
 use flowgate_engine::{AdHoc, BanDef, Decision, Engine, Limits, Policy, Request, RuleDef};
+use flowgate_testkit::properties::specs::{SECONDS, Spec, Step, any_spec, any_step};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
 use crate::script::redis_server::RedisServer;
 use crate::script::store::RedisEngine;
-use crate::specs::{SECONDS, Spec, Step, any_spec, any_step};
 
 /// The last microsecond of the year 2127: what comes later may be owed beyond what a double holds.
 const LAST: u64 = 4_985_971_199_999_999;
@@ -54,7 +54,7 @@ fn huge() -> impl Strategy<Value = Spec> {
         "approx 3999999999/1us",
         "approx 3999999999/31622399s after=1000000000000/month tz=Asia/Shanghai",
     ])
-    .prop_map(|text| Spec::of(text).unwrap())
+    .prop_map(|text| Spec::parse(text).unwrap())
 }
 
 fn rule_spec() -> impl Strategy<Value = RuleSpec> {
@@ -227,7 +227,7 @@ fn when_the_clock_runs_back() {
         "sliding 3/1d after=2/1d",
     ]);
     let rule = (specs, any::<bool>()).prop_map(|(text, count_denied)| RuleSpec {
-        limits: vec![Spec::of(text).unwrap()],
+        limits: vec![Spec::parse(text).unwrap()],
         by: 0,
         count_denied,
         shadow: false,

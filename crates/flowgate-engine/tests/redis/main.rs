@@ -8,8 +8,5 @@ mod rollbacks;
 mod script;
 mod shared_bans;
 mod sharing;
-#[path = "../../../flowgate/tests/properties/specs.rs"]
-#[allow(dead_code, reason = "the library's own tests use the rest")]
-mod specs;
 mod unreadable;
 mod vectors;

@@ -1,13 +1,10 @@
 //! The recorded traces through Redis, with their times.
 
-#[path = "../../../flowgate/tests/recorded/limits.rs"]
-mod limits;
-#[path = "../../../flowgate/tests/recorded/throttle.rs"]
-mod throttle;
-
-use flowgate::{Op, Throttle, Time};
-use flowgate_engine::{Decision, Request, RuleDef};
-use throttle::Call;
+use flowgate::{Throttle, Time};
+use flowgate_engine::{Request, RuleDef};
+use flowgate_testkit::vectors::limits;
+use flowgate_testkit::vectors::throttle::{self, Call};
+use flowgate_testkit::{numbers, op};
 
 use crate::script::redis_server::RedisServer;
 use crate::script::store::RedisEngine;
@@ -22,7 +19,8 @@ fn redis_gives_the_recorded_answers() {
         let mut engine = RedisEngine::new(&rules, server.connect());
         for (number, step) in trace.steps.iter().enumerate() {
             let request = Request::new().field("case", &trace.case).cost(step.cost);
-            trace.check(number, engine.decide(step.op(), &request, Time::from_micros(step.at_us)));
+            let decision = engine.decide(op!(flowgate, step.op), &request, Time::from_micros(step.at_us));
+            trace.check(number, numbers!(decision));
         }
     }
 }

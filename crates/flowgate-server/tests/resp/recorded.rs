@@ -1,48 +1,34 @@
 //! The recorded traces and calls over the Redis protocol: by rules, by limits that the caller brings, by `CL.THROTTLE`.
 
-#[path = "../../../flowgate/tests/recorded/throttle.rs"]
-mod throttle;
-
 use flowgate::Time;
-use throttle::Call;
+use flowgate_testkit::vectors::Numbers;
+use flowgate_testkit::vectors::limits::{Step, Trace, forward_traces, in_time_order};
+use flowgate_testkit::vectors::throttle::{self, Call};
 
 use super::*;
-use crate::running::recorded::{Expect, Recorded, Step};
 
 #[test]
 fn resp_gives_the_recorded_answers() {
-    let recorded = Recorded::read();
-    let mut config = config("");
-    recorded.rules(&mut config);
-    let server = Running::serve(config, |_| {});
+    let traces = forward_traces();
+    let rules: String = traces.iter().map(Trace::rule_toml).collect();
+    let server = Running::serve(config(&rules), |_| {});
     let mut client = server.connect();
-    for (trace, number) in recorded.steps() {
-        let step @ Step { op, cost, .. } = &trace.steps[number];
-        server.clock.set(step.time());
+    for (trace, number) in in_time_order(&traces) {
+        let Step { at_us, op, cost, .. } = &trace.steps[number];
+        server.clock.set(Time::from_micros(*at_us));
         let by_rule = client.call(&format!("fg.{op} {cost} case {}", trace.case));
-        trace.check_millis(number, &expect(&by_rule));
-        if let Some(limit) = trace.single() {
-            let cost = cost.to_string();
-            let words = ["fg.limit", &trace.case, limit, &cost, op].map(str::as_bytes);
-            trace.check_millis(number, &expect(&client.call_words(&words)));
+        trace.check_millis(number, numbers(&by_rule));
+        if let Some(limit) = trace.single_limit() {
+            let (cost, op) = (cost.to_string(), op.to_string());
+            let words = ["fg.limit", &trace.case, limit, &cost, &op].map(str::as_bytes);
+            trace.check_millis(number, numbers(&client.call_words(&words)));
         }
     }
 }
 
-fn expect(reply: &str) -> Expect {
-    let numbers: Vec<i64> = reply.trim_start_matches('[').split(' ').map_while(|number| number.parse().ok()).collect();
-    let &[allowed, limit, remaining, retry_after, reset_after, delay] = numbers.as_slice() else { panic!("{reply}") };
-    let number = |number: i64| u64::try_from(number).ok();
-    let micros = |millis: i64| number(millis).map(|millis| millis * 1000);
-    Expect {
-        allowed: allowed == 1,
-        limit: number(limit),
-        remaining: number(remaining),
-        retry_after_us: micros(retry_after),
-        never: retry_after == -2,
-        reset_after_us: micros(reset_after).unwrap(),
-        delay_us: micros(delay).unwrap(),
-    }
+fn numbers(reply: &str) -> Numbers {
+    let numbers = reply.trim_start_matches('[').split(' ').map_while(|number| number.parse().ok());
+    Numbers::from_resp(numbers.collect::<Vec<i64>>().try_into().unwrap_or_else(|_| panic!("{reply}")))
 }
 
 #[test]

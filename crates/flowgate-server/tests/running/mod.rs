@@ -1,7 +1,5 @@
 //! A server of a test's own: on a port that the system chooses, on a clock that is moved by hand, in a thread of its own.
 
-pub(crate) mod recorded;
-
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, mpsc};

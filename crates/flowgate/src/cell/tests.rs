@@ -1,13 +1,9 @@
 //! The recorded calls of `testdata/vectors/cl_throttle.jsonl`, redis-cell's own test, and where Flowgate differs.
 
-#[path = "../../tests/recorded/throttle.rs"]
-mod recorded;
-
 use std::collections::HashMap;
 
+use flowgate_testkit::vectors::throttle::calls;
 use proptest::prelude::*;
-
-use recorded::calls;
 
 use super::*;
 use crate::memory::Memory;

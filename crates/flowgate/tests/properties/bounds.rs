@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use flowgate::Decision;
+use flowgate_testkit::properties::calendars;
+use flowgate_testkit::properties::specs::{self, Algorithm, Spec, Step, Window, start, takes};
 use proptest::prelude::*;
 
-use crate::specs::{self, Algorithm, Spec, Step, Window, start, takes};
-use crate::{Store, calendars};
+use crate::Store;
 
 /// What was let through: when it left, and how much.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,8 @@
 //! No rate drifts, however awkward its interval and however long it runs.
 
+use flowgate_testkit::properties::specs::{DAYS, SECONDS};
+
 use crate::Store;
-use crate::specs::{DAYS, SECONDS};
 
 /// `count` units per `period`, as whole numbers.
 struct Rate {

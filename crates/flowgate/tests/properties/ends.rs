@@ -1,11 +1,11 @@
 //! The ends of the ranges: no panic (tests check for overflow), and the bounds hold there too.
 
 use flowgate::{Decision, Op, Rule, Span, Time};
+use flowgate_testkit::properties::naive::{self, Counter, RuleHits};
+use flowgate_testkit::properties::specs::{DAYS, SECONDS, Spec};
 use proptest::prelude::*;
 
 use crate::Store;
-use crate::naive::{self, Counter, RuleHits};
-use crate::specs::{DAYS, SECONDS, Spec};
 
 const LATELY: u64 = 1_700_000_000 * SECONDS;
 const MAX_COST: u64 = 1_000_000_000_000;
@@ -119,7 +119,7 @@ proptest! {
         times in prop::collection::vec(time(), 40),
     ) {
         let store = Store::of(limit);
-        let mut counter = Counter::new(&Spec::of(limit).unwrap());
+        let mut counter = Counter::new(&Spec::parse(limit).unwrap());
         let mut times: Vec<u64> = times.into_iter().map(|time| Time::from_nanos(time).as_nanos()).collect();
         times.sort_unstable();
         for ((op, cost), now) in steps.into_iter().zip(times) {
@@ -136,7 +136,7 @@ proptest! {
         costs in prop::collection::vec(cost(), 1..40),
         now in time(),
     ) {
-        let (store, spec) = (Store::of(limit), Spec::of(limit).unwrap());
+        let (store, spec) = (Store::of(limit), Spec::parse(limit).unwrap());
         let takes = costs.iter().map(|&cost| (cost, store.take(cost, now)));
         let admitted: u128 = takes
             .filter(|(_, answer)| answer.allowed() && answer.delay().is_zero())

@@ -1,7 +1,7 @@
 //! What the algorithms promise, in virtual time, over random limits, costs and arrivals.
 //!
-//! `specs` makes limits, `naive` is the reference: semantics written down plainly, with exact fractions and plain
-//! logs. The other files hold one promise each. `FLOWGATE_CASES=100` multiplies the number of cases for a long run.
+//! Each file holds one promise. Random limits and the naive reference come from the testkit. `FLOWGATE_CASES=100` multiplies
+//! the number of cases for a long run.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,10 +9,8 @@ mod bounds;
 mod calendars;
 mod drift;
 mod ends;
-mod naive;
 mod plans;
 mod reference;
-mod specs;
 mod stepped;
 mod waits;
 

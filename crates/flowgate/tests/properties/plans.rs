@@ -1,10 +1,9 @@
 //! Several rules and subjects at once: all or nothing.
 
 use flowgate::{CounterId, Decision, Hit, Memory, MemoryConfig, Op, Rule, Subject, Time};
+use flowgate_testkit::properties::naive::{self, RuleHits};
+use flowgate_testkit::properties::specs::{Spec, Step, any_spec, any_step, start};
 use proptest::prelude::*;
-
-use crate::naive::{self, RuleHits};
-use crate::specs::{Spec, Step, any_spec, any_step, start};
 
 /// Subjects times limits, and plans over any of their counters.
 #[derive(Clone, Debug)]

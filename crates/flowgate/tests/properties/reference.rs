@@ -1,11 +1,11 @@
 //! The algorithms against the reference, answer by answer.
 
 use flowgate::{Decision, Rule, Single, Time};
+use flowgate_testkit::properties::naive::{self, RuleHits};
+use flowgate_testkit::properties::specs::{Spec, Step, any_spec, any_step, start};
 use proptest::prelude::*;
 
 use crate::Store;
-use crate::naive::{self, RuleHits};
-use crate::specs::{Spec, Step, any_spec, any_step, start};
 
 proptest! {
     #![proptest_config(crate::cases(1_500))]

@@ -1,9 +1,8 @@
 //! While the clock is ahead of the wall clock, waits are told in real time: exactly as long as they take.
 
 use flowgate::{Decision, Limit, Limiter, ManualClock, Op, Retry, Seed, Span, Time, Verdict};
+use flowgate_testkit::properties::specs::{Algorithm, MICROS, SECONDS, Spec, Step, any_spec, pace, start, takes};
 use proptest::prelude::*;
-
-use crate::specs::{Algorithm, MICROS, SECONDS, Spec, Step, any_spec, pace, start, takes};
 
 /// Requests in real time, and steps of the wall clock between them.
 struct Trace {

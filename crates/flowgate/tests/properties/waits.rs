@@ -1,10 +1,10 @@
 //! Waits are honest: whoever waits as told passes, a tick earlier nobody does. And what is said to remain does.
 
 use flowgate::{Decision, Limiter, Op, Retry, Span, Time, Verdict, WaitError};
+use flowgate_testkit::properties::specs::{Algorithm, DAYS, MICROS, Spec, Step, any_spec, any_step, pace, start};
 use proptest::prelude::*;
 
 use crate::Store;
-use crate::specs::{Algorithm, DAYS, MICROS, Spec, Step, any_spec, any_step, pace, start};
 
 /// A trace in absolute numbers, with the answers it got.
 struct Run {
@@ -103,7 +103,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Pace, free at first for a while.
 fn pace_after() -> impl Strategy<Value = Spec> {
     (pace(), 1..10u64, 1..5_000_000u64)
-        .prop_map(|(spec, free, period)| Spec::of(&format!("{} after={free}/{period}us", spec.limit)).unwrap())
+        .prop_map(|(spec, free, period)| Spec::parse(&format!("{} after={free}/{period}us", spec.limit)).unwrap())
 }
 
 proptest! {

@@ -5,8 +5,8 @@
 
 use flowgate::{Decision, Op, Retry, Rule, Span, Verdict};
 
-use crate::calendars;
-use crate::specs::{Algorithm, DAYS, MICROS, Spec, Window};
+use super::calendars;
+use super::specs::{Algorithm, DAYS, MICROS, Spec, Window};
 
 const MAX_DEBT: u64 = 36_500 * DAYS;
 const MAX_COST: u64 = 1_000_000_000_000;
@@ -14,7 +14,7 @@ const MAX_COUNTED: u64 = (1 << 53) - 1;
 
 /// What one limit knows about one subject.
 #[derive(Clone, Debug)]
-pub(crate) struct Counter {
+pub struct Counter {
     spec: Spec,
     /// bucket and pace: in parts of a nanosecond, `spec.micros` to one. Zero when full.
     full_at: i128,
@@ -29,13 +29,16 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn new(spec: &Spec) -> Counter {
+    /// A counter that was never used.
+    #[must_use]
+    pub fn new(spec: &Spec) -> Counter {
         let spec = spec.clone();
         Counter { spec, full_at: 0, window: None, log: Vec::new(), pair: (0, 0, 0), seen: None }
     }
 
-    /// Would it pass?
-    pub(crate) fn check(&self, now: u64, cost: u64) -> Verdict {
+    /// Whether a request of this cost passes at `now`.
+    #[must_use]
+    pub fn check(&self, now: u64, cost: u64) -> Verdict {
         if cost == 0 {
             return PASS;
         }
@@ -54,8 +57,8 @@ impl Counter {
         }
     }
 
-    /// Counts it; within the caps when it was denied.
-    pub(crate) fn charge(&mut self, now: u64, cost: u64, denied: bool) {
+    /// Counts a request; one that was denied only up to the cap.
+    pub fn charge(&mut self, now: u64, cost: u64, denied: bool) {
         let cost = cost.min(MAX_COST);
         if cost == 0 {
             return;
@@ -72,7 +75,8 @@ impl Counter {
         self.own_charge(now, cost, denied);
     }
 
-    pub(crate) fn refund(&mut self, now: u64, cost: u64) {
+    /// Gives units back.
+    pub fn refund(&mut self, now: u64, cost: u64) {
         let cost = cost.min(MAX_COST);
         if cost == 0 {
             return;
@@ -87,8 +91,9 @@ impl Counter {
         self.own_refund(now, cost);
     }
 
-    /// The numbers of the state beside a verdict.
-    pub(crate) fn answer(&self, now: u64, verdict: Verdict) -> Decision {
+    /// The decision of this verdict, with the numbers of the counter at `now`.
+    #[must_use]
+    pub fn answer(&self, now: u64, verdict: Verdict) -> Decision {
         let (mut limit, mut remaining, mut reset) = self.own_numbers(now);
         if let Some((free, _)) = self.spec.after {
             let seen = self.seen_at(now);
@@ -315,8 +320,10 @@ impl Counter {
     }
 }
 
-pub(crate) const PASS: Verdict = Verdict::Allow { delay: Span::ZERO };
-pub(crate) const NEVER: Verdict = Verdict::Deny(Retry::Never);
+/// Allowed at once.
+pub const PASS: Verdict = Verdict::Allow { delay: Span::ZERO };
+/// Denied for good.
+pub const NEVER: Verdict = Verdict::Deny(Retry::Never);
 
 fn after(nanos: u64) -> Verdict {
     Verdict::Deny(Retry::After(Span::from_nanos(nanos)))
@@ -329,15 +336,17 @@ fn end(window: &Window, now: u64) -> u64 {
     }
 }
 
-/// One rule of a plan: whose counters, by index.
+/// One rule of a plan.
 #[derive(Clone, Debug)]
-pub(crate) struct RuleHits {
-    pub(crate) rule: Rule,
-    pub(crate) counters: Vec<usize>,
+pub struct RuleHits {
+    /// How the rule's limits behave together.
+    pub rule: Rule,
+    /// The indices of the rule's counters.
+    pub counters: Vec<usize>,
 }
 
-/// Applies an operation to the counters of a plan; an answer for each hit, in order.
-pub(crate) fn apply(counters: &mut [Counter], plan: &[RuleHits], op: Op, cost: u64, now: u64) -> Vec<Decision> {
+/// Applies an operation to the counters of a plan. Returns an answer for each hit, in order.
+pub fn apply(counters: &mut [Counter], plan: &[RuleHits], op: Op, cost: u64, now: u64) -> Vec<Decision> {
     let hits = || plan.iter().flat_map(|rule| rule.counters.iter().copied());
     match op {
         Op::Peek => hits().map(|hit| counters[hit].answer(now, counters[hit].check(now, cost))).collect(),
@@ -383,7 +392,8 @@ fn take(counters: &mut [Counter], plan: &[RuleHits], cost: u64, now: u64) -> Vec
 }
 
 /// The answer of several limits together.
-pub(crate) fn together(answers: &[Decision]) -> Decision {
+#[must_use]
+pub fn together(answers: &[Decision]) -> Decision {
     let longest = answers.iter().filter_map(|answer| match answer.verdict {
         Verdict::Deny(retry) => Some(retry),
         Verdict::Allow { .. } => None,

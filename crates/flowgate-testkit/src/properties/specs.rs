@@ -3,46 +3,66 @@
 use flowgate::{Decision, Limit, MaxWait, Op, Period, Time, Unit};
 use proptest::prelude::*;
 
-pub(crate) const MICROS: u64 = 1_000;
-pub(crate) const MILLIS: u64 = 1_000_000;
-pub(crate) const SECONDS: u64 = 1_000_000_000;
-pub(crate) const DAYS: u64 = 86_400 * SECONDS;
+/// Nanoseconds of a microsecond.
+pub const MICROS: u64 = 1_000;
+/// Nanoseconds of a millisecond.
+pub const MILLIS: u64 = 1_000_000;
+/// Nanoseconds of a second.
+pub const SECONDS: u64 = 1_000_000_000;
+/// Nanoseconds of a day.
+pub const DAYS: u64 = 86_400 * SECONDS;
 
-/// A limit in numbers that a reader can follow; times are nanoseconds.
+/// A limit `N/P` in plain numbers. Times are nanoseconds.
 #[derive(Clone)]
-pub(crate) struct Spec {
-    pub(crate) limit: Limit,
-    pub(crate) algorithm: Algorithm,
+pub struct Spec {
+    /// The limit itself.
+    pub limit: Limit,
+    /// Its algorithm with the algorithm's own numbers.
+    pub algorithm: Algorithm,
     /// N in millionths.
-    pub(crate) micros: u64,
-    /// P. Of a calendar window about its length.
-    pub(crate) period: u64,
-    pub(crate) after: Option<(u64, Window)>,
+    pub micros: u64,
+    /// P. A calendar month counts 30 days here.
+    pub period: u64,
+    /// The free units of `after=` and their window.
+    pub after: Option<(u64, Window)>,
 }
 
+/// The algorithm of a limit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Algorithm {
+pub enum Algorithm {
+    /// `bucket`
     Bucket {
+        /// The most units at once.
         burst: u64,
     },
-    /// `max_wait` is absent for `none`.
+    /// `pace`
     Pace {
+        /// The units that leave without a delay.
         burst: u64,
+        /// The longest delay; `None` for `max_wait=none`.
         max_wait: Option<u64>,
     },
+    /// `fixed`
     Fixed(Window),
+    /// `sliding`
     Sliding,
+    /// `approx`
     Approx,
 }
 
+/// How long a window is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Window {
+pub enum Window {
+    /// This many nanoseconds.
     Plain(u64),
+    /// A unit of the calendar in a time zone.
     Calendar(Unit, String),
 }
 
 impl Spec {
-    pub(crate) fn of(text: &str) -> Option<Spec> {
+    /// Reads a limit; `None` if the text is not a limit, or is `unlimited`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Spec> {
         let limit: Limit = text.parse().ok()?;
         let rate = limit.rate()?;
         let window = |period: Period| match limit.tz() {
@@ -68,12 +88,14 @@ impl Spec {
     }
 
     /// N rounded down.
-    pub(crate) fn count(&self) -> u64 {
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.micros / 1_000_000
     }
 
-    /// The most that can be taken at once.
-    pub(crate) fn most(&self) -> u64 {
+    /// The most units that one take can have.
+    #[must_use]
+    pub fn most(&self) -> u64 {
         match self.algorithm {
             Algorithm::Bucket { burst } | Algorithm::Pace { burst, .. } => burst,
             _ => self.count(),
@@ -92,7 +114,7 @@ fn length(period: Period) -> u64 {
 }
 
 /// Any limit, a third of them with `after=`.
-pub(crate) fn any_spec() -> impl Strategy<Value = Spec> {
+pub fn any_spec() -> impl Strategy<Value = Spec> {
     let after = (prop_oneof![1..4u64, count()], prop_oneof![3 => period(), 1 => calendar_period()]);
     let after = after.prop_map(|(free, period)| format!(" after={free}/{period}"));
     let plain = prop_oneof![bucket(), pace(), fixed(), calendar(), sliding(), approx()];
@@ -100,20 +122,22 @@ pub(crate) fn any_spec() -> impl Strategy<Value = Spec> {
         let Some(after) = after else { return spec };
         // One zone is enough for both periods.
         let after = if spec.limit.tz().is_some() { after.split(" tz=").next().unwrap() } else { &after };
-        Spec::of(&format!("{}{after}", spec.limit)).unwrap()
+        Spec::parse(&format!("{}{after}", spec.limit)).unwrap()
     })
 }
 
-pub(crate) fn bucket() -> impl Strategy<Value = Spec> {
+/// Limits of `bucket`.
+pub fn bucket() -> impl Strategy<Value = Spec> {
     let burst = prop_oneof![
         Just(String::new()),
         prop_oneof![1..4u64, 1..100u64, 1..10_000u64].prop_map(|burst| format!(" burst={burst}")),
     ];
     (decimal(), period(), burst)
-        .prop_filter_map("too long to fill", |(n, p, burst)| Spec::of(&format!("bucket {n}/{p}{burst}")))
+        .prop_filter_map("too long to fill", |(n, p, burst)| Spec::parse(&format!("bucket {n}/{p}{burst}")))
 }
 
-pub(crate) fn pace() -> impl Strategy<Value = Spec> {
+/// Limits of `pace`.
+pub fn pace() -> impl Strategy<Value = Spec> {
     let burst = prop_oneof![2 => Just(1), 1 => 2..20u64];
     let max_wait = prop_oneof![
         Just("none".to_owned()),
@@ -121,24 +145,28 @@ pub(crate) fn pace() -> impl Strategy<Value = Spec> {
         (1..5_000_000u64).prop_map(|us| format!("{us}us")),
     ];
     (decimal(), period(), burst, max_wait).prop_filter_map("too long to fill", |(n, p, burst, max_wait)| {
-        Spec::of(&format!("pace {n}/{p} burst={burst} max_wait={max_wait}"))
+        Spec::parse(&format!("pace {n}/{p} burst={burst} max_wait={max_wait}"))
     })
 }
 
-pub(crate) fn fixed() -> impl Strategy<Value = Spec> {
-    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("fixed {n}/{p}")))
+/// Limits of `fixed` whose windows begin with the first request.
+pub fn fixed() -> impl Strategy<Value = Spec> {
+    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::parse(&format!("fixed {n}/{p}")))
 }
 
-pub(crate) fn calendar() -> impl Strategy<Value = Spec> {
-    (count(), calendar_period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("fixed {n}/{p}")))
+/// Limits of `fixed` whose windows follow a calendar.
+pub fn calendar() -> impl Strategy<Value = Spec> {
+    (count(), calendar_period()).prop_filter_map("a limit", |(n, p)| Spec::parse(&format!("fixed {n}/{p}")))
 }
 
-pub(crate) fn sliding() -> impl Strategy<Value = Spec> {
-    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("sliding {n}/{p}")))
+/// Limits of `sliding`.
+pub fn sliding() -> impl Strategy<Value = Spec> {
+    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::parse(&format!("sliding {n}/{p}")))
 }
 
-pub(crate) fn approx() -> impl Strategy<Value = Spec> {
-    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::of(&format!("approx {n}/{p}")))
+/// Limits of `approx`.
+pub fn approx() -> impl Strategy<Value = Spec> {
+    (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::parse(&format!("approx {n}/{p}")))
 }
 
 /// Around the edge of the grid of sliding, and of every magnitude.
@@ -182,16 +210,17 @@ fn calendar_period() -> impl Strategy<Value = String> {
     (unit, zone).prop_map(|(unit, zone)| format!("{unit} tz={zone}"))
 }
 
-/// When a trace begins: at the epoch, lately, or any time.
-pub(crate) fn start() -> impl Strategy<Value = u64> {
+/// When a trace begins, in nanoseconds since the epoch: at the epoch, lately, or at any time.
+pub fn start() -> impl Strategy<Value = u64> {
     const LATELY: u64 = 1_700_000_000 * SECONDS;
     prop_oneof![1 => Just(0), 4 => LATELY..LATELY + 400 * DAYS, 1 => 0..5_000_000_000 * SECONDS]
 }
 
 /// One operation of a trace, relative to what came before and to the limit's own numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
-    pub(crate) op: Op,
+pub struct Step {
+    /// The operation.
+    pub op: Op,
     cost: Cost,
     gap: Gap,
 }
@@ -199,9 +228,9 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 enum Cost {
     Units(u64),
-    /// This part, in 16ths, of the most that can be taken at once, and so much more.
+    /// This part, in 16ths, of the most that can be taken at once, plus this many units.
     Part(u64, u64),
-    /// What the last answer said remains, and so much more.
+    /// The remaining units of the last answer, plus this many units.
     Remaining(u64),
 }
 
@@ -219,13 +248,13 @@ enum Gap {
     Back(u64),
 }
 
-/// Takes, mostly.
-pub(crate) fn takes() -> impl Strategy<Value = Step> {
+/// Takes at times that never run back.
+pub fn takes() -> impl Strategy<Value = Step> {
     (Just(Op::Take), cost(), gap(false)).prop_map(|(op, cost, gap)| Step { op, cost, gap })
 }
 
-/// All operations at all times, also such as run back.
-pub(crate) fn any_step() -> impl Strategy<Value = Step> {
+/// All operations, at times of which some run back.
+pub fn any_step() -> impl Strategy<Value = Step> {
     let op = prop_oneof![6 => Just(Op::Take), 2 => Just(Op::Peek), 1 => Just(Op::Record), 1 => Just(Op::CheckAndRecord),
         1 => Just(Op::Refund)];
     (op, cost(), gap(true)).prop_map(|(op, cost, gap)| Step { op, cost, gap })
@@ -254,7 +283,9 @@ fn gap(back: bool) -> impl Strategy<Value = Gap> {
 }
 
 impl Step {
-    pub(crate) fn cost(&self, spec: &Spec, last: Option<&Decision>) -> u64 {
+    /// The units to ask for, after the answer `last`.
+    #[must_use]
+    pub fn cost(&self, spec: &Spec, last: Option<&Decision>) -> u64 {
         match self.cost {
             Cost::Units(units) => units,
             Cost::Part(part, more) => spec.most() * part / 16 + more,
@@ -262,7 +293,9 @@ impl Step {
         }
     }
 
-    pub(crate) fn time(&self, spec: &Spec, now: u64, last: Option<&Decision>) -> u64 {
+    /// When to ask, in nanoseconds since the epoch, after the answer `last` at `now`.
+    #[must_use]
+    pub fn time(&self, spec: &Spec, now: u64, last: Option<&Decision>) -> u64 {
         let part = |whole: u64, part: u64, of: u128| (u128::from(whole) * u128::from(part) / of) as u64;
         let wait = last.and_then(Decision::retry_after).map_or(0, |wait| wait.as_nanos());
         let reset = last.map_or(0, |last| last.reset_after.as_nanos());
