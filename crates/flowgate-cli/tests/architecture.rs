@@ -16,10 +16,11 @@ use toml::{Table, Value};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flowgate", &[]),
     ("flowgate-engine", &["flowgate"]),
-    ("flowgate-server", &["flowgate-engine", "flowgate"]),
-    ("flowgate-tower", &["flowgate-engine", "flowgate"]),
-    ("flowgate-cli", &["flowgate-server", "flowgate-engine", "flowgate"]),
-    (TESTKIT, &["flowgate-server", "flowgate-engine", "flowgate"]),
+    ("flowgate-api", &["flowgate-engine", "flowgate"]),
+    ("flowgate-server", &["flowgate-api", "flowgate-engine", "flowgate"]),
+    ("flowgate-tower", &["flowgate-api", "flowgate-engine", "flowgate"]),
+    ("flowgate-cli", &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
+    (TESTKIT, &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
 ];
 
 /// What the tests of several crates share.

@@ -1,0 +1,193 @@
+//! Documents made from the engine's types.
+
+use std::borrow::Cow;
+
+use flowgate::{Limit, MAX_COUNT, MemoryStats, Retry, Span, Time};
+use flowgate_engine::{self as engine, DecidedBy, Matched, OnFailure};
+
+use crate::{
+    Decision, Exceeded, Explanation, FailedCondition, LimitReport, MAX_COST, ManualBan, Memory, Millis, Problem,
+    QUOTA_EXCEEDED, RuleBan, RuleReport,
+};
+
+const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
+
+impl From<Span> for Millis {
+    /// Rounded up, so that a client that waits that long passes.
+    fn from(span: Span) -> Millis {
+        Millis(span.as_millis_ceil())
+    }
+}
+
+impl From<Time> for Millis {
+    /// Rounded up.
+    fn from(time: Time) -> Millis {
+        time.since(Time::EPOCH).into()
+    }
+}
+
+impl<'a> From<&'a engine::Decision> for Decision<'a> {
+    fn from(decision: &'a engine::Decision) -> Decision<'a> {
+        Decision {
+            allowed: decision.allowed(),
+            action: decision.action().into(),
+            rule: decision.rule.as_ref().map(|rule| rule.name().into()),
+            matched: decision.matched,
+            code: decision.code,
+            message: decision.message.as_deref().map(Cow::from),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after: decision.retry_after().map(Millis::from),
+            never: decision.never(),
+            reset_after: decision.reset_after.into(),
+            delay: decision.delay().into(),
+            exceeded: decision.exceeded.iter().map(Exceeded::from).collect(),
+            shadow: decision.shadow.iter().map(|rule| rule.name().into()).collect(),
+            banned_until: decision.banned_until.map(Millis::from),
+            degraded: decision.degraded,
+        }
+    }
+}
+
+impl Decision<'_> {
+    /// The decision of one limit, without any rule: the answer of `/v1/limit`.
+    pub fn of_limit(limit: &Limit, decision: &flowgate::Decision, degraded: bool) -> Decision<'static> {
+        let (allowed, retry_after) = (decision.allowed(), decision.retry_after().map(Millis::from));
+        let never = decision.never();
+        let exceeded = || Exceeded { rule: None, limit: limit.to_string().into(), retry_after, never };
+        Decision {
+            allowed,
+            action: if allowed { "allow" } else { "deny" }.into(),
+            matched: true,
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after,
+            never,
+            reset_after: decision.reset_after.into(),
+            delay: decision.delay().into(),
+            exceeded: if allowed { Vec::new() } else { vec![exceeded()] },
+            degraded,
+            ..Decision::default()
+        }
+    }
+}
+
+impl<'a> From<&'a engine::Exceeded> for Exceeded<'a> {
+    fn from(exceeded: &'a engine::Exceeded) -> Exceeded<'a> {
+        let retry_after = match exceeded.retry {
+            Retry::After(wait) => Some(wait.into()),
+            Retry::Never => None,
+        };
+        let (rule, limit) = (Some(exceeded.rule.name().into()), exceeded.limit.to_string().into());
+        Exceeded { rule, limit, retry_after, never: retry_after.is_none() }
+    }
+}
+
+impl<'a> From<&'a engine::Explanation> for Explanation<'a> {
+    fn from(explanation: &'a engine::Explanation) -> Explanation<'a> {
+        Explanation {
+            decision: (&explanation.decision).into(),
+            ban: explanation.ban.as_deref().map(ManualBan::from),
+            rules: explanation.rules.iter().map(RuleReport::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a engine::RuleReport> for RuleReport<'a> {
+    fn from(report: &'a engine::RuleReport) -> RuleReport<'a> {
+        RuleReport {
+            rule: report.rule.name().into(),
+            title: report.rule.title().map(Cow::from),
+            matched: report.matched == Matched::Yes,
+            failed: FailedCondition::of_rule(&report.matched),
+            reached: report.reached,
+            shadow: report.rule.is_shadow(),
+            action: report.rule.action().as_str().into(),
+            limits: report.limits.iter().map(LimitReport::from).collect(),
+            banned_until: report.banned_until.map(Millis::from),
+            on_failure: report.on_failure.map(|on_failure| OnFailure::as_str(on_failure).into()),
+        }
+    }
+}
+
+impl<'a> FailedCondition<'a> {
+    fn of_rule(matched: &'a Matched) -> Option<FailedCondition<'a>> {
+        let (field, expected, found) = match matched {
+            Matched::Yes => return None,
+            Matched::Failed { field, expected, found } => (field, expected.as_str(), found.as_deref()),
+            Matched::Lacks { field } => (field, "present: the rule counts by it", None),
+            Matched::NoLimits { field, found } => (field, "a value that limits_by has limits for", found.as_deref()),
+        };
+        Some(FailedCondition { field: field.into(), expected: expected.into(), found: found.map(Cow::from) })
+    }
+}
+
+impl From<&engine::LimitReport> for LimitReport<'_> {
+    fn from(engine::LimitReport { limit, outcome }: &engine::LimitReport) -> Self {
+        LimitReport {
+            limit: limit.to_string().into(),
+            allowed: outcome.allowed(),
+            most: outcome.limit,
+            remaining: outcome.remaining,
+            retry_after: outcome.retry_after().map(Millis::from),
+            never: outcome.never(),
+            reset_after: outcome.reset_after.into(),
+            delay: outcome.delay().into(),
+        }
+    }
+}
+
+impl<'a> From<&'a engine::ManualBan> for ManualBan<'a> {
+    fn from(ban: &'a engine::ManualBan) -> ManualBan<'a> {
+        let (field, value, reason) = ((&*ban.field).into(), (&*ban.value).into(), (&*ban.reason).into());
+        ManualBan { id: ban.id.to_string().into(), field, value, until: ban.until.into(), reason }
+    }
+}
+
+impl<'a> From<&'a engine::RuleBan> for RuleBan<'a> {
+    fn from(ban: &'a engine::RuleBan) -> RuleBan<'a> {
+        let subject = ban.subject.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let (id, rule) = (ban.id.to_string().into(), ban.rule.name().into());
+        RuleBan { id, rule, subject, until: ban.until.into() }
+    }
+}
+
+impl From<MemoryStats> for Memory {
+    fn from(stats: MemoryStats) -> Memory {
+        Memory {
+            keys: stats.counters as u64,
+            bytes: stats.bytes as u64,
+            max_bytes: stats.max_bytes as u64,
+            evicted: stats.evicted,
+            evicted_in_use: stats.evicted_in_use,
+            refused: stats.refused,
+            bans_refused: stats.bans_refused,
+        }
+    }
+}
+
+impl<'a> Problem<'a> {
+    /// The problem document of a denial that is answered with `status`.
+    pub fn from_decision(status: u16, decision: &'a engine::Decision) -> Problem<'a> {
+        let (kind, title) = match decision.decided_by {
+            DecidedBy::Limits => (QUOTA_EXCEEDED, "Quota exceeded"),
+            _ => ("about:blank", "Forbidden"),
+        };
+        Problem {
+            status,
+            kind: kind.into(),
+            title: title.into(),
+            detail: decision.message.as_deref().map(Cow::from),
+            action: Some(decision.action().into()),
+            code: decision.code,
+            retry_after: decision.retry_after().map(Millis::from),
+            violated_policies: Some(decision.violated_policies().map(Cow::from).collect()),
+        }
+    }
+
+    /// The problem document of a request that is forbidden for what it is, whatever the limits say.
+    pub fn forbidden(status: u16, detail: &'a str) -> Problem<'a> {
+        let (kind, title) = ("about:blank".into(), "Forbidden".into());
+        Problem { status, kind, title, detail: Some(detail.into()), ..Problem::default() }
+    }
+}

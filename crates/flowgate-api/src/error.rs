@@ -1,0 +1,16 @@
+//! The answer to a call that failed.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong, and with which part of the call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody<'a> {
+    /// What is wrong.
+    #[serde(borrow)]
+    pub error: Cow<'a, str>,
+    /// The field or header that is wrong, where one is.
+    #[serde(borrow)]
+    pub field: Option<Cow<'a, str>>,
+}

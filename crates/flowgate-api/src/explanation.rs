@@ -1,0 +1,89 @@
+//! An explanation: the answer of `/v1/explain`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Decision, ManualBan, Millis, is_false};
+
+/// What would be decided, and how every rule sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation<'a> {
+    /// What `peek` answers.
+    #[serde(borrow)]
+    pub decision: Decision<'a>,
+    /// The ban by hand that decides before any rule.
+    #[serde(borrow)]
+    pub ban: Option<ManualBan<'a>>,
+    /// Every rule, top to bottom.
+    #[serde(borrow)]
+    pub rules: Vec<RuleReport<'a>>,
+}
+
+/// How one rule sees a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleReport<'a> {
+    /// The rule's name.
+    #[serde(borrow)]
+    pub rule: Cow<'a, str>,
+    /// Its title.
+    #[serde(borrow)]
+    pub title: Option<Cow<'a, str>>,
+    /// Whether it matches.
+    pub matched: bool,
+    /// The first condition that failed.
+    #[serde(borrow)]
+    pub failed: Option<FailedCondition<'a>>,
+    /// Whether the evaluation got as far as this rule.
+    pub reached: bool,
+    /// Whether it only tells what it would deny.
+    pub shadow: bool,
+    /// What it asks of callers that it denies.
+    #[serde(borrow)]
+    pub action: Cow<'a, str>,
+    /// How its limits stand for the request's subject.
+    #[serde(borrow)]
+    pub limits: Vec<LimitReport<'a>>,
+    /// The end of a ban in force on the request's subject.
+    pub banned_until: Option<Millis>,
+    /// What the rule does while the store is away.
+    #[serde(borrow)]
+    pub on_failure: Option<Cow<'a, str>>,
+}
+
+/// A condition that failed: what it wants and what the request has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCondition<'a> {
+    /// The field.
+    #[serde(borrow)]
+    pub field: Cow<'a, str>,
+    /// What it must be, as the rule writes it.
+    #[serde(borrow)]
+    pub expected: Cow<'a, str>,
+    /// What it is; null where the request lacks it.
+    #[serde(borrow)]
+    pub found: Option<Cow<'a, str>>,
+}
+
+/// How one limit stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitReport<'a> {
+    /// The limit, in the limit language.
+    #[serde(borrow)]
+    pub limit: Cow<'a, str>,
+    /// Whether it alone lets the request pass.
+    pub allowed: bool,
+    /// The most that could be taken at once.
+    pub most: Option<u64>,
+    /// What could be taken right after this.
+    pub remaining: Option<u64>,
+    /// The wait after which it lets the request pass.
+    pub retry_after: Option<Millis>,
+    /// Whether it never does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub never: bool,
+    /// The wait until the state is as if never used.
+    pub reset_after: Millis,
+    /// How long to hold an allowed request before it goes.
+    pub delay: Millis,
+}

@@ -1,0 +1,48 @@
+//! What a Flowgate server says and hears over HTTP, as serde types: one file for each kind of document.
+//!
+//! Rule       A field's name, order and absence are facts of the wire and are stated here once. The server, the command
+//!            line, replays and the tower layer use these types; `openapi.json` describes them for other languages.
+//! Rule       Waits and instants are [`Millis`]: seconds with at most three decimals, rounded up.
+//! Rule       Texts are borrowed, from the engine when written and from the answer when read.
+//!
+//! The types know no engine. With the feature `engine` they are made from the engine's types.
+//!
+//! ```
+//! let answer = r#"{"allowed":false,"action":"deny","rule":"reply","matched":true,"limit":5,"remaining":0,
+//!     "retry_after":12.25,"reset_after":60,"delay":0,"exceeded":[],"shadow":[],"banned_until":null,"degraded":false}"#;
+//! let decision: flowgate_api::Decision = serde_json::from_str(answer)?;
+//! assert_eq!(decision.retry_after, Some(flowgate_api::Millis(12_250)));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+mod bans;
+mod call;
+mod decision;
+#[cfg(feature = "engine")]
+mod engine;
+mod error;
+mod explanation;
+pub mod koala;
+mod millis;
+mod operation;
+mod problem;
+mod rules;
+mod stats;
+mod text;
+
+pub use bans::{BanOrder, Bans, ManualBan, NewBan, RuleBan};
+pub use call::{BatchItem, Cost, DecideCall, Fields, LimitCall, MAX_BATCH, MAX_COST, MAX_FIELDS};
+pub use decision::{Decision, Exceeded};
+pub use error::ErrorBody;
+pub use explanation::{Explanation, FailedCondition, LimitReport, RuleReport};
+pub use millis::Millis;
+pub use operation::Operation;
+pub use problem::{Problem, QUOTA_EXCEEDED};
+pub use rules::{Finding, Findings, History, Replaced, Rollback, Severity, Validation, Version};
+pub use stats::{Memory, Stats, Top, TopSubject};
+pub use text::Text;
+
+/// Whether a member that is only written when true can be left out.
+fn is_false(value: &bool) -> bool {
+    !*value
+}

@@ -1,0 +1,70 @@
+//! What a caller asks of the counters, and its name in paths, bodies, traces and metrics.
+
+use serde::de::{self, Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
+
+use crate::Text;
+
+/// What a caller asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Check and count, in one step.
+    #[default]
+    Take,
+    /// Would it pass? Changes nothing.
+    Peek,
+    /// Count, whatever the limits say.
+    Record,
+    /// Give back; never beyond a fresh state.
+    Refund,
+    /// Forget what was counted for the subject. Answers how things stand then.
+    Reset,
+}
+
+/// In the order of [`Operation::ALL`].
+const NAMES: [&str; 5] = ["take", "peek", "record", "refund", "reset"];
+
+impl Operation {
+    /// All operations, in the order of their declaration.
+    pub const ALL: [Operation; 5] =
+        [Operation::Take, Operation::Peek, Operation::Record, Operation::Refund, Operation::Reset];
+
+    /// `take`, `peek`, `record`, `refund` or `reset`.
+    pub const fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+
+    /// The operation of this name.
+    pub fn named(name: &str) -> Option<Operation> {
+        Operation::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+}
+
+impl Serialize for Operation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Operation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Operation, D::Error> {
+        let Text(name) = Text::deserialize(deserializer)?;
+        Operation::named(&name).ok_or_else(|| de::Error::unknown_variant(&name, &NAMES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_operations() {
+        for operation in Operation::ALL {
+            assert_eq!(Operation::named(operation.name()), Some(operation));
+        }
+        assert_eq!(serde_json::to_string(&Operation::Refund).unwrap(), "\"refund\"");
+        assert_eq!(serde_json::from_str::<Operation>("\"reset\"").unwrap(), Operation::Reset);
+        let error = serde_json::from_str::<Operation>("\"TAKE\"").unwrap_err().to_string();
+        assert!(error.starts_with("unknown variant `TAKE`, expected one of `take`, `peek`,"), "{error}");
+    }
+}

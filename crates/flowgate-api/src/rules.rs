@@ -1,0 +1,97 @@
+//! The configuration file as administrators change it: `/v1/rules`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Millis;
+
+/// The answer of `POST /v1/rules/validate`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validation<'a> {
+    /// Whether the text could be put in force.
+    pub valid: bool,
+    /// The number of its rules; null where it is invalid.
+    pub rules: Option<u64>,
+    /// What is wrong, and what looks wrong.
+    #[serde(borrow, flatten)]
+    pub findings: Findings<'a>,
+}
+
+/// The answer of `PUT /v1/rules` and `POST /v1/rules/rollback`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replaced<'a> {
+    /// The version of the text that is now in force.
+    pub version: u64,
+    /// The number of its rules.
+    pub rules: u64,
+    /// What looks wrong.
+    #[serde(borrow, flatten)]
+    pub findings: Findings<'a>,
+}
+
+/// Findings one by one, and all of them as text for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings<'a> {
+    /// One by one.
+    #[serde(borrow)]
+    pub findings: Vec<Finding<'a>>,
+    /// As text for people.
+    pub report: String,
+}
+
+/// A mistake or a warning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding<'a> {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    #[serde(borrow)]
+    pub message: Cow<'a, str>,
+    /// The file or variable.
+    #[serde(borrow)]
+    pub source: Option<Cow<'a, str>>,
+    /// The line, from 1.
+    pub line: Option<u64>,
+    /// The column, from 1.
+    pub column: Option<u64>,
+    /// What to do about it.
+    #[serde(borrow)]
+    pub hint: Cow<'a, str>,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The text cannot be put in force.
+    Error,
+    /// The text works, though hardly as it was meant.
+    Warning,
+}
+
+/// The answer of `GET /v1/rules/history`: newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// The versions that are kept.
+    pub versions: Vec<Version>,
+}
+
+/// A text that was in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its number.
+    pub version: u64,
+    /// When it was written.
+    pub time: Millis,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// `POST /v1/rules/rollback`: puts the text of a version in force, as a new version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rollback {
+    /// The version.
+    pub version: u64,
+}
