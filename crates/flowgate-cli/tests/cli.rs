@@ -268,7 +268,7 @@ fn a_configuration_that_cannot_be_served_is_refused() {
         assert_eq!(status.code(), Some(1));
         assert!(self::text(&stderr).contains(expected), "{}", self::text(&stderr));
     }
-    // No flag opens a door that a file could not.
+    // The checks of a file hold for flags, too.
     let Output { status, stderr, .. } = flowgate(&["serve", "--http", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(text(&stderr).contains("http asks for no secret"), "{}", text(&stderr));

@@ -139,13 +139,13 @@ fn bans_come_and_go() {
 #[test]
 fn a_door_that_is_a_socket() {
     let directory = tempfile::tempdir().unwrap();
-    let door = format!("unix:{}", directory.path().join("http.sock").display());
-    let serving = Serving::start_at(&door, RULES);
+    let address = format!("unix:{}", directory.path().join("http.sock").display());
+    let serving = Serving::start_at(&address, RULES);
     assert_eq!(serving.run(&["take", "act=reply", "user=42"]).1, 0);
     assert_eq!(serving.run(&["peek", "act=reply", "user=42", "--cost", "2"]).1, 3);
     assert!(serving.run(&["ban", "user=7", "--for", "1h"]).0.starts_with("banned   user=7"));
     assert!(serving.run(&["explain", "user=7"]).0.contains("A ban by hand"));
-    let nowhere = format!("{door}.other");
+    let nowhere = format!("{address}.other");
     let error = serving.fail(&["take", "user=1", "--server", &nowhere]);
     assert!(error.starts_with(&format!("error: cannot ask {nowhere}: ")), "{error}");
 }

@@ -48,12 +48,12 @@ impl Flowgate {
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
         let (told, says) = mpsc::channel();
-        // What it says before its doors are open counts, too.
+        // Lines before the announcement count, too.
         let line = stderr
             .by_ref()
             .inspect(|line| drop(told.send(line.clone())))
             .find(|line| line.trim_start().starts_with("resp "))
-            .expect("the server announces its door");
+            .expect("the server announces its address");
         // Read whether or not anybody listens: what it says must not stop it.
         thread::spawn(move || stderr.for_each(|line| drop(told.send(line))));
         let resp = line.split_once("redis://").unwrap().1.to_owned();

@@ -9,7 +9,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::config::{Gate, Network};
+use crate::config::{Gate, ProxyAddresses};
 
 /// The proxies whose word is taken, and how wide an IPv6 client is.
 ///
@@ -24,7 +24,7 @@ use crate::config::{Gate, Network};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAddresses {
     /// Whose `X-Forwarded-For` counts.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<ProxyAddresses>,
     /// The bits of an IPv6 address that tell clients apart.
     pub ipv6_prefix: u8,
 }

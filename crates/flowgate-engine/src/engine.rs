@@ -76,7 +76,7 @@ impl Engine {
     /// As [`Engine::new`]; then nothing has changed.
     pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
         let mut rules = RuleSet::compile(policy, &self.memory)?;
-        rules.inherit_tallies(&self.rules.load());
+        rules.inherit_counters(&self.rules.load());
         self.rules.store(Arc::new(rules));
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Engine {
         let mut subjects = Subjects::new(&rules, &values, &self.memory);
         for (rule, _) in rules.matching(&values) {
             let subject = subjects.of(rule);
-            for counter in rule.counters() {
+            for counter in rule.counter_ids() {
                 self.memory.reset(subject.counter(counter));
             }
         }

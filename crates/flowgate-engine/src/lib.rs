@@ -12,13 +12,14 @@ mod host;
 mod key;
 mod koala;
 mod lists;
-mod nested;
+mod network;
 mod path;
 mod plan;
+mod region_index;
 mod request;
+mod rule_counters;
 mod rules;
 mod store;
-mod tally;
 mod text;
 
 pub use bans::{BanId, BanKind, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, NotABanId, RuleBan};
@@ -36,6 +37,7 @@ pub use lists::{List, ListDef, ListError, ListSource};
 pub use path::{PathPart, PathSpelling, decoded_query};
 pub use plan::Plan;
 pub use request::Request;
+pub use rule_counters::{RuleCounters, RuleCounts, RuleOutcome};
 pub use rules::{
     Action, AddressMatcher, BanDef, Condition, Glob, Limits, Matcher, MatcherError, MatcherPart, NumberRange,
     OnFailure, Policy, PolicyError, Rule, RuleDef, RuleSet,
@@ -43,5 +45,4 @@ pub use rules::{
 pub use store::Store;
 #[cfg(feature = "redis")]
 pub use store::redis;
-pub use tally::{Counted, Tallied, Tally};
 pub use text::escaped_text;

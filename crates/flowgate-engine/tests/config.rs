@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flowgate::{Memory, Op, Time, WhenFull};
 use flowgate_engine::config::{
-    ByteSize, Config, Denials, Door, Flag, HeaderFamily, Input, Loaded, LogFormat, LogLevel, Options, Origin, Purpose,
-    RedisServers, Report, Share, load, load_with,
+    ByteSize, Config, Denials, Flag, HeaderFamily, Input, ListenAddress, Loaded, LogFormat, LogLevel, Options, Origin,
+    Purpose, RedisServers, Report, Share, load, load_with,
 };
 use flowgate_engine::{Action, Engine, Limits, Matcher, OnFailure, Request};
 
@@ -44,9 +44,9 @@ mod defaults {
     #[test]
     fn an_empty_file_has_the_documented_ones() {
         let Config { listen, server, auth, tls, log, store, gate, koala, koala_file, lists, policy } = config("", &[]);
-        assert_eq!(listen.http, Door::Tcp("127.0.0.1:7070".parse().unwrap()));
-        assert_eq!(listen.resp, Door::Tcp("127.0.0.1:7071".parse().unwrap()));
-        assert_eq!(listen.grpc, Door::Off);
+        assert_eq!(listen.http, ListenAddress::Tcp("127.0.0.1:7070".parse().unwrap()));
+        assert_eq!(listen.resp, ListenAddress::Tcp("127.0.0.1:7071".parse().unwrap()));
+        assert_eq!(listen.grpc, ListenAddress::Off);
         assert_eq!((server.max_connections, server.threads), (10_000, 0));
         assert_eq!(server.idle_timeout, Duration::from_secs(300));
         assert_eq!((server.request_timeout, server.drain), (Duration::from_secs(5), Duration::from_secs(10)));
@@ -151,7 +151,7 @@ mod variables {
         assert!(matches!(redis.servers, RedisServers::One(url) if url.expose() == "rediss://10.0.0.2:6380/1"));
         assert!(!redis.deny_cache);
         assert_eq!(config.log.denials, Denials::Share(Share::new(1, 200).unwrap()));
-        assert_eq!(config.listen.grpc, Door::Tcp("127.0.0.1:7072".parse().unwrap()));
+        assert_eq!(config.listen.grpc, ListenAddress::Tcp("127.0.0.1:7072".parse().unwrap()));
     }
 
     #[test]
@@ -267,7 +267,7 @@ fn an_option_comes_before_all_and_is_called_by_its_name() {
     let input = || Input::Text { name: "x", base: testdata(), text: "[listen]\nhttp = \"off\"" };
     let load = |flags: &[Flag]| load_with(input(), variable(), Options { flags, ..Options::default() });
     let loaded = load(&[flag("127.0.0.1:2")]).unwrap();
-    assert_eq!(loaded.config.listen.http, Door::Tcp("127.0.0.1:2".parse().unwrap()));
+    assert_eq!(loaded.config.listen.http, ListenAddress::Tcp("127.0.0.1:2".parse().unwrap()));
     let report = load(&[flag("0.0.0.0:2")]).unwrap_err().to_string();
     assert!(report.contains("--> option --http\n"), "{report}");
     assert!(report.contains("| --http=0.0.0.0:2\n"), "{report}");

@@ -20,12 +20,12 @@ mod koala;
 mod limit;
 mod metrics;
 mod origin;
-mod patience;
 mod progress;
 mod reply;
 mod routes;
 mod rules;
 mod stats;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::io;
@@ -45,7 +45,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::door::{LAST_CALL, Peer, Protocol, Stream};
+use crate::listener::{LAST_CALL, Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
@@ -55,9 +55,9 @@ use crate::shutdown::Shutdown;
 use auth::{Access, Tokens};
 use error::Error;
 use gate::Gate;
-use patience::Patient;
 use progress::{Progress, Stage};
 use reply::Reply;
+use write_timeout::WriteTimeout;
 
 /// A request's line and headers.
 const MAX_HEAD: usize = 64 * 1024;
@@ -191,23 +191,23 @@ impl Protocol for Http {
     const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
         content-type: application/json\r\ncontent-length: 45\r\n\r\n{\"error\":\"too many connections\",\"field\":null}";
 
-    fn home(&self) -> Handle {
+    fn runtime(&self) -> Handle {
         self.loops.next().clone()
     }
 
-    fn refused(&self) {
+    fn note_refused(&self) {
         self.shared.service.metrics().http.refused.add(1);
     }
 
-    fn arrived_at(self, local: Option<IpAddr>) -> Http {
+    fn for_local_address(self, local: Option<IpAddr>) -> Http {
         Http { local, ..self }
     }
 
-    fn misunderstood(&self) {
+    fn note_failed_handshake(&self) {
         self.shared.service.metrics().http.handshakes.add(1);
     }
 
-    async fn converse<S: Stream>(self, stream: S, peer: Peer, mut shutdown: Shutdown) -> io::Result<()> {
+    async fn serve_connection<S: Stream>(self, stream: S, peer: Peer, mut shutdown: Shutdown) -> io::Result<()> {
         let peer = match peer {
             Peer::Address(address) => address.ip(),
             // Whoever may open the socket's file is on this machine.
@@ -215,7 +215,7 @@ impl Protocol for Http {
         };
         let Http { shared, idle_timeout, local, .. } = self;
         let progress = Arc::new(Progress::default());
-        let stream = Patient::new(stream, Arc::clone(&progress), idle_timeout, shared.request_timeout);
+        let stream = WriteTimeout::new(stream, Arc::clone(&progress), idle_timeout, shared.request_timeout);
         let conversation = Arc::new(Conversation::new(shared, peer, local, Arc::clone(&progress)));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -1,7 +1,6 @@
 //! Flowgate as a server: the Redis protocol and HTTP.
 //!
-//! It opens two doors and answers on both until it is told to stop. Both decide; over HTTP it also answers gateways,
-//! administers rules and bans, and tells how it is.
+//! Both protocols decide. HTTP also answers gateways, administers rules and bans, and serves metrics and health.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -23,9 +22,9 @@ pub mod admin_token;
 mod answer;
 mod clock_report;
 pub mod decision_json;
-mod door;
 mod http;
-mod limits;
+mod limit_cache;
+mod listener;
 mod loops;
 mod metrics;
 mod observer;
@@ -41,7 +40,7 @@ mod shutdown;
 mod tls;
 mod wrong_secrets;
 
-/// For the fuzz targets, no part of what the crate promises.
+/// For the fuzz targets; not covered by semantic versioning.
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub use resp::fuzzing;

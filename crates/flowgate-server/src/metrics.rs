@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Span, Time};
-use flowgate_engine::Tally;
+use flowgate_engine::RuleCounters;
 
 pub(crate) use histogram::Histogram;
 pub(crate) use render::render;
@@ -35,13 +35,13 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// Requests that no rule had a say about.
-    pub(crate) unruled: Tally,
+    pub(crate) unruled: RuleCounters,
     /// Requests that were denied by a ban by hand.
-    pub(crate) banned: Tally,
+    pub(crate) banned: RuleCounters,
     /// Requests by Koala's rules that no rule decided: that passed, or that a ban by hand denied.
-    pub(crate) koala: Tally,
+    pub(crate) koala: RuleCounters,
     /// Requests on keys of the caller's.
-    pub(crate) keys: Tally,
+    pub(crate) keys: RuleCounters,
     /// Decisions that were a stopgap, as the store was away.
     pub(crate) degraded: Counter,
     operations: [Counter; OPERATIONS.len()],

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Clock, OtherAlgorithm, Reading, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::config::{Denials, Share};
-use flowgate_engine::{Counted, DecidedBy, Decision, KoalaAnswer, KoalaAsk, KoalaRules, Request};
+use flowgate_engine::{DecidedBy, Decision, KoalaAnswer, KoalaAsk, KoalaRules, Request, RuleOutcome};
 
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
@@ -84,18 +84,18 @@ impl Observer {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
         match (&decision.rule, decision.decided_by) {
-            (Some(rule), _) if allowed => rule.tally().count(Counted::Allowed),
-            (Some(rule), DecidedBy::Ban) => rule.tally().count(Counted::Banned),
+            (Some(rule), _) if allowed => rule.counters().count(RuleOutcome::Allowed),
+            (Some(rule), DecidedBy::Ban) => rule.counters().count(RuleOutcome::Banned),
             (Some(rule), _) => {
-                rule.tally().count(Counted::Denied);
+                rule.counters().count(RuleOutcome::Denied);
                 if decision.banned_until.is_some() {
-                    rule.tally().count(Counted::BanStarted);
+                    rule.counters().count(RuleOutcome::BanStarted);
                 }
             }
-            (None, _) if allowed => unruled.count(Counted::Allowed),
-            (None, _) => banned.count(Counted::Banned),
+            (None, _) if allowed => unruled.count(RuleOutcome::Allowed),
+            (None, _) => banned.count(RuleOutcome::Banned),
         }
-        decision.shadow.iter().for_each(|rule| rule.tally().count(Counted::Shadowed));
+        decision.shadow.iter().for_each(|rule| rule.counters().count(RuleOutcome::Shadowed));
         if decision.degraded {
             degraded.add(1);
         }
@@ -162,10 +162,10 @@ impl Observer {
         let Metrics { koala, degraded, .. } = &self.metrics;
         rules.note(answer, now);
         match answer.decided() {
-            _ if answer.banned() => koala.count(Counted::Banned),
-            None => koala.count(Counted::Allowed),
-            Some(rule) if rules.result_of(rule).passes() => rules.decided_by(rule).count(Counted::Allowed),
-            Some(rule) => rules.decided_by(rule).count(Counted::Denied),
+            _ if answer.banned() => koala.count(RuleOutcome::Banned),
+            None => koala.count(RuleOutcome::Allowed),
+            Some(rule) if rules.result_of(rule).passes() => rules.decided_by(rule).count(RuleOutcome::Allowed),
+            Some(rule) => rules.decided_by(rule).count(RuleOutcome::Denied),
         }
         if answer.degraded() {
             degraded.add(1);
@@ -229,7 +229,7 @@ impl Observer {
 
     /// Notes a decision about a key.
     pub(crate) fn key_decision(&self, key: &[u8], allowed: bool, now: Time) {
-        self.metrics.keys.count(if allowed { Counted::Allowed } else { Counted::Denied });
+        self.metrics.keys.count(if allowed { RuleOutcome::Allowed } else { RuleOutcome::Denied });
         self.key_seen(key, allowed, now);
     }
 

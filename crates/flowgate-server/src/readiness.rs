@@ -1,6 +1,6 @@
 //! Readiness: whether the server should be sent work, for `/readyz`, load balancers and systemd.
 //!
-//! Rule       A server that was told to stop is not ready from that moment on, before any door closes, and never again.
+//! Rule       A server that was told to stop is not ready from that moment on, before any listener closes.
 //! Rule       A server that has lost something it can do without for a while is ready, but degraded: it says what is
 //!            missing, and goes on. Sending its callers elsewhere would only move the load to servers that lost the same.
 

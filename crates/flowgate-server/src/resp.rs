@@ -2,7 +2,6 @@
 //!
 //! [`connection`] moves the bytes; it lives on one of the event loops of [`crate::loops`].
 
-mod bell;
 mod buffers;
 mod command;
 mod connection;
@@ -13,10 +12,11 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod pending;
+mod rare_waker;
 mod reply;
 mod session;
 mod transaction;
-mod turns;
+mod yield_once;
 
 use std::io;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use flowgate_engine::config::Config;
 use tokio::runtime::Handle;
 
-use crate::door::{Peer, Protocol, Stream};
+use crate::listener::{Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::shutdown::Shutdown;
 use connection::Connection;
@@ -65,19 +65,19 @@ impl Resp {
 impl Protocol for Resp {
     const FULL: &'static [u8] = b"-ERR max number of clients reached\r\n";
 
-    fn home(&self) -> Handle {
+    fn runtime(&self) -> Handle {
         self.loops.next().clone()
     }
 
-    fn refused(&self) {
+    fn note_refused(&self) {
         self.shared.counters.refused.add(1);
     }
 
-    fn misunderstood(&self) {
+    fn note_failed_handshake(&self) {
         self.shared.counters.handshakes.add(1);
     }
 
-    async fn converse<S: Stream>(self, stream: S, peer: Peer, shutdown: Shutdown) -> io::Result<()> {
+    async fn serve_connection<S: Stream>(self, stream: S, peer: Peer, shutdown: Shutdown) -> io::Result<()> {
         Connection::new(stream, Session::new(self.shared, peer), self.idle_timeout).run(shutdown).await
     }
 }

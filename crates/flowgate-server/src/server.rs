@@ -1,4 +1,4 @@
-//! The server as a whole: it opens its doors, serves, and closes them.
+//! The server as a whole: it binds its listeners, serves, and closes them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use flowgate_engine::PolicyError;
 use flowgate_engine::config::{self, Config, Secret};
 
-use crate::door::{Door, Protocol};
 use crate::http::Http;
+use crate::listener::{Listener, Protocol};
 use crate::loops::Loops;
 use crate::readiness::Readiness;
 use crate::resp::Resp;
@@ -17,7 +17,7 @@ use crate::service::Service;
 use crate::shutdown::Shutdown;
 use crate::tls::{Certificates, TlsError};
 
-/// Opens the doors that `config` names and serves until `shutdown`.
+/// Binds the listeners of `config` and serves until `shutdown`.
 ///
 /// To learn the addresses that the system chose, use [`Server::bind`] and [`Server::run`].
 ///
@@ -28,21 +28,21 @@ pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), ServeError> 
     Ok(())
 }
 
-/// A server whose doors are open: clients can connect, and are answered once it runs.
+/// A server with bound listeners: clients can connect, and get answers once [`Server::run`] runs.
 #[derive(Debug)]
 pub struct Server {
     service: Service,
     readiness: Readiness,
     certificates: Option<Certificates>,
-    http: Option<(Door, Http)>,
-    resp: Option<(Door, Resp)>,
+    http: Option<(Listener, Http)>,
+    resp: Option<(Listener, Resp)>,
     loops: Arc<Loops>,
 }
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration asks for something that has not been built.
+    /// The configuration uses a setting that is not built yet.
     #[error("{what} is not there yet: {instead}")]
     NotYet {
         /// The key or its value.
@@ -50,19 +50,19 @@ pub enum StartError {
         /// What to write.
         instead: &'static str,
     },
-    /// Nobody could ever reach it.
-    #[error("every door is off: set http or resp in [listen]")]
-    NoDoor,
+    /// No protocol has an address.
+    #[error("every listener is off: set http or resp in [listen]")]
+    NoListener,
     /// The rules do not fit together.
     #[error("the rules do not fit together")]
     Policy(#[from] PolicyError),
     /// Certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// An address cannot be had.
+    /// An address cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The system has no threads for the event loops.
+    /// The system refuses threads for the event loops.
     #[error("cannot start the event loops")]
     Threads(#[source] io::Error),
 }
@@ -72,24 +72,24 @@ pub enum StartError {
 #[error("cannot listen on {address} for {protocol}")]
 pub struct BindError {
     protocol: &'static str,
-    address: config::Door,
+    address: config::ListenAddress,
     source: io::Error,
 }
 
-/// Why a server ended that nobody had asked to.
+/// Why a server ended before `shutdown`.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Nobody can connect any more.
+    /// A listening socket became unusable.
     #[error("cannot listen on {address} for {protocol} any more")]
-    Door {
-        /// What is spoken there.
+    Listener {
+        /// Its protocol.
         protocol: &'static str,
-        /// Where it was.
-        address: config::Door,
+        /// Its address.
+        address: config::ListenAddress,
         /// Why.
         source: io::Error,
     },
-    /// The connections of an event loop are gone.
+    /// An event loop panicked; its connections are closed.
     #[error("event loop {0} failed")]
     Loop(usize),
 }
@@ -97,101 +97,102 @@ pub enum RunError {
 /// Why [`run`] did not serve, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It could not start.
+    /// The server could not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It ended by itself.
+    /// The server ended before `shutdown`.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
 impl Server {
-    /// Puts the rules in force and opens all doors, or none.
+    /// Puts the rules in force and binds all listeners, or none.
     ///
     /// # Errors
-    /// When the configuration asks for what is not there, or an address cannot be had.
+    /// When the configuration uses a setting that is not built yet, or an address cannot be bound.
     pub async fn bind(config: &Config) -> Result<Self, StartError> {
-        refuse_what_is_not_there(config)?;
+        refuse_unbuilt(config)?;
         Self::bind_service(config, Service::start(config)?).await
     }
 
-    /// As [`Server::bind`], for a service that is there already: one on another clock, say. The configuration's rules
-    /// and store are left aside.
+    /// As [`Server::bind`], for an existing service, for instance one on another clock. The rules and the store of
+    /// `config` are ignored.
     ///
     /// # Errors
     /// As [`Server::bind`].
     pub async fn bind_service(config: &Config, service: Service) -> Result<Self, StartError> {
-        if config.listen.http == config::Door::Off && config.listen.resp == config::Door::Off {
-            return Err(StartError::NoDoor);
+        if config.listen.http == config::ListenAddress::Off && config.listen.resp == config::ListenAddress::Off {
+            return Err(StartError::NoListener);
         }
         let readiness = Readiness::default();
         service.watch(&readiness);
         let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
-        let http = open("http", &config.listen.http, &config.server, certificates.clone()).await?;
-        let resp = open("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
+        let http = bind("http", &config.listen.http, &config.server, certificates.clone()).await?;
+        let resp = bind("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
         let loops = Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?);
-        let http = http.map(|door| {
+        let http = http.map(|listener| {
             let http = Http::new(config, service.clone(), readiness.clone(), Arc::clone(&loops));
-            (door, http)
+            (listener, http)
         });
-        let resp = resp.map(|door| (door, Resp::new(config, service.clone(), Arc::clone(&loops))));
+        let resp = resp.map(|listener| (listener, Resp::new(config, service.clone(), Arc::clone(&loops))));
         Ok(Self { service, readiness, certificates, http, resp, loops })
     }
 
-    /// What decides, for whoever shares it or replaces its rules.
+    /// What decides. Callers may share it, or replace its rules.
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// What the server says of itself to whoever asks whether to send it work.
+    /// Whether `/readyz` answers that the server takes requests.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
     }
 
-    /// What clients are shown, for whoever renews it; `None`: no TLS.
+    /// The certificates in force, for a caller that renews them; `None`: no TLS.
     pub fn certificates(&self) -> Option<&Certificates> {
         self.certificates.as_ref()
     }
 
-    /// Lets admins read and write the configuration file over HTTP, where that is spoken.
+    /// Lets admins read and write the configuration file over HTTP, if that has a listener.
     pub fn administer(&self, file: RulesFile) {
         if let Some((_, http)) = &self.http {
             http.administer(file);
         }
     }
 
-    /// Sets the admin token, unless the configuration has one. Without any, nobody may administer over HTTP.
+    /// Sets the admin token, unless the configuration has one. Without a token, administration over HTTP is refused.
     pub fn set_admin_token(&self, token: Secret) {
         if let Some((_, http)) = &self.http {
             http.set_admin_token(token);
         }
     }
 
-    /// Where HTTP is spoken; `None`: nowhere.
-    pub fn http_door(&self) -> Option<&config::Door> {
-        self.http.as_ref().map(|(door, _)| door.address())
+    /// The bound address of HTTP; `None`: off.
+    pub fn http_listener(&self) -> Option<&config::ListenAddress> {
+        self.http.as_ref().map(|(listener, _)| listener.address())
     }
 
-    /// Where the Redis protocol is spoken; `None`: nowhere.
-    pub fn resp_door(&self) -> Option<&config::Door> {
-        self.resp.as_ref().map(|(door, _)| door.address())
+    /// The bound address of the Redis protocol; `None`: off.
+    pub fn resp_listener(&self) -> Option<&config::ListenAddress> {
+        self.resp.as_ref().map(|(listener, _)| listener.address())
     }
 
-    /// The address of [`Server::http_door`], if it has one.
+    /// The TCP address of [`Server::http_listener`]; `None` for a unix socket, too.
     pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http_door().and_then(tcp)
+        self.http_listener().and_then(tcp)
     }
 
-    /// The address of [`Server::resp_door`], if it has one.
+    /// The TCP address of [`Server::resp_listener`]; `None` for a unix socket, too.
     pub fn resp_address(&self) -> Option<SocketAddr> {
-        self.resp_door().and_then(tcp)
+        self.resp_listener().and_then(tcp)
     }
 
-    /// Serves until `shutdown`. Then the server is not ready any more, closes the doors and waits at most the
-    /// configured time for what is under way.
+    /// Serves until `shutdown`. Then `/readyz` fails, the listeners close, and open connections have `server.drain` to
+    /// end.
     ///
     /// # Errors
-    /// When a part of the server fails. The rest then ends as on `shutdown`: half a server would be worse than none.
+    /// When a listener or an event loop fails. The rest then ends as on `shutdown`: a whole server that is down is
+    /// noticed sooner than half a server.
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RunError> {
         let Self { service: _, readiness, certificates: _, http, resp, loops } = self;
         let (trigger, stopping) = Shutdown::new();
@@ -199,57 +200,59 @@ impl Server {
             readiness.drain();
             trigger.stop();
         };
-        let doors = async {
+        let listeners = async {
             let http = async { serve("http", http, stopping.clone()).await.inspect_err(|_| stop()) };
             let resp = async { serve("resp", resp, stopping.clone()).await.inspect_err(|_| stop()) };
             let (http, resp) = tokio::join!(http, resp);
             http.and(resp)
         };
-        let asked = async {
+        let stopped = async {
             shutdown.requested().await;
             stop();
             std::future::pending().await
         };
         tokio::select! {
-            served = doors => served,
-            never = asked => never,
+            served = listeners => served,
+            never = stopped => never,
             number = loops.failed() => Err(RunError::Loop(number)),
         }
     }
 }
 
 async fn serve<P: Protocol>(
-    protocol: &'static str,
-    door: Option<(Door, P)>,
+    name: &'static str,
+    listener: Option<(Listener, P)>,
     shutdown: Shutdown,
 ) -> Result<(), RunError> {
-    let Some((door, speaker)) = door else { return Ok(()) };
-    let address = door.address().clone();
-    door.serve(speaker, shutdown).await.map_err(|source| RunError::Door { protocol, address, source })
+    let Some((listener, protocol)) = listener else { return Ok(()) };
+    let address = listener.address().clone();
+    let served = listener.serve(protocol, shutdown).await;
+    served.map_err(|source| RunError::Listener { protocol: name, address, source })
 }
 
-/// A key that does nothing would let its author believe that it does.
-fn refuse_what_is_not_there(config: &Config) -> Result<(), StartError> {
-    let refuse = |asked, what, instead| if asked { Err(StartError::NotYet { what, instead }) } else { Ok(()) };
-    refuse(config.listen.grpc != config::Door::Off, "listen.grpc", "write \"off\"")?;
+/// Refuses settings that this version accepts in a file but cannot carry out.
+fn refuse_unbuilt(config: &Config) -> Result<(), StartError> {
+    if config.listen.grpc != config::ListenAddress::Off {
+        return Err(StartError::NotYet { what: "listen.grpc", instead: "write \"off\"" });
+    }
     Ok(())
 }
 
-fn tcp(door: &config::Door) -> Option<SocketAddr> {
-    match door {
-        config::Door::Tcp(address) => Some(*address),
-        config::Door::Unix(_) | config::Door::Off => None,
+fn tcp(address: &config::ListenAddress) -> Option<SocketAddr> {
+    match address {
+        config::ListenAddress::Tcp(address) => Some(*address),
+        config::ListenAddress::Unix(_) | config::ListenAddress::Off => None,
     }
 }
 
-async fn open(
+async fn bind(
     protocol: &'static str,
-    door: &config::Door,
+    address: &config::ListenAddress,
     bounds: &config::Server,
     certificates: Option<Certificates>,
-) -> Result<Option<Door>, BindError> {
-    let opened = Door::bind(door, bounds, certificates).await;
-    opened.map_err(|source| BindError { protocol, address: door.clone(), source })
+) -> Result<Option<Listener>, BindError> {
+    let bound = Listener::bind(address, bounds, certificates).await;
+    bound.map_err(|source| BindError { protocol, address: address.clone(), source })
 }
 
 #[cfg(test)]
@@ -257,10 +260,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_there_is_refused_by_name() {
+    async fn unbuilt_settings_and_no_listener_are_refused() {
         for (toml, expected) in [
             ("[listen]\ngrpc = \"127.0.0.1:0\"", "listen.grpc is not there yet: write \"off\""),
-            ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every door is off: set http or resp in [listen]"),
+            ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every listener is off: set http or resp in [listen]"),
         ] {
             let config = Config::from_toml(toml).unwrap();
             assert_eq!(Server::bind(&config).await.unwrap_err().to_string(), expected);

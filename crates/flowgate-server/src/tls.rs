@@ -22,7 +22,7 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::door::Stream;
+use crate::listener::Stream;
 
 /// The certificates in force. Clones are the same.
 #[derive(Clone, Debug)]

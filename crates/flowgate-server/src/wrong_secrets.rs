@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use flowgate::{Span, Time};
 
-use crate::door::Peer;
+use crate::listener::Peer;
 
 /// A person who mistypes a password, or a fleet that is restarted with an old one, stays below this.
 const FREE: u32 = 10;

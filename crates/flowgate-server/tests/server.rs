@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use flowgate_engine::config::{ByteSize, Door};
+use flowgate_engine::config::{ByteSize, ListenAddress};
 use flowgate_server::{Config, RunError, Server, Shutdown, Trigger};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -230,7 +230,7 @@ async fn a_taken_address_is_named() {
     let server = Running::start(config()).await;
     let taken = server.resp;
     let mut second = config();
-    second.listen.resp = Door::Tcp(taken);
+    second.listen.resp = ListenAddress::Tcp(taken);
     let error = Server::bind(&second).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {taken} for resp"));
     server.stop().await;
@@ -246,10 +246,10 @@ async fn unix_sockets_serve_both_protocols_and_are_removed_at_the_end() {
     // A server that was killed leaves its socket.
     drop(std::os::unix::net::UnixListener::bind(&resp).unwrap());
     let mut config = config();
-    config.listen.resp = Door::Unix(resp.clone());
-    config.listen.http = Door::Unix(http.clone());
+    config.listen.resp = ListenAddress::Unix(resp.clone());
+    config.listen.http = ListenAddress::Unix(http.clone());
     let server = Server::bind(&config).await.unwrap();
-    assert_eq!(server.resp_door(), Some(&config.listen.resp));
+    assert_eq!(server.resp_listener(), Some(&config.listen.resp));
     assert_eq!(server.http_address(), None);
     let error = Server::bind(&config).await.unwrap_err().to_string();
     assert_eq!(error, format!("cannot listen on unix:{} for http", http.display()));
@@ -281,7 +281,7 @@ async fn a_server_that_stops_is_not_ready_and_finishes_what_is_under_way() {
     halfway.write_all(b"GET /readyz HTTP/1.1\r\n").await.unwrap();
     exchange(&mut connect(server.http).await, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n").await;
     server.trigger.stop();
-    // The door is closed...
+    // The listener is closed...
     while TcpStream::connect(server.http).await.is_ok() {}
     // ...but who is in the middle of something is answered.
     halfway.write_all(b"host: x\r\n\r\n").await.unwrap();

@@ -1,4 +1,4 @@
-//! HTTP over a unix socket, for a server whose door is one.
+//! HTTP over a unix socket, for a server that listens on one.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

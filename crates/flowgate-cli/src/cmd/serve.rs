@@ -32,19 +32,19 @@ pub(crate) struct Args {
     /// /etc/flowgate/flowgate.toml; the defaults if there is none]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A Koala rule file to serve on the HTTP door, whatever the configuration says; see docs/koala.md
+    /// A Koala rule file to serve over HTTP, whatever the configuration says; see docs/koala.md
     #[arg(long, value_name = "RULEFILE")]
     koala: Option<PathBuf>,
     /// Where to speak HTTP, whatever the configuration says: an address (port 0 takes a free one), unix:PATH or off
-    #[arg(long, value_name = "ADDRESS", value_parser = door)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     http: Option<String>,
     /// Where to speak the Redis protocol, whatever the configuration says
-    #[arg(long, value_name = "ADDRESS", value_parser = door)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     resp: Option<String>,
 }
 
 /// A value of `[listen]`, which is where it is looked at in full.
-fn door(text: &str) -> Result<String, String> {
+fn listen_address(text: &str) -> Result<String, String> {
     let known = text == "off" || text.starts_with("unix:") || text.parse::<SocketAddr>().is_ok();
     if known { Ok(text.to_owned()) } else { Err("expected an address with a port, unix:PATH or off".to_owned()) }
 }
@@ -59,7 +59,7 @@ struct Source {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut environment = Environment::of_process()?;
-    // They are checked like any other setting: no option opens a door that a file could not.
+    // The checks of a file hold for options, too.
     for (name, key, address) in [("--http", "http", args.http), ("--resp", "resp", args.resp)] {
         if let Some(value) = address {
             environment.set(Flag { name, section: "listen", key, value });

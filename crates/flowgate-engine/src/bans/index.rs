@@ -16,7 +16,7 @@ use super::ManualBan;
 use super::target::{Target, Value};
 use super::trie::Trie;
 use crate::address::Address;
-use crate::nested::Network;
+use crate::network::Network;
 use crate::request::Request;
 
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    fn of(network: &Network) -> Prefix {
+    fn from_network(network: &Network) -> Prefix {
         Prefix { is_v6: network.is_v6(), bits: network.bits() }
     }
 }
@@ -141,7 +141,7 @@ impl FieldBans {
             Value::Text(text) => self.texts.insert(hasher.hash_one(text), ban, |ban| *ban.value == *text),
             Value::Network(network) => {
                 if self.network(&network, hasher).is_none() {
-                    let prefix = Prefix::of(&network);
+                    let prefix = Prefix::from_network(&network);
                     match self.prefixes.iter_mut().find(|(found, _)| *found == prefix) {
                         Some((_, number)) => *number += 1,
                         None => self.prefixes.push((prefix, 1)),
@@ -160,7 +160,7 @@ impl FieldBans {
                     return;
                 }
                 self.networks.remove(hasher.hash_one(network), |(found, _)| *found == network);
-                let prefix = Prefix::of(&network);
+                let prefix = Prefix::from_network(&network);
                 if let Some(at) = self.prefixes.iter().position(|(found, _)| *found == prefix) {
                     self.prefixes[at].1 -= 1;
                     if self.prefixes[at].1 == 0 {

@@ -6,7 +6,7 @@
 
 use super::BanOrderError;
 use crate::address::AddressRange;
-use crate::nested::Network;
+use crate::network::Network;
 
 /// The field in which gateways and access logs give the client's address.
 pub(crate) const ADDRESS_FIELD: &str = "ip";

@@ -15,7 +15,7 @@ pub struct Auth {
     pub api_token: Option<Secret>,
     /// Bearer token for rules, bans and statistics, which is always needed; `None`: the server makes one.
     pub admin_token: Option<Secret>,
-    /// Allows doors beyond loopback without secrets.
+    /// Allows listeners beyond loopback without secrets.
     pub insecure: bool,
 }
 

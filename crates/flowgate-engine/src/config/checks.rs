@@ -3,7 +3,7 @@
 use flowgate::Memory;
 
 use super::files;
-use super::listen::Door;
+use super::listen::ListenAddress;
 use super::origin::Origin;
 use super::render::quoted;
 use super::report::Report;
@@ -49,11 +49,13 @@ fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
     }
 }
 
-/// Two doors cannot share an address. Port 0 is another port each time.
+/// Two listeners cannot share an address. Port 0 is another port each time.
 fn check_addresses(report: &mut Report, config: &Config, root: &Table) {
-    let doors = config.listen.doors();
-    for (index, (key, door)) in doors.iter().enumerate() {
-        let Some((other, _)) = doors[..index].iter().find(|(_, earlier)| collide(earlier, door)) else { continue };
+    let addresses = config.listen.addresses();
+    for (index, (key, address)) in addresses.iter().enumerate() {
+        let Some((other, _)) = addresses[..index].iter().find(|(_, earlier)| collide(earlier, address)) else {
+            continue;
+        };
         let message = format!("\"{key}\" and \"{other}\" listen on the same address");
         let hint = "give each its own, or close one with \"off\"";
         match place(root, key).or_else(|| place(root, other)) {
@@ -63,13 +65,13 @@ fn check_addresses(report: &mut Report, config: &Config, root: &Table) {
     }
 }
 
-fn collide(a: &Door, b: &Door) -> bool {
+fn collide(a: &ListenAddress, b: &ListenAddress) -> bool {
     match (a, b) {
-        (Door::Tcp(a), Door::Tcp(b)) => {
+        (ListenAddress::Tcp(a), ListenAddress::Tcp(b)) => {
             let overlap = a.ip() == b.ip() || a.is_ipv4() == b.is_ipv4() && (unspecified(a) || unspecified(b));
             a.port() != 0 && a.port() == b.port() && overlap
         }
-        (Door::Unix(a), Door::Unix(b)) => a == b,
+        (ListenAddress::Unix(a), ListenAddress::Unix(b)) => a == b,
         _ => false,
     }
 }
@@ -78,14 +80,14 @@ fn unspecified(address: &std::net::SocketAddr) -> bool {
     address.ip().is_unspecified()
 }
 
-/// A door that other machines reach must ask for a secret. Certificates of clients are as good as one.
+/// A listener that other machines reach must ask for a secret, or for certificates of clients.
 fn check_public_doors(report: &mut Report, config: &Config, root: &Table) {
     let Config { listen, auth, tls, .. } = config;
-    for (key, door) in listen.doors() {
-        if !door.is_public() || knows_clients(key, auth, tls.as_ref()) {
+    for (key, address) in listen.addresses() {
+        if !address.is_public() || knows_clients(key, auth, tls.as_ref()) {
             continue;
         }
-        let message = format!("{door} can be reached from other machines, and {key} asks for no secret");
+        let message = format!("{address} can be reached from other machines, and {key} asks for no secret");
         let hint = match key {
             "resp" => "set resp_password (or resp_password_file) in [auth], or insecure = true there to allow it",
             "http" => "set api_token (or api_token_file) in [auth], or insecure = true there to allow it",

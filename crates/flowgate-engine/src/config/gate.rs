@@ -1,4 +1,4 @@
-//! `[gate]`: how gateways are answered.
+//! `[gate]`: the answers to gateways.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,23 +17,23 @@ use crate::rules::shown;
 /// The gateway check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// `X-Forwarded-*` count only from these.
-    pub trusted_proxies: Vec<Network>,
+    /// The proxies whose `X-Forwarded-*` headers count.
+    pub trusted_proxies: Vec<ProxyAddresses>,
     /// IPv6 clients are counted by this prefix.
     pub ipv6_prefix: u8,
     /// The families of headers that answers carry.
     pub headers: Vec<HeaderFamily>,
     /// The status of a denial.
     pub deny_status: u16,
-    /// What two spellings of one path may differ in.
+    /// The differences between two spellings of one path.
     pub path_ignores: Vec<PathPart>,
 }
 
-/// The addresses of a network, a range, or a single one.
+/// The addresses of trusted proxies: a network, a range, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network(AddressRange);
+pub struct ProxyAddresses(AddressRange);
 
-/// A family of headers that tell how much is left.
+/// A family of headers with the limit and what is left of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderFamily {
     /// `RateLimit-Policy` and `RateLimit`.
@@ -42,7 +42,7 @@ pub enum HeaderFamily {
     XRateLimit,
 }
 
-const NETWORK_HINT: &str = "such as \"10.0.0.0/8\", \"192.168.1.7\" or \"fd00::/8\"";
+const ADDRESSES_HINT: &str = "such as \"10.0.0.0/8\", \"192.168.1.7\" or \"fd00::/8\"";
 
 const HEADERS: [(&str, HeaderFamily); 2] =
     [("ratelimit", HeaderFamily::RateLimit), ("x-ratelimit", HeaderFamily::XRateLimit)];
@@ -71,7 +71,7 @@ impl Gate {
     pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Gate {
         let mut gate = Gate::default();
         fields.read_into(report, "trusted_proxies", &mut gate.trusted_proxies, |report, node| {
-            value::list(report, node, network)
+            value::list(report, node, proxy_addresses)
         });
         fields.read_into(report, "ipv6_prefix", &mut gate.ipv6_prefix, |report, node| {
             value::integer(report, node, 1..=128).and_then(|bits| bits.try_into().ok())
@@ -89,14 +89,14 @@ impl Gate {
         gate
     }
 
-    /// How the field `path` is spelled.
+    /// The spelling of the field `path`.
     pub fn path_spelling(&self) -> PathSpelling {
         PathSpelling::ignoring(self.path_ignores.iter().copied())
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
         out.section("gate");
-        out.texts("trusted_proxies", self.trusted_proxies.iter().map(Network::to_string));
+        out.texts("trusted_proxies", self.trusted_proxies.iter().map(ProxyAddresses::to_string));
         out.raw("ipv6_prefix", self.ipv6_prefix);
         out.texts("headers", self.headers.iter().map(|family| value::word_of(&HEADERS, *family)));
         out.raw("deny_status", self.deny_status);
@@ -104,8 +104,8 @@ impl Gate {
     }
 }
 
-impl Network {
-    /// Whether an address belongs to it. An IPv4 address mapped into IPv6 is the IPv4 address.
+impl ProxyAddresses {
+    /// True if `address` is one of them. An IPv4 address mapped into IPv6 is the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(match address.to_canonical() {
             IpAddr::V4(v4) => Address::V4(v4.to_bits()),
@@ -114,37 +114,37 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
-    type Err = NetworkError;
+impl FromStr for ProxyAddresses {
+    type Err = ProxyAddressesError;
 
-    fn from_str(text: &str) -> Result<Network, NetworkError> {
+    fn from_str(text: &str) -> Result<ProxyAddresses, ProxyAddressesError> {
         match AddressRange::parse(text) {
-            Ok(Some(range)) => Ok(Network(range)),
-            Ok(None) => Err(NetworkError { found: shown(text), hint: NETWORK_HINT }),
-            Err(error) => Err(NetworkError { found: shown(text), hint: error.expected }),
+            Ok(Some(range)) => Ok(ProxyAddresses(range)),
+            Ok(None) => Err(ProxyAddressesError { found: shown(text), hint: ADDRESSES_HINT }),
+            Err(error) => Err(ProxyAddressesError { found: shown(text), hint: error.expected }),
         }
     }
 }
 
-/// A text that names no addresses.
+/// A text that does not name addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an address or a network, found `{found}`: {hint}")]
-pub struct NetworkError {
+pub struct ProxyAddressesError {
     found: String,
     hint: &'static str,
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for ProxyAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-fn network(report: &mut Report, node: &Node) -> Option<Network> {
+fn proxy_addresses(report: &mut Report, node: &Node) -> Option<ProxyAddresses> {
     let text = value::text(report, node)?;
     match text.parse() {
-        Ok(network) => Some(network),
-        Err(NetworkError { hint, .. }) => {
+        Ok(addresses) => Some(addresses),
+        Err(ProxyAddressesError { hint, .. }) => {
             let message = format!("expected an address or a network, found {}", quoted(text));
             report.error(node.at, message).hint(hint).done();
             None
@@ -157,8 +157,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_holds_mapped_addresses() {
-        let local = "127.0.0.0/8".parse::<Network>().unwrap();
+    fn mapped_addresses_belong_to_an_ipv4_network() {
+        let local = "127.0.0.0/8".parse::<ProxyAddresses>().unwrap();
         assert!(local.contains("127.9.9.9".parse().unwrap()) && local.contains("::ffff:127.0.0.1".parse().unwrap()));
         assert!(!local.contains("128.0.0.1".parse().unwrap()) && !local.contains("::1".parse().unwrap()));
     }

@@ -1,4 +1,4 @@
-//! `[listen]`: the doors, one per protocol.
+//! `[listen]`: one address per protocol.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,21 +11,21 @@ use super::tree::{Node, Value};
 use super::value;
 use super::writer::Writer;
 
-/// Where the server listens.
+/// The addresses of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// The API, the gateway check, the console, metrics.
-    pub http: Door,
+    pub http: ListenAddress,
     /// The Redis protocol.
-    pub resp: Door,
+    pub resp: ListenAddress,
     /// Envoy's rate limit service.
-    pub grpc: Door,
+    pub grpc: ListenAddress,
 }
 
-/// One way in.
+/// The address of one protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Nobody listens.
+pub enum ListenAddress {
+    /// The protocol is off.
     Off,
     /// An address and a port; port 0 lets the system choose.
     Tcp(SocketAddr),
@@ -35,17 +35,17 @@ pub enum Door {
 
 impl Default for Listen {
     fn default() -> Listen {
-        let local = |port| Door::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        Listen { http: local(7070), resp: local(7071), grpc: Door::Off }
+        let local = |port| ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        Listen { http: local(7070), resp: local(7071), grpc: ListenAddress::Off }
     }
 }
 
 impl Listen {
     pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Listen {
         let mut listen = Listen::default();
-        fields.read_into(report, "http", &mut listen.http, |report, node| door(report, node, Unix::Allowed));
-        fields.read_into(report, "resp", &mut listen.resp, |report, node| door(report, node, Unix::Allowed));
-        fields.read_into(report, "grpc", &mut listen.grpc, |report, node| door(report, node, Unix::Refused));
+        fields.read_into(report, "http", &mut listen.http, |report, node| address(report, node, Unix::Allowed));
+        fields.read_into(report, "resp", &mut listen.resp, |report, node| address(report, node, Unix::Allowed));
+        fields.read_into(report, "grpc", &mut listen.grpc, |report, node| address(report, node, Unix::Refused));
         fields.finish(report);
         listen
     }
@@ -57,25 +57,25 @@ impl Listen {
         out.text("grpc", &self.grpc.to_string());
     }
 
-    /// The doors with their keys.
-    pub(crate) fn doors(&self) -> [(&'static str, &Door); 3] {
+    /// The addresses with their keys.
+    pub(crate) fn addresses(&self) -> [(&'static str, &ListenAddress); 3] {
         [("http", &self.http), ("resp", &self.resp), ("grpc", &self.grpc)]
     }
 }
 
-impl Door {
-    /// Whether other machines can reach it.
+impl ListenAddress {
+    /// True if other machines can reach it.
     pub fn is_public(&self) -> bool {
-        matches!(self, Door::Tcp(address) if !address.ip().to_canonical().is_loopback())
+        matches!(self, ListenAddress::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Door::Off => f.write_str("off"),
-            Door::Tcp(address) => address.fmt(f),
-            Door::Unix(path) => write!(f, "unix:{}", path.display()),
+            ListenAddress::Off => f.write_str("off"),
+            ListenAddress::Tcp(address) => address.fmt(f),
+            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -86,7 +86,7 @@ enum Unix {
     Refused,
 }
 
-fn door(report: &mut Report, node: &Node, unix: Unix) -> Option<Door> {
+fn address(report: &mut Report, node: &Node, unix: Unix) -> Option<ListenAddress> {
     if let Value::Integer(port, _) = &node.value {
         let hint = format!("write \"127.0.0.1:{port}\"");
         report.error(node.at, "expected an address with a port, found a number").hint(hint).done();
@@ -94,21 +94,21 @@ fn door(report: &mut Report, node: &Node, unix: Unix) -> Option<Door> {
     }
     let text = value::text(report, node)?;
     if text == "off" {
-        return Some(Door::Off);
+        return Some(ListenAddress::Off);
     }
     if let Some(path) = text.strip_prefix("unix:") {
         if unix == Unix::Refused {
-            report.error(node.at, "this door opens on an address only, not on a unix socket").done();
+            report.error(node.at, "grpc listens on an address with a port only, not on a unix socket").done();
             return None;
         }
         if path.is_empty() {
             report.error(node.at, "expected a path after \"unix:\"").hint("such as \"unix:/run/flowgate.sock\"").done();
             return None;
         }
-        return Some(Door::Unix(report.sources().resolve(node.at.source, path)));
+        return Some(ListenAddress::Unix(report.sources().resolve(node.at.source, path)));
     }
     if let Ok(address) = text.parse() {
-        return Some(Door::Tcp(address));
+        return Some(ListenAddress::Tcp(address));
     }
     let message = format!("expected an address with a port, or \"off\", found {}", quoted(text));
     report.error(node.at, message).hint(better_address(text)).done();

@@ -81,7 +81,7 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
         Ok(text) => {
             let text = text.strip_suffix('\n').map_or(text.as_str(), |rest| rest.strip_suffix('\r').unwrap_or(rest));
             if text.is_empty() {
-                let hint = "an empty secret would leave the door open; put the secret into the file";
+                let hint = "an empty secret would let every client in; put the secret into the file";
                 report.error(node.at, format!("the file {} is empty", path.display())).hint(hint).done();
                 return None;
             }

@@ -9,7 +9,7 @@ mod unreachable;
 
 use std::collections::HashSet;
 
-use super::listen::Door;
+use super::listen::ListenAddress;
 use super::report::Report;
 use super::rule::Places;
 use super::tree::Table;
@@ -34,10 +34,10 @@ pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, ro
 }
 
 fn closed_doors(report: &mut Report, config: &Config, root: &Table) {
-    let all_closed = config.listen.doors().iter().all(|(_, door)| **door == Door::Off);
+    let all_closed = config.listen.addresses().iter().all(|(_, address)| **address == ListenAddress::Off);
     if let (true, Some(entry)) = (all_closed, root.get("listen")) {
         let hint = "open one, such as http = \"127.0.0.1:7070\"";
-        report.warning(entry.key_at, "all doors are closed: a server would answer nobody").hint(hint).done();
+        report.warning(entry.key_at, "every listener is off: a server would answer no client").hint(hint).done();
     }
 }
 

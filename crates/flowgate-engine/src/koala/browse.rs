@@ -22,9 +22,9 @@ use crate::config::report::Report;
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::request::Request;
+use crate::rule_counters::RuleCounters;
 use crate::rules::{Limits, Policy, PolicyError, Rule, RuleSet, Subjects};
 use crate::store::Store;
-use crate::tally::Tally;
 
 /// A rule file in force on a store.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl KoalaRules {
         let policy = file.policy();
         let mut set = RuleSet::compile(&policy, memory)?;
         if let Some(before) = before {
-            set.inherit_tallies(&before.set);
+            set.inherit_counters(&before.set);
         }
         let set = Arc::new(set);
         let gauges = Arc::new(RuleSet::compile(&gauges(&file, policy), memory)?);
@@ -181,8 +181,8 @@ impl KoalaRules {
     }
 
     /// What the rule at a position has decided, counted beside it.
-    pub fn decided_by(&self, rule: usize) -> &Tally {
-        self.set.rules()[rule].tally()
+    pub fn decided_by(&self, rule: usize) -> &RuleCounters {
+        self.set.rules()[rule].counters()
     }
 
     /// What a caller is answered whom a ban by hand keeps out: as the file denies; `None`: it never does.

@@ -125,7 +125,7 @@ impl Compiler<'_> {
             limits,
             ban,
             by: def.by.iter().map(|field| field.as_str().into()).collect(),
-            tally: Arc::default(),
+            counters: Arc::default(),
         })
     }
 

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 
 use super::fields::{FieldId, FieldNames, Value, Values};
 use super::matcher::{AddressMatcher, Matcher};
-use crate::nested::{Nested, Network, TextPrefix};
+use crate::network::Network;
+use crate::region_index::{RegionIndex, TextPrefix};
 
 /// The numbers of the rules to ask, ascending.
 pub(crate) type Candidates = SmallVec<[u32; 16]>;
@@ -36,8 +37,8 @@ pub(crate) struct Index {
 struct FieldIndex {
     present: Vec<u32>,
     equal: HashMap<Box<str>, Vec<u32>>,
-    networks: Nested<Network, Vec<u32>>,
-    prefixes: Nested<TextPrefix, Vec<u32>>,
+    networks: RegionIndex<Network, Vec<u32>>,
+    prefixes: RegionIndex<TextPrefix, Vec<u32>>,
 }
 
 /// Where in the index of a field a rule may be filed.

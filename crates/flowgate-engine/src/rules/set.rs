@@ -14,7 +14,7 @@ use crate::bans::ManualBan;
 use crate::key;
 use crate::path::PathSpelling;
 use crate::request::Request;
-use crate::tally::Tally;
+use crate::rule_counters::RuleCounters;
 
 /// The rules in force.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ pub struct Rule {
     pub(super) ban: Option<(Ban, CounterId)>,
     /// The names of the fields it counts by, in the order in which they are written.
     pub(super) by: Box<[Box<str>]>,
-    pub(super) tally: Arc<Tally>,
+    pub(super) counters: Arc<RuleCounters>,
 }
 
 /// One condition of a rule.
@@ -121,12 +121,13 @@ impl RuleSet {
     }
 
     /// Lets rules go on counting where those of the same name in `old` have got to.
-    pub(crate) fn inherit_tallies(&mut self, old: &RuleSet) {
-        let tallies: HashMap<&str, &Arc<Tally>> = old.rules.iter().map(|rule| (rule.name(), &rule.tally)).collect();
+    pub(crate) fn inherit_counters(&mut self, old: &RuleSet) {
+        let counters: HashMap<&str, &Arc<RuleCounters>> =
+            old.rules.iter().map(|rule| (rule.name(), &rule.counters)).collect();
         for rule in &mut self.rules {
             // A set that is not in force yet has its rules for itself.
-            if let (Some(tally), Some(rule)) = (tallies.get(rule.name()), Arc::get_mut(rule)) {
-                rule.tally = Arc::clone(tally);
+            if let (Some(counters), Some(rule)) = (counters.get(rule.name()), Arc::get_mut(rule)) {
+                rule.counters = Arc::clone(counters);
             }
         }
     }
@@ -278,8 +279,8 @@ impl Rule {
 
     /// What it has decided, as far as somebody counts.
     #[inline]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    pub fn counters(&self) -> &RuleCounters {
+        &self.counters
     }
 
     /// Its place in the policy, from 0 at the top.
@@ -306,7 +307,7 @@ impl Rule {
     }
 
     /// Every counter that the rule may keep for a subject.
-    pub(crate) fn counters(&self) -> impl Iterator<Item = CounterId> {
+    pub(crate) fn counter_ids(&self) -> impl Iterator<Item = CounterId> {
         self.all_limits().map(|limit| limit.id).chain(self.ban.as_ref().map(|(_, id)| *id))
     }
 

@@ -10,7 +10,7 @@ use super::fields::{Cost, Text};
 use super::json::Object;
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::limits;
+use crate::limit_cache;
 use crate::service::{KeyDecision, Operation};
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ pub(super) async fn limit(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     let Asked { key, limit, cost, op } = body::parse(&body)?;
     let key = key.0.as_bytes();
     let ask = |limit: &Limit| call.shared.service.limit(op, AdHoc { key, limit, cost: cost.0 });
-    let decision = call.answered(limits::with(&limit.0, ask)?).await??;
+    let decision = call.answered(limit_cache::with(&limit.0, ask)?).await??;
     let mut out = Vec::with_capacity(256);
     write(&mut out, &limit.0, &decision);
     Ok(reply::json(out))
@@ -55,7 +55,7 @@ fn write(out: &mut Vec<u8>, limit: &str, KeyDecision { decision, degraded }: &Ke
         let mut object = Object::new(out);
         object.null("rule");
         // It was read a moment ago, so this does not fail; as it was written it is a name for it, too.
-        object.text("limit", &limits::with(limit, Limit::to_string).unwrap_or_else(|_| limit.to_owned()));
+        object.text("limit", &limit_cache::with(limit, Limit::to_string).unwrap_or_else(|_| limit.to_owned()));
         write_retry(&mut object, decision);
         object.end();
     });

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use flowgate_engine::{Counted, Rule, Tallied};
+use flowgate_engine::{Rule, RuleCounts, RuleOutcome};
 
 use super::exposition::{Exposition, seconds};
 use super::{Metrics, OPERATIONS, process};
@@ -38,50 +38,50 @@ pub(crate) async fn render(service: &Service) -> String {
 
 fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     let rules = service.rules();
-    let named: Vec<(&Rule, Tallied)> =
-        rules.rules().iter().take(MAX_RULES).map(|rule| (&**rule, rule.tally().read())).collect();
-    let mut others = Tallied::default();
-    rules.rules().iter().skip(MAX_RULES).for_each(|rule| others += rule.tally().read());
+    let named: Vec<(&Rule, RuleCounts)> =
+        rules.rules().iter().take(MAX_RULES).map(|rule| (&**rule, rule.counters().read())).collect();
+    let mut others = RuleCounts::default();
+    rules.rules().iter().skip(MAX_RULES).for_each(|rule| others += rule.counters().read());
 
     let help = "Requests that were decided, by the rule that decided and the action: allow, the rule's own, or ban.";
     let mut family = out.counter("flowgate_decisions_total", help);
     let mut sample = |rule: &str, action: &str, count| {
         family.sample(&[("rule", rule), ("action", action)], count);
     };
-    for (rule, tallied) in &named {
+    for (rule, counts) in &named {
         let (name, action) = (rule.name(), rule.action().as_str());
-        let (denied, banned) = (tallied.get(Counted::Denied), tallied.get(Counted::Banned));
+        let (denied, banned) = (counts.get(RuleOutcome::Denied), counts.get(RuleOutcome::Banned));
         if action != "allow" {
             sample(name, action, if action == "ban" { denied + banned } else { denied });
         }
-        sample(name, "allow", tallied.get(Counted::Allowed));
+        sample(name, "allow", counts.get(RuleOutcome::Allowed));
         if banned > 0 && action != "ban" {
             sample(name, "ban", banned);
         }
     }
     if rules.rules().len() > MAX_RULES {
-        sample(OTHER_RULES, "allow", others.get(Counted::Allowed));
-        sample(OTHER_RULES, "deny", others.get(Counted::Denied));
-        sample(OTHER_RULES, "ban", others.get(Counted::Banned));
+        sample(OTHER_RULES, "allow", others.get(RuleOutcome::Allowed));
+        sample(OTHER_RULES, "deny", others.get(RuleOutcome::Denied));
+        sample(OTHER_RULES, "ban", others.get(RuleOutcome::Banned));
     }
-    sample(NO_RULE, "allow", metrics.unruled.read().get(Counted::Allowed));
-    sample(BAN_BY_HAND, "ban", metrics.banned.read().get(Counted::Banned));
+    sample(NO_RULE, "allow", metrics.unruled.read().get(RuleOutcome::Allowed));
+    sample(BAN_BY_HAND, "ban", metrics.banned.read().get(RuleOutcome::Banned));
     let keys = metrics.keys.read();
-    sample(KEY, "allow", keys.get(Counted::Allowed));
-    sample(KEY, "deny", keys.get(Counted::Denied));
+    sample(KEY, "allow", keys.get(RuleOutcome::Allowed));
+    sample(KEY, "deny", keys.get(RuleOutcome::Denied));
 
     let mut by_rule = |name, help, what| {
         let mut family = out.counter(name, help);
-        for (rule, tallied) in named.iter().filter(|(_, tallied)| tallied.get(what) > 0) {
-            family.sample(&[("rule", rule.name())], tallied.get(what));
+        for (rule, counts) in named.iter().filter(|(_, counts)| counts.get(what) > 0) {
+            family.sample(&[("rule", rule.name())], counts.get(what));
         }
         if others.get(what) > 0 {
             family.sample(&[("rule", OTHER_RULES)], others.get(what));
         }
     };
     let help = "Requests that a shadow rule would have denied.";
-    by_rule("flowgate_shadow_denials_total", help, Counted::Shadowed);
-    by_rule("flowgate_bans_started_total", "Bans that a rule has started.", Counted::BanStarted);
+    by_rule("flowgate_shadow_denials_total", help, RuleOutcome::Shadowed);
+    by_rule("flowgate_bans_started_total", "Bans that a rule has started.", RuleOutcome::BanStarted);
 
     let mut family = out.counter("flowgate_operations_total", "What else was asked of counters.");
     for ((_, name), counter) in OPERATIONS.iter().zip(&metrics.operations) {
@@ -99,30 +99,30 @@ fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {
         family.sample(&[("rule", rule), ("action", action)], count);
     };
     let unruled = metrics.koala.read();
-    sample(NO_RULE, "allow", unruled.get(Counted::Allowed));
-    sample(BAN_BY_HAND, "ban", unruled.get(Counted::Banned));
+    sample(NO_RULE, "allow", unruled.get(RuleOutcome::Allowed));
+    sample(BAN_BY_HAND, "ban", unruled.get(RuleOutcome::Banned));
     let Some(rules) = service.koala_rules() else { return };
-    let mut others = Tallied::default();
+    let mut others = RuleCounts::default();
     for rule in 0..rules.len() {
-        let tallied = rules.decided_by(rule).read();
+        let counts = rules.decided_by(rule).read();
         if rule >= MAX_RULES {
-            others += tallied;
+            others += counts;
             continue;
         }
         let (number, result) = (rules.number(rule).to_string(), rules.result_of(rule));
         let denial = if result.wants_captcha() { "captcha" } else { "deny" };
         for (action, what, expected) in
-            [("allow", Counted::Allowed, result.passes()), (denial, Counted::Denied, !result.passes())]
+            [("allow", RuleOutcome::Allowed, result.passes()), (denial, RuleOutcome::Denied, !result.passes())]
         {
             // After an edit a rule may have decided both.
-            if expected || tallied.get(what) > 0 {
-                sample(&number, action, tallied.get(what));
+            if expected || counts.get(what) > 0 {
+                sample(&number, action, counts.get(what));
             }
         }
     }
     if rules.len() > MAX_RULES {
-        sample(OTHER_RULES, "allow", others.get(Counted::Allowed));
-        sample(OTHER_RULES, "deny", others.get(Counted::Denied));
+        sample(OTHER_RULES, "allow", others.get(RuleOutcome::Allowed));
+        sample(OTHER_RULES, "deny", others.get(RuleOutcome::Denied));
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use super::turns;
+use super::yield_once;
 
 /// How much is read at once.
 pub(super) const CHUNK: usize = 16 * 1024;
@@ -18,7 +18,7 @@ const MAX_SMALL: usize = CHUNK / 4;
 
 /// As many are kept as a loop uses at a time: for those who were heard and wait for their answer, for one answer at a
 /// time, and for some slow clients.
-const MAX_SPARE: usize = turns::MAX_HEARD + 8;
+const MAX_SPARE: usize = yield_once::MAX_YIELDED + 8;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };

@@ -1,6 +1,7 @@
 //! One connection: reads a batch of commands, answers it, writes all replies at once.
 //!
-//! Order      Connections of a loop that become ready together are all heard before the first is answered ([`turns`]).
+//! Order      Connections of a loop that become ready together are all read before the first is answered
+//!            ([`yield_once`]).
 //!            Meanwhile the processor fetches the counter that each asks for first, and the replies leave close together,
 //!            so that a client with many connections wakes up once for many.
 //! Turns      A turn is bounded ([`Dialogue::goes_on`]). A connection with more to answer lets all others have a turn first,
@@ -17,13 +18,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
-use super::bell::Bell;
 use super::buffers;
 use super::command::{self, Ahead};
 use super::decode::Decoder;
 use super::dialogue::Dialogue;
+use super::rare_waker::RareWaker;
 use super::session::{End, Session};
-use super::turns;
+use super::yield_once;
 use crate::shutdown::Shutdown;
 use crate::wrong_secrets;
 
@@ -51,7 +52,7 @@ pub(super) struct Connection<S> {
     /// What is known of the first command in the decoder.
     ahead: Option<Ahead>,
     /// Rung when it is time to look or to stop.
-    bell: Bell,
+    rare_waker: RareWaker,
     /// How often may still be read, once the server was asked to stop.
     last_reads: Option<u32>,
     /// Whether anything was read or written since the last look...
@@ -85,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             decoder,
             dialogue: Dialogue::new(session),
             ahead: None,
-            bell: Bell::default(),
+            rare_waker: RareWaker::default(),
             last_reads: None,
             active: true,
             silent_looks: 0,
@@ -104,19 +105,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Event::Read(0) => self.dialogue.session.end = End::AfterReplies,
                 Event::Read(_) => {
                     self.ahead = command::look_ahead(&self.decoder, &self.dialogue.session);
-                    turns::hear_others().await;
+                    yield_once::yield_to_readers().await;
                     self.answer();
                 }
                 Event::Resume => self.answer(),
                 Event::Yield => {
-                    // Unlike `turns::hear_others`, this looks who else has become ready.
+                    // Unlike `yield_to_readers`, this polls for new events.
                     tokio::task::yield_now().await;
                     self.answer();
                 }
                 Event::Look => {
                     look.set(sleep(self.idle_timeout / LOOKS));
                     // Until it is polled it rings nobody.
-                    self.bell = Bell::default();
+                    self.rare_waker = RareWaker::default();
                     if self.is_idle() {
                         self.dialogue.session.shared.counters.idle.add(1);
                         return Ok(());
@@ -166,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         // Before anything is read: who never pauses has to look and to stop, too.
         if self.last_reads.is_none()
-            && let Some(mut cx) = self.bell.rung(cx.waker())
+            && let Some(mut cx) = self.rare_waker.woken(cx.waker())
         {
             if stop.poll(&mut cx).is_ready() {
                 self.last_reads = Some(LAST_READS);

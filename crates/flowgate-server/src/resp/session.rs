@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flowgate::{Reading, ThrottleError, ThrottleReply};
-use flowgate_engine::Counted;
+use flowgate_engine::RuleOutcome;
 use flowgate_engine::config::Secret;
 use subtle::ConstantTimeEq;
 
@@ -11,7 +11,7 @@ use super::counters::Counters;
 use super::reply::Version;
 use super::transaction::Transaction;
 use crate::answer::Answer;
-use crate::door::Peer;
+use crate::listener::Peer;
 use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
 use crate::wrong_secrets::{Answered, Source, WrongSecrets};
@@ -173,10 +173,10 @@ impl Session {
         self.shared.counters.commands.add(commands);
         let Throttled { allowed, limited } = std::mem::take(&mut self.throttled);
         if allowed > 0 {
-            metrics.keys.add(Counted::Allowed, allowed);
+            metrics.keys.add(RuleOutcome::Allowed, allowed);
         }
         if limited > 0 {
-            metrics.keys.add(Counted::Denied, limited);
+            metrics.keys.add(RuleOutcome::Denied, limited);
         }
     }
 

@@ -151,7 +151,7 @@ async fn who_asks_and_who_is_denied_most() {
     assert!(service.hottest().subjects.is_empty());
 }
 
-/// A server in a thread of its own until the end of the test, and the addresses of its doors.
+/// A server in a thread of its own until the end of the test, and the addresses of its listeners.
 fn serve(service: Service) -> (SocketAddr, SocketAddr, flowgate_server::Trigger) {
     let config = Config::from_toml("listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }").unwrap();
     let (trigger, shutdown) = Shutdown::new();

@@ -25,7 +25,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A server with one open door, rules and all; `prepare` sees it before it runs.
+    /// A server with one listener and its rules; `prepare` sees it before it runs.
     pub(crate) fn serve(config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap();

@@ -10,7 +10,7 @@ use crate::state_directory;
 /// Reads or makes the token, and tells where it is. Without a place to keep it the server starts all the same, with one
 /// warning, and nobody may administer it over HTTP.
 pub(super) fn provide(server: &Server, config: &Config) -> Option<PathBuf> {
-    if config.auth.admin_token.is_some() || server.http_door().is_none() {
+    if config.auth.admin_token.is_some() || server.http_listener().is_none() {
         return None;
     }
     let Some(directory) = state_directory::find() else {

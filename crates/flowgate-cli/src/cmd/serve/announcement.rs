@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flowgate_engine::config::{Config, Door, LogFormat, RedisServers, Store};
+use flowgate_engine::config::{Config, ListenAddress, LogFormat, RedisServers, Store};
 use flowgate_server::Server;
 
 /// Says what is in force: to people line by line, to a machine as one event.
@@ -13,8 +13,8 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
     let koala = config.koala_file.as_ref().map(|file| file.len());
     let store = describe_store(&config.store);
     let tls = config.tls.is_some();
-    let http = url(if tls { "https" } else { "http" }, server.http_door());
-    let resp = url(if tls { "rediss" } else { "redis" }, server.resp_door());
+    let http = url(if tls { "https" } else { "http" }, server.http_listener());
+    let resp = url(if tls { "rediss" } else { "redis" }, server.resp_listener());
     if config.log.format == LogFormat::Json {
         let admin_token_file = admin_token_file.map(|file| file.display().to_string());
         tracing::info!(version, config = origin, rules, lists, koala, store, http, resp, admin_token_file, "serving");
@@ -32,22 +32,22 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
     }
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
-    if let Some(command) = try_it(server.resp_door(), server.http_door(), config) {
+    if let Some(command) = try_it(server.resp_listener(), server.http_listener(), config) {
         eprintln!("try: {command}");
     }
 }
 
-fn url(scheme: &str, door: Option<&Door>) -> String {
-    match door {
-        None | Some(Door::Off) => "off".to_owned(),
-        Some(Door::Tcp(address)) => format!("{scheme}://{address}"),
+fn url(scheme: &str, address: Option<&ListenAddress>) -> String {
+    match address {
+        None | Some(ListenAddress::Off) => "off".to_owned(),
+        Some(ListenAddress::Tcp(address)) => format!("{scheme}://{address}"),
         // No TLS there, and no scheme that everybody knows.
-        Some(door @ Door::Unix(_)) => door.to_string(),
+        Some(unix @ ListenAddress::Unix(_)) => unix.to_string(),
     }
 }
 
 /// A command that shows that the server answers. Over TLS it names files that only its reader knows.
-fn try_it(resp: Option<&Door>, http: Option<&Door>, config: &Config) -> Option<String> {
+fn try_it(resp: Option<&ListenAddress>, http: Option<&ListenAddress>, config: &Config) -> Option<String> {
     let decide = "FG.LIMIT user:42:reply 5/60s";
     let password = if config.auth.resp_password.is_some() { " --askpass" } else { "" };
     let (scheme, tls) = match &config.tls {
@@ -56,14 +56,16 @@ fn try_it(resp: Option<&Door>, http: Option<&Door>, config: &Config) -> Option<S
         Some(_) => ("https", " --cacert CA.pem --cert CLIENT.pem --key CLIENT.key"),
     };
     match (resp, http) {
-        (Some(Door::Tcp(address)), _) => {
+        (Some(ListenAddress::Tcp(address)), _) => {
             let (host, port) = (address.ip(), address.port());
             let tls = if tls.is_empty() { String::new() } else { format!(" --tls{tls}") };
             Some(format!("redis-cli{tls} -h {host} -p {port}{password} {decide}"))
         }
-        (Some(Door::Unix(path)), _) => Some(format!("redis-cli -s {}{password} {decide}", path.display())),
-        (_, Some(Door::Tcp(address))) => Some(format!("curl{tls} {scheme}://{address}/healthz")),
-        (_, Some(Door::Unix(path))) => Some(format!("curl --unix-socket {} http://localhost/healthz", path.display())),
+        (Some(ListenAddress::Unix(path)), _) => Some(format!("redis-cli -s {}{password} {decide}", path.display())),
+        (_, Some(ListenAddress::Tcp(address))) => Some(format!("curl{tls} {scheme}://{address}/healthz")),
+        (_, Some(ListenAddress::Unix(path))) => {
+            Some(format!("curl --unix-socket {} http://localhost/healthz", path.display()))
+        }
         _ => None,
     }
 }

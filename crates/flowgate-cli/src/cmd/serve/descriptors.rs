@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use flowgate_engine::config::{Config, Door};
+use flowgate_engine::config::{Config, ListenAddress};
 
 /// What the server takes besides connections: listeners, event loops, files that are read, the store.
 const RESERVE: u64 = 256;
@@ -27,7 +27,7 @@ impl fmt::Display for Shortage {
 
 /// Raises the limit of this process to what `config` may need, as far as the system lets it.
 ///
-/// That every door is full at once is provided for where it can be; that one is, is not to be done without.
+/// Aims at every listener being full; one full listener is the minimum.
 pub(super) fn provide(config: &Config) -> Result<(), Shortage> {
     let one_door = (config.server.max_connections as u64).saturating_add(RESERVE);
     let allowed = raise_to(needed(config));
@@ -36,8 +36,11 @@ pub(super) fn provide(config: &Config) -> Result<(), Shortage> {
 
 fn needed(config: &Config) -> u64 {
     let listen = &config.listen;
-    let doors = [&listen.http, &listen.resp, &listen.grpc].into_iter().filter(|door| **door != Door::Off).count();
-    (config.server.max_connections as u64).saturating_mul(doors as u64).saturating_add(RESERVE)
+    let listeners = [&listen.http, &listen.resp, &listen.grpc]
+        .into_iter()
+        .filter(|address| **address != ListenAddress::Off)
+        .count();
+    (config.server.max_connections as u64).saturating_mul(listeners as u64).saturating_add(RESERVE)
 }
 
 /// Gives what is allowed then.

@@ -1,7 +1,7 @@
 //! Rules that let a single client fill the store: counters that stay for long, by a value that the client makes up.
 //!
 //! A full store forgets the counters that are used least, so such a crowd of values shortens the memory of all rules.
-//! What a limit by address denies makes no counter in any other rule, so one such limit closes the door.
+//! A request that a limit by address denies makes no counter in any other rule, so one such limit is enough.
 
 use flowgate::{Algorithm, Limit, Period, Span};
 

@@ -7,7 +7,7 @@ use flowgate::{Retry, Span, Verdict};
 use flowgate_engine::{AdHoc, BanOrder, Request};
 
 use super::{Call, number};
-use crate::limits;
+use crate::limit_cache;
 use crate::resp::error::Error;
 use crate::resp::reply::Reply;
 use crate::service::Operation;
@@ -61,7 +61,7 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         _ => return Err(Error::Syntax),
     };
     let (service, at) = (&call.session.shared.service, call.at);
-    let answer = limits::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, at))?;
+    let answer = limit_cache::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, at))?;
     call.reply_with(answer, |answer, reply| {
         let decision = answer?.decision;
         let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);

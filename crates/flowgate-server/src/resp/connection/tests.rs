@@ -7,7 +7,7 @@ use tokio::io::{DuplexStream, ReadBuf};
 
 use super::super::session::{Room, Shared};
 use super::*;
-use crate::door::Peer;
+use crate::listener::Peer;
 use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
 

@@ -1,50 +1,52 @@
-//! Limits that an event loop has read lately: clients bring the same few with every call.
+//! A cache of parsed limits for each event loop: clients send the same few limits with every call.
 //!
-//! Rule       A text leads to one place, which holds the last limit that was read there: a hit costs a comparison and
-//!            no allocation, a miss costs the reading.
-//! Bound      [`PLACES`] texts of at most [`MAX_TEXT`] bytes for each event loop.
+//! Rule       A text has one slot, which holds the limit that was parsed there last. A hit costs a comparison and
+//!            allocates nothing; a miss costs the parsing.
+//! Bound      [`SLOTS`] texts of at most [`MAX_TEXT_BYTES`] bytes for each event loop.
 
 use std::cell::RefCell;
 
 use flowgate::{Limit, LimitError};
 
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 
-/// Nearly all limits are shorter; a longer one is read every time.
-const MAX_TEXT: usize = 64;
+/// Nearly all limits are shorter. A longer one is parsed at every call.
+const MAX_TEXT_BYTES: usize = 64;
 
 thread_local! {
-    static READ: RefCell<Vec<Option<Read>>> = RefCell::new(vec![None; PLACES]);
+    static CACHE: RefCell<Vec<Option<ParsedLimit>>> = RefCell::new(vec![None; SLOTS]);
 }
 
 #[derive(Clone)]
-struct Read {
+struct ParsedLimit {
     text: Box<str>,
     limit: Limit,
 }
 
-/// Hands the limit that `text` stands for to `apply`.
+/// Calls `apply` with the limit that `text` says.
 ///
 /// # Errors
-/// When it stands for none.
+/// When `text` is not a limit.
 pub(crate) fn with<T>(text: &str, apply: impl FnOnce(&Limit) -> T) -> Result<T, LimitError> {
-    if text.len() > MAX_TEXT {
+    if text.len() > MAX_TEXT_BYTES {
         return text.parse().map(|limit| apply(&limit));
     }
-    READ.with_borrow_mut(|places| {
-        let place = &mut places[place(text)];
-        if let Some(read) = place.as_ref().filter(|read| *read.text == *text) {
-            return Ok(apply(&read.limit));
+    CACHE.with_borrow_mut(|slots| {
+        let slot = &mut slots[slot_index(text)];
+        if let Some(parsed) = slot
+            && *parsed.text == *text
+        {
+            return Ok(apply(&parsed.limit));
         }
-        let read = place.insert(Read { limit: text.parse()?, text: text.into() });
-        Ok(apply(&read.limit))
+        let parsed = slot.insert(ParsedLimit { limit: text.parse()?, text: text.into() });
+        Ok(apply(&parsed.limit))
     })
 }
 
-fn place(text: &str) -> usize {
-    // Who wants two texts to meet at a place slows itself down, by the reading.
+fn slot_index(text: &str) -> usize {
+    // A client that forces collisions only pays for its own re-parsing.
     let mixed = text.bytes().fold(0_u32, |mixed, byte| (mixed ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    (mixed ^ (mixed >> 16)) as usize % PLACES
+    (mixed ^ (mixed >> 16)) as usize % SLOTS
 }
 
 #[cfg(test)]
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_text_always_stands_for_the_same_limit() {
-        // More than there are places, so that some are driven out.
+        // More texts than slots, so that some replace others.
         let texts: Vec<_> = (1..=200).map(|count| format!("{count}/60s")).collect();
         for text in texts.iter().chain(&texts) {
             assert_eq!(with(text, Limit::to_string).unwrap(), format!("sliding {text}"));
@@ -62,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_stays_wrong_and_drives_nothing_out() {
+    fn wrong_text_is_an_error_each_time_and_replaces_nothing() {
         let right = with("5/60s", Limit::clone).unwrap();
         for text in ["5/x", "", &"x".repeat(100)] {
             assert_eq!(with(text, |_| ()).unwrap_err().to_string(), text.parse::<Limit>().unwrap_err().to_string());

@@ -1,8 +1,8 @@
-//! A door in the file system: a unix socket and its file.
+//! A listening unix socket and its file.
 //!
-//! Rule       A file that an earlier server left behind is replaced: a socket on which nobody answers. A socket on which
-//!            somebody does, or any other file, is not touched.
-//! End        The file is removed with the door, unless somebody has put another in its place.
+//! Rule       A socket file without a listening process is left over from an earlier server, and is replaced. A socket
+//!            with one, or any other file, stays as it is.
+//! End        The file is removed when the listener closes, unless another file has taken its place.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
-/// A listening socket, and the file that leads to it.
+/// A listening socket, and its file.
 #[derive(Debug)]
-pub(super) struct UnixDoor {
+pub(super) struct UnixSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the file that was made.
+    /// Device and inode of the file that `bind` created.
     file: (u64, u64),
 }
 
-impl UnixDoor {
-    pub(super) fn bind(path: &Path) -> io::Result<UnixDoor> {
+impl UnixSocket {
+    pub(super) fn bind(path: &Path) -> io::Result<UnixSocket> {
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 remove_stale(path)?;
@@ -32,7 +32,7 @@ impl UnixDoor {
             bound => bound?,
         };
         let file = identity(&fs::symlink_metadata(path)?);
-        Ok(UnixDoor { listener, path: path.to_owned(), file })
+        Ok(UnixSocket { listener, path: path.to_owned(), file })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -44,13 +44,13 @@ impl UnixDoor {
     }
 }
 
-impl AsFd for UnixDoor {
+impl AsFd for UnixSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 }
 
-impl Drop for UnixDoor {
+impl Drop for UnixSocket {
     fn drop(&mut self) {
         let ours = fs::symlink_metadata(&self.path).is_ok_and(|metadata| identity(&metadata) == self.file);
         if ours && let Err(error) = fs::remove_file(&self.path) {
@@ -62,7 +62,7 @@ impl Drop for UnixDoor {
 fn remove_stale(path: &Path) -> io::Result<()> {
     let in_use = |reason| Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        return in_use("there is a file of that name, and it is no socket");
+        return in_use("a file of that name exists, and it is not a socket");
     }
     match UnixStream::connect(path) {
         Ok(_) => in_use("another server listens there"),
@@ -79,43 +79,43 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// What a second server says about `path`.
+    /// The error of a second server at `path`.
     fn refusal(path: &Path) -> String {
-        UnixDoor::bind(path).unwrap_err().to_string()
+        UnixSocket::bind(path).unwrap_err().to_string()
     }
 
     #[tokio::test]
-    async fn the_file_goes_with_the_door() {
+    async fn the_file_is_removed_when_the_listener_closes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        let door = UnixDoor::bind(&path).unwrap();
+        let socket = UnixSocket::bind(&path).unwrap();
         assert_eq!(refusal(&path), "another server listens there");
-        drop(door);
+        drop(socket);
         assert!(!path.exists());
     }
 
     #[tokio::test]
-    async fn what_an_earlier_server_left_is_replaced() {
+    async fn socket_file_of_an_earlier_server_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        UnixDoor::bind(&path).unwrap();
+        UnixSocket::bind(&path).unwrap();
     }
 
     #[tokio::test]
-    async fn a_file_of_somebody_else_is_left_alone() {
+    async fn file_of_another_program_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, "precious").unwrap();
-        assert_eq!(refusal(&path), "there is a file of that name, and it is no socket");
+        assert_eq!(refusal(&path), "a file of that name exists, and it is not a socket");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
 
         let path = directory.path().join("socket");
-        let door = UnixDoor::bind(&path).unwrap();
+        let socket = UnixSocket::bind(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let successor = UnixDoor::bind(&path).unwrap();
-        drop(door);
+        let successor = UnixSocket::bind(&path).unwrap();
+        drop(socket);
         assert!(path.exists(), "the successor's socket was removed");
         drop(successor);
     }

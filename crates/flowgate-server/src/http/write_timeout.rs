@@ -1,8 +1,8 @@
-//! A stream that gives up on a client that does not take what it is sent, or does not finish what it begins to say.
+//! A stream with time limits: for a client that does not read, and for a head that does not end.
 //!
-//! Rule       Once nothing has gone out for the whole patience although something is to go, writing fails.
-//! Rule       A head that is not complete `head` after its first byte ends the connection, however steadily it drips.
-//! Bound      A timer for each connection that is stuck; none for the others.
+//! Rule       Writing fails once the client has taken no byte for `write_timeout` while bytes wait to be sent.
+//! Rule       Reading fails once a head is incomplete `head_timeout` after its first byte, even if bytes keep coming.
+//! Bound      One timer for each connection that waits for its client in one of these ways; none for the others.
 
 use std::io;
 use std::pin::Pin;
@@ -15,68 +15,73 @@ use tokio::time::{Sleep, sleep};
 
 use super::progress::{Progress, Stage};
 
-/// Reads and writes as the stream within does, but does not wait to write for longer than its patience.
+/// Reads and writes as the inner stream does, within the time limits.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
-    /// While the stream takes nothing.
-    stuck: Option<Pin<Box<Sleep>>>,
+    write_timeout: Duration,
+    /// Runs while the client takes no bytes.
+    write_deadline: Option<Pin<Box<Sleep>>>,
     progress: Arc<Progress>,
-    /// The longest that a head may take from its first byte.
-    head: Duration,
-    /// While a head is incomplete and nothing more of it is there.
-    head_incomplete: Option<Pin<Box<Sleep>>>,
+    /// The longest time from the first byte of a head to its end.
+    head_timeout: Duration,
+    /// Runs while a head is incomplete and its next byte is awaited.
+    head_deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: AsyncWrite + Unpin> Patient<S> {
-    pub(super) fn new(stream: S, progress: Arc<Progress>, patience: Duration, head: Duration) -> Patient<S> {
-        Patient { stream, patience, stuck: None, progress, head, head_incomplete: None }
+impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
+    pub(super) fn new(
+        stream: S,
+        progress: Arc<Progress>,
+        write_timeout: Duration,
+        head_timeout: Duration,
+    ) -> WriteTimeout<S> {
+        WriteTimeout { stream, write_timeout, write_deadline: None, progress, head_timeout, head_deadline: None }
     }
 
-    /// Does something to the stream that waits for the client.
+    /// Polls a write, a flush or a shutdown of the stream.
     fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
         poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if let Poll::Ready(done) = poll(Pin::new(&mut self.stream), context) {
-            self.stuck = None;
+            self.write_deadline = None;
             return Poll::Ready(done);
         }
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(self.patience)));
-        ready!(stuck.as_mut().poll(context));
+        let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(sleep(self.write_timeout)));
+        ready!(deadline.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answers")))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Patient { stream, progress, head, head_incomplete, .. } = self.get_mut();
+        let WriteTimeout { stream, progress, head_timeout, head_deadline, .. } = self.get_mut();
         let filled = into.filled().len();
         let read = Pin::new(stream).poll_read(context, into);
         match read {
             Poll::Ready(_) => {
                 if into.filled().len() > filled && progress.begin_head() {
-                    // A timer that is left belongs to an earlier head.
-                    *head_incomplete = None;
+                    // A remaining timer belongs to an earlier head.
+                    *head_deadline = None;
                 }
                 read
             }
             Poll::Pending if progress.stage() == Stage::Head => {
-                let incomplete = head_incomplete.get_or_insert_with(|| Box::pin(sleep(*head)));
-                ready!(incomplete.as_mut().poll(context));
+                let deadline = head_deadline.get_or_insert_with(|| Box::pin(sleep(*head_timeout)));
+                ready!(deadline.as_mut().poll(context));
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head did not arrive in time")))
             }
             Poll::Pending => {
-                *head_incomplete = None;
+                *head_deadline = None;
                 Poll::Pending
             }
         }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.get_mut().poll(context, |stream, context| stream.poll_write(context, bytes))
     }
