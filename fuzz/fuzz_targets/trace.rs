@@ -22,7 +22,7 @@ fn read(line: &str, event: &mut Event) {
     for format in [Format::Jsonl, Format::Combined, Format::Common] {
         match format.read(line, event) {
             Ok(()) => {
-                assert!(!line[event.given.clone()].is_empty());
+                assert!(!line[event.time_range.clone()].is_empty());
                 let size: usize = event.request(line).fields().map(|(name, value)| name.len() + value.len()).sum();
                 assert!(size <= 3 * line.len() + 64);
             }

@@ -1,7 +1,7 @@
 //! An instant that a server gives as seconds since 1970, told to people: when it is, and how far away.
 
 use flowgate::{Span, Time};
-use flowgate_cli::replay::civil::{Shown, To};
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// `2026-11-16 09:30:00Z (in 5m)`, which is RFC 3339 in front.
@@ -11,10 +11,10 @@ pub(super) fn tell(seconds: &Value, now: Time) -> String {
         return seconds.to_string();
     };
     let time = Time::from_millis((seconds * 1000.0).round() as u64);
-    let shown = Shown::utc(time, To::Second);
+    let shown = Timestamp::from_nanosecond(time.as_nanos().into()).unwrap_or_default().strftime("%Y-%m-%d %H:%M:%SZ");
     match time.since(now) {
-        Span::ZERO => format!("{shown}Z (over)"),
-        left => format!("{shown}Z (in {})", roughly(left)),
+        Span::ZERO => format!("{shown} (over)"),
+        left => format!("{shown} (in {})", roughly(left)),
     }
 }
 

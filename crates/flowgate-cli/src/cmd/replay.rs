@@ -1,4 +1,4 @@
-//! `flowgate replay`: tries rules on traffic that was recorded.
+//! `flowgate replay`: tries rules on recorded traffic.
 
 mod progress;
 
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use flowgate_cli::replay::decisions::Decisions;
+use flowgate_cli::replay::decisions::DecisionWriter;
 use flowgate_cli::replay::event::Format;
-use flowgate_cli::replay::input::Place;
-use flowgate_cli::replay::pass::{Job, Replay, ReplayError};
+use flowgate_cli::replay::input::Source;
 use flowgate_cli::replay::report;
+use flowgate_cli::replay::run::{Job, Replay, ReplayError};
 use flowgate_cli::replay::summary::{Names, Summary};
 use flowgate_engine::config::{Config, Report};
 use progress::Bar;
@@ -92,27 +92,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if [Some(&config), other.as_ref()].into_iter().flatten().all(|config| config.policy.rules.is_empty()) {
         anyhow::bail!("{}, so there is no rule to try: give --config FILE", without_rules(file.as_deref()));
     }
-    let places: Vec<Place> = args.input.iter().chain(&args.traces).map(|path| Place::new(path)).collect();
+    let sources: Vec<Source> = args.input.iter().chain(&args.traces).map(|path| Source::new(path)).collect();
     let mut decisions = args.decisions.as_deref().map(create).transpose()?;
-    // A report that cannot be written is found out before the traces are read, and an old one is not lost before.
+    // The file is opened before the traces are read, so an unwritable path fails early. Its old content stays until
+    // the report is written.
     let report = args.report.as_deref().map(report_file).transpose()?;
     let job = Job {
         config: &config,
         compare: other.as_ref(),
         what_if: report.is_some(),
-        decisions: decisions.as_mut().map(|out| Decisions::new(out, places.len())),
+        decisions: decisions.as_mut().map(|out| DecisionWriter::new(out, sources.len())),
     };
     let mut replay = Replay::new(job)?;
-    let outcome = read(&mut replay, &places, args.format.map(Format::from));
+    let outcome = read(&mut replay, &sources, args.format.map(Format::from));
     if let Err(error @ ReplayError::Decisions(_)) = &outcome
         && is_closed(error)
     {
-        // Whoever reads the decisions, as `head` does, has seen enough.
+        // The reader of the decisions, such as `head`, has closed the pipe and wants no more of them.
         return Ok(ExitCode::SUCCESS);
     }
     let policy = file.as_ref().map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
     let compare = args.compare.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    let names = Names { traces: places.iter().map(Place::name).collect(), policy, compare };
+    let names = Names { traces: sources.iter().map(Source::name).collect(), policy, compare };
     let summary = Summary::new(&replay, names);
     drop(replay);
     for warning in summary.warnings() {
@@ -145,7 +146,7 @@ fn without_rules(file: Option<&Path>) -> String {
 
 type Configs = (Config, Option<Config>);
 
-/// Both configurations, or the mistakes in the first that has some.
+/// Both configurations, or the mistakes in the first wrong one.
 fn load(file: Option<&Path>, compare: Option<&Path>) -> anyhow::Result<Result<Configs, Report>> {
     if let Some(koala) = file.into_iter().chain(compare).find(|path| configuration::is_koala(path)) {
         let file = koala.display();
@@ -163,11 +164,11 @@ fn load(file: Option<&Path>, compare: Option<&Path>) -> anyhow::Result<Result<Co
     })
 }
 
-fn read(replay: &mut Replay<'_>, places: &[Place], format: Option<Format>) -> Result<(), ReplayError> {
-    let mut bar = Bar::new(places.len());
-    for place in places {
+fn read(replay: &mut Replay<'_>, sources: &[Source], format: Option<Format>) -> Result<(), ReplayError> {
+    let mut bar = Bar::new(sources.len());
+    for source in sources {
         bar.next();
-        replay.read(place, format, &mut |progress| bar.show(progress))?;
+        replay.read(source, format, &mut |progress| bar.show(progress))?;
     }
     Ok(())
 }
@@ -182,21 +183,21 @@ fn create(path: &Path) -> anyhow::Result<Box<dyn Write>> {
 
 fn report_file(path: &Path) -> anyhow::Result<(&Path, LateFile)> {
     let file = File::options().create(true).truncate(false).write(true).open(path);
-    Ok((path, LateFile { file: file.with_context(|| format!("cannot write {}", path.display()))?, begun: false }))
+    Ok((path, LateFile { file: file.with_context(|| format!("cannot write {}", path.display()))?, has_begun: false }))
 }
 
-/// A file that keeps what it holds until something else is written.
+/// A file that keeps its old content until the first write.
 struct LateFile {
     file: File,
-    begun: bool,
+    has_begun: bool,
 }
 
 impl Write for LateFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.begun && self.file.metadata()?.is_file() {
+        if !self.has_begun && self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }
-        self.begun = true;
+        self.has_begun = true;
         self.file.write(bytes)
     }
 
@@ -205,7 +206,7 @@ impl Write for LateFile {
     }
 }
 
-/// The summary goes where the decisions do not.
+/// Prints the summary on standard output, or on standard error if the decisions go to standard output.
 fn print(summary: &Summary, args: &Args) -> anyhow::Result<()> {
     let text = if args.json { serde_json::to_string_pretty(summary)? + "\n" } else { summary.text() };
     if args.decisions.as_deref() == Some(Path::new("-")) {

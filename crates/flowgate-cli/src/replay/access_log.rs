@@ -5,15 +5,15 @@
 //! ip          identd user time                    request               status size referrer    user agent
 //! ```
 //!
-//! Rule       They give the fields `ip user method path status ua`, and `host` where the line begins with the virtual host,
-//!            as in `vhost_combined`. What a server wrote as `-` is absent. Escapes
-//!            (`\"`, `\\`, `\x16`) are resolved; bytes that are not UTF-8 are escaped as at the gate. The path has no
-//!            query and one spelling, the same that rules see behind a gateway.
-//! Rule       A request that is none, such as the bytes of a TLS handshake, has neither method nor path: it happened
-//!            all the same, and its address is counted. What follows the last field that is known is not looked at,
-//!            since many servers append their own.
+//! Rule       A line gives the fields `ip user method path status ua`, and `host` if it begins with the virtual host, as
+//!            in `vhost_combined`. A `-` is an absent field. Escapes (`\"`, `\\`, `\x16`) are resolved. Bytes outside
+//!            UTF-8 are escaped as at the gate. The path has no query and has the spelling that rules see behind a
+//!            gateway.
+//! Rule       A request line that is not HTTP, such as the bytes of a TLS handshake, gives neither method nor path. The
+//!            request is still decided, with its other fields. Text after the last known field is ignored, since many
+//!            servers append fields of their own.
 
-mod who;
+mod client;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -21,30 +21,30 @@ use std::ops::Range;
 
 use flowgate_engine::{escaped_text, normalized_host};
 
-use super::event::{Event, Name, Unreadable};
-use who::Who;
+use super::event::{Event, FieldName, LineError, TextRange};
+use client::Client;
 
-/// Which field is the last that must be there.
+/// The last field that a line must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
-    /// The common format.
-    AfterSize,
-    /// The combined format.
-    AfterUserAgent,
+pub(crate) enum LastField {
+    /// In the common format.
+    Size,
+    /// In the combined format.
+    UserAgent,
 }
 
-pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unreadable> {
-    let mut log = Log { text: line.as_bytes(), at: 0 };
-    let Who { host, ip } = who::read(&mut log, line)?;
-    let user = log.user()?;
-    let time = log.time()?;
+pub(crate) fn read(line: &str, last_field: LastField, event: &mut Event) -> Result<(), LineError> {
+    let mut cursor = Cursor { text: line.as_bytes(), at: 0 };
+    let Client { host, ip } = client::read(&mut cursor, line)?;
+    let user = cursor.user()?;
+    let time = cursor.time()?;
     let text = &line.as_bytes()[time.clone()];
     event.time = (event.last_of_log.read(text))
-        .ok_or(Unreadable::expected("a time such as 17/May/2015:10:05:03 +0000", time.start))?;
-    event.given = time;
-    let request = log.quoted("a request in quotes")?;
-    let status = log.status()?;
-    log.size()?;
+        .ok_or(LineError::expected("a time such as 17/May/2015:10:05:03 +0000", time.start))?;
+    event.time_range = time;
+    let request = cursor.quoted("a request in quotes")?;
+    let status = cursor.status()?;
+    cursor.size()?;
     let wanted = event.wanted();
     if wanted.ip {
         push(event, "ip", ip, line);
@@ -61,9 +61,9 @@ pub(crate) fn read(line: &str, ends: Ends, event: &mut Event) -> Result<(), Unre
     if wanted.status {
         push(event, "status", status, line);
     }
-    if ends == Ends::AfterUserAgent {
-        log.quoted("a referrer in quotes")?;
-        let ua = log.quoted("a user agent in quotes")?;
+    if last_field == LastField::UserAgent {
+        cursor.quoted("a referrer in quotes")?;
+        let ua = cursor.quoted("a user agent in quotes")?;
         if wanted.ua {
             push(event, "ua", ua, line);
         }
@@ -78,12 +78,14 @@ fn push_host(event: &mut Event, range: Range<usize>, line: &str) {
         return;
     }
     match normalized_host(text) {
-        Cow::Borrowed(host) => event.push(Name::Fixed("host"), Event::part(range.start..range.start + host.len())),
-        Cow::Owned(host) => push_aside(event, "host", &host),
+        Cow::Borrowed(host) => {
+            event.push(FieldName::Fixed("host"), TextRange::in_line(range.start..range.start + host.len()))
+        }
+        Cow::Owned(host) => push_scratch(event, "host", &host),
     }
 }
 
-/// Method and path of `GET /a?b=c HTTP/1.1`; a path with spaces, as some clients send it, is one.
+/// Reads method and path of `GET /a?b=c HTTP/1.1`. A path may contain spaces, since some clients send such paths.
 fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let text = &line[request.clone()];
     let Some(space) = memchr::memchr(b' ', text.as_bytes()) else { return };
@@ -110,15 +112,17 @@ fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
         let unescaped = unescaped(text);
         let is_path = unescaped.starts_with(b"/");
         let path = if is_path { event.spelling.of(&unescaped) } else { escaped_text(&unescaped) };
-        return push_aside(event, "path", &path);
+        return push_scratch(event, "path", &path);
     }
     match event.spelling.of(text) {
-        Cow::Borrowed(path) => event.push(Name::Fixed("path"), Event::part(range.start..range.start + path.len())),
-        Cow::Owned(path) => push_aside(event, "path", &path),
+        Cow::Borrowed(path) => {
+            event.push(FieldName::Fixed("path"), TextRange::in_line(range.start..range.start + path.len()))
+        }
+        Cow::Owned(path) => push_scratch(event, "path", &path),
     }
 }
 
-/// Where the path of a request's target stands: without the query, and without the host of a proxy's request.
+/// The range of the path in a request's target, without the query and without the host of a request to a proxy.
 fn path(target: &str, start: usize) -> Range<usize> {
     let host = if target.starts_with('/') { None } else { target.find("://").map(|scheme| scheme + 3) };
     let begin = host.and_then(|host| Some(host + target[host..].find('/')?)).unwrap_or(0);
@@ -133,9 +137,9 @@ fn push(event: &mut Event, name: &'static str, value: Range<usize>, line: &str) 
         return;
     }
     if is_escaped(text) {
-        push_aside(event, name, &escaped_text(&unescaped(text)));
+        push_scratch(event, name, &escaped_text(&unescaped(text)));
     } else {
-        event.push(Name::Fixed(name), Event::part(value));
+        event.push(FieldName::Fixed(name), TextRange::in_line(value));
     }
 }
 
@@ -144,12 +148,12 @@ fn is_escaped(text: &str) -> bool {
     memchr::memchr(b'\\', text.as_bytes()).is_some()
 }
 
-fn push_aside(event: &mut Event, name: &'static str, text: &str) {
-    let Ok(piece) = event.aside(|out| {
+fn push_scratch(event: &mut Event, name: &'static str, text: &str) {
+    let Ok(piece) = event.in_scratch(|out| {
         out.push_str(text);
         Ok::<(), Infallible>(())
     });
-    event.push(Name::Fixed(name), piece);
+    event.push(FieldName::Fixed(name), piece);
 }
 
 #[cold]
@@ -178,19 +182,19 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// A place in a line.
-struct Log<'a> {
+/// A position in a line.
+struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Log<'_> {
-    /// A word and the space behind it.
+impl Cursor<'_> {
+    /// Reads a word and the space after it.
     #[inline]
-    fn word(&mut self, what: &'static str) -> Result<Range<usize>, Unreadable> {
+    fn word(&mut self, what: &'static str) -> Result<Range<usize>, LineError> {
         let start = self.at;
         let length = match self.text.get(start..) {
-            // Mostly `-`.
+            // Most words are `-`.
             Some([first, b' ', ..]) if *first != b' ' => Some(1),
             rest => memchr::memchr(b' ', rest.unwrap_or_default()),
         };
@@ -199,13 +203,13 @@ impl Log<'_> {
                 self.at = start + length + 1;
                 Ok(start..start + length)
             }
-            _ => Err(Unreadable::expected(what, start)),
+            _ => Err(LineError::expected(what, start)),
         }
     }
 
-    /// The user: up to the bracket of the time, since a name may have spaces.
+    /// Reads the user up to the bracket of the time. A name may contain spaces.
     #[inline]
-    fn user(&mut self) -> Result<Range<usize>, Unreadable> {
+    fn user(&mut self) -> Result<Range<usize>, LineError> {
         let start = self.at;
         let mut at = start;
         while let Some(length) = memchr::memchr(b'[', &self.text[at..]) {
@@ -215,25 +219,25 @@ impl Log<'_> {
                 return Ok(start..at - 2);
             }
         }
-        Err(Unreadable::expected("a user, mostly -, and a time in brackets", start))
+        Err(LineError::expected("a user, mostly -, and a time in brackets", start))
     }
 
-    /// The words up to the closing bracket, behind which a space follows.
+    /// Reads the time up to the closing bracket, and the space after it.
     #[inline]
-    fn time(&mut self) -> Result<Range<usize>, Unreadable> {
+    fn time(&mut self) -> Result<Range<usize>, LineError> {
         let start = self.at;
         let length = memchr::memchr(b']', &self.text[start..]);
-        let end = start + length.ok_or(Unreadable::expected("a time in brackets", start))?;
+        let end = start + length.ok_or(LineError::expected("a time in brackets", start))?;
         self.at = end + 1;
         self.space()?;
         Ok(start..end)
     }
 
-    /// What stands between quotes, of which those within are escaped.
+    /// Reads a text between quotes. Quotes within the text are escaped.
     #[inline]
-    fn quoted(&mut self, what: &'static str) -> Result<Range<usize>, Unreadable> {
+    fn quoted(&mut self, what: &'static str) -> Result<Range<usize>, LineError> {
         if self.text.get(self.at) != Some(&b'"') {
-            return Err(Unreadable::expected(what, self.at));
+            return Err(LineError::expected(what, self.at));
         }
         let start = self.at + 1;
         let mut at = start;
@@ -241,7 +245,7 @@ impl Log<'_> {
             at += length;
             if self.text[at] == b'"' {
                 self.at = at + 1;
-                // The last quote of a line has nothing behind it.
+                // The last quote may end the line.
                 if self.at < self.text.len() {
                     self.space()?;
                 }
@@ -249,11 +253,11 @@ impl Log<'_> {
             }
             at += 2;
         }
-        Err(Unreadable::expected("a closing quote", self.text.len()))
+        Err(LineError::expected("a closing quote", self.text.len()))
     }
 
     #[inline]
-    fn status(&mut self) -> Result<Range<usize>, Unreadable> {
+    fn status(&mut self) -> Result<Range<usize>, LineError> {
         let start = self.at;
         match self.text.get(start..) {
             Some([a, b, c, b' ', ..]) if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit() => {
@@ -264,36 +268,36 @@ impl Log<'_> {
                 self.at += 2;
                 Ok(start..start + 1)
             }
-            _ => Err(Unreadable::expected("a status of three digits", start)),
+            _ => Err(LineError::expected("a status of three digits", start)),
         }
     }
 
     #[inline]
-    fn size(&mut self) -> Result<(), Unreadable> {
+    fn size(&mut self) -> Result<(), LineError> {
         let start = self.at;
         let rest = &self.text[start..];
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let length = if digits == 0 && rest.first() == Some(&b'-') { 1 } else { digits };
         self.at += length;
         match self.text.get(self.at) {
-            _ if length == 0 => Err(Unreadable::expected("a size or -", start)),
+            _ if length == 0 => Err(LineError::expected("a size or -", start)),
             None => Ok(()),
             Some(b' ') => {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => Err(Unreadable::expected("a size or -", start)),
+            Some(_) => Err(LineError::expected("a size or -", start)),
         }
     }
 
     #[inline]
-    fn space(&mut self) -> Result<(), Unreadable> {
+    fn space(&mut self) -> Result<(), LineError> {
         match self.text.get(self.at) {
             Some(b' ') => {
                 self.at += 1;
                 Ok(())
             }
-            _ => Err(Unreadable::expected("a space", self.at)),
+            _ => Err(LineError::expected("a space", self.at)),
         }
     }
 }

@@ -1,48 +1,52 @@
-//! The same traffic under two policies: what changes for whom.
+//! The same traffic under two policies: which requests change their verdict, and whose they are.
 //!
-//! Rule       Both see every request, each with counters of its own, so each decides as if it had been in force all
-//!            the time. A request is *newly denied* when the first passes and the second denies it, *newly passed* when
-//!            it is the other way round; it is put down to the rule that decided on the side that denies.
+//! Rule       Each policy decides every request with counters of its own, as if it had been in force all the time. A
+//!            request is *newly denied* if the first policy allows it and the second denies it, and *newly passed* in
+//!            the opposite case. The request is charged to the deciding rule of the policy that denies.
 
 use flowgate::Time;
 use flowgate_engine::{Decision, Request, RuleDef};
 
 use super::top::Top;
 
-/// What changes.
+/// The requests by their two verdicts.
 #[derive(Debug)]
 pub struct Changes {
-    /// Passed under both.
+    /// Requests that both policies allow.
     pub passed: u64,
-    /// Denied under both.
+    /// Requests that both policies deny.
     pub denied: u64,
-    /// Passed under the first, denied by the second.
-    pub newly_denied: Side,
-    /// Denied by the first, passed under the second.
-    pub newly_passed: Side,
+    /// Requests that only the second policy denies.
+    pub newly_denied: ChangedRequests,
+    /// Requests that only the first policy denies.
+    pub newly_passed: ChangedRequests,
 }
 
-/// The changes in one direction, put down to the rules of the policy that denies.
+/// The changes in one direction, by the rules of the policy that denies.
 #[derive(Debug)]
-pub struct Side {
-    /// So many requests.
+pub struct ChangedRequests {
+    /// The number of requests.
     pub requests: u64,
-    /// For each rule of that policy, in order.
+    /// The number of requests for each rule of that policy, in the order of the rules.
     pub rules: Vec<u64>,
     /// The subjects of those rules.
     pub top: Top,
 }
 
 impl Changes {
-    /// Nothing has happened yet.
+    /// No requests yet.
     pub fn new(first: &[RuleDef], second: &[RuleDef]) -> Changes {
-        let side = |rules: &[RuleDef]| Side { requests: 0, rules: vec![0; rules.len()], top: Top::default() };
-        Changes { passed: 0, denied: 0, newly_denied: side(second), newly_passed: side(first) }
+        Changes {
+            passed: 0,
+            denied: 0,
+            newly_denied: ChangedRequests::new(second),
+            newly_passed: ChangedRequests::new(first),
+        }
     }
 
-    /// Counts what both decided.
-    pub fn add(&mut self, decided: [(&Decision, &[RuleDef]); 2], request: &Request<'_>, now: Time) {
-        let [(first, first_rules), (second, second_rules)] = decided;
+    /// Counts the two decisions on a request, each with the rules of its policy.
+    pub fn add(&mut self, decisions: [(&Decision, &[RuleDef]); 2], request: &Request<'_>, now: Time) {
+        let [(first, first_rules), (second, second_rules)] = decisions;
         match (first.allowed(), second.allowed()) {
             (true, true) => self.passed += 1,
             (false, false) => self.denied += 1,
@@ -50,14 +54,13 @@ impl Changes {
             (false, true) => self.newly_passed.add(first, first_rules, request, now),
         }
     }
-
-    /// All requests whose fate changes.
-    pub fn changed(&self) -> u64 {
-        self.newly_denied.requests + self.newly_passed.requests
-    }
 }
 
-impl Side {
+impl ChangedRequests {
+    fn new(rules: &[RuleDef]) -> ChangedRequests {
+        ChangedRequests { requests: 0, rules: vec![0; rules.len()], top: Top::default() }
+    }
+
     fn add(&mut self, denial: &Decision, rules: &[RuleDef], request: &Request<'_>, now: Time) {
         self.requests += 1;
         let Some(rule) = denial.rule.as_ref().map(|rule| rule.position()) else { return };

@@ -1,11 +1,11 @@
-//! Decision lines: whose decision it is, and the decision as the HTTP API gives it.
+//! Decision lines: the request as the trace gives it, and the decision as the HTTP API gives it.
 //!
 //! ```text
 //! {"ts":"17/May/2015:10:05:03 +0000","line":1,"fields":{"ip":"203.0.113.7","path":"/a"},"allowed":true,..}
 //! ```
 //!
-//! Rule       The time is as the trace wrote it, the fields are as rules see them, and `file` is there where there are
-//!            several traces.
+//! Rule       `ts` is the text of the trace. The fields are those that the rules see. `file` is present if the replay
+//!            reads several traces.
 
 use std::io::{self, Write};
 
@@ -13,19 +13,19 @@ use flowgate_engine::{Decision, Request};
 use flowgate_server::decision_json::{write_members, write_number, write_text};
 
 use super::event::Format;
-use super::input::Place;
+use super::input::Source;
 
-/// Where decisions are written.
-pub struct Decisions<'a> {
+/// Writes each decision as one line of JSON.
+pub struct DecisionWriter<'a> {
     out: &'a mut dyn Write,
     names_files: bool,
-    /// The member `file` of the present trace, with its comma; or nothing.
+    /// The member `file` of the current trace with its comma; empty if the replay reads one trace.
     file: Vec<u8>,
     line: Vec<u8>,
 }
 
-/// A line of a trace that was decided.
-pub(super) struct Decided<'a, 'q> {
+/// A line of a trace and its decision.
+pub(super) struct DecisionLine<'a, 'q> {
     pub(super) number: u64,
     /// The time as the line gives it.
     pub(super) time: &'a str,
@@ -34,37 +34,37 @@ pub(super) struct Decided<'a, 'q> {
     pub(super) decision: &'a Decision,
 }
 
-impl<'a> Decisions<'a> {
-    /// Of so many traces.
-    pub fn new(out: &'a mut dyn Write, traces: usize) -> Decisions<'a> {
-        Decisions { out, names_files: traces > 1, file: Vec::new(), line: Vec::new() }
+impl<'a> DecisionWriter<'a> {
+    /// A writer for the decisions on this number of traces.
+    pub fn new(out: &'a mut dyn Write, traces: usize) -> DecisionWriter<'a> {
+        DecisionWriter { out, names_files: traces > 1, file: Vec::new(), line: Vec::new() }
     }
 
-    /// Another trace begins.
-    pub(super) fn begin(&mut self, place: &Place) {
+    /// Begins the next trace.
+    pub(super) fn begin(&mut self, source: &Source) {
         if self.names_files {
             self.file.clear();
             self.file.extend_from_slice(b"\"file\":");
-            write_text(&mut self.file, &place.name());
+            write_text(&mut self.file, &source.name());
             self.file.push(b',');
         }
     }
 
-    pub(super) fn write(&mut self, decided: Decided<'_, '_>) -> io::Result<()> {
+    pub(super) fn write(&mut self, decision_line: DecisionLine<'_, '_>) -> io::Result<()> {
         let line = &mut self.line;
         line.clear();
         line.extend_from_slice(b"{\"ts\":");
-        match decided.format {
-            // A JSON value already.
-            Format::Jsonl => line.extend_from_slice(decided.time.as_bytes()),
-            Format::Combined | Format::Common => write_text(line, decided.time),
+        match decision_line.format {
+            // The text is a JSON value.
+            Format::Jsonl => line.extend_from_slice(decision_line.time.as_bytes()),
+            Format::Combined | Format::Common => write_text(line, decision_line.time),
         }
         line.push(b',');
         line.extend_from_slice(&self.file);
         line.extend_from_slice(b"\"line\":");
-        write_number(line, decided.number);
+        write_number(line, decision_line.number);
         line.extend_from_slice(b",\"fields\":{");
-        for (index, (name, value)) in decided.request.fields().enumerate() {
+        for (index, (name, value)) in decision_line.request.fields().enumerate() {
             if index > 0 {
                 line.push(b',');
             }
@@ -73,7 +73,7 @@ impl<'a> Decisions<'a> {
             write_text(line, value);
         }
         line.extend_from_slice(b"},");
-        write_members(line, decided.decision);
+        write_members(line, decision_line.decision);
         line.extend_from_slice(b"}\n");
         self.out.write_all(line)
     }

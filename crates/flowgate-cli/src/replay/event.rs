@@ -1,7 +1,7 @@
-//! One line of a trace, read: when, what was asked, and the fields, borrowed from the line wherever it can be.
+//! The content of one line of a trace: time, operation, cost and fields. The fields borrow from the line where possible.
 //!
-//! Invariant  An [`Event`] is made once and filled anew for every line: reading a line allocates nothing unless it
-//!            has escapes to resolve or more fields than any before it.
+//! Invariant  An [`Event`] is made once and filled again for every line. Reading a line allocates only if the line has
+//!            escapes to resolve, or more fields than every earlier line.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use flowgate_server::Operation;
 use super::timestamp::LastOfLog;
 use super::{access_log, jsonl};
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object a line.
     Jsonl,
-    /// The access log that most web servers write: that of `Common`, referrer and user agent.
+    /// The access log of most web servers: `Common`, then referrer and user agent.
     Combined,
     /// The older access log: address, user, time, request, status, size.
     Common,
@@ -28,18 +28,18 @@ impl Format {
     /// Reads a line into `event`.
     ///
     /// # Errors
-    /// What was expected where; `event` is then of no use.
+    /// The place and the text that was expected there. The content of `event` is then unspecified.
     #[inline]
-    pub fn read(self, line: &str, event: &mut Event) -> Result<(), Unreadable> {
+    pub fn read(self, line: &str, event: &mut Event) -> Result<(), LineError> {
         event.clear();
         match self {
             Format::Jsonl => jsonl::read(line, event),
-            Format::Combined => access_log::read(line, access_log::Ends::AfterUserAgent, event),
-            Format::Common => access_log::read(line, access_log::Ends::AfterSize, event),
+            Format::Combined => access_log::read(line, access_log::LastField::UserAgent, event),
+            Format::Common => access_log::read(line, access_log::LastField::Size, event),
         }
     }
 
-    /// The format that fits the first lines of a trace: the first that can read one of them.
+    /// The first format that can read one of these lines.
     pub fn guess<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<Format> {
         let mut event = Event::default();
         lines.find_map(|line| {
@@ -48,7 +48,7 @@ impl Format {
         })
     }
 
-    /// The name on the command line.
+    /// The name of the format on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Jsonl => "jsonl",
@@ -58,31 +58,31 @@ impl Format {
     }
 }
 
-/// A line that was read.
+/// The content of a line.
 #[derive(Debug)]
 pub struct Event {
-    /// When it happened, as the line says.
+    /// The time that the line gives.
     pub time: Time,
-    /// The time as it was written: a JSON value (with its quotes) or the words between an access log's brackets.
-    pub given: Range<usize>,
-    /// What was asked.
+    /// The range of the time in the line: a JSON value with its quotes, or the text between an access log's brackets.
+    pub time_range: Range<usize>,
+    /// The operation.
     pub operation: Operation,
-    /// How much.
+    /// The cost in units.
     pub cost: u64,
-    fields: Vec<(Name, Piece)>,
-    /// Which fields of access logs to read.
-    wanted: Wanted,
-    /// How the paths of access logs are spelled.
+    fields: Vec<(FieldName, TextRange)>,
+    /// The fields of access logs to read.
+    wanted: WantedFields,
+    /// The spelling of paths in access logs.
     pub(crate) spelling: PathSpelling,
-    /// The time that an access log gave last.
+    /// The latest time of an access log.
     pub(crate) last_of_log: LastOfLog,
-    /// Texts that do not stand in the line as they are meant.
+    /// Texts that differ from their spelling in the line, such as those with escapes.
     scratch: String,
 }
 
-/// The fields of access logs that somebody asks for: the others need not be looked at.
+/// The fields of access logs that the rules use. The others are skipped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedFields {
     pub(crate) ip: bool,
     pub(crate) host: bool,
     pub(crate) user: bool,
@@ -94,27 +94,36 @@ pub(crate) struct Wanted {
 
 /// The name of a field.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Name {
+pub(crate) enum FieldName {
     Fixed(&'static str),
-    Read(Piece),
+    Read(TextRange),
 }
 
-/// A text: a part of the line, or of what was written aside.
+/// A range of the line, or of the scratch text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct TextRange {
     start: u32,
     end: u32,
-    aside: bool,
+    is_scratch: bool,
+}
+
+impl TextRange {
+    /// A range of the line. A line is shorter than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is enough.
+    #[inline]
+    pub(crate) fn in_line(range: Range<usize>) -> TextRange {
+        TextRange { start: range.start as u32, end: range.end as u32, is_scratch: false }
+    }
 }
 
 impl Default for Event {
     fn default() -> Event {
         let (fields, scratch) = (Vec::new(), String::new());
-        let wanted = Wanted { ip: true, host: true, user: true, method: true, path: true, status: true, ua: true };
+        let wanted =
+            WantedFields { ip: true, host: true, user: true, method: true, path: true, status: true, ua: true };
         let last_of_log = LastOfLog::default();
         Event {
             time: Time::EPOCH,
-            given: 0..0,
+            time_range: 0..0,
             operation: Operation::Take,
             cost: 1,
             fields,
@@ -127,10 +136,10 @@ impl Default for Event {
 }
 
 impl Event {
-    /// An event into which access logs give only the fields of these names.
+    /// An event that takes only the fields of these names from access logs.
     pub fn with_fields(names: &[&str]) -> Event {
         let has = |name: &str| names.contains(&name);
-        let wanted = Wanted {
+        let wanted = WantedFields {
             ip: has("ip"),
             host: has("host"),
             user: has("user"),
@@ -142,13 +151,13 @@ impl Event {
         Event { wanted, ..Event::default() }
     }
 
-    /// The same, with paths in the spelling of these rules.
-    pub(crate) fn spelled(self, spelling: PathSpelling) -> Event {
+    /// The event with this spelling of paths.
+    pub(crate) fn with_spelling(self, spelling: PathSpelling) -> Event {
         Event { spelling, ..self }
     }
 
     #[inline]
-    pub(crate) fn wanted(&self) -> Wanted {
+    pub(crate) fn wanted(&self) -> WantedFields {
         self.wanted
     }
 
@@ -159,15 +168,15 @@ impl Event {
         self.scratch.clear();
     }
 
-    /// The request, of the line that was read into this event.
+    /// The request of the line that this event was read from.
     #[inline]
     pub fn request<'a>(&'a self, line: &'a str) -> Request<'a> {
         let mut request = Request::new();
         request.set_cost(self.cost);
         for (name, value) in &self.fields {
             let name = match *name {
-                Name::Fixed(name) => name,
-                Name::Read(piece) => self.text(piece, line),
+                FieldName::Fixed(name) => name,
+                FieldName::Read(range) => self.text(range, line),
             };
             request.push(name, self.text(*value, line));
         }
@@ -175,71 +184,65 @@ impl Event {
     }
 
     #[inline]
-    fn text<'a>(&'a self, piece: Piece, line: &'a str) -> &'a str {
-        let Piece { start, end, aside } = piece;
-        let whole = if aside { &self.scratch } else { line };
-        // Pieces are made at boundaries of characters, of the same line.
+    fn text<'a>(&'a self, range: TextRange, line: &'a str) -> &'a str {
+        let TextRange { start, end, is_scratch } = range;
+        let whole = if is_scratch { &self.scratch } else { line };
+        // Every range begins and ends between two characters.
         whole.get(start as usize..end as usize).unwrap_or_default()
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, name: Name, value: Piece) {
+    pub(crate) fn push(&mut self, name: FieldName, value: TextRange) {
         self.fields.push((name, value));
     }
 
-    /// Whether a field of this name was read from the line already.
+    /// Whether the event already has a field of this name.
     #[inline]
-    pub(crate) fn has(&self, name: Piece, line: &str) -> bool {
+    pub(crate) fn has(&self, name: TextRange, line: &str) -> bool {
         let name = self.text(name, line);
         self.fields.iter().any(|(other, _)| match *other {
-            Name::Fixed(other) => other == name,
-            Name::Read(other) => self.text(other, line) == name,
+            FieldName::Fixed(other) => other == name,
+            FieldName::Read(other) => self.text(other, line) == name,
         })
     }
 
-    /// A part of the line. Lines are shorter than 4 GiB by far.
-    #[inline]
-    pub(crate) fn part(range: Range<usize>) -> Piece {
-        Piece { start: range.start as u32, end: range.end as u32, aside: false }
-    }
-
-    /// A text that is written aside by `write`.
-    pub(crate) fn aside<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<Piece, E> {
+    /// The range of a text that `write` appends to the scratch text.
+    pub(crate) fn in_scratch<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<TextRange, E> {
         let start = self.scratch.len() as u32;
         write(&mut self.scratch)?;
-        Ok(Piece { start, end: self.scratch.len() as u32, aside: true })
+        Ok(TextRange { start, end: self.scratch.len() as u32, is_scratch: true })
     }
 }
 
 /// Why a line cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// Something else was expected.
+pub enum LineError {
+    /// The line has an unexpected text.
     Expected {
-        /// Where, in bytes from the start of the line.
+        /// The place, in bytes from the start of the line.
         at: usize,
-        /// What.
+        /// The text that was expected there.
         what: &'static str,
     },
-    /// It is longer than any line of a trace.
+    /// The line is longer than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES).
     TooLong,
-    /// It is no UTF-8.
+    /// The line is not UTF-8.
     NotText,
 }
 
-impl Unreadable {
+impl LineError {
     #[inline]
-    pub(crate) fn expected(what: &'static str, at: usize) -> Unreadable {
-        Unreadable::Expected { at, what }
+    pub(crate) fn expected(what: &'static str, at: usize) -> LineError {
+        LineError::Expected { at, what }
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::Expected { at, what } => write!(f, "column {}: expected {what}", at + 1),
-            Unreadable::TooLong => write!(f, "longer than {} bytes", super::lines::MAX_LINE),
-            Unreadable::NotText => f.write_str("not UTF-8"),
+            LineError::Expected { at, what } => write!(f, "column {}: expected {what}", at + 1),
+            LineError::TooLong => write!(f, "longer than {} bytes", super::lines::MAX_LINE_BYTES),
+            LineError::NotText => f.write_str("not UTF-8"),
         }
     }
 }

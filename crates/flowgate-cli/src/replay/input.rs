@@ -1,7 +1,6 @@
-//! Where traces come from: files or standard input, plain or gzip, in a format that is told or guessed.
+//! The sources of traces: files or standard input, plain or gzip, in a given or a guessed format.
 //!
-//! Rule       Gzip is known by its first two bytes, whatever the file is called. Files are read one after the other, in
-//!            the order in which they are given.
+//! Rule       The first two bytes tell gzip from plain text; the name of the file does not matter.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,28 +10,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flate2::read::MultiGzDecoder;
 
-use super::event::{Event, Format, Unreadable};
+use super::event::{Event, Format, LineError};
 use super::lines::Lines;
 
-/// So many lines are looked at to tell a format.
-const GUESSED_BY: usize = 20;
+/// Lines that the guess of a format looks at.
+const MAX_GUESS_LINES: usize = 20;
 
-/// A trace that is open.
+/// An open trace.
 pub struct Input {
-    /// Its lines.
+    /// The lines of the trace.
     pub lines: Lines<Box<dyn Read>>,
-    /// How it is written.
+    /// The format of the lines.
     pub format: Format,
-    /// How much of it has been read, before it was unpacked.
+    /// Bytes read so far, still compressed if the trace is gzip.
     pub read: Arc<AtomicU64>,
-    /// How much there is; `None` where nobody knows.
+    /// The size of the file in bytes; `None` if the source is a stream.
     pub size: Option<u64>,
 }
 
 /// Why a trace cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The system says so.
+    /// The operating system reports an error.
     #[error("cannot read {name}: {error}")]
     Unreadable {
         /// The file.
@@ -49,54 +48,54 @@ pub enum InputError {
     Unknown {
         /// The file.
         name: String,
-        /// What its first line looks like.
+        /// The format that its first line resembles.
         format: Format,
-        /// Why it is none.
-        reason: Unreadable,
+        /// Why the first line does not have that format.
+        reason: LineError,
     },
 }
 
-/// A file, or standard input.
+/// A file or standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Source {
     /// `-`
     Stdin,
     /// A path.
     File(PathBuf),
 }
 
-impl Place {
-    /// `-` is standard input.
-    pub fn new(path: &Path) -> Place {
-        if path == Path::new("-") { Place::Stdin } else { Place::File(path.to_owned()) }
+impl Source {
+    /// The source at a path; `-` is standard input.
+    pub fn new(path: &Path) -> Source {
+        if path == Path::new("-") { Source::Stdin } else { Source::File(path.to_owned()) }
     }
 
-    /// For people.
+    /// The name for messages and reports.
     pub fn name(&self) -> String {
         match self {
-            Place::Stdin => "standard input".to_owned(),
-            Place::File(path) => path.display().to_string(),
+            Source::Stdin => "standard input".to_owned(),
+            Source::File(path) => path.display().to_string(),
         }
     }
 
-    /// Opens it. An empty trace has whatever format was asked for.
+    /// Opens the source, and guesses the format of its lines if none is given.
     ///
     /// # Errors
-    /// When it cannot be read, or its format is neither told nor to be guessed.
+    /// If the source cannot be read, or its format cannot be guessed.
     pub fn open(&self, format: Option<Format>) -> Result<Input, InputError> {
         let failed = |error| InputError::Unreadable { name: self.name(), error };
         let (reader, size): (Box<dyn Read>, _) = match self {
-            Place::Stdin => (Box::new(io::stdin().lock()), None),
-            Place::File(path) => {
+            Source::Stdin => (Box::new(io::stdin().lock()), None),
+            Source::File(path) => {
                 let file = File::open(path).map_err(failed)?;
                 let data = file.metadata().map_err(failed)?;
-                // A pipe has a length of zero.
+                // The length of a pipe is reported as zero.
                 (Box::new(file), data.is_file().then_some(data.len()))
             }
         };
         let read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { reader, read: Arc::clone(&read) };
-        let mut lines = Lines::new(unpacked(counted).map_err(failed)?);
+        let counting = CountingReader { reader, read: Arc::clone(&read) };
+        let mut lines = Lines::new(unpacked(counting).map_err(failed)?);
         let format = match format {
             Some(format) => format,
             None => {
@@ -108,20 +107,20 @@ impl Place {
     }
 }
 
-/// The format of a trace that begins like this, or what is wrong with its first line. One without lines has any.
-fn guess(start: &[u8]) -> Result<Format, (Format, Unreadable)> {
+/// The format of a trace with this start, or the error in its first line. For an empty trace any format is right.
+fn guess(start: &[u8]) -> Result<Format, (Format, LineError)> {
     let text = String::from_utf8_lossy(start);
     let lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
-    let mut lines = lines.filter(|line| !line.trim().is_empty()).take(GUESSED_BY).peekable();
+    let mut lines = lines.filter(|line| !line.trim().is_empty()).take(MAX_GUESS_LINES).peekable();
     let Some(&first) = lines.peek() else { return Ok(Format::Jsonl) };
     Format::guess(lines).ok_or_else(|| {
         let format = if first.trim_start().starts_with('{') { Format::Jsonl } else { Format::Common };
         let reason = format.read(first, &mut Event::default()).err();
-        (format, reason.unwrap_or(Unreadable::NotText))
+        (format, reason.unwrap_or(LineError::NotText))
     })
 }
 
-/// What the reader gives, unpacked if it begins as gzip does.
+/// The bytes of the reader, decompressed if they begin with the magic number of gzip.
 fn unpacked(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let mut magic = [0; 2];
     let mut length = 0;
@@ -137,12 +136,12 @@ fn unpacked(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     Ok(if magic == [0x1f, 0x8b] { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
-struct Counted<R> {
+struct CountingReader<R> {
     reader: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.reader.read(buffer)?;
         self.read.fetch_add(length as u64, Relaxed);

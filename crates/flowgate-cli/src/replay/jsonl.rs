@@ -1,69 +1,70 @@
 //! A trace of JSON objects, one a line: `{"ts": 1700000000.25, "fields": {"user": "42"}, "cost": 1, "op": "take"}`.
 //!
-//! Rule       `ts` is a number of seconds, read as exact decimal text, or a text as in RFC 3339. `cost` and `op` may
-//!            be absent. A field's value is a text, or a number, true or false, taken as they are written. Any other
-//!            key is a mistake: a trace with a misspelt one would be replayed as something else.
-//! Bound      Nothing nests deeper than the fields, so nothing recurses; no request has more fields than HTTP takes.
+//! Rule       `ts` is a number of seconds, read as exact decimal text, or a text as in RFC 3339. `cost` and `op` are
+//!            optional. The value of a field is a text, a number, `true` or `false`, as written. Any other key is an
+//!            error, so that a misspelt key does not change what is replayed.
+//! Bound      The fields are the deepest level, so the reader does not recurse. A line has at most [`MAX_FIELDS`] fields,
+//!            as a request over HTTP.
 
 use std::ops::Range;
 
 use flowgate::{MAX_COUNT, Time};
 use flowgate_server::Operation;
 
-use super::event::{Event, Name, Piece, Unreadable};
+use super::event::{Event, FieldName, LineError, TextRange};
 use super::timestamp;
 
 const MAX_FIELDS: usize = 256;
 
-pub(crate) fn read(line: &str, event: &mut Event) -> Result<(), Unreadable> {
-    let mut json = Json { line, text: line.as_bytes(), at: 0 };
+pub(crate) fn read(line: &str, event: &mut Event) -> Result<(), LineError> {
+    let mut cursor = Cursor { line, text: line.as_bytes(), at: 0 };
     let (mut time, mut has_fields) = (None, false);
-    json.members("an object: {\"ts\": .., \"fields\": {..}}", |json, key| {
+    cursor.members("an object: {\"ts\": .., \"fields\": {..}}", |cursor, key| {
         let start = key.start;
         let twice = |is_second: bool| match is_second {
-            true => Err(Unreadable::expected("each key once", start)),
+            true => Err(LineError::expected("each key once", start)),
             false => Ok(()),
         };
         match &line[key] {
             "ts" => {
                 twice(time.is_some())?;
-                time = Some(json.time()?);
+                time = Some(cursor.time()?);
             }
             "fields" => {
                 twice(has_fields)?;
                 has_fields = true;
-                json.fields(event)?;
+                cursor.fields(event)?;
             }
-            "cost" => event.cost = json.cost()?,
-            "op" => event.operation = json.operation()?,
-            _ => return Err(Unreadable::expected("the key ts, fields, cost or op", start)),
+            "cost" => event.cost = cursor.cost()?,
+            "op" => event.operation = cursor.operation()?,
+            _ => return Err(LineError::expected("the key ts, fields, cost or op", start)),
         }
         Ok(())
     })?;
-    json.end()?;
-    let Some((time, given)) = time else { return Err(Unreadable::expected("a key \"ts\"", line.len())) };
+    cursor.end()?;
+    let Some((time, given)) = time else { return Err(LineError::expected("a key \"ts\"", line.len())) };
     if !has_fields {
-        return Err(Unreadable::expected("a key \"fields\"", line.len()));
+        return Err(LineError::expected("a key \"fields\"", line.len()));
     }
     event.time = time;
-    event.given = given;
+    event.time_range = given;
     Ok(())
 }
 
-/// A place in a line.
-struct Json<'a> {
+/// A position in a line.
+struct Cursor<'a> {
     line: &'a str,
     text: &'a [u8],
     at: usize,
 }
 
-impl Json<'_> {
-    /// An object whose keys have no escapes worth reading: each is handed over as it is written.
+impl Cursor<'_> {
+    /// Reads an object. `member` gets each key as written: the known keys need no escapes.
     fn members(
         &mut self,
         what: &'static str,
-        mut member: impl FnMut(&mut Self, Range<usize>) -> Result<(), Unreadable>,
-    ) -> Result<(), Unreadable> {
+        mut member: impl FnMut(&mut Self, Range<usize>) -> Result<(), LineError>,
+    ) -> Result<(), LineError> {
         self.expect(b'{', what)?;
         if self.found(b'}') {
             return Ok(());
@@ -79,7 +80,7 @@ impl Json<'_> {
         }
     }
 
-    fn fields(&mut self, event: &mut Event) -> Result<(), Unreadable> {
+    fn fields(&mut self, event: &mut Event) -> Result<(), LineError> {
         self.expect(b'{', "an object of fields")?;
         if self.found(b'}') {
             return Ok(());
@@ -87,43 +88,43 @@ impl Json<'_> {
         for _ in 0..MAX_FIELDS {
             let start = self.at;
             let name = self.string("a field's name in quotes")?;
-            let name = self.piece(name, event)?;
+            let name = self.text_range(name, event)?;
             self.expect(b':', "a colon")?;
             self.skip_space();
             let value = match self.text.get(self.at) {
                 Some(b'"') => {
                     let value = self.string("a text")?;
-                    self.piece(value, event)?
+                    self.text_range(value, event)?
                 }
-                _ => Event::part(self.literal()?),
+                _ => TextRange::in_line(self.literal()?),
             };
             if event.has(name, self.line) {
-                return Err(Unreadable::expected("each field once", start));
+                return Err(LineError::expected("each field once", start));
             }
-            event.push(Name::Read(name), value);
+            event.push(FieldName::Read(name), value);
             if self.found(b'}') {
                 return Ok(());
             }
             self.expect(b',', "a comma or }")?;
         }
-        Err(Unreadable::expected("at most 256 fields", self.at))
+        Err(LineError::expected("at most 256 fields", self.at))
     }
 
-    fn time(&mut self) -> Result<(Time, Range<usize>), Unreadable> {
+    fn time(&mut self) -> Result<(Time, Range<usize>), LineError> {
         self.skip_space();
         let start = self.at;
         if self.text.get(start) == Some(&b'"') {
             let inner = self.string("a time")?.inner;
             let time = timestamp::from_rfc3339(&self.text[inner]);
-            let time = time.ok_or(Unreadable::expected("a time from 1970 to 2262 such as 2023-11-14T22:13:20Z", start));
+            let time = time.ok_or(LineError::expected("a time from 1970 to 2262 such as 2023-11-14T22:13:20Z", start));
             return Ok((time?, start..self.at));
         }
         let number = self.number("a time: a number of seconds, or a text")?;
         let time = timestamp::from_decimal(&self.text[number.clone()]);
-        Ok((time.ok_or(Unreadable::expected("seconds since 1970, up to the year 2262", start))?, number))
+        Ok((time.ok_or(LineError::expected("seconds since 1970, up to the year 2262", start))?, number))
     }
 
-    fn cost(&mut self) -> Result<u64, Unreadable> {
+    fn cost(&mut self) -> Result<u64, LineError> {
         let number = self.number("a whole number")?;
         let (start, digits) = (number.start, &self.text[number]);
         let is_whole = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits[0] != b'0');
@@ -132,11 +133,11 @@ impl Json<'_> {
             .fold(0_u64, |value, digit| value.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0'))));
         match is_whole && value <= MAX_COUNT {
             true => Ok(value),
-            false => Err(Unreadable::expected("a whole number up to 10^12", start)),
+            false => Err(LineError::expected("a whole number up to 10^12", start)),
         }
     }
 
-    fn operation(&mut self) -> Result<Operation, Unreadable> {
+    fn operation(&mut self) -> Result<Operation, LineError> {
         let what = "\"take\", \"peek\", \"record\", \"refund\" or \"reset\"";
         let inner = self.string(what)?.inner;
         match &self.line[inner.clone()] {
@@ -145,28 +146,28 @@ impl Json<'_> {
             "record" => Ok(Operation::Record),
             "refund" => Ok(Operation::Refund),
             "reset" => Ok(Operation::Reset),
-            _ => Err(Unreadable::expected(what, inner.start)),
+            _ => Err(LineError::expected(what, inner.start)),
         }
     }
 
-    /// A text in quotes: where it stands, and whether it has escapes.
+    /// Reads a text in quotes.
     #[inline]
-    fn string(&mut self, what: &'static str) -> Result<Quoted, Unreadable> {
+    fn string(&mut self, what: &'static str) -> Result<QuotedText, LineError> {
         self.expect(b'"', what)?;
         let start = self.at;
-        let mut escaped = false;
+        let mut has_escapes = false;
         loop {
             match self.text.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(Quoted { inner: start..self.at - 1, escaped });
+                    return Ok(QuotedText { inner: start..self.at - 1, has_escapes });
                 }
                 Some(b'\\') => {
-                    escaped = true;
+                    has_escapes = true;
                     self.at += 2;
                 }
                 Some(0..0x20) | None => {
-                    return Err(Unreadable::expected("a closing quote", self.at.min(self.text.len())));
+                    return Err(LineError::expected("a closing quote", self.at.min(self.text.len())));
                 }
                 Some(_) => self.at += 1,
             }
@@ -174,21 +175,21 @@ impl Json<'_> {
     }
 
     #[inline]
-    fn piece(&self, quoted: Quoted, event: &mut Event) -> Result<Piece, Unreadable> {
-        if !quoted.escaped {
-            return Ok(Event::part(quoted.inner));
+    fn text_range(&self, quoted: QuotedText, event: &mut Event) -> Result<TextRange, LineError> {
+        if !quoted.has_escapes {
+            return Ok(TextRange::in_line(quoted.inner));
         }
-        event.aside(|out| self.unescape(quoted.inner, out))
+        event.in_scratch(|out| self.unescape(quoted.inner, out))
     }
 
-    /// Resolves the escapes of a text between quotes.
+    /// Appends a text to `out` with its escapes resolved.
     #[cold]
-    fn unescape(&self, inner: Range<usize>, out: &mut String) -> Result<(), Unreadable> {
+    fn unescape(&self, inner: Range<usize>, out: &mut String) -> Result<(), LineError> {
         let mut at = inner.start;
         while at < inner.end {
             let plain = self.text[at..inner.end].iter().position(|&byte| byte == b'\\').unwrap_or(inner.end - at);
-            // A backslash is no part of another character, so what lies between two is whole.
-            out.push_str(std::str::from_utf8(&self.text[at..at + plain]).map_err(|_| Unreadable::NotText)?);
+            // In UTF-8 the byte of a backslash occurs in no other character, so the text between two is valid.
+            out.push_str(std::str::from_utf8(&self.text[at..at + plain]).map_err(|_| LineError::NotText)?);
             at += plain;
             if at == inner.end {
                 break;
@@ -200,8 +201,8 @@ impl Json<'_> {
                 Some(b'b') => ('\u{8}', 2),
                 Some(b'f') => ('\u{c}', 2),
                 Some(&same @ (b'"' | b'\\' | b'/')) => (char::from(same), 2),
-                Some(b'u') => self.unicode(at).ok_or(Unreadable::expected("four hexadecimal digits", at))?,
-                _ => return Err(Unreadable::expected("an escape that JSON knows", at)),
+                Some(b'u') => self.unicode(at).ok_or(LineError::expected("four hexadecimal digits", at))?,
+                _ => return Err(LineError::expected("an escape that JSON knows", at)),
             };
             out.push(character);
             at += length;
@@ -209,7 +210,7 @@ impl Json<'_> {
         Ok(())
     }
 
-    /// `\u00e9`, or two of them for a character that needs both.
+    /// The character of `\u00e9` or of a surrogate pair such as `\ud83d\ude00`, and the length of the escape.
     fn unicode(&self, at: usize) -> Option<(char, usize)> {
         let unit = |at: usize| -> Option<u32> {
             let digits = self.text.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -223,8 +224,8 @@ impl Json<'_> {
         Some((char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))?, 12))
     }
 
-    /// A number, true or false.
-    fn literal(&mut self) -> Result<Range<usize>, Unreadable> {
+    /// Reads a number, `true` or `false`.
+    fn literal(&mut self) -> Result<Range<usize>, LineError> {
         for word in [&b"true"[..], b"false"] {
             if self.text[self.at..].starts_with(word) {
                 self.at += word.len();
@@ -234,8 +235,8 @@ impl Json<'_> {
         self.number("a text, a number, true or false")
     }
 
-    /// Where a number stands.
-    fn number(&mut self, what: &'static str) -> Result<Range<usize>, Unreadable> {
+    /// Reads a number.
+    fn number(&mut self, what: &'static str) -> Result<Range<usize>, LineError> {
         self.skip_space();
         let start = self.at;
         let digits = |at: usize| self.text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -256,25 +257,25 @@ impl Json<'_> {
             at += exponent;
         }
         if !is_number {
-            return Err(Unreadable::expected(what, start));
+            return Err(LineError::expected(what, start));
         }
         self.at = at;
         Ok(start..at)
     }
 
-    fn end(&mut self) -> Result<(), Unreadable> {
+    fn end(&mut self) -> Result<(), LineError> {
         self.skip_space();
         match self.at == self.text.len() {
             true => Ok(()),
-            false => Err(Unreadable::expected("the end of the line", self.at)),
+            false => Err(LineError::expected("the end of the line", self.at)),
         }
     }
 
     #[inline]
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Unreadable> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), LineError> {
         match self.found(byte) {
             true => Ok(()),
-            false => Err(Unreadable::expected(what, self.at)),
+            false => Err(LineError::expected(what, self.at)),
         }
     }
 
@@ -294,7 +295,7 @@ impl Json<'_> {
     }
 }
 
-struct Quoted {
+struct QuotedText {
     inner: Range<usize>,
-    escaped: bool,
+    has_escapes: bool,
 }

@@ -1,49 +1,49 @@
-//! Lines out of a stream, where they lie in the buffer: a block of them at a time, so that whoever decides one can look
-//! ahead at the next.
+//! The lines of a stream, borrowed from the buffer, one block of lines at a time. A block lets the caller read several
+//! lines ahead.
 //!
-//! Invariant  The buffer grows to one line of [`MAX_LINE`] and no further; what is longer is passed over, not kept.
+//! Invariant  The buffer grows until it holds a line of [`MAX_LINE_BYTES`]. A longer line is skipped without being kept.
 
 use std::io::{self, Read};
 
-/// Longer than any line that a server writes: the requests in it are bounded by kilobytes.
-pub const MAX_LINE: usize = 1 << 20;
+/// The longest line. Web servers bound a request to some kilobytes, so their lines are far shorter.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Large enough that reading costs nothing, small enough to stay in the processor's cache.
-const CHUNK: usize = 256 << 10;
+/// The first size of the buffer: large enough that system calls cost little, and small enough for the processor's cache.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// The lines of a stream.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// What has been read and not handed out yet.
+    /// The bytes from `start` to `end` are read from the stream and not yet returned.
     start: usize,
     end: usize,
-    /// Within a line that is too long.
-    passing_over: bool,
+    /// Whether `start` lies within a line that is too long.
+    is_skipping: bool,
     number: u64,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// Its bytes.
+    /// The bytes of the line.
     Whole(&'a [u8]),
-    /// There was one, too long to be looked at.
+    /// The line is longer than [`MAX_LINE_BYTES`].
     TooLong,
 }
 
-/// Lines that follow each other.
+/// Consecutive lines.
 #[derive(Debug)]
 pub struct Block<'a> {
     rest: &'a [u8],
-    /// Whether the first one lacks its beginning: it was too long.
+    /// Whether the first line is the end of one that is too long.
     cut: bool,
     number: &'a mut u64,
 }
 
 impl<'a> Iterator for Block<'a> {
-    /// Each with its number, from 1.
+    /// The number of the line, from 1, and the line.
     type Item = (u64, Line<'a>);
 
     #[inline]
@@ -57,33 +57,33 @@ impl<'a> Iterator for Block<'a> {
         };
         self.rest = rest;
         *self.number += 1;
-        let too_long = std::mem::take(&mut self.cut) || line.len() > MAX_LINE;
+        let too_long = std::mem::take(&mut self.cut) || line.len() > MAX_LINE_BYTES;
         Some((*self.number, if too_long { Line::TooLong } else { Line::Whole(without_return(line)) }))
     }
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines that `reader` gives.
+    /// The lines of `reader`.
     pub fn new(reader: R) -> Lines<R> {
-        Lines { reader, buffer: vec![0; CHUNK], start: 0, end: 0, passing_over: false, number: 0 }
+        Lines { reader, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, is_skipping: false, number: 0 }
     }
 
-    /// The number of the line that was handed out last, from 1.
+    /// The number of the latest line, from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next lines, as many as lie in the buffer; `None` at the end.
+    /// The next lines, all that the buffer holds; `None` at the end of the stream.
     ///
     /// # Errors
-    /// Those of the reader.
+    /// The errors of the reader.
     pub fn block(&mut self) -> io::Result<Option<Block<'_>>> {
-        // How much of the unfinished line was searched already.
+        // The bytes of the unfinished line that hold no line end.
         let mut searched = 0;
         let length = loop {
             let unread = &self.buffer[self.start..self.end];
-            // Of a line that is passed over only the end matters; else as many lines as there are.
-            let found = match self.passing_over {
+            // The first line end is the end of a skipped line. The last line end is the end of a block.
+            let found = match self.is_skipping {
                 true => memchr::memchr(b'\n', unread),
                 false => memchr::memrchr(b'\n', &unread[searched..]).map(|at| searched + at),
             };
@@ -91,27 +91,27 @@ impl<R: Read> Lines<R> {
                 break at + 1;
             }
             searched = unread.len();
-            if searched > MAX_LINE || self.passing_over {
-                (self.start, self.end, self.passing_over) = (0, 0, true);
+            if searched > MAX_LINE_BYTES || self.is_skipping {
+                (self.start, self.end, self.is_skipping) = (0, 0, true);
                 searched = 0;
             }
             if self.fill()? == 0 {
-                // What stands behind the last end of a line.
+                // The stream ends without a line end.
                 break self.end - self.start;
             }
         };
         let rest = &self.buffer[self.start..self.start + length];
         self.start += length;
-        let cut = std::mem::take(&mut self.passing_over);
+        let cut = std::mem::take(&mut self.is_skipping);
         Ok((cut || !rest.is_empty()).then_some(Block { rest, cut, number: &mut self.number }))
     }
 
-    /// The first bytes of the stream, as many as a buffer holds, without taking them.
+    /// The first bytes of the stream, up to the size of the buffer. The bytes stay in the stream.
     ///
     /// # Errors
-    /// Those of the reader.
+    /// The errors of the reader.
     pub fn peek(&mut self) -> io::Result<&[u8]> {
-        while self.end < CHUNK && self.fill()? > 0 {}
+        while self.end < BUFFER_BYTES && self.fill()? > 0 {}
         Ok(&self.buffer[self.start..self.end])
     }
 
@@ -120,7 +120,7 @@ impl<R: Read> Lines<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end == self.buffer.len() {
-            // A line that does not fit; it is given up before this passes twice the longest.
+            // `block` gives up a line above the maximum, so the buffer stays below four times that maximum.
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
         loop {
@@ -145,10 +145,10 @@ fn without_return(line: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Hands out its bytes a few at a time.
-    struct Drops<'a>(&'a [u8], usize);
+    /// Returns its bytes a few at a time.
+    struct SlowReader<'a>(&'a [u8], usize);
 
-    impl Read for Drops<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let length = self.1.min(buffer.len()).min(self.0.len());
             buffer[..length].copy_from_slice(&self.0[..length]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn all(text: &[u8], drop: usize) -> Vec<Option<Vec<u8>>> {
-        let mut lines = Lines::new(Drops(text, drop));
+        let mut lines = Lines::new(SlowReader(text, drop));
         let mut found = Vec::new();
         while let Some(block) = lines.block().unwrap() {
             for (number, line) in block {
@@ -170,13 +170,13 @@ mod tests {
             }
         }
         assert_eq!(lines.number(), found.len() as u64);
-        assert!(lines.buffer.len() <= 4 * MAX_LINE, "{}", lines.buffer.len());
+        assert!(lines.buffer.len() <= 4 * MAX_LINE_BYTES, "{}", lines.buffer.len());
         assert!(lines.block().unwrap().is_none(), "the end stays the end");
         found
     }
 
     #[test]
-    fn lines_end_in_any_way() {
+    fn lines_end_with_lf_crlf_or_the_stream() {
         for drop in [1, 2, 3, 1 << 20] {
             let found = all(b"one\ntwo\r\n\nfour", drop);
             assert_eq!(found, [&b"one"[..], b"two", b"", b"four"].map(|line| Some(line.to_vec())));
@@ -186,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_passed_over() {
-        for (length, expected) in [(MAX_LINE, true), (MAX_LINE + 1, false), (5 * MAX_LINE, false)] {
+    fn line_that_is_too_long_is_skipped() {
+        for (length, expected) in [(MAX_LINE_BYTES, true), (MAX_LINE_BYTES + 1, false), (5 * MAX_LINE_BYTES, false)] {
             let long = vec![b'x'; length];
             let text = [b"before\n", &long[..], b"\nafter\n", &long[..]].concat();
             for drop in [100_000, 1 << 30] {
@@ -200,8 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_can_be_looked_at() {
-        let mut lines = Lines::new(Drops(b"one\ntwo\n", 3));
+    fn peek_leaves_the_bytes_in_the_stream() {
+        let mut lines = Lines::new(SlowReader(b"one\ntwo\n", 3));
         assert_eq!(lines.peek().unwrap(), b"one\ntwo\n");
         let block: Vec<_> = lines.block().unwrap().unwrap().collect();
         assert_eq!(block, [(1, Line::Whole(&b"one"[..])), (2, Line::Whole(b"two"))]);

@@ -1,10 +1,10 @@
-//! The report: one HTML page that needs nothing else, to look at, to send, to print.
+//! The report: one HTML page without external parts, to read, to send and to print.
 //!
-//! Rule       Charts are drawn here as SVG with their numbers in `data-` attributes, so the page shows everything even
-//!            where scripts are off; the script only answers to pointers and keys.
-//! Rule       Nothing is fetched: the page forbids it to itself by its Content-Security-Policy, which also admits no
-//!            style and no script but those two whose hashes it names. Whatever comes from a log is escaped by
-//!            `html.rs`; were that to fail, nothing would run.
+//! Rule       The charts are SVG with their numbers in `data-` attributes, so the page is complete with scripts turned
+//!            off. The script only shows the numbers under the pointer or the focus.
+//! Rule       The page fetches nothing: its Content-Security-Policy forbids it, and allows only the style and the script
+//!            whose hashes it names. `html.rs` escapes every text of a log. If that failed, the policy would still keep
+//!            foreign scripts from running.
 
 mod curve;
 mod html;
@@ -16,17 +16,17 @@ use std::fmt::Write;
 
 use flowgate::Span;
 
-use super::figures::{grouped, length, percent};
+use super::format::{grouped, length, percent};
 use super::summary::{Comparison, Curve, Outcome, Point, SubjectCount, Summary};
 use html::Text;
 
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
-/// The SHA-256 of both in base64, as browsers compute it: a test has one do so.
+/// The SHA-256 hashes in base64, for the Content-Security-Policy. A test in a browser checks them.
 const STYLE_HASH: &str = "LTNH62SrvtTeLmlbsEw000nZSMsMl2qUoh5Ek6SpOmk=";
 const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
 
-/// The page.
+/// The report as HTML.
 pub fn page(summary: &Summary) -> String {
     let mut out = String::with_capacity(1 << 16);
     let title = format!("Replay: {}", summary.policy);
@@ -90,7 +90,7 @@ fn head(out: &mut String, summary: &Summary) {
     if let Some(minute) = &outcome.worst_minute {
         let start = clock(&minute.start);
         let start = start.get(..16).unwrap_or(&start).to_owned();
-        number(out, "worst-minute", "Worst minute", &grouped(minute.denied), &start);
+        number(out, "worst-minute", "WorstPeriod minute", &grouped(minute.denied), &start);
     }
     *out += "</dl>\n";
 }
@@ -179,7 +179,7 @@ fn card(out: &mut String, curve: &Curve) {
     *out += "</section>\n";
 }
 
-/// The curve in words.
+/// The result of a curve as sentences.
 fn finding(curve: &Curve) -> String {
     let noun = if curve.subjects == 1 { "subject" } else { "subjects" };
     let shares = |point: &Point| {

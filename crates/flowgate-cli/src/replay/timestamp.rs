@@ -1,15 +1,15 @@
 //! Times as traces write them, exact to the nanosecond.
 //!
-//! Rule       No float is involved: a number is read as the decimal text that it is. What lies below a nanosecond is
-//!            dropped. A leap second (`:60`) is the first second of the next minute.
-//! Bound      From 1970 to 2262; anything else is no time.
+//! Rule       A number is read as decimal text, without a float. Digits below a nanosecond are dropped. A leap second
+//!            (`:60`) is the first second of the next minute.
+//! Bound      From 1970 to 2262; a text outside that range is refused.
 
 use flowgate::Time;
-
-use super::civil::Date;
+use jiff::civil::Date;
+use jiff::tz::Offset;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
-/// More digits than any time in range has, nanoseconds included.
+/// More digits than a time in range has in nanoseconds.
 const MAX_DIGITS: u32 = 30;
 
 /// Seconds since the epoch as a JSON number: `1700000000.25`, `17e8`.
@@ -27,7 +27,7 @@ pub fn from_decimal(text: &[u8]) -> Option<Time> {
         return None;
     }
     let (mut value, mut digits): (u128, u32) = (0, 0);
-    // The power of ten that the value is to be multiplied by to give nanoseconds.
+    // `value` times ten to this power is the time in nanoseconds.
     let mut power = exponent + 9;
     for (text, is_fraction) in [(whole, false), (fraction.unwrap_or_default(), true)] {
         for byte in text {
@@ -40,14 +40,14 @@ pub fn from_decimal(text: &[u8]) -> Option<Time> {
                 value = value * 10 + u128::from(digit);
                 digits += u32::from(value > 0);
             }
-            // A digit that was kept behind the point, or dropped in front of it, shifts the rest.
+            // A digit kept after the point, or dropped before it, shifts the others.
             power += i64::from(!kept) - i64::from(is_fraction);
         }
     }
     let nanos = match u32::try_from(power.unsigned_abs()).ok().and_then(|power| 10_u128.checked_pow(power)) {
         Some(factor) if power >= 0 => value.checked_mul(factor)?,
         Some(factor) => value / factor,
-        // So large a power leaves zero of anything, or makes too much of it.
+        // A power of that size makes zero, or a time out of range.
         None if value == 0 || power < 0 => 0,
         None => return None,
     };
@@ -57,8 +57,7 @@ pub fn from_decimal(text: &[u8]) -> Option<Time> {
 /// `2023-11-14T22:13:20.25Z`, `2023-11-14 22:13:20+08:00`.
 pub fn from_rfc3339(text: &[u8]) -> Option<Time> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T' | b't' | b' ', rest @ ..] = text else { return None };
-    let year = 100 * u16::from(two(*y1, *y2)?) + u16::from(two(*y3, *y4)?);
-    let date = Date::new(year, two(*m1, *m2)?, two(*d1, *d2)?)?;
+    let date = date([*y1, *y2, *y3, *y4], two(*m1, *m2)?, [*d1, *d2])?;
     let (second, rest) = time_of_day(rest)?;
     let (nanos, rest) = fraction(rest)?;
     let offset = match rest {
@@ -74,14 +73,13 @@ pub fn from_rfc3339(text: &[u8]) -> Option<Time> {
 pub fn from_log(text: &[u8]) -> Option<Time> {
     let [d1, d2, b'/', month @ .., b' ', sign, h1, h2, m1, m2] = text else { return None };
     let [a, b, c, b'/', y1, y2, y3, y4, b':', rest @ ..] = month else { return None };
-    let year = 100 * u16::from(two(*y1, *y2)?) + u16::from(two(*y3, *y4)?);
-    let date = Date::new(year, month_named([*a, *b, *c])?, two(*d1, *d2)?)?;
+    let date = date([*y1, *y2, *y3, *y4], month_named([*a, *b, *c])?, [*d1, *d2])?;
     let (second, rest) = time_of_day(rest)?;
     let (nanos, []) = fraction(rest)? else { return None };
     instant(date, second, offset(*sign, [*h1, *h2, *m1, *m2])?, nanos)
 }
 
-/// The time that an access log gave last: lines that follow each other mostly have the same.
+/// The latest time of an access log. Consecutive lines mostly have the same text, which is then not parsed again.
 #[derive(Clone, Copy, Debug)]
 pub struct LastOfLog {
     text: [u8; "17/May/2015:10:05:03 +0000".len()],
@@ -100,7 +98,7 @@ impl LastOfLog {
     pub fn read(&mut self, text: &[u8]) -> Option<Time> {
         if text != self.text {
             let time = from_log(text)?;
-            // One with a fraction of a second is longer, and seldom the same.
+            // A time with a fraction of a second is longer and rarely repeats.
             let Ok(text) = text.try_into() else { return Some(time) };
             *self = LastOfLog { text, time };
         }
@@ -108,8 +106,17 @@ impl LastOfLog {
     }
 }
 
+/// The date, if the calendar has it.
+#[inline]
+fn date([y1, y2, y3, y4]: [u8; 4], month: i8, [d1, d2]: [u8; 2]) -> Option<Date> {
+    let year = 100 * i16::from(two(y1, y2)?) + i16::from(two(y3, y4)?);
+    Date::new(year, month, two(d1, d2)?).ok()
+}
+
+/// The instant of a second of a day. Second 86,400, a leap second, is the start of the next day.
 fn instant(date: Date, second: i64, offset: i64, nanos: u64) -> Option<Time> {
-    let seconds = date.days() * 86_400 + second - offset;
+    let midnight = Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?;
+    let seconds = midnight.as_second() + second - offset;
     in_range(i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nanos))
 }
 
@@ -118,7 +125,7 @@ fn in_range(nanos: i128) -> Option<Time> {
     (nanos <= Time::MAX.as_nanos()).then(|| Time::from_nanos(nanos))
 }
 
-/// `22:13:20`, and what follows.
+/// The second of the day of `22:13:20`, and the rest of the text.
 #[inline]
 fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
     let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = text else { return None };
@@ -127,7 +134,7 @@ fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
     is_time.then(|| (i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second), rest))
 }
 
-/// `.25` in nanoseconds if there is one, and what follows.
+/// `.25` in nanoseconds, or 0 without a fraction, and the rest of the text.
 #[inline]
 fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let [b'.' | b',', digits @ ..] = text else { return Some((0, text)) };
@@ -160,19 +167,20 @@ fn exponent(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // No time has an exponent of five digits; what is larger decides nothing else.
+    // An exponent of five digits is out of range, so a larger one may saturate.
     let value = digits.iter().fold(0, |value: i64, byte| (value * 10 + i64::from(byte - b'0')).min(99_999));
     Some(if negative { -value } else { value })
 }
 
+/// The number of two decimal digits.
 #[inline]
-fn two(high: u8, low: u8) -> Option<u8> {
+fn two(high: u8, low: u8) -> Option<i8> {
     let (high, low) = (high.wrapping_sub(b'0'), low.wrapping_sub(b'0'));
-    (high <= 9 && low <= 9).then(|| high * 10 + low)
+    (high <= 9 && low <= 9).then(|| (high * 10 + low) as i8)
 }
 
 #[inline]
-fn month_named(name: [u8; 3]) -> Option<u8> {
+fn month_named(name: [u8; 3]) -> Option<i8> {
     Some(match &name {
         b"Jan" => 1,
         b"Feb" => 2,
@@ -269,7 +277,6 @@ mod tests {
 
     #[test]
     fn access_logs() {
-        // Whatever was read before.
         let mut last = LastOfLog::default();
         check(
             |text| {

@@ -1,110 +1,110 @@
-//! What was read of the traces, and when it happened.
+//! The lines of the traces, and the times at which they are decided.
 //!
-//! Rule       The time of a request is what its line says, but never before the latest time seen: logs are written
-//!            when requests end, so times run back a little. How many did is counted, and how far at the most.
-//! Rule       A trace whose times run back by far, at its beginning or within, is noted: most likely traces were given or
-//!            put together in the wrong order, and then all that is older would be decided at one instant.
+//! Rule       A request is decided at the time of its line, or at the latest time seen if that is later. Servers log a
+//!            request when it ends, so times run back a little. The late lines are counted, with the largest lateness.
+//! Rule       A trace whose times run back by [`MAX_CLOCK_SKEW`] or more is noted. The most likely cause is traces in
+//!            the wrong order, which decides all older lines at one instant.
 
 use flowgate::{Span, Time};
 
-use super::event::Unreadable;
-use super::input::Place;
+use super::event::LineError;
+use super::input::Source;
 
-/// So many lines that cannot be read are shown.
-const SHOWN_SKIPPED: usize = 5;
-/// Logs are written when requests end, which takes minutes at the most; servers whose clocks differ by an hour are none.
-const BACK: Span = Span::from_secs(3600);
+/// Unreadable lines that are kept with their reason.
+const MAX_SKIPPED_LINES_SHOWN: usize = 5;
+/// The longest requests take minutes, and the clocks of servers differ by less than an hour.
+const MAX_CLOCK_SKEW: Span = Span::from_secs(3600);
 
-/// What was read of the traces.
+/// The lines of all traces so far.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// Lines, empty ones aside.
+    /// Lines, without empty ones.
     pub lines: u64,
     /// Lines that could not be read.
     pub skipped: u64,
-    /// The first of them.
-    pub shown: Vec<Skipped>,
-    /// Lines older than one before them.
+    /// The first lines that could not be read.
+    pub skipped_lines: Vec<SkippedLine>,
+    /// Lines that are older than an earlier line.
     pub late: u64,
-    /// By so much at the most.
+    /// The largest lateness of a line.
     pub late_by: Span,
-    /// Traces that seem to be given in the wrong order.
-    pub out_of_order: Vec<OutOfOrder>,
-    /// Lines that asked for something else than to take.
+    /// Places where the times run back by far.
+    pub time_jumps: Vec<TimeJump>,
+    /// Lines with an operation other than `take`.
     pub other_operations: u64,
-    /// The time of the first request that was decided.
+    /// The time of the first decision.
     pub first: Option<Time>,
     /// The latest time.
     pub latest: Time,
-    present: Present,
+    current: CurrentTrace,
 }
 
 /// A line that could not be read.
 #[derive(Debug)]
-pub struct Skipped {
-    /// Of this trace.
+pub struct SkippedLine {
+    /// The name of the trace.
     pub trace: String,
-    /// Its number, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// Why.
-    pub reason: Unreadable,
+    /// Why the line could not be read.
+    pub reason: LineError,
 }
 
-/// What is known of the present trace.
+/// The state of the trace that is being read.
 #[derive(Debug, Default)]
-struct Present {
+struct CurrentTrace {
     has_begun: bool,
-    is_noted: bool,
+    has_jumped: bool,
 }
 
-/// A trace whose times run back by far.
+/// A place where the times of a trace run back by far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutOfOrder {
-    /// Its name.
+pub struct TimeJump {
+    /// The name of the trace.
     pub trace: String,
-    /// From which line on; `None` is from its beginning.
+    /// The number of the line; `None` is the start of the trace.
     pub line: Option<u64>,
-    /// The time there.
+    /// The time of that line.
     pub begins: Time,
-    /// The latest time in front of it.
+    /// The latest time before that line.
     pub latest: Time,
 }
 
 impl Trace {
-    /// Another trace begins.
+    /// Begins the next trace.
     pub(super) fn begin(&mut self) {
-        self.present = Present::default();
+        self.current = CurrentTrace::default();
     }
 
     /// The time at which a request is decided.
     #[inline]
-    pub(super) fn time(&mut self, written: Time, place: &Place, line: u64) -> Time {
+    pub(super) fn time(&mut self, written: Time, source: &Source, line: u64) -> Time {
         if written < self.latest {
             let back = self.latest.since(written);
             self.late += 1;
             self.late_by = self.late_by.max(back);
-            if back >= BACK && !self.present.is_noted {
-                self.note(written, place, line);
+            if back >= MAX_CLOCK_SKEW && !self.current.has_jumped {
+                self.note_jump(written, source, line);
             }
         }
-        self.present.has_begun = true;
+        self.current.has_begun = true;
         self.latest = self.latest.max(written);
         self.first.get_or_insert(self.latest);
         self.latest
     }
 
     #[cold]
-    fn note(&mut self, begins: Time, place: &Place, line: u64) {
-        let line = self.present.has_begun.then_some(line);
-        self.present.is_noted = true;
-        self.out_of_order.push(OutOfOrder { trace: place.name(), line, begins, latest: self.latest });
+    fn note_jump(&mut self, begins: Time, source: &Source, line: u64) {
+        let line = self.current.has_begun.then_some(line);
+        self.current.has_jumped = true;
+        self.time_jumps.push(TimeJump { trace: source.name(), line, begins, latest: self.latest });
     }
 
     #[cold]
-    pub(super) fn skip(&mut self, place: &Place, line: u64, reason: Unreadable) {
+    pub(super) fn skip(&mut self, source: &Source, line: u64, reason: LineError) {
         self.skipped += 1;
-        if self.shown.len() < SHOWN_SKIPPED {
-            self.shown.push(Skipped { trace: place.name(), line, reason });
+        if self.skipped_lines.len() < MAX_SKIPPED_LINES_SHOWN {
+            self.skipped_lines.push(SkippedLine { trace: source.name(), line, reason });
         }
     }
 }

@@ -1,14 +1,13 @@
-//! What if the count were another? Each limit by itself, at some sixteen counts around its own, in the same pass.
+//! What if the count were another? Each limit alone, at some sixteen counts around the configured one, in the same run.
 //!
-//! Rule       A curve belongs to one limit of one rule (and, under `limits_by`, to one value). It sees the requests
-//!            that the rule matched, and decides each at every count as if this limit were the only one: no other
-//!            limit, rule or ban holds anything back. So a curve answers "what would this limit do", at its own
-//!            count, too.
+//! Rule       A curve belongs to one limit of one rule and, under `limits_by`, to one value. It sees the requests that
+//!            the rule matched and decides each at every count as if this limit were the only one. The other limits,
+//!            rules and bans have no effect on a curve, at the configured count either.
 //! Rule       A subject is denied at a count if any of its requests is.
-//! Bound      [`CURVES`] curves, the first that see a request. A curve remembers at most `subjects` subjects and
-//!            `bytes` of counters: before it would pass either, it forgets half of its subjects, chosen by a hash, and
-//!            from then on looks only at the others. Shares are then those of the sample, which is whole subjects
-//!            from their first request to their last.
+//! Bound      [`MAX_CURVES`] curves, for the first limits that see a request. A curve keeps at most `subjects` subjects
+//!            and `bytes` bytes of counters. At either bound it drops the half of its subjects that a hash selects, and
+//!            ignores their later requests. The shares are then those of a sample. A subject of the sample counts from
+//!            its first request to its last.
 
 mod curve;
 mod variants;
@@ -17,62 +16,61 @@ use flowgate::{Op, Time};
 use flowgate_engine::{Limits, Request, RuleDef};
 use hashbrown::HashMap;
 
-use curve::Curve;
-pub use curve::{Curve as Measured, Point, Spared};
+pub use curve::{Curve, Point};
 
-/// Curves in a report; one more costs as much as sixteen limits.
-pub const CURVES: usize = 32;
-/// What all curves together may hold, unless that leaves too little for each. One in a thousand is 33 of 32,768
-/// subjects: enough to tell it, and the rest need not be looked at.
-const ALL_BYTES: usize = 32 << 20;
-const ALL_SUBJECTS: usize = 1 << 15;
-const LEAST_BYTES: usize = 4 << 20;
-const LEAST_SUBJECTS: usize = 1 << 13;
+/// Curves in a report. One curve costs as much as sixteen limits.
+pub const MAX_CURVES: usize = 32;
+/// The memory and the subjects of all curves together, unless a curve's share falls below its minimum. A thousandth of
+/// 32,768 subjects is 33 subjects, enough to tell 99.9 % from less.
+const TOTAL_BYTES: usize = 32 << 20;
+const TOTAL_SUBJECTS: usize = 1 << 15;
+const MIN_CURVE_BYTES: usize = 4 << 20;
+const MIN_CURVE_SUBJECTS: usize = 1 << 13;
 
 /// The bounds of one curve.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct CurveBounds {
     /// Bytes of counters.
     pub bytes: usize,
     /// Subjects.
     pub subjects: usize,
 }
 
-/// All curves.
+/// The curves of all rules.
 #[derive(Debug)]
 pub struct WhatIf {
     rules: Vec<RuleCurves>,
     curves: Vec<Curve>,
-    bounds: Bounds,
-    /// Curves that found no place.
+    bounds: CurveBounds,
+    /// Limits without a curve.
     left_out: usize,
 }
 
-/// The limits of a rule whose curves may be wanted.
+/// A rule and the positions of its curves.
 #[derive(Debug)]
 struct RuleCurves {
     def: RuleDef,
-    /// The curves of the limits that are for all, or that are the default of `limits_by`.
+    /// The curves of the plain limits, or of the default of `limits_by`.
     general: Option<Vec<usize>>,
-    /// Those of each value of `limits_by`.
+    /// The curves of each value of `limits_by`.
     cases: HashMap<String, Vec<usize>>,
 }
 
 impl WhatIf {
-    /// For these rules. Room is divided among the limits that there are.
+    /// Curves for these rules. The limits share the memory equally.
     pub fn new(rules: &[RuleDef]) -> WhatIf {
         let limits: usize =
-            rules.iter().map(|rule| lists(&rule.limits).map(|(_, limits)| limits.len()).sum::<usize>()).sum();
-        let share = limits.clamp(1, CURVES);
-        let bounds = Bounds {
-            bytes: (ALL_BYTES / share).max(LEAST_BYTES),
-            subjects: (ALL_SUBJECTS / share).max(LEAST_SUBJECTS),
+            rules.iter().map(|rule| limit_lists(&rule.limits).map(|(_, limits)| limits.len()).sum::<usize>()).sum();
+        let share = limits.clamp(1, MAX_CURVES);
+        let bounds = CurveBounds {
+            bytes: (TOTAL_BYTES / share).max(MIN_CURVE_BYTES),
+            subjects: (TOTAL_SUBJECTS / share).max(MIN_CURVE_SUBJECTS),
         };
         WhatIf::bounded(rules, bounds)
     }
 
-    /// For these rules, each curve within these bounds.
-    pub fn bounded(rules: &[RuleDef], bounds: Bounds) -> WhatIf {
+    /// Curves for these rules, each within these bounds.
+    pub fn bounded(rules: &[RuleDef], bounds: CurveBounds) -> WhatIf {
         let rules = rules.iter().map(|def| RuleCurves { def: def.clone(), general: None, cases: HashMap::new() });
         WhatIf { rules: rules.collect(), curves: Vec::new(), bounds, left_out: 0 }
     }
@@ -101,20 +99,20 @@ impl WhatIf {
         }
     }
 
-    /// The curves, by rule.
+    /// The curves in the order of the rules.
     pub fn curves(&self) -> Vec<&Curve> {
         let mut curves: Vec<&Curve> = self.curves.iter().collect();
         curves.sort_by_key(|curve| (curve.rule, curve.case.clone(), curve.number));
         curves
     }
 
-    /// Limits for which there was no place.
+    /// Limits without a curve.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 }
 
-/// Which of a rule's lists of limits applies to a request: the value of `limits_by` that has its own, or `None`.
+/// The value of `limits_by` whose limits apply to a request; `None` if the plain or default limits apply.
 fn case<'a>(limits: &Limits, request: &Request<'a>) -> Option<&'a str> {
     match limits {
         Limits::ByField { field, cases, .. } => request.get(field).filter(|value| cases.contains_key(*value)),
@@ -122,8 +120,8 @@ fn case<'a>(limits: &Limits, request: &Request<'a>) -> Option<&'a str> {
     }
 }
 
-/// The lists of limits that a rule has, each with its value.
-fn lists(limits: &Limits) -> impl Iterator<Item = (Option<&str>, &[flowgate::Limit])> {
+/// The lists of limits of a rule, each with its value of `limits_by`.
+fn limit_lists(limits: &Limits) -> impl Iterator<Item = (Option<&str>, &[flowgate::Limit])> {
     let (fixed, cases, default) = match limits {
         Limits::None => (None, None, None),
         Limits::Fixed(limits) => (Some(limits), None, None),
@@ -133,22 +131,22 @@ fn lists(limits: &Limits) -> impl Iterator<Item = (Option<&str>, &[flowgate::Lim
     cases.chain(fixed.or(default).map(|limits| (None, limits.as_slice())))
 }
 
-/// Makes the curves of a list of limits, as many as there is place for.
+/// Makes the curves of a list of limits, up to [`MAX_CURVES`] in all.
 fn open(
     def: &RuleDef,
     rule: usize,
     case: Option<&str>,
     curves: &mut Vec<Curve>,
-    bounds: Bounds,
+    bounds: CurveBounds,
     left_out: &mut usize,
 ) -> Vec<usize> {
-    let limits = lists(&def.limits).find(|(value, _)| *value == case).map_or(&[][..], |(_, limits)| limits);
+    let limits = limit_lists(&def.limits).find(|(value, _)| *value == case).map_or(&[][..], |(_, limits)| limits);
     let mut opened = Vec::new();
     for (number, limit) in limits.iter().enumerate() {
         if limit.rate().is_none() {
             continue;
         }
-        if curves.len() == CURVES {
+        if curves.len() == MAX_CURVES {
             *left_out += 1;
             continue;
         }

@@ -76,7 +76,7 @@ fn whatever_a_line_holds_it_is_read_or_refused() {
                     Ok(()) => {
                         read += 1;
                         // What is said of a line lies within it.
-                        assert!(line.get(event.given.clone()).is_some_and(|given| !given.is_empty()), "{line}");
+                        assert!(line.get(event.time_range.clone()).is_some_and(|given| !given.is_empty()), "{line}");
                         let request = event.request(&line);
                         let size: usize = request.fields().map(|(name, value)| name.len() + value.len()).sum();
                         // A byte that is not text becomes five: a mark of three and two digits.

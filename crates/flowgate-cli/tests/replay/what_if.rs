@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use flowgate::{Op, Time};
-use flowgate_cli::replay::what_if::{Bounds, WhatIf};
+use flowgate_cli::replay::what_if::{CurveBounds, WhatIf};
 use flowgate_engine::Request;
 use flowgate_engine::config::Config;
 use serde_json::Value;
@@ -98,7 +98,7 @@ fn each_limit_and_each_case_has_its_curve() {
 #[test]
 fn a_sample_of_subjects_stands_for_all() {
     let config = Config::from_toml("rule = [{ name = 'r', by = ['user'], limits = ['3/60s'] }]").unwrap();
-    let curve = |bounds: Bounds| {
+    let curve = |bounds: CurveBounds| {
         let mut what_if = WhatIf::bounded(&config.policy.rules, bounds);
         for round in 0..5_u64 {
             for user in 0..4_000_u64 {
@@ -120,10 +120,11 @@ fn a_sample_of_subjects_stands_for_all() {
             share(own.subjects, curve.subjects_seen()),
         )
     };
-    let (one_in, subjects, requests, denied) = curve(Bounds { bytes: 64 << 20, subjects: 1 << 20 });
+    let (one_in, subjects, requests, denied) = curve(CurveBounds { bytes: 64 << 20, subjects: 1 << 20 });
     assert_eq!((one_in, subjects), (1, 4_000));
     assert_eq!(denied, 0.1, "every tenth");
-    for bounds in [Bounds { bytes: 64 << 20, subjects: 1_500 }, Bounds { bytes: 1 << 20, subjects: 1 << 20 }] {
+    for bounds in [CurveBounds { bytes: 64 << 20, subjects: 1_500 }, CurveBounds { bytes: 1 << 20, subjects: 1 << 20 }]
+    {
         let sample = curve(bounds);
         assert!(sample.0 >= 4 && (100..1_500).contains(&sample.1), "{sample:?}");
         // Five standard deviations of so many subjects.

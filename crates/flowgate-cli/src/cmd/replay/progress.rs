@@ -1,16 +1,16 @@
-//! How far a replay has come, on a terminal; elsewhere nothing is shown.
+//! The progress of a replay, shown if standard error is a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
 use flowgate::{Clock, Span, Time};
-use flowgate_cli::replay::figures::grouped;
-use flowgate_cli::replay::pass::Progress;
+use flowgate_cli::replay::format::grouped;
+use flowgate_cli::replay::run::Progress;
 
-/// More often nobody can read it.
-const SHOWN_EVERY: Span = Span::from_millis(100);
-const WIDTH: u64 = 24;
+/// A line that changes more often is hard to read.
+const REFRESH_INTERVAL: Span = Span::from_millis(100);
+const BAR_WIDTH_CHARS: u64 = 24;
 
-/// A line on standard error that is written over and over.
+/// A line on standard error that each refresh overwrites.
 pub(super) struct Bar {
     clock: Option<Clock>,
     traces: usize,
@@ -20,7 +20,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// For so many traces.
+    /// The bar of a replay of this number of traces.
     pub(super) fn new(traces: usize) -> Bar {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let clock = (io::stderr().is_terminal() && !is_dumb).then_some(Clock::System);
@@ -35,7 +35,7 @@ impl Bar {
 
     pub(super) fn show(&mut self, progress: Progress) {
         let Some(now) = self.clock.as_ref().map(Clock::now) else { return };
-        if now.since(self.shown.unwrap_or(self.started)) < SHOWN_EVERY {
+        if now.since(self.shown.unwrap_or(self.started)) < REFRESH_INTERVAL {
             return;
         }
         self.shown = Some(now);
@@ -43,7 +43,7 @@ impl Bar {
         let rate = grouped(progress.lines.saturating_mul(1000) / millis);
         let which = if self.traces > 1 { format!("  {} of {}", self.number, self.traces) } else { String::new() };
         let line = format!("{}  {} lines  {rate}/s{which}", bar(&progress), grouped(progress.lines));
-        // What cannot be shown is not worth an end.
+        // A failed write loses one refresh, and the replay goes on.
         let _ = write!(io::stderr(), "\r\x1b[2K{line}");
     }
 }
@@ -56,11 +56,11 @@ impl Drop for Bar {
     }
 }
 
-/// `[=====>    ]  45 %`, where it is known how much there is.
+/// `[=====     ]  45 %`; empty if the size of the trace is unknown.
 fn bar(progress: &Progress) -> String {
     let Some(size) = progress.size.filter(|size| *size > 0) else { return String::new() };
     let done = progress.read.min(size);
-    let full = usize::try_from(done * WIDTH / size).unwrap_or(0);
-    let rest = WIDTH as usize - full;
+    let full = usize::try_from(done * BAR_WIDTH_CHARS / size).unwrap_or(0);
+    let rest = BAR_WIDTH_CHARS as usize - full;
     format!("[{}{}] {:>3} %", "=".repeat(full), " ".repeat(rest), done * 100 / size)
 }

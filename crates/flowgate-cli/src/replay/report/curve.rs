@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use super::html::Text;
 use super::scale;
-use crate::replay::figures::{grouped, percent};
+use crate::replay::format::{grouped, percent};
 use crate::replay::summary::{Curve, Point};
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 12.0;
-/// Room for two rows of words above.
+/// Room for two rows of labels above the chart.
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 28.0;
 
@@ -61,24 +61,24 @@ pub(super) fn svg(out: &mut String, curve: &Curve) {
     *out += "</svg>";
 }
 
-/// Where each count stands: by its logarithm.
+/// The horizontal position of each count, on a logarithmic scale.
 fn positions(points: &[Point]) -> Vec<f64> {
     let logarithm = |point: &Point| (point.millionths as f64).ln();
     let (Some(first), Some(last)) = (points.first().map(logarithm), points.last().map(logarithm)) else {
         return Vec::new();
     };
     let span = (last - first).max(f64::MIN_POSITIVE);
-    // The first and the last keep their distance from the edges.
+    // The first and the last count keep a distance from the edges.
     let width = WIDTH - LEFT - RIGHT - 24.0;
     points.iter().map(|point| LEFT + 12.0 + width * (logarithm(point) - first) / span).collect()
 }
 
-/// The counts below the chart, as many as have room.
+/// The labels of the counts below the chart, as many as fit.
 fn counts(out: &mut String, curve: &Curve, xs: &[f64]) {
     let room = |text: &str| 7.0 * text.len() as f64 + 12.0;
     let configured = curve.configured;
     let mut taken: Vec<(f64, f64)> = Vec::new();
-    // The configured one comes first, so that it is there.
+    // The configured count is placed first, so that its label always fits.
     for index in std::iter::once(configured).chain((0..xs.len()).filter(|index| *index != configured)) {
         let (Some(&x), Some(point)) = (xs.get(index), curve.points.get(index)) else { continue };
         let half = room(&point.count) / 2.0;
@@ -91,7 +91,7 @@ fn counts(out: &mut String, curve: &Curve, xs: &[f64]) {
     }
 }
 
-/// The configured count, and the one that spares 99.9 % of the subjects.
+/// Marks the configured count and the one that spares 99.9 % of the subjects.
 fn marks(out: &mut String, curve: &Curve, xs: &[f64]) {
     let mut mark = |index: usize, row: f64, class: &str, words: &str| {
         let (Some(x), Some(point)) = (xs.get(index), curve.points.get(index)) else { return };
@@ -120,7 +120,7 @@ fn marks(out: &mut String, curve: &Curve, xs: &[f64]) {
     }
 }
 
-/// What is pointed at: a strip around each count, with its numbers.
+/// A strip around each count that shows its numbers under the pointer.
 fn bands(out: &mut String, curve: &Curve, xs: &[f64]) {
     for (index, (x, point)) in xs.iter().zip(&curve.points).enumerate() {
         let left = if index == 0 { LEFT } else { (xs[index - 1] + x) / 2.0 };

@@ -1,9 +1,9 @@
-//! Text into HTML: whatever comes from a log or a configuration is escaped here and nowhere else.
+//! Text into HTML: the one place that escapes texts of logs and configurations.
 
 use std::fmt;
 
-/// A text to be shown as it is, in an element or in a quoted attribute. What no page can hold, or what would turn the
-/// direction of the text around it, becomes the replacement character.
+/// A text within an element or a quoted attribute. Control characters, and characters that change the direction of the
+/// text around them, become the replacement character.
 pub(super) struct Text<'a>(pub(super) &'a str);
 
 impl fmt::Display for Text<'_> {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_out() {
+    fn markup_and_control_characters_are_escaped() {
         let text = Text("</script><img src=x onerror='alert(\"1\")'>&\u{0}\u{202e}é").to_string();
         assert_eq!(
             text,

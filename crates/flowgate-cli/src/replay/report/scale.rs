@@ -1,13 +1,12 @@
-//! Axes: numbers that people would choose, and times at which they would look.
+//! Axes: round numbers and round times for their labels.
 
 use flowgate::Time;
 
-use crate::replay::civil::{Date, Shown, To};
+use crate::replay::format::utc;
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const DAY: u64 = 86_400;
-/// The steps between times on an axis, in seconds.
-const STEPS: [u64; 20] = [
+const SECONDS_PER_DAY: u64 = 86_400;
+/// The distances between two times on an axis.
+const TIME_STEPS_SECONDS: [u64; 20] = [
     1,
     5,
     15,
@@ -21,13 +20,13 @@ const STEPS: [u64; 20] = [
     3 * 3600,
     6 * 3600,
     12 * 3600,
-    DAY,
-    2 * DAY,
-    7 * DAY,
-    28 * DAY,
-    91 * DAY,
-    364 * DAY,
-    3640 * DAY,
+    SECONDS_PER_DAY,
+    2 * SECONDS_PER_DAY,
+    7 * SECONDS_PER_DAY,
+    28 * SECONDS_PER_DAY,
+    91 * SECONDS_PER_DAY,
+    364 * SECONDS_PER_DAY,
+    3640 * SECONDS_PER_DAY,
 ];
 
 /// From 0 to at least `most`, in about `number` steps of 1, 2 or 5 times a power of ten.
@@ -55,25 +54,25 @@ pub(super) fn short(number: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The times between `first` and `last`, in seconds, at which to put a word, and the word.
+/// The times between `first` and `last` that get a label, in seconds, each with its label. There are fewer than
+/// `number`, unless the span is longer than the largest step can divide.
 pub(super) fn times(first: u64, last: u64, number: u64) -> Vec<(u64, String)> {
     let span = last.saturating_sub(first).max(1);
-    let step = STEPS.into_iter().find(|step| span / step < number).unwrap_or(STEPS[STEPS.len() - 1]);
+    let step = TIME_STEPS_SECONDS
+        .into_iter()
+        .find(|step| span / step < number)
+        .unwrap_or(TIME_STEPS_SECONDS[TIME_STEPS_SECONDS.len() - 1]);
     let start = first.div_ceil(step) * step;
-    let word = |second: u64| {
-        let time = Time::from_secs(second);
-        let Date { year, month, day } = Date::of(time);
-        let month = MONTHS[usize::from(month - 1).min(11)];
-        match step {
-            _ if step >= 91 * DAY => format!("{month} {year}"),
-            _ if second.is_multiple_of(DAY) => format!("{month} {day}"),
-            _ => {
-                let shown = Shown::utc(time, if step < 60 { To::Second } else { To::Minute }).to_string();
-                shown.split(' ').nth(1).unwrap_or_default().to_owned()
-            }
-        }
+    let label = |second: u64| {
+        let format = match step {
+            _ if step >= 91 * SECONDS_PER_DAY => "%b %Y",
+            _ if second.is_multiple_of(SECONDS_PER_DAY) => "%b %-d",
+            _ if step >= 60 => "%H:%M",
+            _ => "%H:%M:%S",
+        };
+        utc(Time::from_secs(second), format)
     };
-    (0..).map(|index| start + index * step).take_while(|second| *second <= last).map(|at| (at, word(at))).collect()
+    (0..).map(|index| start + index * step).take_while(|second| *second <= last).map(|at| (at, label(at))).collect()
 }
 
 #[cfg(test)]
@@ -101,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn times_at_which_one_would_look() {
-        let words = |first, last| times(first, last, 7).into_iter().map(|(_, word)| word).collect::<Vec<_>>();
+    fn times_are_round_and_labelled() {
+        let labels = |first, last| times(first, last, 7).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
         assert_eq!(
-            words(1_431_857_103, 1_431_857_103 + 300_000),
+            labels(1_431_857_103, 1_431_857_103 + 300_000),
             ["12:00", "May 18", "12:00", "May 19", "12:00", "May 20", "12:00"]
         );
-        assert_eq!(words(1_431_857_103, 1_431_857_110), ["10:05:05", "10:05:10"]);
-        assert!(words(0, Time::MAX.as_nanos() / 1_000_000_000).len() < 40);
+        assert_eq!(labels(1_431_857_103, 1_431_857_110), ["10:05:05", "10:05:10"]);
+        assert!(labels(0, Time::MAX.as_nanos() / 1_000_000_000).len() < 40);
     }
 }

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::html::Text;
 use super::{at_least, clock};
-use crate::replay::figures::{grouped, percent};
+use crate::replay::format::{grouped, percent};
 use crate::replay::summary::{Change, Comparison, Curve, Hit, Outcome, RuleOutcome, Summary};
 
-/// Each rule and what it did.
+/// The results of each rule.
 pub(super) fn rules(out: &mut String, outcome: &Outcome) {
     if outcome.rules.is_empty() {
         return;
@@ -40,7 +40,7 @@ pub(super) fn rules(out: &mut String, outcome: &Outcome) {
     *out += "</tbody></table></div>\n";
 }
 
-/// Whom it hits hardest.
+/// The subjects with the most denials.
 pub(super) fn hardest_hit(out: &mut String, outcome: &Outcome) {
     if outcome.hardest_hit.is_empty() {
         return;
@@ -85,7 +85,7 @@ fn hits(out: &mut String, hits: &[Hit], table: &str, what: &str) {
     *out += "</tbody></table>";
 }
 
-/// The numbers of a curve, for whoever cannot point at it.
+/// The numbers of a curve as a table, for readers without a pointer.
 pub(super) fn points(out: &mut String, curve: &Curve) {
     *out += "<details><summary>All counts</summary><div class=\"scroll\"><table data-table=\"points\">\n\
              <thead><tr><th>limit</th><th class=\"right\">requests denied</th><th class=\"right\">share</th>\
@@ -106,7 +106,7 @@ pub(super) fn points(out: &mut String, curve: &Curve) {
     *out += "</tbody></table></div></details>\n";
 }
 
-/// What changes in one direction, for whom.
+/// The requests and subjects that change in one direction.
 pub(super) fn change(out: &mut String, change: &Change, title: &str, denying: &str) {
     let _ = writeln!(out, "<section class=\"card\"><h3>{title}</h3>");
     if change.requests == 0 {
@@ -129,7 +129,7 @@ pub(super) fn change(out: &mut String, change: &Change, title: &str, denying: &s
     *out += "</div></section>\n";
 }
 
-/// The rules of both policies side by side.
+/// The denials of each rule under both policies.
 pub(super) fn both(out: &mut String, summary: &Summary, comparison: &Comparison) {
     let (first, second) = (&summary.outcome.rules, &comparison.outcome.rules);
     let mut names: Vec<&str> = first.iter().map(|rule| rule.name.as_str()).collect();

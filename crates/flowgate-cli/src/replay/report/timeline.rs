@@ -1,28 +1,28 @@
-//! Passed and denied over time: all requests above, the denied ones alone below, where they can be seen.
+//! Requests over time: all requests in the upper chart, the denied ones on their own scale in the lower chart.
 
 use std::fmt::Write;
 
 use super::html::Text;
 use super::scale;
-use crate::replay::figures::{grouped, length, percent};
+use crate::replay::format::{grouped, length, percent};
 use crate::replay::summary::{Outcome, Period};
 use flowgate::Span;
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 46.0;
 const TOP: f64 = 8.0;
-/// The heights of the two charts, and where the second begins.
-const ALL: f64 = 170.0;
+/// The heights of the two charts, and the top of the lower one.
+const ALL_HEIGHT: f64 = 170.0;
 const DENIED_TOP: f64 = 214.0;
-const DENIED: f64 = 64.0;
+const DENIED_HEIGHT: f64 = 64.0;
 const HEIGHT: f64 = 304.0;
 
 /// The chart as SVG.
 pub(super) fn svg(out: &mut String, outcome: &Outcome) {
     let periods = &outcome.timeline;
     let most = |count: fn(&Period) -> u64| periods.iter().map(count).max().unwrap_or(0) as f64;
-    let all = Scale::new(most(|period| period.passed + period.denied), TOP, ALL);
-    let denied = Scale::new(most(|period| period.denied), DENIED_TOP, DENIED);
+    let all = Scale::new(most(|period| period.passed + period.denied), TOP, ALL_HEIGHT);
+    let denied = Scale::new(most(|period| period.denied), DENIED_TOP, DENIED_HEIGHT);
     let step = (WIDTH - LEFT) / periods.len().max(1) as f64;
     let _ = write!(
         out,
@@ -60,9 +60,9 @@ fn bar(out: &mut String, period: &Period, width: Span, x: f64, step: f64, all: &
     let _ = write!(
         out,
         r#"<rect class="band" x="{x:.2}" y="{TOP}" width="{step:.2}" height="{:.2}"/>"#,
-        DENIED_TOP + DENIED - TOP
+        DENIED_TOP + DENIED_HEIGHT - TOP
     );
-    // A hair between bars, where there is room for one.
+    // Wide bars get a gap of one unit.
     let gap = if step > 4.0 { 1.0 } else { 0.0 };
     let (x, step) = (x + gap / 2.0, step - gap);
     all.bar(out, "passed", x, step, *refused as f64, *passed as f64);
@@ -72,19 +72,19 @@ fn bar(out: &mut String, period: &Period, width: Span, x: f64, step: f64, all: &
 }
 
 fn axis(out: &mut String, outcome: &Outcome, step: f64) {
-    let bottom = DENIED_TOP + DENIED;
+    let bottom = DENIED_TOP + DENIED_HEIGHT;
     let Some(first) = outcome.timeline.first().and_then(|period| seconds(&period.start)) else { return };
     let width = outcome.period_seconds.max(1);
     let last = first + width * outcome.timeline.len() as u64;
-    for (at, word) in scale::times(first, last, 8) {
+    for (at, label) in scale::times(first, last, 8) {
         let x = LEFT + (at - first) as f64 / width as f64 * step;
-        // A word at the very edge would be cut.
+        // A label at the edge would be cut off.
         if x > WIDTH - 24.0 {
             continue;
         }
         let _ = write!(
             out,
-            r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{bottom}" y2="{}"/><text x="{x:.1}" y="{}" text-anchor="middle">{word}</text>"#,
+            r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{bottom}" y2="{}"/><text x="{x:.1}" y="{}" text-anchor="middle">{label}</text>"#,
             bottom + 5.0,
             bottom + 19.0,
         );
@@ -95,7 +95,7 @@ fn seconds(instant: &str) -> Option<u64> {
     crate::replay::timestamp::from_rfc3339(instant.as_bytes()).map(|time| time.as_nanos() / 1_000_000_000)
 }
 
-/// Counts to heights.
+/// The scale of a chart: counts to heights.
 struct Scale {
     most: f64,
     top: f64,
@@ -109,7 +109,7 @@ impl Scale {
 
     fn grid(&self, out: &mut String, number: f64) {
         for tick in scale::ticks(self.most, number) {
-            // Requests come whole.
+            // A count of requests is a whole number.
             if tick.fract() > 0.0 || tick > self.most.max(1.0) * 1.001 {
                 continue;
             }
@@ -130,7 +130,7 @@ impl Scale {
             return;
         }
         let height = self.height * count / self.most;
-        // What happened at all is to be seen.
+        // A count above zero is at least one unit high.
         let shown = height.max(1.0);
         let y = self.top + self.height * (1.0 - from / self.most) - shown;
         let _ = write!(out, r#"<rect class="{class}" x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{shown:.2}"/>"#);

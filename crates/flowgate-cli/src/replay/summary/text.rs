@@ -1,12 +1,12 @@
-//! The summary for a terminal: aligned, in the order in which one asks.
+//! The summary for a terminal, in aligned columns.
 
 use flowgate::Span;
 
 use super::{Change, Comparison, OutOfOrder, Outcome, Period, SubjectCount, Summary};
-use crate::replay::figures::{grouped, length, percent, printable};
+use crate::replay::format::{grouped, length, percent, printable};
 
-/// So many subjects are printed; JSON and the report have more.
-const SUBJECTS: usize = 10;
+/// Subjects in a printed list; the JSON and the report have more.
+const MAX_SUBJECTS_PRINTED: usize = 10;
 
 pub(super) fn write(summary: &Summary) -> String {
     let mut out = String::new();
@@ -135,7 +135,7 @@ fn hardest_hit(out: &mut String, outcome: &Outcome) {
 fn hits(out: &mut String, hits: &[super::Hit], what: &str) {
     let mut table = Table::new("llrll");
     table.row(["rule", "subject", what, "first", "last"]);
-    for hit in hits.iter().take(SUBJECTS) {
+    for hit in hits.iter().take(MAX_SUBJECTS_PRINTED) {
         let about = if hit.too_high_by > 0 { "≤ " } else { "" };
         table.row([
             hit.rule.clone(),
@@ -207,7 +207,7 @@ fn clock(instant: &str) -> String {
     instant.trim_end_matches('Z').replace('T', " ")
 }
 
-/// Columns as wide as their widest cell; `l` or `r` for each.
+/// A table whose columns are as wide as their widest cell. `sides` aligns each column left (`l`) or right (`r`).
 struct Table {
     sides: &'static str,
     rows: Vec<Vec<String>>,

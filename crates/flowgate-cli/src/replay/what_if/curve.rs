@@ -1,49 +1,49 @@
 //! One limit at many counts.
 //!
 //! State      A store with one counter per subject and count; for each subject the counts that denied it, as bits.
-//! Invariant  Everything that is counted is counted by the *rank* of its subject, the number of zeros at the end of
-//!            its hash, so that a sample can be halved later without having kept what every subject did.
+//! Invariant  Requests and subjects are counted by the *rank* of the subject, the number of zero bits at the end of its
+//!            hash. A sample is halved by dropping the lowest rank, without a record of each subject.
 
 use flowgate::{CounterId, Limit, Memory, MemoryConfig, Op, Rule, Seed, Subject, Time, WhenFull};
 use flowgate_engine::{Request, RuleDef};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
 
-use super::Bounds;
+use super::CurveBounds;
 use super::variants;
 
-/// Ranks that are told apart; the sample is never smaller than one in 2^31.
-const RANKS: usize = 32;
-/// The store's size is looked at once in so many bytes' worth of requests, each of which adds at most a few counters
-/// per count: it grows by less than a tenth in between.
-const LOOK_EVERY: usize = 32 << 10;
-/// Subjects that a count is to spare, of 1000.
-const SPARED: u64 = 999;
+/// Ranks that are counted apart. The smallest sample is one subject in 2^31.
+const RANK_COUNT: usize = 32;
+/// The bound of the store divided by this number is the number of requests between two checks of its size. A request
+/// adds at most a few counters per count, so the store grows by less than a tenth in between.
+const SIZE_CHECK_BYTES: usize = 32 << 10;
+/// Subjects of 1000 that a count must spare.
+const SPARED_PER_MILLE: u64 = 999;
 
-/// What one limit would have done at other counts.
+/// The results of one limit at other counts.
 #[derive(Debug)]
 pub struct Curve {
     /// The position of the rule.
     pub rule: usize,
-    /// The value of `limits_by` it belongs to.
+    /// The value of `limits_by` of this curve.
     pub case: Option<String>,
-    /// Which of the limits there, from 0.
+    /// The index of the limit in its list.
     pub number: usize,
-    /// The limit as it is configured.
+    /// The limit as configured.
     pub limit: Limit,
     by: Vec<String>,
     behaviour: Rule,
     memory: Memory,
-    bounds: Bounds,
+    bounds: CurveBounds,
     hasher: DefaultHashBuilder,
     variants: Vec<Variant>,
-    /// What each variant has denied.
+    /// The denials of each variant.
     denied: Vec<Counts>,
     subjects: HashMap<Subject, u32>,
     seen: Counts,
-    /// Subjects of a lower rank are no longer looked at.
-    level: usize,
-    ticks: u64,
+    /// Subjects of a lower rank are ignored.
+    min_rank: usize,
+    requests_since_start: u64,
     key: Vec<u8>,
 }
 
@@ -57,30 +57,21 @@ struct Variant {
 /// Requests and subjects, by the rank of the subject.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    requests: [u64; RANKS],
-    subjects: [u64; RANKS],
+    requests: [u64; RANK_COUNT],
+    subjects: [u64; RANK_COUNT],
 }
 
-/// What would have happened at one count.
+/// The results at one count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
     /// The count in millionths.
     pub micros: u64,
     /// The limit with that count.
     pub limit: Limit,
-    /// Requests that would have been denied.
+    /// Requests that the limit would deny.
     pub requests: u64,
-    /// Subjects of which a request would have been denied.
+    /// Subjects with at least one such request.
     pub subjects: u64,
-}
-
-/// The smallest count that spares 99.9 % of the subjects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spared {
-    /// The index of its point.
-    At(usize),
-    /// Not even the largest that was tried.
-    Beyond,
 }
 
 impl Curve {
@@ -90,12 +81,12 @@ impl Curve {
         case: Option<String>,
         number: usize,
         limit: &Limit,
-        bounds: Bounds,
+        bounds: CurveBounds,
     ) -> Curve {
         let config = MemoryConfig { max_bytes: bounds.bytes, when_full: WhenFull::Evict, seed: Seed::random() };
         let memory = Memory::new(config);
         let variant = |micros: u64| {
-            // Every count that is tried makes a limit; a test goes through the algorithms.
+            // Every count makes a valid limit; a test tries all algorithms.
             let limit = variants::with_count(limit, micros).ok()?;
             Some(Variant { micros, limit, id: memory.counter(&micros.to_le_bytes()) })
         };
@@ -114,16 +105,16 @@ impl Curve {
             hasher: DefaultHashBuilder::default(),
             subjects: HashMap::new(),
             seen: Counts::default(),
-            level: 0,
-            ticks: 0,
+            min_rank: 0,
+            requests_since_start: 0,
             key: Vec::new(),
         }
     }
 
     pub(super) fn add(&mut self, op: Option<Op>, request: &Request<'_>, now: Time) {
         let subject = self.subject(request);
-        let rank = (self.hasher.hash_one(subject).trailing_zeros() as usize).min(RANKS - 1);
-        if rank < self.level {
+        let rank = (self.hasher.hash_one(subject).trailing_zeros() as usize).min(RANK_COUNT - 1);
+        if rank < self.min_rank {
             return;
         }
         match op {
@@ -156,7 +147,7 @@ impl Curve {
         });
     }
 
-    /// The subject of a request: the values of `by`, each with its length before it.
+    /// The subject of a request: the values of `by`, each preceded by its length.
     fn subject(&mut self, request: &Request<'_>) -> Subject {
         self.key.clear();
         for field in &self.by {
@@ -168,10 +159,10 @@ impl Curve {
     }
 
     fn keep_within_bounds(&mut self, now: Time) {
-        self.ticks += 1;
-        let look = self.ticks.is_multiple_of((self.bounds.bytes / LOOK_EVERY).max(1) as u64);
-        let full = look && self.memory.stats().bytes > self.bounds.bytes / 5 * 4;
-        if (full || self.subjects.len() > self.bounds.subjects) && self.level + 1 < RANKS {
+        self.requests_since_start += 1;
+        let is_due = self.requests_since_start.is_multiple_of((self.bounds.bytes / SIZE_CHECK_BYTES).max(1) as u64);
+        let is_full = is_due && self.memory.stats().bytes > self.bounds.bytes / 5 * 4;
+        if (is_full || self.subjects.len() > self.bounds.subjects) && self.min_rank + 1 < RANK_COUNT {
             self.halve();
             self.memory.sweep(now);
         }
@@ -179,10 +170,10 @@ impl Curve {
 
     #[cold]
     fn halve(&mut self) {
-        self.level += 1;
-        let Curve { subjects, memory, variants, hasher, level, .. } = self;
+        self.min_rank += 1;
+        let Curve { subjects, memory, variants, hasher, min_rank, .. } = self;
         subjects.retain(|subject, _| {
-            let stays = hasher.hash_one(*subject).trailing_zeros() as usize >= *level;
+            let stays = hasher.hash_one(*subject).trailing_zeros() as usize >= *min_rank;
             if !stays {
                 variants.iter().for_each(|variant| _ = memory.reset(subject.counter(variant.id)));
             }
@@ -190,29 +181,29 @@ impl Curve {
         });
     }
 
-    /// Requests that it has seen, of the sample.
+    /// Requests of the sample.
     pub fn requests(&self) -> u64 {
-        self.seen.requests[self.level..].iter().sum()
+        self.seen.requests[self.min_rank..].iter().sum()
     }
 
-    /// Subjects that it has seen, of the sample.
+    /// Subjects of the sample.
     pub fn subjects_seen(&self) -> u64 {
-        self.seen.subjects[self.level..].iter().sum()
+        self.seen.subjects[self.min_rank..].iter().sum()
     }
 
-    /// One subject in so many was looked at.
+    /// The sample holds one subject in this number.
     pub fn one_in(&self) -> u64 {
-        1 << self.level
+        1 << self.min_rank
     }
 
-    /// Counters that were forgotten early all the same, because one request brought too many at once.
+    /// Counters that the store evicted between two checks of its size.
     pub fn evicted(&self) -> u64 {
         self.memory.stats().evicted
     }
 
-    /// What would have happened at each count, ascending.
+    /// The results at each count, in ascending order.
     pub fn points(&self) -> Vec<Point> {
-        let sum = |counts: &[u64; RANKS]| counts[self.level..].iter().sum();
+        let sum = |counts: &[u64; RANK_COUNT]| counts[self.min_rank..].iter().sum();
         let point = |(variant, denied): (&Variant, &Counts)| Point {
             micros: variant.micros,
             limit: variant.limit.clone(),
@@ -222,18 +213,19 @@ impl Curve {
         self.variants.iter().zip(&self.denied).map(point).collect()
     }
 
-    /// Which of the points is the configured one.
+    /// The index of the configured count.
     pub fn configured(&self) -> usize {
         let own = self.limit.rate().map_or(0, |rate| rate.micros());
         self.variants.iter().position(|variant| variant.micros == own).unwrap_or(0)
     }
 
-    /// The smallest of the counts from which on 99.9 % of the subjects are spared.
-    pub fn spared(&self) -> Spared {
+    /// The index of the smallest count from which on at least 99.9 % of the subjects are spared; `None` if the largest
+    /// count denies more.
+    pub fn sparing(&self) -> Option<usize> {
         let all = self.subjects_seen();
-        let spares = |point: &Point| (all - point.subjects.min(all)) * 1000 >= all * SPARED;
+        let spares = |point: &Point| (all - point.subjects.min(all)) * 1000 >= all * SPARED_PER_MILLE;
         let points = self.points();
         let sparing = points.iter().rev().take_while(|point| spares(point)).count();
-        if sparing == 0 { Spared::Beyond } else { Spared::At(points.len() - sparing) }
+        if sparing == 0 { None } else { Some(points.len() - sparing) }
     }
 }

@@ -1,38 +1,37 @@
 //! The counts to try, and a limit with another count.
 //!
-//! Rule       Each count is half as much again as the one before, from an eighth of the configured one to some sixty
-//!            times of it: limits are mostly set too low by a factor, rarely too high by one. Small counts, which
-//!            would fall together, are tried one by one instead, and there are more of the large ones.
-//! Rule       A burst that differs from the count grows with it, so that the limit keeps its shape; that of `pace`,
-//!            `after` and all periods stay.
+//! Rule       Each count is 1.5 times the one before, from an eighth of the configured count to some sixty times of it,
+//!            since most wrong limits are too low. Counts that round to the same whole number are tried once, and more
+//!            large counts take their place.
+//! Rule       A burst that differs from the count scales with it, so the limit keeps its shape. The burst of `pace`,
+//!            `after` and all periods stay as configured.
 
 use flowgate::{Algorithm, Limit, LimitError, MAX_COUNT, Rate};
 
-/// How many counts are tried.
-const COUNTS: usize = 16;
-/// How many of them lie below the configured one.
-const BELOW: u32 = 5;
-/// A count in millionths.
-const ONE: u64 = 1_000_000;
+/// Counts that are tried.
+const TRIED_COUNTS: usize = 16;
+/// Counts below the configured one, before rounding.
+const LOWER_COUNTS: u32 = 5;
+const MICROS_PER_UNIT: u64 = 1_000_000;
 
 /// The counts to try in millionths, ascending; the configured one is among them.
 pub(super) fn counts(limit: &Limit) -> Vec<u64> {
     let Some(rate) = limit.rate() else { return Vec::new() };
     let configured = rate.micros();
-    // Whole numbers unless the configured count is none.
-    let grain = if configured.is_multiple_of(ONE) { ONE } else { 1 };
-    let most = if limit.algorithm() == Algorithm::Approx { 4_000_000_000 } else { MAX_COUNT } * ONE;
+    // Whole numbers, unless the configured count is a fraction.
+    let grain = if configured.is_multiple_of(MICROS_PER_UNIT) { MICROS_PER_UNIT } else { 1 };
+    let most = if limit.algorithm() == Algorithm::Approx { 4_000_000_000 } else { MAX_COUNT } * MICROS_PER_UNIT;
     let times = |power: u32| u128::from(configured) * 3_u128.pow(power) / 2_u128.pow(power);
     let part = |power: u32| u128::from(configured) * 2_u128.pow(power) / 3_u128.pow(power);
     let rounded = |count: u128| {
         let grains = (count + u128::from(grain) / 2) / u128::from(grain);
         u64::try_from(grains.max(1) * u128::from(grain)).unwrap_or(most).min(most)
     };
-    let mut counts: Vec<u64> = (1..=BELOW).rev().map(|power| rounded(part(power))).collect();
+    let mut counts: Vec<u64> = (1..=LOWER_COUNTS).rev().map(|power| rounded(part(power))).collect();
     counts.push(configured);
     counts.dedup();
     let mut power = 1;
-    while counts.len() < COUNTS && counts.last().is_some_and(|last| *last < most) {
+    while counts.len() < TRIED_COUNTS && counts.last().is_some_and(|last| *last < most) {
         counts.push(rounded(times(power)));
         counts.dedup();
         power += 1;
@@ -40,7 +39,7 @@ pub(super) fn counts(limit: &Limit) -> Vec<u64> {
     counts
 }
 
-/// The limit with another count, in millionths.
+/// The limit with another count, given in millionths.
 pub(super) fn with_count(limit: &Limit, micros: u64) -> Result<Limit, LimitError> {
     let Some(rate) = limit.rate() else { return Ok(limit.clone()) };
     let varied = Rate::from_micros(micros, rate.period())?;
@@ -55,7 +54,7 @@ pub(super) fn with_count(limit: &Limit, micros: u64) -> Result<Limit, LimitError
     if let Some(burst) = limit.burst() {
         builder = match limit.algorithm() {
             Algorithm::Pace => builder.burst(burst),
-            _ if burst == rate.micros().div_ceil(ONE) => builder,
+            _ if burst == rate.micros().div_ceil(MICROS_PER_UNIT) => builder,
             _ => {
                 let scaled = u128::from(burst) * u128::from(micros) / u128::from(rate.micros());
                 builder.burst(u64::try_from(scaled).unwrap_or(MAX_COUNT).clamp(1, MAX_COUNT))
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     fn tried(limit: &str) -> Vec<u64> {
-        counts(&limit.parse().unwrap()).into_iter().map(|micros| micros / ONE).collect()
+        counts(&limit.parse().unwrap()).into_iter().map(|micros| micros / MICROS_PER_UNIT).collect()
     }
 
     #[test]
@@ -110,7 +109,7 @@ mod tests {
         ] {
             let limit: Limit = text.parse().unwrap();
             let tried = counts(&limit);
-            assert!((6..=COUNTS).contains(&tried.len()), "{text}: {tried:?}");
+            assert!((6..=TRIED_COUNTS).contains(&tried.len()), "{text}: {tried:?}");
             assert!(tried.is_sorted_by(|a, b| a < b), "{text}: {tried:?}");
             for micros in &tried {
                 let varied = with_count(&limit, *micros).unwrap_or_else(|error| panic!("{text} at {micros}: {error}"));
@@ -120,7 +119,7 @@ mod tests {
             assert!(tried.contains(&own));
             assert_eq!(with_count(&limit, own).unwrap(), limit, "{text}");
         }
-        let scaled = with_count(&"bucket 30/60s burst=15".parse().unwrap(), 60 * ONE).unwrap();
+        let scaled = with_count(&"bucket 30/60s burst=15".parse().unwrap(), 60 * MICROS_PER_UNIT).unwrap();
         assert_eq!(scaled.to_string(), "bucket 60/60s burst=30");
     }
 }

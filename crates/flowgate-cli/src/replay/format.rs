@@ -1,10 +1,9 @@
-//! Numbers, shares, times and names as people read them.
+//! Numbers, shares, times and texts as people read them.
 
 use std::fmt::Write;
 
 use flowgate::{Span, Time};
-
-use super::civil::{Shown, To};
+use jiff::Timestamp;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -21,7 +20,7 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A share of a whole in percent, with as many digits as matter; never `0` of something or `100` of less than all.
+/// A share of a whole in percent, to two or three significant digits. `0 %` is exactly zero, `100 %` exactly the whole.
 pub fn percent(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return "0 %".to_owned();
@@ -51,9 +50,15 @@ pub fn length(span: Span) -> String {
     text
 }
 
-/// An instant as in RFC 3339, in UTC, to the second.
+/// `2015-05-17T10:05:03Z`: the whole second, as in RFC 3339.
 pub fn instant(time: Time) -> String {
-    Shown::utc(time, To::Second).to_string().replace(' ', "T") + "Z"
+    utc(time, "%Y-%m-%dT%H:%M:%SZ")
+}
+
+/// An instant in UTC, in a format of `strftime`.
+pub(super) fn utc(time: Time, format: &str) -> String {
+    // Every `Time` ends before the year 2262, and a `Timestamp` reaches the year 9999.
+    Timestamp::from_nanosecond(time.as_nanos().into()).unwrap_or_default().strftime(format).to_string()
 }
 
 /// A count in millionths: `30`, `0.5`.
@@ -65,7 +70,7 @@ pub fn count(micros: u64) -> String {
     format!("{}.{}", grouped(whole), format!("{rest:06}").trim_end_matches('0'))
 }
 
-/// A text from a log for a terminal, which must not be told what to do by it.
+/// A text from a log for a terminal. Control characters are escaped, so the log cannot control the terminal.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -89,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_do_not_lie_at_their_ends() {
+    fn shares_are_exact_at_0_and_100_percent() {
         for (part, whole, expected) in [
             (0, 0, "0 %"),
             (0, 5, "0 %"),
@@ -110,10 +115,11 @@ mod tests {
             assert_eq!(length(Span::from_secs(seconds)), expected);
         }
         assert_eq!(instant(Time::from_secs(1_431_857_103)), "2015-05-17T10:05:03Z");
+        assert_eq!(instant(Time::MAX), "2262-04-11T23:47:16Z");
     }
 
     #[test]
-    fn a_terminal_is_not_told_what_to_do() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[2Jé\n"), "a\\u{1b}[2Jé\\u{a}");
     }
 }

@@ -1,81 +1,77 @@
-//! What a policy did to the traffic: totals, per rule, per subject, over time.
+//! The results of one policy: totals, by rule, by subject, over time.
 
 use flowgate::Time;
 use flowgate_engine::{DecidedBy, Decision, Request, RuleDef};
 
-use super::timeline::{Timeline, Worst};
+use super::timeline::{Timeline, WorstPeriod};
 use super::top::Top;
 
-/// The counts of one policy. Only requests that ask to pass and count (`take`) are in them.
+/// The counts of one policy. Only `take` operations are counted.
 #[derive(Debug)]
-pub struct Tally {
+pub struct PolicyResult {
     /// Requests that passed.
     pub passed: u64,
     /// Requests that were denied.
     pub denied: u64,
-    /// Requests that no rule matched; they are among those that passed.
+    /// Requests that no rule matched; they are also counted as passed.
     pub unmatched: u64,
-    /// One for each rule, in order.
-    pub rules: Vec<RuleTally>,
-    /// The subjects that were denied, by rule.
+    /// The counts of each rule, in the order of the rules.
+    pub rules: Vec<RuleResult>,
+    /// The subjects that each rule denied most.
     pub top: Top,
-    /// Passed and denied over time.
+    /// Passed and denied requests over time.
     pub timeline: Timeline,
     /// The minute with the most denials.
-    pub minute: Worst,
+    pub minute: WorstPeriod,
     /// The hour with the most denials.
-    pub hour: Worst,
+    pub hour: WorstPeriod,
 }
 
 /// The counts of one rule.
 #[derive(Clone, Debug)]
-pub struct RuleTally {
-    /// Its name.
+pub struct RuleResult {
+    /// The name of the rule.
     pub name: String,
-    /// The fields that make its subjects.
+    /// The fields whose values are the rule's subject.
     pub by: Vec<String>,
-    /// Whether it never denies; its denials are then what it would have done.
+    /// Whether the rule runs in shadow mode. A shadow rule denies nothing, and `denied` counts what it would deny.
     pub shadow: bool,
-    /// Requests that it matched, as far as the evaluation got.
+    /// Requests that the rule matched before the evaluation ended.
     pub seen: u64,
-    /// Those that it denied, whether or not another rule did so, too.
+    /// Requests that the rule denied, alone or together with other rules.
     pub denied: u64,
-    /// Those of them that a ban of its own denied.
+    /// Denied requests that the rule's own ban denied.
     pub banned: u64,
 }
 
-impl RuleTally {
-    /// Those that it let pass.
+impl RuleResult {
+    fn new(rule: &RuleDef) -> RuleResult {
+        RuleResult { name: rule.name.clone(), by: rule.by.clone(), shadow: rule.shadow, seen: 0, denied: 0, banned: 0 }
+    }
+
+    /// Requests that the rule let pass.
     pub fn passed(&self) -> u64 {
-        // A rule denies only what it has seen.
+        // Every denied request is also counted as seen.
         self.seen.saturating_sub(self.denied)
     }
 }
 
-impl Tally {
-    /// Nothing has happened yet.
-    pub fn new(rules: &[RuleDef]) -> Tally {
-        let rule = |rule: &RuleDef| RuleTally {
-            name: rule.name.clone(),
-            by: rule.by.clone(),
-            shadow: rule.shadow,
-            seen: 0,
-            denied: 0,
-            banned: 0,
-        };
-        Tally {
+impl PolicyResult {
+    /// No requests yet.
+    pub fn new(rules: &[RuleDef]) -> PolicyResult {
+        PolicyResult {
             passed: 0,
             denied: 0,
             unmatched: 0,
-            rules: rules.iter().map(rule).collect(),
+            rules: rules.iter().map(RuleResult::new).collect(),
             top: Top::default(),
             timeline: Timeline::default(),
-            minute: Worst::of_seconds(60),
-            hour: Worst::of_seconds(3600),
+            minute: WorstPeriod::new(60),
+            hour: WorstPeriod::new(3600),
         }
     }
 
-    /// Counts a decision. That its rules have seen the request is counted by whoever saw the plan.
+    /// Counts a decision. The caller counts `seen`, because the plan knows the rules that matched.
     #[inline]
     pub fn add(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
         let allowed = decision.allowed();
@@ -85,7 +81,7 @@ impl Tally {
         }
     }
 
-    /// Counts a request that passed, and that no shadow rule would have denied.
+    /// Counts a request that passed and that no shadow rule would deny.
     #[inline]
     pub fn add_passed(&mut self, matched: bool, now: Time) {
         self.count(true, matched, now);
@@ -107,18 +103,18 @@ impl Tally {
         let shadow = decision.shadow.iter().map(|rule| rule.position());
         let mut last = None;
         for rule in decided.into_iter().chain(exceeded.filter(|rule| Some(*rule) != decided)).chain(shadow) {
-            // The limits of one rule stand next to each other.
+            // Several limits of one rule are adjacent, and the rule counts once.
             if last.replace(rule) == Some(rule) {
                 continue;
             }
-            let Some(tally) = self.rules.get_mut(rule) else { continue };
-            tally.denied += 1;
-            tally.banned += u64::from(decision.decided_by == DecidedBy::Ban && decided == Some(rule));
-            self.top.add(rule, &tally.by, request, now);
+            let Some(result) = self.rules.get_mut(rule) else { continue };
+            result.denied += 1;
+            result.banned += u64::from(decision.decided_by == DecidedBy::Ban && decided == Some(rule));
+            self.top.add(rule, &result.by, request, now);
         }
     }
 
-    /// All requests.
+    /// The number of requests.
     pub fn requests(&self) -> u64 {
         self.passed + self.denied
     }
