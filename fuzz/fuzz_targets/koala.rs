@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use flowgate::{Memory, Time};
+use flowgate::{MemoryStore, Time};
 use flowgate_engine::config::{Input, load};
 use flowgate_engine::{Engine, KoalaAsk, KoalaFile, KoalaRules, Policy, Request};
 use libfuzzer_sys::fuzz_target;
@@ -31,7 +31,7 @@ fn use_it(file: KoalaFile) {
     if let Err(report) = load(Input::Text { name: "imported.toml", base: Path::new("/nonexistent"), text: &toml }, []) {
         panic!("{report}\nin\n{toml}");
     }
-    let engine = Engine::new(&Policy::default(), Memory::default()).expect("an empty policy fits");
+    let engine = Engine::new(&Policy::default(), MemoryStore::default()).expect("an empty policy fits");
     let rules = KoalaRules::new(file, engine.memory(), None).expect("what was loaded fits");
     let request = Request::new().field("act", "ask").field("qid", "7").field("ip", "10.0.0.1").field("uid", "x");
     for second in 0..3 {

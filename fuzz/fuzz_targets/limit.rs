@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flowgate::{Limit, Memory, MemoryConfig, Op, Seed, Span, Time, WhenFull};
+use flowgate::{Limit, MemoryStore, MemoryConfig, Op, Seed, Span, Time, WhenFull};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, [u64; 4])| {
@@ -13,7 +13,7 @@ fuzz_target!(|input: (&str, [u64; 4])| {
     assert_eq!(limit, again, "{text:?} -> {written:?}");
 
     let config = MemoryConfig { max_bytes: 64 << 10, when_full: WhenFull::Evict, seed: Seed([1, 2]) };
-    let memory = Memory::new(config);
+    let memory = MemoryStore::new(config);
     let key = memory.subject(b"subject").counter(memory.counter(b"counter"));
     let [start, step, cost, more] = numbers;
     let mut now = Time::from_nanos(start);

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flowgate::{Memory, MemoryConfig, Op, Time};
+use flowgate::{MemoryStore, MemoryConfig, Op, Time};
 use flowgate_engine::{Condition, Engine, Matcher, Policy, Request, RuleDef};
 use libfuzzer_sys::fuzz_target;
 
@@ -21,7 +21,7 @@ fuzz_target!(|input: (&str, &str)| {
 fn denies(matcher: Matcher, value: &str) -> Option<bool> {
     let rule = RuleDef { when: vec![Condition::new("field", matcher)], ..RuleDef::named("rule") };
     // Nothing is counted; a small store is made faster.
-    let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
     let engine = Engine::new(&Policy { rules: vec![rule], ..Policy::default() }, memory).ok()?;
     let request = Request::new().field("field", value);
     Some(!engine.decide(Op::Peek, &request, Time::from_secs(1)).allowed())

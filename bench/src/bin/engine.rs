@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowgate::{Memory, Op, Time};
+use flowgate::{MemoryStore, Op, Time};
 use flowgate_bench::{Contestant, median, race, resident_bytes, scramble};
 use flowgate_engine::{Condition, Engine, Limits, List, Matcher, Policy, Request, RuleDef};
 
@@ -88,7 +88,7 @@ fn engine(rules: u64, field: &str, shape: &impl Fn(u64) -> (String, String)) -> 
         ..RuleDef::named(format!("rule{n}"))
     };
     let policy = Policy { rules: (0..rules).map(rule).collect(), ..Policy::default() };
-    Engine::new(&policy, Memory::default()).expect("a policy")
+    Engine::new(&policy, MemoryStore::default()).expect("a policy")
 }
 
 fn request<'a>(field: &'a str, value: &'a str, user: &'a str) -> Request<'a> {
@@ -132,7 +132,7 @@ fn list(title: &str, entry: impl Fn(u64) -> String, probe: impl Fn(u64) -> Strin
     let lists = BTreeMap::from([("l".to_owned(), Arc::clone(&list))]);
     let rule = RuleDef { when: vec![Condition::new("x", Matcher::List("l".into()))], ..RuleDef::named("listed") };
     let engine =
-        Engine::new(&Policy { rules: vec![rule], lists, ..Policy::default() }, Memory::default()).expect("a policy");
+        Engine::new(&Policy { rules: vec![rule], lists, ..Policy::default() }, MemoryStore::default()).expect("a policy");
     let decide = |i: u64| {
         let request = Request::new().field("x", &probes[i as usize % probes.len()]);
         engine.decide(Op::Take, &request, Time::from_secs(1_700_000_000))

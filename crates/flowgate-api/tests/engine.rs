@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-use flowgate::{Memory, Op, Span, Time};
+use flowgate::{MemoryStore, Op, Span, Time};
 use flowgate_api::{Decision, Explanation, ManualBan, Problem};
 use flowgate_engine::config::Config;
 use flowgate_engine::{AdHoc, BanOrder, Engine, Request};
@@ -10,7 +10,7 @@ use flowgate_engine::{AdHoc, BanOrder, Engine, Request};
 const NOW: Time = Time::from_secs(1_700_000_000);
 
 fn engine(toml: &str) -> Engine {
-    Engine::new(&Config::from_toml(toml).unwrap().policy, Memory::default()).unwrap()
+    Engine::new(&Config::from_toml(toml).unwrap().policy, MemoryStore::default()).unwrap()
 }
 
 /// The last of several takes of user 42.

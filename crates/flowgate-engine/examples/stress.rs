@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
-use flowgate::{Memory, Op, Span, Time};
+use flowgate::{MemoryStore, Op, Span, Time};
 use flowgate_engine::{BanOrder, Engine, Limits, Policy, Request, RuleDef};
 
 const USERS: usize = 32;
@@ -57,7 +57,7 @@ impl Tally {
 fn main() {
     let mut args = env::args().skip(1).map(|arg| arg.parse().expect("a number"));
     let (seconds, threads) = (args.next().unwrap_or(60), args.next().unwrap_or(8));
-    let engine = Engine::new(&policy(), Memory::default()).unwrap();
+    let engine = Engine::new(&policy(), MemoryStore::default()).unwrap();
     let (tally, barrier) = (Tally::default(), Barrier::new(threads as usize));
     let (over, decisions, windows) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use flowgate::{
-    CounterId, Key, Limit, Memory, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time,
+    CounterId, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time,
 };
 
 use crate::bans::{
@@ -32,7 +32,7 @@ use crate::store::Store;
 /// A policy in force, with its counters and bans.
 ///
 /// ```
-/// use flowgate::{Memory, Op, Time};
+/// use flowgate::{MemoryStore, Op, Time};
 /// use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef};
 ///
 /// let reply = RuleDef {
@@ -40,7 +40,7 @@ use crate::store::Store;
 ///     limits: Limits::Fixed(vec!["5/60s".parse()?]),
 ///     ..RuleDef::named("reply")
 /// };
-/// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, Memory::default())?;
+/// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, MemoryStore::default())?;
 /// let decision = engine.decide(Op::Take, &Request::new().field("user", "42"), Time::from_secs(1_700_000_000));
 /// assert!(decision.allowed());
 /// assert_eq!(decision.remaining, Some(4));
@@ -52,7 +52,7 @@ pub struct Engine {
     bans: ManualBans,
     imposed: ImposedBans,
     ban_ids: BanIds,
-    memory: Memory,
+    memory: MemoryStore,
     /// The one counter of every ad hoc key.
     ad_hoc: CounterId,
 }
@@ -62,7 +62,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the rules do not fit together; the error names the rule and the part.
-    pub fn new(policy: &Policy, memory: Memory) -> Result<Engine, PolicyError> {
+    pub fn new(policy: &Policy, memory: MemoryStore) -> Result<Engine, PolicyError> {
         let rules = RuleSet::compile(policy, &memory)?;
         let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
         let ad_hoc = memory.counter(&key::ad_hoc_counter());
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// As [`Engine::plan`], in the place of an older plan by the same rules. Who has several requests at hand plans them
-    /// all, says so with [`Engine::expect_plan`], and then applies one after the other: that gives the same answers,
+    /// all, says so with [`Engine::prefetch_plan`], and then applies one after the other: that gives the same answers,
     /// sooner.
     pub fn plan_into(&self, plan: &mut Plan<'_>, op: Op, request: &Request<'_>, now: Time) {
         plan.begin(op, request.units());
@@ -129,8 +129,8 @@ impl Engine {
 
     /// Says that a plan will be applied in a moment. Changes nothing but how soon its counters are at hand.
     #[inline]
-    pub fn expect_plan(&self, plan: &Plan<'_>) {
-        plan.hits.iter().for_each(|hit| self.memory.expect(hit.key()));
+    pub fn prefetch_plan(&self, plan: &Plan<'_>) {
+        plan.hits.iter().for_each(|hit| self.memory.prefetch(hit.key()));
     }
 
     /// Has the store decide the plan of a request; [`Plan::conclude`] tells what follows. The request is asked for only
@@ -213,8 +213,8 @@ impl Engine {
 
     /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
     #[inline]
-    pub fn expect(&self, key: Key) {
-        self.memory.expect(key);
+    pub fn prefetch(&self, key: Key) {
+        self.memory.prefetch(key);
     }
 
     /// How long an ad hoc key lives on; `None` when it is as if never used.
@@ -290,7 +290,7 @@ impl Engine {
     }
 
     /// The counters.
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &MemoryStore {
         &self.memory
     }
 

@@ -112,10 +112,10 @@ impl Explanation {
 }
 
 fn report(rules: &RuleSet, rule: &Arc<Rule>, values: &Values<'_>, plan: &Plan<'_>) -> RuleReport {
-    let id = rule.behaviour().id;
-    let of_rule = plan.hits().iter().filter(|hit| hit.rule().id == id);
+    let id = rule.id();
+    let of_rule = plan.hits().iter().filter(|hit| hit.rule_id() == id);
     let limits = of_rule.map(|hit| LimitReport { limit: hit.limit().clone(), outcome: *hit.outcome() });
-    let standing = plan.bans.iter().find(|ban| ban.rule() == id).map(|ban| ban.standing());
+    let standing = plan.bans.iter().find(|ban| ban.rule_id() == id).map(|ban| ban.standing());
     let banned_until = match standing {
         Some(Standing::Banned { until }) => Some(until),
         _ => None,

@@ -31,11 +31,11 @@ const MAX_INTEGER: u64 = 999_999_999_999_999;
 /// What a decision says about the limit it was made by.
 ///
 /// ```
-/// use flowgate::{Memory, Op, Time};
+/// use flowgate::{MemoryStore, Op, Time};
 /// use flowgate_engine::{Engine, Limits, Policy, Quota, Request, RuleDef};
 ///
 /// let reply = RuleDef { limits: Limits::Fixed(vec!["5/60s".parse()?]), ..RuleDef::named("reply") };
-/// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, Memory::default())?;
+/// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, MemoryStore::default())?;
 /// let decision = engine.decide(Op::Take, &Request::new(), Time::from_secs(1_700_000_000));
 ///
 /// let quota = Quota::of(&decision).expect("a limit was asked");
@@ -109,7 +109,7 @@ fn at_least_one_second(wait: Span) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use flowgate::{Memory, Op, Time};
+    use flowgate::{MemoryStore, Op, Time};
 
     use super::*;
     use crate::{Engine, Request, config::Config};
@@ -120,7 +120,7 @@ mod tests {
     #[track_caller]
     fn check(limits: &str, takes: usize, policy: &str, left: &str, retry_after: Option<u64>) {
         let toml = format!("rule = [{{ name = \"reply\", limits = {limits} }}]");
-        let engine = Engine::new(&Config::from_toml(&toml).unwrap().policy, Memory::default()).unwrap();
+        let engine = Engine::new(&Config::from_toml(&toml).unwrap().policy, MemoryStore::default()).unwrap();
         let decide = |_| engine.decide(Op::Take, &Request::new(), START);
         let decision = (0..takes).map(decide).last().unwrap();
         let quota = Quota::of(&decision).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn nothing_to_tell_without_a_limit() {
         let toml = r#"rule = [{ name = "no", when = { a = "1" }, action = "deny" }, { name = "free", limits = ["unlimited"] }]"#;
-        let engine = Engine::new(&Config::from_toml(toml).unwrap().policy, Memory::default()).unwrap();
+        let engine = Engine::new(&Config::from_toml(toml).unwrap().policy, MemoryStore::default()).unwrap();
         let denied = engine.decide(Op::Take, &Request::new().field("a", "1"), START);
         assert_eq!((Quota::of(&denied), denied.retry_after_header()), (None, None));
         assert_eq!(denied.violated_policies().collect::<Vec<_>>(), ["no"]);
@@ -173,7 +173,7 @@ mod tests {
         let toml = r#"
             rule = [{ name = "a", limits = ["1/60s", "1/h"] }, { name = "b", limits = ["1/s"] }, { name = "c", limits = ["9/s"] }]
         "#;
-        let engine = Engine::new(&Config::from_toml(toml).unwrap().policy, Memory::default()).unwrap();
+        let engine = Engine::new(&Config::from_toml(toml).unwrap().policy, MemoryStore::default()).unwrap();
         engine.decide(Op::Take, &Request::new(), START);
         let denied = engine.decide(Op::Take, &Request::new(), START);
         assert_eq!(denied.violated_policies().collect::<Vec<_>>(), ["a", "b"]);

@@ -65,10 +65,11 @@ impl<'r> Plan<'r> {
     /// Applies the limits of a rule to a subject.
     pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, limits: &'r [NamedLimit]) {
         self.matched = true;
-        let hit = |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit, rule.behaviour());
+        let hit =
+            |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit).in_rule(rule.id(), rule.flags());
         self.hits.extend(limits.iter().map(hit));
         if let Some((ban, id)) = rule.ban() {
-            self.bans.push(BanHit::new(subject.counter(id), ban, rule.behaviour().id));
+            self.bans.push(BanHit::new(subject.counter(id), ban, rule.id()));
         }
     }
 
@@ -76,9 +77,9 @@ impl<'r> Plan<'r> {
     #[cfg(feature = "redis")]
     pub(crate) fn limit_elsewhere(&mut self, rule: &'r Rule, limits: &'r [NamedLimit]) {
         self.matched = true;
-        self.hits.extend(limits.iter().map(|named| Hit::remote(&named.limit, rule.behaviour())));
+        self.hits.extend(limits.iter().map(|named| Hit::portable(&named.limit).in_rule(rule.id(), rule.flags())));
         if let Some((ban, _)) = rule.ban() {
-            self.bans.push(BanHit::remote(ban, rule.behaviour().id));
+            self.bans.push(BanHit::portable(ban, rule.id()));
         }
     }
 
@@ -123,9 +124,9 @@ impl<'r> Plan<'r> {
     /// The positions of the rules that matched as far as the evaluation went, each once, in no particular order.
     pub fn rules(&self) -> impl Iterator<Item = usize> + '_ {
         // The hits of one rule stand next to each other.
-        let first = |index: usize| index == 0 || self.hits[index - 1].rule().id != self.hits[index].rule().id;
+        let first = |index: usize| index == 0 || self.hits[index - 1].rule_id() != self.hits[index].rule_id();
         let limited = (0..self.hits.len()).filter(move |&index| first(index));
-        let limited = limited.map(|index| self.hits[index].rule().id as usize);
+        let limited = limited.map(|index| self.hits[index].rule_id() as usize);
         let end = match self.end {
             End::Rule(rule) => Some(rule.position()),
             End::Bottom | End::Ban(_) => None,
@@ -150,7 +151,7 @@ impl<'r> Plan<'r> {
     /// Whether a denial of it by its limits would change nothing and be the same for whoever asks the same: no rule of
     /// it counts denied requests, bans, or is a shadow, and nothing else decides.
     pub fn is_idle_when_denied(&self) -> bool {
-        let plain = |hit: &Hit<'_>| !hit.rule().count_denied && !hit.rule().shadow;
+        let plain = |hit: &Hit<'_>| !hit.flags().count_denied && !hit.flags().shadow;
         let ends_idle = match self.end {
             End::Bottom => true,
             End::Rule(rule) => *rule.action() == Action::Allow,
@@ -161,7 +162,7 @@ impl<'r> Plan<'r> {
 
     /// The bans that the request has started: the rule, where its record is kept, the end.
     pub(crate) fn new_bans(&self) -> impl Iterator<Item = (&'r Arc<Rule>, Key, Time)> {
-        self.bans.iter().filter_map(|ban| Some((self.rules.rule(ban.rule()), ban.key(), just_banned(ban)?)))
+        self.bans.iter().filter_map(|ban| Some((self.rules.rule(ban.rule_id()), ban.key(), just_banned(ban)?)))
     }
 
     /// The names of the fields that a rule counts by.
@@ -173,7 +174,7 @@ impl<'r> Plan<'r> {
     pub(crate) fn reached(&self, rule: &Rule) -> bool {
         match &self.end {
             End::Bottom => true,
-            End::Rule(last) => rule.behaviour().id <= last.behaviour().id,
+            End::Rule(last) => rule.id() <= last.id(),
             End::Ban(_) => false,
         }
     }
@@ -217,8 +218,8 @@ impl<'r> Plan<'r> {
     /// Denied by the first rule with an exceeded limit, for as long as the longest of them all, or as the ban that
     /// this denial has started.
     fn exceeded(&self, now: Time) -> Option<Decision> {
-        let first = self.denials().next()?.0.rule().id;
-        let own = self.denials().filter(|(hit, _)| hit.rule().id == first);
+        let first = self.denials().next()?.0.rule_id();
+        let own = self.denials().filter(|(hit, _)| hit.rule_id() == first);
         let (hit, _) = own.reduce(longer)?;
         let banned_until = self.bans.iter().filter_map(just_banned).max();
         let exceeded = self.denials().map(|(hit, retry)| Exceeded {
@@ -241,7 +242,7 @@ impl<'r> Plan<'r> {
         let in_force = || self.bans.iter().filter_map(|ban| Some((ban, banned(ban)?)));
         let (first, banned_until) = in_force().next()?;
         let longest = in_force().map(|(_, until)| until).max();
-        let own = self.enforced().filter(|hit| hit.rule().id == first.rule());
+        let own = self.enforced().filter(|hit| hit.rule_id() == first.rule_id());
         let tightest = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?;
         let reset_after = tightest.outcome().reset_after.max(banned_until.since(now));
         Some(Decision {
@@ -250,7 +251,7 @@ impl<'r> Plan<'r> {
             banned_until: Some(banned_until),
             remaining: Some(0),
             reset_after,
-            ..Decision::unmatched().by(self.rules.rule(first.rule())).numbers(tightest)
+            ..Decision::unmatched().by(self.rules.rule(first.rule_id())).numbers(tightest)
         })
     }
 
@@ -262,17 +263,17 @@ impl<'r> Plan<'r> {
 
     /// The shadow rules that would have denied, top to bottom.
     fn shadows(&self) -> Vec<Arc<Rule>> {
-        let exceeded = self.hits.iter().filter(|hit| hit.rule().shadow && !hit.outcome().allowed());
+        let exceeded = self.hits.iter().filter(|hit| hit.flags().shadow && !hit.outcome().allowed());
         let against = self.passed_by.iter().copied().filter(|rule| *rule.action() != Action::Allow);
         let mut rules: Vec<&Arc<Rule>> = exceeded.map(|hit| self.rule_of(hit)).chain(against).collect();
-        rules.sort_by_key(|rule| rule.behaviour().id);
-        rules.dedup_by_key(|rule| rule.behaviour().id);
+        rules.sort_by_key(|rule| rule.id());
+        rules.dedup_by_key(|rule| rule.id());
         rules.into_iter().cloned().collect()
     }
 
     /// The hits of rules that are no shadows.
     fn enforced(&self) -> impl Iterator<Item = &Hit<'r>> {
-        self.hits.iter().filter(|hit| !hit.rule().shadow)
+        self.hits.iter().filter(|hit| !hit.flags().shadow)
     }
 
     fn denials(&self) -> impl Iterator<Item = (&Hit<'r>, Retry)> {
@@ -283,7 +284,7 @@ impl<'r> Plan<'r> {
     }
 
     fn rule_of(&self, hit: &Hit<'_>) -> &'r Arc<Rule> {
-        self.rules.rule(hit.rule().id)
+        self.rules.rule(hit.rule_id())
     }
 }
 

@@ -11,7 +11,7 @@
 #[cfg(feature = "redis")]
 pub mod redis;
 
-use flowgate::{Memory, Time};
+use flowgate::{MemoryStore, Time};
 
 use crate::plan::Plan;
 
@@ -21,7 +21,7 @@ pub trait Store {
     fn apply_plan(&self, plan: &mut Plan<'_>, now: Time);
 }
 
-impl Store for Memory {
+impl Store for MemoryStore {
     #[inline]
     fn apply_plan(&self, plan: &mut Plan<'_>, now: Time) {
         let (op, cost) = (plan.op(), plan.cost());

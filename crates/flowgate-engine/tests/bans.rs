@@ -2,7 +2,7 @@
 
 mod script;
 
-use flowgate::{Memory, MemoryConfig, Op, Span, WhenFull};
+use flowgate::{MemoryConfig, MemoryStore, Op, Span, WhenFull};
 use flowgate_engine::{BanOrder, DecidedBy, Engine, Request, RuleDef};
 use script::{Written, at, check, engine, policy, rule, run};
 
@@ -188,7 +188,7 @@ fn a_full_store_stays_within_its_bounds_whoever_is_struck_and_banned() {
     for when_full in [WhenFull::Evict, WhenFull::Deny] {
         let config = MemoryConfig { max_bytes: 64 << 10, when_full, ..MemoryConfig::default() };
         let rules = [banning(), rule("other").by("ip").limits(&["fixed 1/10s after=1/20s"]).ban(1, 9, &[5], 50)];
-        let engine = Engine::new(&policy(&rules), Memory::new(config)).unwrap();
+        let engine = Engine::new(&policy(&rules), MemoryStore::new(config)).unwrap();
         for step in 0..20_000u64 {
             let (user, ip) = ((step * step % 3001).to_string(), (step % 701).to_string());
             let request = Request::new().field("user", &user).field("ip", &ip).cost(step % 3);

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use flowgate::{Memory, Op, Span, Time};
+use flowgate::{MemoryStore, Op, Span, Time};
 use flowgate_engine::config::{Input, Loaded, load};
 use flowgate_engine::{Engine, Request};
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ proptest! {
         if warned_lines(&loaded, "this rule is never reached").is_empty() {
             return Ok(());
         }
-        let engine = Engine::new(&loaded.config.policy, Memory::default()).unwrap();
+        let engine = Engine::new(&loaded.config.policy, MemoryStore::default()).unwrap();
         for x in VALUES {
             for y in VALUES {
                 let mut request = Request::new();
@@ -136,7 +136,7 @@ proptest! {
         let text = format!("[[rule]]\nname = \"r\"\nlimits = [\n{}]\ncount_denied = {count_denied}\n", lines.concat());
         let loaded = loaded(&text);
         let claimed: Vec<_> = warned_lines(&loaded, "this limit is never reached").iter().map(|line| line - 4).collect();
-        let engine = Engine::new(&loaded.config.policy, Memory::default()).unwrap();
+        let engine = Engine::new(&loaded.config.policy, MemoryStore::default()).unwrap();
         let mut now = Time::from_secs(1_700_000_000);
         for (millis, cost) in steps {
             now = now + Span::from_millis(millis);

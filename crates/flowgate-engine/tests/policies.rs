@@ -4,7 +4,7 @@ mod script;
 
 use std::path::Path;
 
-use flowgate::Memory;
+use flowgate::MemoryStore;
 use flowgate_engine::Engine;
 use flowgate_engine::config::{Input, load};
 use script::run;
@@ -14,7 +14,7 @@ fn sample(name: &str) -> Engine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     let loaded = load(Input::File(&path), []).unwrap_or_else(|report| panic!("{report}"));
     assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
-    Engine::new(&loaded.config.policy, Memory::default()).unwrap_or_else(|error| panic!("{error}"))
+    Engine::new(&loaded.config.policy, MemoryStore::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

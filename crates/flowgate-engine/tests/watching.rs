@@ -1,6 +1,6 @@
 //! Whoever watches a decision learns which rules had a say.
 
-use flowgate::{Memory, Op, Time};
+use flowgate::{MemoryStore, Op, Time};
 use flowgate_engine::config::Config;
 use flowgate_engine::{Engine, Request};
 
@@ -18,7 +18,7 @@ fn the_rules_that_matched_as_far_as_the_evaluation_went() {
         ]"#,
     )
     .unwrap();
-    let engine = Engine::new(&config.policy, Memory::default()).unwrap();
+    let engine = Engine::new(&config.policy, MemoryStore::default()).unwrap();
     let names = |user: &str, act: &str| {
         let request = Request::new().field("user", user).field("act", act);
         let mut rules = Vec::new();

@@ -11,12 +11,12 @@ use flowgate_engine::{Decision, Exceeded};
 /// Appends the decision as an object.
 ///
 /// ```
-/// use flowgate::{Memory, Op, Time};
+/// use flowgate::{MemoryStore, Op, Time};
 /// use flowgate_engine::{Engine, Request, config::Config};
 /// use flowgate_server::decision_json;
 ///
 /// let config = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["1/60s"] }]"#).unwrap();
-/// let engine = Engine::new(&config.policy, Memory::default())?;
+/// let engine = Engine::new(&config.policy, MemoryStore::default())?;
 /// let mut out = Vec::new();
 /// let decision = engine.decide(Op::Take, &Request::new().field("user", "42"), Time::from_secs(1_700_000_000));
 /// decision_json::write(&mut out, &decision);
@@ -190,7 +190,7 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use flowgate::{Memory, Op};
+    use flowgate::{MemoryStore, Op};
     use flowgate_engine::config::Config;
     use flowgate_engine::{BanOrder, Engine, Request};
 
@@ -199,7 +199,7 @@ mod tests {
     #[track_caller]
     fn check(toml: &str, takes: &[u64], expected: &str) {
         let config = Config::from_toml(toml).unwrap();
-        let engine = Engine::new(&config.policy, Memory::default()).unwrap();
+        let engine = Engine::new(&config.policy, MemoryStore::default()).unwrap();
         let mut out = Vec::new();
         for cost in takes {
             out.clear();
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_ban_ends_at_an_instant() {
-        let engine = Engine::new(&Config::default().policy, Memory::default()).unwrap();
+        let engine = Engine::new(&Config::default().policy, MemoryStore::default()).unwrap();
         let now = Time::from_nanos(1_700_000_000_000_000_001);
         let order = BanOrder { field: "user", value: "42", length: Span::from_millis(1500), reason: "\u{1}é" };
         engine.ban(order, now).unwrap();

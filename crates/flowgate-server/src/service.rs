@@ -16,7 +16,7 @@ mod koala;
 
 use std::sync::Arc;
 
-use flowgate::{Clock, ClockStatus, Memory, MemoryConfig, MemoryStats, Op, Reading, Seed, Span, Time};
+use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request, RuleSet};
 
@@ -27,8 +27,8 @@ use crate::observer::Observer;
 use crate::readiness::Readiness;
 use crate::redis::{SharedStats, SharedStore};
 pub use bans::BanError;
-pub(crate) use keys::Expected;
 pub use keys::KeyDecision;
+pub(crate) use keys::Prefetched;
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
@@ -94,12 +94,12 @@ impl Service {
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
         let service = match &config.store.redis {
             None => {
-                let engine = Engine::new(&config.policy, Memory::new(memory))?;
+                let engine = Engine::new(&config.policy, MemoryStore::new(memory))?;
                 Service::new(Arc::new(engine), clock).log_denials(config.log.denials)
             }
             Some(redis) => {
                 // What this node counts itself while Redis is away lies elsewhere: these stay empty.
-                let engine = Arc::new(Engine::new(&config.policy, Memory::default())?);
+                let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
                 let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), clock.clone())?;
                 let service = Service::new(engine, clock).log_denials(config.log.denials);
                 Service { shared: Some(Arc::new(shared)), ..service }
@@ -277,7 +277,7 @@ mod tests {
     pub(super) fn service(toml: &str) -> (Service, ManualClock) {
         let config = Config::from_toml(toml).unwrap();
         let clock = ManualClock::new(START);
-        let engine = Engine::new(&config.policy, Memory::default()).unwrap();
+        let engine = Engine::new(&config.policy, MemoryStore::default()).unwrap();
         (Service::new(Arc::new(engine), clock.clone().into()), clock)
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use flowgate::Memory;
+use flowgate::MemoryStore;
 use flowgate_engine::{Engine, config::Config};
 use flowgate_tower::{ClientAddresses, Outcome, RateLimit, client_ip, path};
 
@@ -32,7 +32,7 @@ const RULES: &str = r#"
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config::from_toml(RULES)?;
-    let engine = Arc::new(Engine::new(&config.policy, Memory::default())?);
+    let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
     let client = || client_ip(ClientAddresses::default());
     let rules = RateLimit::with_engine(engine).field("ip", client()).field("path", path()).refund_failures();
 

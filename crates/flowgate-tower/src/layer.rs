@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flowgate::{Clock, IntoLimits, LimitError, Memory, Op};
+use flowgate::{Clock, IntoLimits, LimitError, MemoryStore, Op};
 use flowgate_engine::config::HeaderFamily;
 use flowgate_engine::{Decision, Engine, Limits, Policy, PolicyError, Request as Asked, RuleDef};
 use http::request::Parts;
@@ -86,7 +86,7 @@ impl RateLimit {
     pub fn new(name: &str, limits: impl IntoLimits) -> Result<RateLimit, Error> {
         let limits = Limits::Fixed(limits.into_limits()?);
         let rule = RuleDef { by: vec![KEY.to_owned()], limits, ..RuleDef::named(name) };
-        let engine = Engine::new(&Policy { rules: vec![rule], ..Policy::default() }, Memory::default())?;
+        let engine = Engine::new(&Policy { rules: vec![rule], ..Policy::default() }, MemoryStore::default())?;
         Ok(RateLimit::with_engine(Arc::new(engine)).by(|_| None::<String>))
     }
 

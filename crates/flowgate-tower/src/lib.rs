@@ -47,7 +47,7 @@
 //!     by = ["key"]
 //!     limits_by = { field = "plan", pro = ["1000/60s"], default = ["100/60s"] }
 //! "#)?;
-//! let engine = Arc::new(Engine::new(&config.policy, flowgate::Memory::default())?);
+//! let engine = Arc::new(Engine::new(&config.policy, flowgate::MemoryStore::default())?);
 //! let limit = RateLimit::with_engine(engine)
 //!     .field("ip", client_ip(ClientAddresses::from(&config.gate)))
 //!     .field("path", path())

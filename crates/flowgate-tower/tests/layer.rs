@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use bytes::Bytes;
-use flowgate::{ManualClock, Memory, Span, Time};
+use flowgate::{ManualClock, MemoryStore, Span, Time};
 use flowgate_engine::{Engine, config::Config};
 use flowgate_tower::{ClientAddresses, Decision, HeaderFamily, Outcome, RateLimit, client_ip, header, path};
 use http::{Request, Response, StatusCode};
@@ -151,7 +151,7 @@ async fn rules_decide_by_fields() {
         limits = ["1/60s"]
         "#,
     );
-    let engine = Arc::new(Engine::new(&config.unwrap().policy, Memory::default()).unwrap());
+    let engine = Arc::new(Engine::new(&config.unwrap().policy, MemoryStore::default()).unwrap());
     let limit = RateLimit::with_engine(engine).field("ip", client_ip(ClientAddresses::default())).field("path", path());
     let service = limit.layer(echo(&Arc::default()));
     let from = |client: &str, path: &str| {
@@ -229,7 +229,7 @@ async fn who_denies_a_far_turn_answers_for_it() {
         { name = "quota", limits = ["3/60s"] },
         { name = "slow", limits = ["pace 1/20s burst=2 max_wait=none"], message = "Slowly." },
     ]"#;
-    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, Memory::default()).unwrap();
+    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, MemoryStore::default()).unwrap();
     let service = RateLimit::with_engine(Arc::new(engine)).clock(ManualClock::new(START)).layer(echo(&Arc::default()));
     ask(&service, get_as("a")).await;
     ask(&service, get_as("a")).await;
@@ -245,7 +245,7 @@ async fn an_ipv6_client_is_matched_by_its_address_and_counted_by_its_network() {
         { name = "one", when = { ip = "2001:db8:1:2::6" }, action = "deny" },
         { name = "all", by = ["ip"], limits = ["2/60s"] },
     ]"#;
-    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, Memory::default()).unwrap();
+    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, MemoryStore::default()).unwrap();
     let limit = RateLimit::with_engine(Arc::new(engine)).field("ip", client_ip(ClientAddresses::default()));
     let service = limit.layer(echo(&Arc::default()));
     let status = async |client: &str| {

@@ -19,11 +19,12 @@ mod ticks;
 
 pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
-pub(crate) use fixed::{Counted, Fixed, Window};
+pub(crate) use fixed::{Fixed, Window, WindowCount};
 pub(crate) use sliding::{Entries, Entry, Log, Sliding};
+#[cfg(feature = "portable")]
 pub(crate) use ticks::Ticks;
 
-use crate::ban::Banned;
+use crate::ban::LastBan;
 use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{After, Law, Limit, MAX_COUNT};
@@ -33,15 +34,15 @@ use crate::time::{Span, Time};
 /// No debt is longer than 36,500 days.
 pub(crate) const MAX_DEBT_NANOS: u64 = 36_500 * 86_400 * 1_000_000_000;
 
-/// Counters stop here: what a double still counts exactly, so that every store can.
-pub(crate) const MAX_COUNTED: u64 = (1 << 53) - 1;
+/// The largest integer below which a double holds every integer. Counters stop here, so that every store counts alike.
+pub(crate) const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 
 /// What one limit knows about one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) state: State,
     /// What was counted through a limit with `after=`.
-    pub(crate) seen: Option<Counted>,
+    pub(crate) seen: Option<WindowCount>,
 }
 
 /// The state of an algorithm; of a key that was never used, or is as if it never had been, there is none.
@@ -50,13 +51,13 @@ pub(crate) enum State {
     #[default]
     Unused,
     Bucket(FullAt),
-    Fixed(Counted),
+    Fixed(WindowCount),
     Sliding(Log),
     Approx(Pair),
-    /// Not a limit's: the theoretical arrival time that [`cell`](crate::cell) keeps.
-    Cell(u64),
+    /// Not a limit's: the theoretical arrival time that [`redis_cell`](crate::redis_cell) keeps.
+    Throttle(u64),
     /// Not a limit's: the last ban of a subject.
-    Banned(Banned),
+    Banned(LastBan),
 }
 
 /// Why something is charged.
@@ -72,7 +73,7 @@ pub(crate) enum Charge {
 /// An algorithm: pure functions on its own kind of state. No state is that of a key never used.
 pub(crate) trait Meter {
     /// What it keeps of a key.
-    type State: Kept;
+    type State: StateKind;
 
     /// Would `cost` pass now?
     fn check(&self, state: Option<&Self::State>, now: u64, cost: u64) -> Verdict;
@@ -101,17 +102,17 @@ pub(crate) struct Numbers {
 }
 
 /// A kind of state that [`State`] can hold.
-pub(crate) trait Kept: Sized {
-    fn of(state: &State) -> Option<&Self>;
+pub(crate) trait StateKind: Sized {
+    fn borrow(state: &State) -> Option<&Self>;
     fn take(state: State) -> Option<Self>;
     fn into_state(self) -> State;
 }
 
-macro_rules! kept {
+macro_rules! state_kinds {
     ($($variant:ident($kind:ty)),*) => {$(
-        impl Kept for $kind {
+        impl StateKind for $kind {
             #[inline]
-            fn of(state: &State) -> Option<&$kind> {
+            fn borrow(state: &State) -> Option<&$kind> {
                 if let State::$variant(kept) = state { Some(kept) } else { None }
             }
 
@@ -128,10 +129,10 @@ macro_rules! kept {
     )*};
 }
 
-kept!(Bucket(FullAt), Fixed(Counted), Sliding(Log), Approx(Pair));
+state_kinds!(Bucket(FullAt), Fixed(WindowCount), Sliding(Log), Approx(Pair));
 
 /// A state that is two words. The first is the instant from which it is as if never used, never zero.
-pub(crate) trait Words: Kept {
+pub(crate) trait Words: StateKind {
     fn pack(&self) -> [u64; 2];
     fn unpack(words: [u64; 2]) -> Self;
 }
@@ -241,13 +242,13 @@ impl Limit {
     }
 
     fn check_after(&self, op: Op, after: &After, counter: &Counter, now: u64, cost: u64) -> Verdict {
-        if Counted::count_at(counter.seen.as_ref(), now) + cost <= after.free {
+        if WindowCount::count_at(counter.seen.as_ref(), now) + cost <= after.free {
             return Verdict::PASS;
         }
         match self.law().check(op, &counter.state, now, cost) {
             // When the period of `seen` ends, the request is free again.
             Verdict::Deny(retry) if cost <= after.free => {
-                Verdict::Deny(retry.min(Retry::After(Counted::reset_after(counter.seen.as_ref(), now))))
+                Verdict::Deny(retry.min(Retry::After(WindowCount::reset_after(counter.seen.as_ref(), now))))
             }
             verdict => verdict,
         }
@@ -261,8 +262,8 @@ impl Limit {
         }
         let (now, cost) = (now.as_nanos(), cost.min(MAX_COUNT));
         if let Some(after) = self.after_window() {
-            let enforced = Counted::count_at(counter.seen.as_ref(), now) + cost >= after.free;
-            let cap = if charge == Charge::Denied { after.free } else { MAX_COUNTED };
+            let enforced = WindowCount::count_at(counter.seen.as_ref(), now) + cost >= after.free;
+            let cap = if charge == Charge::Denied { after.free } else { MAX_EXACT_INTEGER };
             counter.seen = Some(after.window.counted(counter.seen, now, cost, cap));
             if !enforced {
                 return;
@@ -278,8 +279,8 @@ impl Limit {
         }
         let (now, cost) = (now.as_nanos(), cost.min(MAX_COUNT));
         if let Some(after) = self.after_window() {
-            let enforced = Counted::count_at(counter.seen.as_ref(), now) >= after.free;
-            counter.seen = Counted::refunded(counter.seen, now, cost);
+            let enforced = WindowCount::count_at(counter.seen.as_ref(), now) >= after.free;
+            counter.seen = WindowCount::refunded(counter.seen, now, cost);
             if !enforced {
                 return;
             }
@@ -311,13 +312,13 @@ impl Limit {
 
 impl Decision {
     /// While something is free, the numbers are those of the free allowance.
-    fn while_free(mut self, after: &After, seen: Option<&Counted>, now: u64) -> Decision {
-        let count = Counted::count_at(seen, now);
+    fn while_free(mut self, after: &After, seen: Option<&WindowCount>, now: u64) -> Decision {
+        let count = WindowCount::count_at(seen, now);
         if count < after.free {
             self.limit = Some(after.free);
             self.remaining = Some(after.free - count);
         }
-        self.reset_after = self.reset_after.max(Counted::reset_after(seen, now));
+        self.reset_after = self.reset_after.max(WindowCount::reset_after(seen, now));
         self
     }
 }
@@ -327,15 +328,15 @@ impl Law {
     fn check(&self, op: Op, state: &State, now: u64, cost: u64) -> Verdict {
         match self {
             Law::Unlimited => Verdict::PASS,
-            Law::Bucket(bucket) => bucket.check(Kept::of(state), now, cost),
-            Law::WideBucket(bucket) => bucket.check(Kept::of(state), now, cost),
+            Law::Bucket(bucket) => bucket.check(StateKind::borrow(state), now, cost),
+            Law::WideBucket(bucket) => bucket.check(StateKind::borrow(state), now, cost),
             Law::Pace(pace) if let Op::TakeWithin(longest) = op => {
-                pace.within(longest).check(Kept::of(state), now, cost)
+                pace.within(longest).check(StateKind::borrow(state), now, cost)
             }
-            Law::Pace(pace) => pace.check(Kept::of(state), now, cost),
-            Law::Fixed(fixed) => fixed.check(Kept::of(state), now, cost),
-            Law::Sliding(sliding) => sliding.check(Kept::of(state), now, cost),
-            Law::Approx(approx) => approx.check(Kept::of(state), now, cost),
+            Law::Pace(pace) => pace.check(StateKind::borrow(state), now, cost),
+            Law::Fixed(fixed) => fixed.check(StateKind::borrow(state), now, cost),
+            Law::Sliding(sliding) => sliding.check(StateKind::borrow(state), now, cost),
+            Law::Approx(approx) => approx.check(StateKind::borrow(state), now, cost),
         }
     }
 
@@ -344,12 +345,12 @@ impl Law {
         let old = std::mem::take(state);
         *state = match self {
             Law::Unlimited => old,
-            Law::Bucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
-            Law::WideBucket(bucket) => bucket.charged(Kept::take(old), now, cost, charge).into_state(),
-            Law::Pace(pace) => pace.charged(Kept::take(old), now, cost, charge).into_state(),
-            Law::Fixed(fixed) => fixed.charged(Kept::take(old), now, cost, charge).into_state(),
-            Law::Sliding(sliding) => sliding.charged(Kept::take(old), now, cost, charge).into_state(),
-            Law::Approx(approx) => approx.charged(Kept::take(old), now, cost, charge).into_state(),
+            Law::Bucket(bucket) => bucket.charged(StateKind::take(old), now, cost, charge).into_state(),
+            Law::WideBucket(bucket) => bucket.charged(StateKind::take(old), now, cost, charge).into_state(),
+            Law::Pace(pace) => pace.charged(StateKind::take(old), now, cost, charge).into_state(),
+            Law::Fixed(fixed) => fixed.charged(StateKind::take(old), now, cost, charge).into_state(),
+            Law::Sliding(sliding) => sliding.charged(StateKind::take(old), now, cost, charge).into_state(),
+            Law::Approx(approx) => approx.charged(StateKind::take(old), now, cost, charge).into_state(),
         };
     }
 
@@ -357,12 +358,12 @@ impl Law {
         let old = std::mem::take(state);
         let new = match self {
             Law::Unlimited => Some(old),
-            Law::Bucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
-            Law::WideBucket(bucket) => bucket.refunded(Kept::take(old), now, cost).map(Kept::into_state),
-            Law::Pace(pace) => pace.refunded(Kept::take(old), now, cost).map(Kept::into_state),
-            Law::Fixed(fixed) => fixed.refunded(Kept::take(old), now, cost).map(Kept::into_state),
-            Law::Sliding(sliding) => sliding.refunded(Kept::take(old), now, cost).map(Kept::into_state),
-            Law::Approx(approx) => approx.refunded(Kept::take(old), now, cost).map(Kept::into_state),
+            Law::Bucket(bucket) => bucket.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
+            Law::WideBucket(bucket) => bucket.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
+            Law::Pace(pace) => pace.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
+            Law::Fixed(fixed) => fixed.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
+            Law::Sliding(sliding) => sliding.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
+            Law::Approx(approx) => approx.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
         };
         *state = new.unwrap_or_default();
     }
@@ -371,12 +372,12 @@ impl Law {
     fn numbers(&self, state: &State, now: u64) -> Option<Numbers> {
         Some(match self {
             Law::Unlimited => return None,
-            Law::Bucket(bucket) => bucket.numbers(Kept::of(state), now),
-            Law::WideBucket(bucket) => bucket.numbers(Kept::of(state), now),
-            Law::Pace(pace) => pace.numbers(Kept::of(state), now),
-            Law::Fixed(fixed) => fixed.numbers(Kept::of(state), now),
-            Law::Sliding(sliding) => sliding.numbers(Kept::of(state), now),
-            Law::Approx(approx) => approx.numbers(Kept::of(state), now),
+            Law::Bucket(bucket) => bucket.numbers(StateKind::borrow(state), now),
+            Law::WideBucket(bucket) => bucket.numbers(StateKind::borrow(state), now),
+            Law::Pace(pace) => pace.numbers(StateKind::borrow(state), now),
+            Law::Fixed(fixed) => fixed.numbers(StateKind::borrow(state), now),
+            Law::Sliding(sliding) => sliding.numbers(StateKind::borrow(state), now),
+            Law::Approx(approx) => approx.numbers(StateKind::borrow(state), now),
         })
     }
 }

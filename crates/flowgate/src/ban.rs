@@ -11,8 +11,7 @@ use std::fmt;
 
 use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
 use crate::memory::Key;
-use crate::remote::BanTerms;
-use crate::time::{NANOS_PER_MICRO, Span, Time};
+use crate::time::{Span, Time};
 
 /// So many strikes keep their exact time.
 const MAX_STRIKES: u64 = 1000;
@@ -35,9 +34,11 @@ const MAX_LENGTH: Span = Span::from_nanos(MAX_DEBT_NANOS);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ban {
-    strikes: Sliding,
-    lengths: Box<[u64]>,
-    forget: u64,
+    pub(crate) strikes: Sliding,
+    /// In nanoseconds.
+    pub(crate) lengths: Box<[u64]>,
+    /// In nanoseconds.
+    pub(crate) forget: u64,
 }
 
 impl Ban {
@@ -67,16 +68,8 @@ impl Ban {
         Ok(Ban { strikes: Sliding::new(after, within.as_nanos()), lengths, forget: forget.as_nanos() })
     }
 
-    /// What a store elsewhere needs to know.
-    pub(crate) fn terms(&self) -> BanTerms {
-        let (after, within, _) = self.strikes.numbers_in_nanos();
-        let micros = |nanos: u64| nanos.div_ceil(NANOS_PER_MICRO);
-        let lengths = self.lengths.iter().copied().map(micros).collect();
-        BanTerms { after, within: micros(within), lengths, forget: micros(self.forget) }
-    }
-
     /// Counts a denial; the ban that it starts, if it does.
-    fn strike(&self, record: &mut Record, now: u64) -> Option<Banned> {
+    fn strike(&self, record: &mut Record, now: u64) -> Option<LastBan> {
         if self.strikes.numbers(record.strikes.as_ref(), now).remaining > 1 {
             record.strikes = Some(self.strikes.charged(record.strikes.take(), now, 1, Charge::Counted));
             return None;
@@ -84,7 +77,7 @@ impl Ban {
         let level = record.last.filter(|last| now < last.forget_at).map_or(0, |last| last.level);
         let length = self.lengths[usize::from(level).min(self.lengths.len() - 1)];
         let until = now + length;
-        let banned = Banned { until, forget_at: until + self.forget, level: level.saturating_add(1) };
+        let banned = LastBan { until, forget_at: until + self.forget, level: level.saturating_add(1) };
         *record = Record { last: Some(banned), strikes: None };
         record.last
     }
@@ -93,13 +86,13 @@ impl Ban {
 /// What is remembered about a subject that a rule may ban.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) last: Option<Banned>,
+    pub(crate) last: Option<LastBan>,
     pub(crate) strikes: Option<Log>,
 }
 
 /// The last ban of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Banned {
+pub(crate) struct LastBan {
     pub(crate) forget_at: u64,
     pub(crate) until: u64,
     pub(crate) level: u8,
@@ -128,26 +121,26 @@ pub struct BanHit<'a> {
     pub(crate) key: Key,
     pub(crate) ban: &'a Ban,
     /// The id of the rule whose denials count.
-    pub(crate) rule: u32,
+    pub(crate) rule_id: u32,
     /// Loaded by the store, changed by the decision.
     pub(crate) record: Record,
     pub(crate) standing: Standing,
     /// The store is full and has no room for the record: strikes are lost.
-    pub(crate) homeless: bool,
+    pub(crate) no_room: bool,
     /// A strike was lost.
     pub(crate) lost: bool,
 }
 
 impl<'a> BanHit<'a> {
     /// The denials of the rule with this id are strikes against `key`.
-    pub fn new(key: Key, ban: &'a Ban, rule: u32) -> BanHit<'a> {
+    pub fn new(key: Key, ban: &'a Ban, rule_id: u32) -> BanHit<'a> {
         let (record, standing) = (Record::default(), Standing::Clear);
-        BanHit { key, ban, rule, record, standing, homeless: false, lost: false }
+        BanHit { key, ban, rule_id, record, standing, no_room: false, lost: false }
     }
 
     /// The id of the rule.
-    pub fn rule(&self) -> u32 {
-        self.rule
+    pub fn rule_id(&self) -> u32 {
+        self.rule_id
     }
 
     /// Where the record of the subject is kept.
@@ -164,7 +157,7 @@ impl<'a> BanHit<'a> {
     pub(crate) fn look(&mut self, now: Time) {
         let in_force = self.record.last.filter(|last| now.as_nanos() < last.until);
         self.standing = match in_force {
-            Some(Banned { until, .. }) => Standing::Banned { until: Time::from_nanos(until) },
+            Some(LastBan { until, .. }) => Standing::Banned { until: Time::from_nanos(until) },
             None => Standing::Clear,
         };
     }
@@ -172,11 +165,11 @@ impl<'a> BanHit<'a> {
     /// The rule has denied.
     pub(crate) fn strike(&mut self, now: Time) {
         // A ban that nobody remembers must not be announced.
-        if self.homeless {
+        if self.no_room {
             self.lost = true;
             return;
         }
-        if let Some(Banned { until, .. }) = self.ban.strike(&mut self.record, now.as_nanos()) {
+        if let Some(LastBan { until, .. }) = self.ban.strike(&mut self.record, now.as_nanos()) {
             self.standing = Standing::JustBanned { until: Time::from_nanos(until) };
         }
     }

@@ -13,10 +13,10 @@
 //! The decision that writes a counter sets its class. A class is not lowered while time passes: it stands until the
 //! next decision about the counter, or until the counter expires.
 
-use crate::algorithm::{Counted, Counter, Meter};
-use crate::cell::ThrottleReply;
+use crate::algorithm::{Counter, Meter, WindowCount};
 use crate::decision::Decision;
 use crate::limit::{Law, Limit};
+use crate::redis_cell::ThrottleReply;
 use crate::time::Time;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ impl Class {
 
     /// The class of a counter that has `left` of `whole`.
     #[inline(always)]
-    pub(crate) fn of(left: u64, whole: u64) -> Class {
+    pub(crate) fn from_left(left: u64, whole: u64) -> Class {
         // Limits are far below 2^62, where this would wrap.
         let used_four_times = whole.wrapping_sub(left) << 2;
         Class(u8::from(used_four_times >= whole) + u8::from(used_four_times >= whole << 1) + u8::from(left == 0))
@@ -65,8 +65,8 @@ impl Limit {
     pub(crate) fn classes(&self, counter: &Counter, now: Time, outcome: &Decision) -> [Class; 2] {
         let Some(after) = self.after_window() else { return [self.class(outcome), Class::LITTLE] };
         let own = self.own_status(counter, now, outcome.verdict);
-        let counted = Counted::count_at(counter.seen.as_ref(), now.as_nanos());
-        [self.class(&own), Class::of(after.free.saturating_sub(counted), after.free)]
+        let counted = WindowCount::count_at(counter.seen.as_ref(), now.as_nanos());
+        [self.class(&own), Class::from_left(after.free.saturating_sub(counted), after.free)]
     }
 }
 
@@ -77,7 +77,7 @@ impl Decision {
         match (self.limit, self.remaining) {
             // The counter itself denies. A cost above the whole limit (`Retry::Never`) says nothing about its use.
             _ if self.retry_after().is_some() => Class::EXHAUSTED,
-            (Some(limit), Some(remaining)) => Class::of(remaining, limit),
+            (Some(limit), Some(remaining)) => Class::from_left(remaining, limit),
             _ => Class::LITTLE,
         }
     }
@@ -90,7 +90,7 @@ impl ThrottleReply {
         match self.retry_after {
             Some(_) => Class::EXHAUSTED,
             // Neither is negative.
-            None => Class::of(self.remaining as u64, self.limit as u64),
+            None => Class::from_left(self.remaining as u64, self.limit as u64),
         }
     }
 }
@@ -104,13 +104,14 @@ mod tests {
 
     #[test]
     fn the_class_follows_what_is_used() {
-        let classes = |whole: u64| (0..=whole).map(|used| Class::of(whole - used, whole).bits()).collect::<Vec<_>>();
+        let classes =
+            |whole: u64| (0..=whole).map(|used| Class::from_left(whole - used, whole).bits()).collect::<Vec<_>>();
         assert_eq!(classes(1), [0, 3]);
         assert_eq!(classes(2), [0, 2, 3]);
         assert_eq!(classes(3), [0, 1, 2, 3]);
         assert_eq!(classes(4), [0, 1, 2, 2, 3]);
         assert_eq!(classes(10), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 3]);
-        assert_eq!(Class::of((1 << 59) + 1, 1 << 60), Class::QUARTER);
+        assert_eq!(Class::from_left((1 << 59) + 1, 1 << 60), Class::QUARTER);
     }
 
     /// The class after so many units were taken one by one at one instant.

@@ -59,7 +59,7 @@
 //!
 //! * [`Limiter`]: the same limits for any number of keys. Start here.
 //! * [`Single`]: one counter without a key, for a backend or a worker; about ten nanoseconds a decision.
-//! * [`Memory`]: the store under a limiter, for those who bring their own limits to each call or decide several
+//! * [`MemoryStore`]: the store under a limiter, for those who bring their own limits to each call or decide several
 //!   subjects in one atomic step (a user *and* an address), as a rule engine does.
 //!
 //! # Pitfalls
@@ -93,7 +93,6 @@
 mod algorithm;
 mod ban;
 mod calendar;
-mod cell;
 mod class;
 mod clock;
 mod decision;
@@ -101,8 +100,10 @@ mod limit;
 mod limiter;
 mod memory;
 mod plan;
+#[cfg(feature = "portable")]
+pub mod portable;
 mod queue;
-pub mod remote;
+mod redis_cell;
 mod single;
 mod time;
 #[cfg(test)]
@@ -110,13 +111,13 @@ mod vectors;
 mod wait;
 
 pub use ban::{Ban, BanError, BanHit, Standing};
-pub use cell::{Throttle, ThrottleError, ThrottleReply};
 pub use clock::{Clock, ClockStatus, ManualClock, Reading, Steps};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
-pub use memory::{CounterId, Key, Memory, MemoryConfig, MemoryStats, OtherAlgorithm, Seed, Subject, WhenFull};
-pub use plan::{Hit, Op, Rule};
+pub use memory::{CounterId, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull};
+pub use plan::{Hit, Op, RuleFlags};
+pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};
 pub use single::Single;
 pub use time::{Span, Time};
 pub use wait::WaitError;

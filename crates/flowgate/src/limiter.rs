@@ -9,8 +9,8 @@ use crate::algorithm::Counter;
 use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{Limit, LimitError, Part};
-use crate::memory::{CounterId, Memory, MemoryConfig, MemoryStats, Seed, Subject, WhenFull};
-use crate::plan::{Hit, Op, Rule};
+use crate::memory::{CounterId, MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
+use crate::plan::{Hit, Op, RuleFlags};
 use crate::queue::Queues;
 use crate::time::Span;
 use crate::wait::{WaitError, Waiting};
@@ -52,16 +52,16 @@ pub struct Limiter {
 
 #[derive(Debug)]
 struct Inner {
-    limits: ArcSwap<Vec<Named>>,
-    rule: Rule,
-    memory: Memory,
+    limits: ArcSwap<Vec<NamedLimit>>,
+    flags: RuleFlags,
+    memory: MemoryStore,
     clock: Clock,
     queues: Queues,
 }
 
 /// A limit and the name of its counters.
 #[derive(Debug)]
-struct Named {
+struct NamedLimit {
     id: CounterId,
     limit: Limit,
 }
@@ -275,19 +275,19 @@ impl Limiter {
 
     #[inline(always)]
     fn apply(&self, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
-        self.apply_as(self.inner.rule, op, subject, cost, at)
+        self.apply_as(self.inner.flags, op, subject, cost, at)
     }
 
     /// Takes what may go at once. The attempts of one who waits do not count, whatever the limiter does about others.
     pub(crate) fn try_turn(&self, subject: Subject, cost: u64, at: Reading) -> Decision {
-        self.apply_as(Rule::default(), Op::TakeWithin(Span::ZERO), subject, cost, at)
+        self.apply_as(RuleFlags::default(), Op::TakeWithin(Span::ZERO), subject, cost, at)
     }
 
     /// How far away the turn is at least, of one before whom others wait.
     pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, at: Reading) -> Retry {
         // Whether it passes some day does not depend on what was counted.
         let fresh = Counter::default();
-        let never = |named: &Named| {
+        let never = |named: &NamedLimit| {
             named.limit.check(Op::TakeWithin(Span::ZERO), &fresh, at.now, cost) == Verdict::Deny(Retry::Never)
         };
         if self.inner.limits.load().iter().any(never) {
@@ -300,20 +300,20 @@ impl Limiter {
     }
 
     #[inline(always)]
-    fn apply_as(&self, rule: Rule, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
+    fn apply_as(&self, flags: RuleFlags, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
         let Inner { limits, memory, .. } = &*self.inner;
         let (limits, now, op) = (limits.load(), at.now, op.on_clock(at));
-        if let [Named { id, limit }] = limits.as_slice()
-            && !rule.count_denied
+        if let [NamedLimit { id, limit }] = limits.as_slice()
+            && !flags.count_denied
         {
             let mut decision = memory.apply_one(op, cost, now, subject.counter(*id), limit);
             decision.make_real(at);
             return decision;
         }
         let mut hits: SmallVec<[Hit<'_>; FEW]> =
-            limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit, rule)).collect();
+            limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)).collect();
         memory.apply(op, cost, now, &mut hits);
-        let mut decision = Decision::of(&hits);
+        let mut decision = Decision::from_hits(&hits);
         decision.make_real(at);
         decision
     }
@@ -324,13 +324,13 @@ impl Limiter {
 }
 
 /// Names the counters of a set of limits: by algorithm and period, and by number where those are equal.
-fn named(memory: &Memory, limits: Vec<Limit>) -> Vec<Named> {
-    let mut named: Vec<Named> = Vec::with_capacity(limits.len());
+fn named(memory: &MemoryStore, limits: Vec<Limit>) -> Vec<NamedLimit> {
+    let mut named: Vec<NamedLimit> = Vec::with_capacity(limits.len());
     for limit in limits {
         let identity = limit.identity();
         let twins = named.iter().filter(|other| other.limit.identity() == identity).count();
         let id = memory.counter(format!("{identity} {twins}").as_bytes());
-        named.push(Named { id, limit });
+        named.push(NamedLimit { id, limit });
     }
     named
 }
@@ -393,11 +393,11 @@ impl LimiterBuilder {
     /// # Errors
     /// When a limit cannot be parsed.
     pub fn build(self) -> Result<Limiter, LimitError> {
-        let memory = Memory::new(self.memory);
+        let memory = MemoryStore::new(self.memory);
         let limits = ArcSwap::from_pointee(named(&memory, self.limits?));
-        let rule = Rule { count_denied: self.count_denied, ..Rule::default() };
+        let flags = RuleFlags { count_denied: self.count_denied, shadow: false };
         let queues = Queues::default();
-        Ok(Limiter { inner: Arc::new(Inner { limits, rule, memory, clock: self.clock, queues }) })
+        Ok(Limiter { inner: Arc::new(Inner { limits, flags, memory, clock: self.clock, queues }) })
     }
 }
 

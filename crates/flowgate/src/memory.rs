@@ -1,6 +1,6 @@
 //! The embedded store: a sharded table in memory, exact under concurrency and bounded in bytes.
 //!
-//! Rule       [`Memory::apply`] locks the shards of a plan, loads the counters, lets [`plan`](crate::plan) decide,
+//! Rule       [`MemoryStore::apply`] locks the shards of a plan, loads the counters, lets [`plan`](crate::plan) decide,
 //!            and keeps the counters. One subject lives in one shard, so one lock is the rule.
 //! Invariant  Shards are locked in index order, so two plans cannot deadlock.
 //! Invariant  No more than `max_bytes` is held, sliding logs included.
@@ -12,8 +12,8 @@ mod budget;
 mod eviction;
 mod expiry;
 mod key;
-mod place;
 mod shard;
+mod shards;
 mod slot;
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,14 +22,14 @@ pub use budget::WhenFull;
 pub use key::{CounterId, Key, Seed, Subject};
 
 use crate::ban::BanHit;
-use crate::cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::decision::Decision;
 use crate::limit::Limit;
-use crate::plan::{self, Hit, Op, Rule};
+use crate::plan::{self, Hit, Op, RuleFlags};
+use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::{Span, Time};
 use budget::Budget;
-use place::{PlaceGuard, Places};
 use shard::{Ask, RESERVED_BYTES, Room, Shard};
+use shards::{ShardGuard, Shards};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
@@ -43,31 +43,31 @@ const SHARDS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
 /// the store itself when the limits differ from call to call, or several subjects must be decided together.
 ///
 /// ```
-/// use flowgate::{Decision, Hit, Limit, Memory, Op, Rule, Time};
+/// use flowgate::{Decision, Hit, Limit, MemoryStore, Op, Time};
 ///
-/// let memory = Memory::default();
+/// let memory = MemoryStore::default();
 /// let (user, address): (Limit, Limit) = ("5/60s".parse()?, "100/5s".parse()?);
 /// let replies = memory.counter(b"replies");
 /// let mut take = |now| {
 ///     let mut plan = [
-///         Hit::new(memory.subject(b"user 42").counter(replies), &user, Rule::default()),
-///         Hit::new(memory.subject(b"ip 1.2.3.4").counter(replies), &address, Rule::default()),
+///         Hit::new(memory.subject(b"user 42").counter(replies), &user),
+///         Hit::new(memory.subject(b"ip 1.2.3.4").counter(replies), &address),
 ///     ];
 ///     memory.apply(Op::Take, 1, Time::from_secs(now), &mut plan);
-///     Decision::of(&plan).allowed()
+///     Decision::from_hits(&plan).allowed()
 /// };
 /// let passed = (0..10).filter(|second| take(1_700_000_000 + second)).count();
 /// assert_eq!(passed, 5);
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryStore {
     seed: Seed,
-    shards: Places,
+    shards: Shards,
     budget: Budget,
 }
 
-/// How a [`Memory`] is made.
+/// How a [`MemoryStore`] is made.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
     /// The most bytes that all counters together may take, at least some 10 KiB. Default: 64 MiB, about 1.5 million
@@ -85,7 +85,7 @@ impl Default for MemoryConfig {
     }
 }
 
-/// What a [`Memory`] holds and what it had to do to stay within its bounds.
+/// What a [`MemoryStore`] holds and what it had to do to stay within its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Counters that are kept (one with `after=` counts twice).
@@ -112,21 +112,21 @@ pub struct MemoryStats {
 #[error("this counter belongs to a limit of another algorithm")]
 pub struct OtherAlgorithm;
 
-impl Default for Memory {
-    fn default() -> Memory {
-        Memory::new(MemoryConfig::default())
+impl Default for MemoryStore {
+    fn default() -> MemoryStore {
+        MemoryStore::new(MemoryConfig::default())
     }
 }
 
-impl Memory {
+impl MemoryStore {
     /// An empty store.
-    pub fn new(config: MemoryConfig) -> Memory {
+    pub fn new(config: MemoryConfig) -> MemoryStore {
         let MemoryConfig { max_bytes, when_full, seed } = config;
         let shards = (max_bytes / SHARD_BYTES).clamp(*SHARDS.start(), *SHARDS.end()).next_power_of_two();
         let shards = shards.min(*SHARDS.end());
-        let overhead = shards * (Places::BYTES_EACH + RESERVED_BYTES);
+        let overhead = shards * (Shards::BYTES_EACH + RESERVED_BYTES);
         let budget = Budget::new(max_bytes, when_full, shards, overhead);
-        Memory { seed, shards: Places::new(shards), budget }
+        MemoryStore { seed, shards: Shards::new(shards), budget }
     }
 
     /// The subject that some bytes name.
@@ -135,7 +135,7 @@ impl Memory {
         self.seed.subject(bytes)
     }
 
-    /// As [`Memory::subject`], in a name space of its own: what the same bytes name in another is another subject.
+    /// As [`MemoryStore::subject`], in a name space of its own: what the same bytes name in another is another subject.
     #[inline]
     pub fn subject_in(&self, space: u8, bytes: &[u8]) -> Subject {
         self.seed.space(space).subject(bytes)
@@ -156,7 +156,7 @@ impl Memory {
         self.apply_banning(op, cost, now, hits, &mut []);
     }
 
-    /// As [`Memory::apply`], where some of the rules that have hits also ban: a ban in force denies and nothing
+    /// As [`MemoryStore::apply`], where some of the rules that have hits also ban: a ban in force denies and nothing
     /// changes; a denial by such a rule is a strike.
     #[inline]
     pub fn apply_banning(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
@@ -165,37 +165,37 @@ impl Memory {
         let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            if op == Op::Take && bans.is_empty() && shard.take_short(cost, now, hits, &self.budget) {
+            if op == Op::Take && bans.is_empty() && shard.take_fast(cost, now, hits, &self.budget) {
                 return;
             }
-            apply_to(&mut One(&mut shard), &self.budget, op, cost, now, hits, bans);
+            apply_to(&mut OneShard(&mut shard), &self.budget, op, cost, now, hits, bans);
         } else {
             self.apply_across(op, cost, now, hits, bans);
         }
     }
 
     /// Takes from each of a subject's counters by itself, whatever becomes of the others, in one step: what many calls of
-    /// [`Memory::apply_one`] with [`Op::Take`] do, under one lock. Tells the answers in order.
+    /// [`MemoryStore::apply_one`] with [`Op::Take`] do, under one lock. Tells the answers in order.
     pub fn take_each<'a>(
         &self,
         subject: Subject,
         cost: u64,
         now: Time,
-        counters: impl IntoIterator<Item = (CounterId, &'a Limit, Rule)>,
+        counters: impl IntoIterator<Item = (CounterId, &'a Limit, RuleFlags)>,
         mut answer: impl FnMut(Decision),
     ) {
         let index = subject.counter(CounterId::default()).shard(self.shards.len());
         let mut shard = self.lock(index);
-        for (id, limit, rule) in counters {
-            let mut hit = [Hit::new(subject.counter(id), limit, rule)];
-            if !shard.take_short(cost, now, &mut hit, &self.budget) {
-                apply_to(&mut One(&mut shard), &self.budget, Op::Take, cost, now, &mut hit, &mut []);
+        for (id, limit, flags) in counters {
+            let mut hit = [Hit::new(subject.counter(id), limit).in_rule(0, flags)];
+            if !shard.take_fast(cost, now, &mut hit, &self.budget) {
+                apply_to(&mut OneShard(&mut shard), &self.budget, Op::Take, cost, now, &mut hit, &mut []);
             }
             answer(hit[0].outcome);
         }
     }
 
-    /// Applies `op` to one counter: what [`Memory::apply`] does for a plan of one hit, the short way.
+    /// Applies `op` to one counter: what [`MemoryStore::apply`] does for a plan of one hit, the short way.
     // Always inlined, so that it is compiled for the operation at hand.
     #[inline(always)]
     pub fn apply_one(&self, op: Op, cost: u64, now: Time, key: Key, limit: &Limit) -> Decision {
@@ -203,12 +203,12 @@ impl Memory {
             let mut shard = self.lock(key.shard(self.shards.len()));
             return shard.apply_words(Ask { op, cost, now }, key.tag(), limit, &self.budget);
         }
-        let mut hit = [Hit::new(key, limit, Rule::default())];
+        let mut hit = [Hit::new(key, limit)];
         self.apply(op, cost, now, &mut hit);
         hit[0].outcome
     }
 
-    /// As [`Memory::apply_one`], unless the counter was made by a limit of another algorithm and still lives.
+    /// As [`MemoryStore::apply_one`], unless the counter was made by a limit of another algorithm and still lives.
     ///
     /// # Errors
     /// When it does; nothing has changed then.
@@ -230,8 +230,8 @@ impl Memory {
             }
             _ => {}
         }
-        let mut hit = [Hit::new(key, limit, Rule::default())];
-        apply_to(&mut One(&mut shard), &self.budget, op, cost, now, &mut hit, &mut []);
+        let mut hit = [Hit::new(key, limit)];
+        apply_to(&mut OneShard(&mut shard), &self.budget, op, cost, now, &mut hit, &mut []);
         Ok(hit[0].outcome)
     }
 
@@ -247,7 +247,7 @@ impl Memory {
     /// Says that a counter will be asked for in a moment: it is fetched into the processor's cache meanwhile. Worth it
     /// for whoever has the next key in hand while the one before it is decided; never needed.
     #[inline]
-    pub fn expect(&self, key: Key) {
+    pub fn prefetch(&self, key: Key) {
         self.shards.prefetch(key.shard(self.shards.len()), key.tag());
     }
 
@@ -293,25 +293,25 @@ impl Memory {
         indices.sort_unstable();
         indices.dedup();
         let guards = indices.into_iter().map(|index| (index, self.lock(index))).collect();
-        let mut locked = Several { guards, shards: self.shards.len() };
+        let mut locked = SeveralShards { guards, shards: self.shards.len() };
         apply_to(&mut locked, &self.budget, op, cost, now, hits, bans);
     }
 
     #[inline]
-    fn lock(&self, index: usize) -> PlaceGuard<'_> {
+    fn lock(&self, index: usize) -> ShardGuard<'_> {
         self.shards.lock(index)
     }
 }
 
 /// The shards of a plan, locked.
-trait Locked {
+trait LockedShards {
     fn shard(&mut self, key: Key) -> &mut Shard;
     fn each(&mut self, visit: impl FnMut(&mut Shard));
 }
 
-struct One<'a>(&'a mut Shard);
+struct OneShard<'a>(&'a mut Shard);
 
-impl Locked for One<'_> {
+impl LockedShards for OneShard<'_> {
     #[inline]
     fn shard(&mut self, _: Key) -> &mut Shard {
         self.0
@@ -323,13 +323,13 @@ impl Locked for One<'_> {
     }
 }
 
-struct Several<'a> {
+struct SeveralShards<'a> {
     /// In index order.
-    guards: Vec<(usize, PlaceGuard<'a>)>,
+    guards: Vec<(usize, ShardGuard<'a>)>,
     shards: usize,
 }
 
-impl Locked for Several<'_> {
+impl LockedShards for SeveralShards<'_> {
     fn shard(&mut self, key: Key) -> &mut Shard {
         let index = key.shard(self.shards);
         // Every key of the plan has its shard among them.
@@ -344,7 +344,7 @@ impl Locked for Several<'_> {
 
 #[inline]
 fn apply_to(
-    locked: &mut impl Locked,
+    locked: &mut impl LockedShards,
     budget: &Budget,
     op: Op,
     cost: u64,
@@ -383,8 +383,8 @@ fn apply_to(
 
 /// Makes room for the counters that the loaded hits and bans may add, and marks those that find none.
 #[inline]
-fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    let missing = hits.iter().map(|hit| hit.missing).chain(bans.iter().map(Shard::missing_ban)).sum();
+fn make_room(locked: &mut impl LockedShards, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    let missing = hits.iter().map(|hit| hit.new_slots).chain(bans.iter().map(Shard::missing_ban)).sum();
     if missing == 0 {
         return;
     }
@@ -399,19 +399,19 @@ fn make_room(locked: &mut impl Locked, budget: &Budget, at: Time, hits: &mut [Hi
     };
     let mut refused = 0;
     let room = budget.room(missing, inserts);
-    for hit in hits.iter_mut().filter(|hit| hit.missing > 0) {
+    for hit in hits.iter_mut().filter(|hit| hit.new_slots > 0) {
         if locked.shard(hit.key).make_room(room, at.as_nanos(), budget) {
-            hit.missing = 0;
+            hit.new_slots = 0;
         } else {
-            hit.homeless = true;
-            refused += hit.missing;
+            hit.no_room = true;
+            refused += hit.new_slots;
         }
     }
     let room = Room::for_bans(missing - refused, inserts - refused);
     for ban in bans.iter_mut().filter(|ban| Shard::missing_ban(ban) > 0) {
-        ban.homeless = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);
+        ban.no_room = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);
     }
-    if hits.iter().any(|hit| hit.homeless) {
+    if hits.iter().any(|hit| hit.no_room) {
         budget.refused.fetch_add(1, Relaxed);
     }
 }
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_counter_keeps_to_one_algorithm_while_it_lives() {
-        let memory = Memory::default();
+        let memory = MemoryStore::default();
         let key = memory.subject(b"key").counter(memory.counter(b"any"));
         let take = |limit: &str, second: u64| {
             let limit: Limit = limit.parse().unwrap();
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_counter_whose_parts_were_given_back_one_by_one_belongs_to_nobody() {
-        let memory = Memory::default();
+        let memory = MemoryStore::default();
         let key = memory.subject(b"key").counter(memory.counter(b"any"));
         let apply = |op: Op, limit: &str| {
             let limit: Limit = limit.parse().unwrap();

@@ -63,55 +63,62 @@ impl Op {
 
 /// How the limits of one rule behave together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
-    /// Tells rules apart within a plan; the hits of one rule stand next to each other.
-    pub id: u32,
-    /// A request that the rule denies is charged to it all the same.
+pub struct RuleFlags {
+    /// The rule is also charged for a request that it denies.
     pub count_denied: bool,
-    /// Evaluated and counted, but never denies.
+    /// The rule is evaluated and counted, but never denies.
     pub shadow: bool,
 }
 
 /// One limit applied to one counter: the element of a plan.
 ///
 /// ```
-/// use flowgate::{Decision, Hit, Limit, Memory, Op, Rule, Time};
+/// use flowgate::{Decision, Hit, Limit, MemoryStore, Op, Time};
 ///
-/// let memory = Memory::default();
+/// let memory = MemoryStore::default();
 /// let (minute, day): (Limit, Limit) = ("5/60s".parse()?, "fixed 100/day tz=UTC".parse()?);
 /// let subject = memory.subject(b"user:42");
-/// let rule = Rule::default();
 /// let mut plan = [
-///     Hit::new(subject.counter(memory.counter(b"reply minute")), &minute, rule),
-///     Hit::new(subject.counter(memory.counter(b"reply day")), &day, rule),
+///     Hit::new(subject.counter(memory.counter(b"reply minute")), &minute),
+///     Hit::new(subject.counter(memory.counter(b"reply day")), &day),
 /// ];
 /// memory.apply(Op::Take, 1, Time::from_secs(1_700_000_000), &mut plan);
-/// assert_eq!(Decision::of(&plan).remaining, Some(4));
+/// assert_eq!(Decision::from_hits(&plan).remaining, Some(4));
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
 #[derive(Debug)]
 pub struct Hit<'a> {
     pub(crate) key: Key,
     pub(crate) limit: &'a Limit,
-    pub(crate) rule: Rule,
+    /// The hits of one rule stand next to each other.
+    pub(crate) rule_id: u32,
+    pub(crate) flags: RuleFlags,
     /// Loaded by the store, changed by [`decide`].
     pub(crate) counter: Counter,
     /// The classes of the counter's two parts: loaded and changed with it.
     pub(crate) classes: [Class; 2],
     /// How many slots of its counter the store neither has nor has made room for.
-    pub(crate) missing: usize,
-    /// The store has no room for them, so nothing can be charged to it.
-    pub(crate) homeless: bool,
+    pub(crate) new_slots: usize,
+    /// The store has no room for the new slots, so the counter cannot be charged.
+    pub(crate) no_room: bool,
     pub(crate) outcome: Decision,
 }
 
 impl<'a> Hit<'a> {
-    /// A hit on the counter `key` under `limit`.
+    /// A hit on the counter `key` under `limit`. It belongs to rule 0, which has no flags.
     #[inline]
-    pub fn new(key: Key, limit: &'a Limit, rule: Rule) -> Hit<'a> {
+    pub fn new(key: Key, limit: &'a Limit) -> Hit<'a> {
         let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
         let (counter, classes) = (Counter::default(), [Class::LITTLE; 2]);
-        Hit { key, limit, rule, counter, classes, missing: 0, homeless: false, outcome }
+        let (rule_id, flags) = (0, RuleFlags::default());
+        Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome }
+    }
+
+    /// The same hit as part of a rule. The hits of one rule stand next to each other in a plan.
+    #[inline]
+    #[must_use]
+    pub fn in_rule(self, rule_id: u32, flags: RuleFlags) -> Hit<'a> {
+        Hit { rule_id, flags, ..self }
     }
 
     /// What became of it, once it was applied.
@@ -126,8 +133,15 @@ impl<'a> Hit<'a> {
     }
 
     /// The rule it belongs to.
-    pub fn rule(&self) -> Rule {
-        self.rule
+    #[inline]
+    pub fn rule_id(&self) -> u32 {
+        self.rule_id
+    }
+
+    /// The flags of that rule.
+    #[inline]
+    pub fn flags(&self) -> RuleFlags {
+        self.flags
     }
 
     /// The limit it is under.
@@ -138,13 +152,13 @@ impl<'a> Hit<'a> {
     /// Whether its rule does nothing but allow and deny.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        !self.rule.count_denied && !self.rule.shadow
+        !self.flags.count_denied && !self.flags.shadow
     }
 
     #[inline]
     fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
         let verdict = self.limit.check(op, &self.counter, now, cost);
-        if self.homeless { verdict.refused() } else { verdict }
+        if self.no_room { verdict.refused() } else { verdict }
     }
 
     /// Fills in the outcome of a look.
@@ -158,7 +172,7 @@ impl<'a> Hit<'a> {
     #[inline]
     fn conclude(&mut self, verdict: Verdict, now: Time) {
         self.report(verdict, now);
-        if !self.homeless {
+        if !self.no_room {
             self.classes = self.limit.classes(&self.counter, now, &self.outcome);
         }
     }
@@ -178,10 +192,10 @@ pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
             for hit in hits {
                 let verdict = match op {
                     Op::CheckAndRecord => hit.check(op, cost, now),
-                    _ if hit.homeless => Verdict::PASS.refused(),
+                    _ if hit.no_room => Verdict::PASS.refused(),
                     _ => Verdict::PASS,
                 };
-                if !hit.homeless {
+                if !hit.no_room {
                     hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
                 }
                 hit.conclude(verdict, now);
@@ -207,9 +221,9 @@ pub(crate) fn decide_banning(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>],
         return;
     }
     for ban in bans {
-        let mut of_rule = hits.iter().filter(|hit| hit.rule.id == ban.rule && !hit.rule.shadow);
+        let mut of_rule = hits.iter().filter(|hit| hit.rule_id == ban.rule_id && !hit.flags.shadow);
         // That the store is full is nobody's fault.
-        if of_rule.any(|hit| !hit.outcome.allowed() && !hit.homeless) {
+        if of_rule.any(|hit| !hit.outcome.allowed() && !hit.no_room) {
             ban.strike(now);
         }
     }
@@ -220,9 +234,9 @@ fn take(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
     let mut denied = op == Op::Deny;
     for hit in hits.iter_mut() {
         hit.outcome.verdict = hit.check(op, cost, now);
-        denied |= !hit.outcome.allowed() && !hit.rule.shadow;
+        denied |= !hit.outcome.allowed() && !hit.flags.shadow;
     }
-    for rule_hits in hits.chunk_by_mut(|a, b| a.rule.id == b.rule.id) {
+    for rule_hits in hits.chunk_by_mut(|a, b| a.rule_id == b.rule_id) {
         settle(op, cost, now, rule_hits, denied);
     }
 }
@@ -230,10 +244,10 @@ fn take(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
 /// Charges the hits of one rule, or does not, and concludes them. Their verdicts are in, `denied` is the request's.
 #[inline]
 fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
-    let rule = hits[0].rule;
+    let flags = hits[0].flags;
     let exceeded = hits.iter().any(|hit| !hit.outcome.allowed());
-    let passes = if rule.shadow { !exceeded } else { !denied };
-    let counts_denied = exceeded && rule.count_denied && !hits.iter().any(|hit| hit.outcome.never() || hit.homeless);
+    let passes = if flags.shadow { !exceeded } else { !denied };
+    let counts_denied = exceeded && flags.count_denied && !hits.iter().any(|hit| hit.outcome.never() || hit.no_room);
     for hit in hits {
         let mut verdict = hit.outcome.verdict;
         if passes {
@@ -266,8 +280,8 @@ impl Decision {
     ///
     /// Allowed, the numbers are those of the tightest limit (fewest remaining; the first on a tie) and the delay is
     /// the longest; denied, they are those of the limit with the longest wait (the first on a tie).
-    pub fn of(hits: &[Hit<'_>]) -> Decision {
-        let mut outcomes = hits.iter().filter(|hit| !hit.rule.shadow).map(|hit| hit.outcome);
+    pub fn from_hits(hits: &[Hit<'_>]) -> Decision {
+        let mut outcomes = hits.iter().filter(|hit| !hit.flags.shadow).map(|hit| hit.outcome);
         let unlimited = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
         let Some(first) = outcomes.next() else { return unlimited };
         outcomes.fold(first, Decision::and)

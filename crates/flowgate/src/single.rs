@@ -1,6 +1,6 @@
 //! One counter without a key: for a whole process, a backend, a worker.
 
-mod cell;
+mod spin;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::clock::{Clock, Reading};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError};
 use crate::plan::Op;
-use cell::Cell;
+use spin::SpinWords;
 
 /// A limit on one thing: the calls to a backend, the jobs of a worker.
 ///
@@ -27,13 +27,13 @@ use cell::Cell;
 #[derive(Debug)]
 pub struct Single {
     limit: Limit,
-    counter: Locked,
+    counter: LockedCounter,
     clock: Clock,
 }
 
 #[derive(Debug)]
-enum Locked {
-    Words(Cell),
+enum LockedCounter {
+    Words(SpinWords),
     Counter(Mutex<Counter>),
 }
 
@@ -43,12 +43,16 @@ impl Single {
     /// # Errors
     /// When the limit cannot be parsed.
     pub fn new(text: &str) -> Result<Single, LimitError> {
-        Ok(Single::of(text.parse()?))
+        Ok(Single::from_limit(text.parse()?))
     }
 
     /// A counter under `limit`, with the real clock.
-    pub fn of(limit: Limit) -> Single {
-        let counter = if limit.is_words() { Locked::Words(Cell::default()) } else { Locked::Counter(Mutex::default()) };
+    pub fn from_limit(limit: Limit) -> Single {
+        let counter = if limit.is_words() {
+            LockedCounter::Words(SpinWords::default())
+        } else {
+            LockedCounter::Counter(Mutex::default())
+        };
         Single { limit, counter, clock: Clock::default() }
     }
 
@@ -100,13 +104,13 @@ impl Single {
         let at = at.into();
         let (op, now) = (op.on_clock(at), at.now);
         let mut decision = match &self.counter {
-            Locked::Words(cell) => {
-                let mut words = cell.take();
+            LockedCounter::Words(spin) => {
+                let mut words = spin.take();
                 let (decision, _) = self.limit.apply_words(op, &mut words, now, cost);
-                cell.put(words);
+                spin.put(words);
                 decision
             }
-            Locked::Counter(counter) => {
+            LockedCounter::Counter(counter) => {
                 let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
                 self.limit.apply(op, &mut counter, now, cost)
             }

@@ -3,8 +3,8 @@
 use flowgate_testkit::vectors::limits::{Trace, traces};
 use flowgate_testkit::{numbers, op};
 
-use crate::memory::Memory;
-use crate::plan::{self, Hit, Op, Rule};
+use crate::memory::MemoryStore;
+use crate::plan::{self, Hit, Op, RuleFlags};
 use crate::{Decision, Limit, Time};
 
 /// A trace with its limits parsed, as far as it has been replayed.
@@ -21,15 +21,15 @@ impl Run<'_> {
     }
 
     /// Applies the next step and compares the answer; false when there is none.
-    fn step(&mut self, names: &Memory, apply: &mut impl FnMut(Op, u64, Time, &mut [Hit<'_>])) -> bool {
+    fn step(&mut self, names: &MemoryStore, apply: &mut impl FnMut(Op, u64, Time, &mut [Hit<'_>])) -> bool {
         let Some(step) = self.trace.steps.get(self.done) else { return false };
-        let rule = Rule { count_denied: self.trace.count_denied, ..Rule::default() };
+        let flags = RuleFlags { count_denied: self.trace.count_denied, shadow: false };
         let subject = names.subject(self.trace.case.as_bytes());
         let key = |index: usize| subject.counter(names.counter(&index.to_le_bytes()));
-        let hit = |(index, limit)| Hit::new(key(index), limit, rule);
+        let hit = |(index, limit)| Hit::new(key(index), limit).in_rule(0, flags);
         let mut hits: Vec<Hit<'_>> = self.limits.iter().enumerate().map(hit).collect();
         apply(op!(crate, step.op), step.cost, Time::from_micros(step.at_us), &mut hits);
-        self.trace.check(self.done, numbers!(Decision::of(&hits)));
+        self.trace.check(self.done, numbers!(Decision::from_hits(&hits)));
         self.done += 1;
         true
     }
@@ -40,7 +40,7 @@ fn replay<A>(mut start: impl FnMut() -> A)
 where
     A: FnMut(Op, u64, Time, &mut [Hit<'_>]),
 {
-    let names = Memory::default();
+    let names = MemoryStore::default();
     for trace in &traces() {
         let (mut run, mut apply) = (Run::new(trace), start());
         while run.step(&names, &mut apply) {}
@@ -67,7 +67,7 @@ fn the_pure_functions_give_the_recorded_answers() {
 #[test]
 fn the_memory_store_gives_the_recorded_answers() {
     replay(|| {
-        let memory = Memory::default();
+        let memory = MemoryStore::default();
         move |op, cost, now, hits: &mut [Hit<'_>]| memory.apply(op, cost, now, hits)
     });
 }
@@ -77,7 +77,7 @@ fn the_memory_store_gives_the_recorded_answers() {
 #[test]
 fn traces_that_share_a_store_do_not_touch_each_other() {
     let traces = traces();
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let mut runs: Vec<Run<'_>> = traces.iter().map(Run::new).collect();
     let mut apply = |op, cost, now, hits: &mut [Hit<'_>]| memory.apply(op, cost, now, hits);
     let mut order: Vec<(u64, usize)> = Vec::new();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use flowgate::{
-    Ban, BanHit, Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Seed, Span, Standing, Throttle, Time, WhenFull,
+    Ban, BanHit, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, Seed, Span, Standing, Throttle, Time, WhenFull,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -18,12 +18,12 @@ const CROWD: u32 = 12_000;
 /// Nanoseconds between two takes.
 const APART: u64 = 1_000;
 
-fn store() -> Memory {
+fn store() -> MemoryStore {
     store_of(MAX_BYTES, WhenFull::Evict)
 }
 
-fn store_of(max_bytes: usize, when_full: WhenFull) -> Memory {
-    Memory::new(MemoryConfig { max_bytes, when_full, seed: Seed([7, 11]) })
+fn store_of(max_bytes: usize, when_full: WhenFull) -> MemoryStore {
+    MemoryStore::new(MemoryConfig { max_bytes, when_full, seed: Seed([7, 11]) })
 }
 
 fn limit(text: &str) -> Limit {
@@ -35,15 +35,15 @@ fn victim(number: u32) -> Vec<u8> {
 }
 
 /// Applies `op` by way of a plan of one hit.
-fn apply(memory: &Memory, limit: &Limit, rule: &[u8], subject: &[u8], op: Op, now: u64) -> Decision {
-    let mut hits = [Hit::new(memory.subject(subject).counter(memory.counter(rule)), limit, Rule::default())];
+fn apply(memory: &MemoryStore, limit: &Limit, rule: &[u8], subject: &[u8], op: Op, now: u64) -> Decision {
+    let mut hits = [Hit::new(memory.subject(subject).counter(memory.counter(rule)), limit)];
     memory.apply(op, 1, Time::from_nanos(now), &mut hits);
     *hits[0].outcome()
 }
 
 /// New keys from a second after `START` on, each taking `takes` times at different instants. Returns the time at which
 /// the last one is done.
-fn crowd(memory: &Memory, text: &str, rule: &[u8], takes: u64) -> u64 {
+fn crowd(memory: &MemoryStore, text: &str, rule: &[u8], takes: u64) -> u64 {
     let (limit, mut now) = (limit(text), START + SECOND);
     for key in 0..CROWD {
         for _ in 0..takes {
@@ -56,7 +56,7 @@ fn crowd(memory: &Memory, text: &str, rule: &[u8], takes: u64) -> u64 {
 
 /// All victims are still denied, though the crowd went through the table ten times.
 #[track_caller]
-fn check_held(memory: &Memory, case: &str, denied: impl Fn(u32) -> bool) {
+fn check_held(memory: &MemoryStore, case: &str, denied: impl Fn(u32) -> bool) {
     let (held, stats) = ((0..VICTIMS).filter(|&number| denied(number)).count(), memory.stats());
     assert_eq!(held, VICTIMS as usize, "{case}: {stats:?}");
     assert!(stats.evicted > u64::from(CROWD) * 8 / 10, "{case}: the table is not full: {stats:?}");
@@ -162,10 +162,10 @@ fn a_crowd_does_not_reset_the_stricter_of_two_limits() {
         let (memory, limits) = (store(), [limit("bucket 10/60s"), limit("fixed 100/60s")]);
         let denied = |number: u32, op: Op, now: u64| {
             let subject = memory.subject(&victim(number));
-            let hit = |name: &[u8], limit| Hit::new(subject.counter(memory.counter(name)), limit, Rule::default());
+            let hit = |name: &[u8], limit| Hit::new(subject.counter(memory.counter(name)), limit);
             let mut hits = [hit(b"strict", &limits[0]), hit(b"lax", &limits[1])];
             memory.apply(op, 1, Time::from_nanos(now), &mut hits);
-            !Decision::of(&hits).allowed()
+            !Decision::from_hits(&hits).allowed()
         };
         (0..VICTIMS).for_each(|number| while !denied(number, Op::Take, START) {});
         let now = crowd(&memory, "fixed 100/day tz=UTC", OTHER, takes);
@@ -204,13 +204,13 @@ fn a_crowd_at_half_of_its_limit_does_not_reset_what_is_exhausted() {
 
 /// A subject that a rule of `5/60s` bans for an hour after three denials.
 struct Banning<'a> {
-    memory: &'a Memory,
+    memory: &'a MemoryStore,
     limit: Limit,
     ban: Ban,
 }
 
 impl<'a> Banning<'a> {
-    fn new(memory: &'a Memory) -> Banning<'a> {
+    fn new(memory: &'a MemoryStore) -> Banning<'a> {
         let hour = Span::from_secs(3600);
         let ban = Ban::new(3, Span::from_secs(600), &[hour], hour).unwrap();
         Banning { memory, limit: limit("5/60s"), ban }
@@ -218,7 +218,7 @@ impl<'a> Banning<'a> {
 
     fn ask(&self, subject: &[u8], op: Op, now: u64) -> (bool, Standing) {
         let subject = self.memory.subject(subject);
-        let mut hits = [Hit::new(subject.counter(self.memory.counter(b"rule")), &self.limit, Rule::default())];
+        let mut hits = [Hit::new(subject.counter(self.memory.counter(b"rule")), &self.limit)];
         let mut bans = [BanHit::new(subject.counter(self.memory.counter(b"ban")), &self.ban, 0)];
         self.memory.apply_banning(op, 1, Time::from_nanos(now), &mut hits, &mut bans);
         (hits[0].outcome().allowed(), bans[0].standing())

@@ -2,25 +2,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use flowgate::{Decision, Hit, Limit, Memory, MemoryConfig, MemoryStats, Op, Rule, Seed, Span, Time, WhenFull};
+use flowgate::{
+    Decision, Hit, Limit, MemoryConfig, MemoryStats, MemoryStore, Op, RuleFlags, Seed, Span, Time, WhenFull,
+};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
 
-fn store(max_bytes: usize, when_full: WhenFull) -> Memory {
-    Memory::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() })
+fn store(max_bytes: usize, when_full: WhenFull) -> MemoryStore {
+    MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() })
 }
 
 /// Applies `op` to the one counter of `subject`, the short way.
-fn apply(memory: &Memory, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
+fn apply(memory: &MemoryStore, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
     let key = memory.subject(subject).counter(memory.counter(b"counter"));
     memory.apply_one(op, cost, Time::from_nanos(now), key, limit)
 }
 
 /// The same by way of a plan.
-fn apply_plan(memory: &Memory, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
+fn apply_plan(memory: &MemoryStore, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
     let key = memory.subject(subject).counter(memory.counter(b"counter"));
-    let mut hits = [Hit::new(key, limit, Rule::default())];
+    let mut hits = [Hit::new(key, limit)];
     memory.apply(op, cost, Time::from_nanos(now), &mut hits);
     *hits[0].outcome()
 }
@@ -31,7 +33,7 @@ fn limit(text: &str) -> Limit {
 
 #[test]
 fn any_bytes_are_a_key() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limit = limit("5/60s");
     let megabyte = vec![b'x'; 1 << 20];
     let mut almost = megabyte.clone();
@@ -50,7 +52,7 @@ fn any_bytes_are_a_key() {
 
 #[test]
 fn no_two_keys_share_a_counter() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limit = limit("fixed 1000000/day");
     let cost = |key: u32| u64::from(key % 977) + 1;
     for key in 0..100_000u32 {
@@ -67,16 +69,16 @@ fn no_two_keys_share_a_counter() {
 
 #[test]
 fn counters_of_one_subject_are_told_apart() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limit = limit("fixed 1000/day");
     let subject = memory.subject(b"subject");
     let ids: Vec<_> = (0..200u32).map(|id| memory.counter(&id.to_le_bytes())).collect();
     for (index, &id) in ids.iter().enumerate() {
-        let mut hits = [Hit::new(subject.counter(id), &limit, Rule::default())];
+        let mut hits = [Hit::new(subject.counter(id), &limit)];
         memory.apply(Op::Record, index as u64, Time::from_nanos(START), &mut hits);
     }
     for (index, &id) in ids.iter().enumerate() {
-        let mut hits = [Hit::new(subject.counter(id), &limit, Rule::default())];
+        let mut hits = [Hit::new(subject.counter(id), &limit)];
         memory.apply(Op::Peek, 0, Time::from_nanos(START), &mut hits);
         assert_eq!(hits[0].outcome().remaining, Some(1000 - index as u64));
     }
@@ -84,7 +86,7 @@ fn counters_of_one_subject_are_told_apart() {
 
 #[test]
 fn a_reset_forgets_one_counter_and_no_other() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limits = [limit("5/60s"), limit("bucket 5/60s"), limit("5/60s after=2/60s")];
     for limit in &limits {
         for key in [b"a", b"b"] {
@@ -110,7 +112,7 @@ fn a_key_that_changes_its_algorithm_starts_afresh() {
     for way in [apply, apply_plan] {
         for old in texts.map(limit) {
             for new in texts.map(limit) {
-                let memory = Memory::default();
+                let memory = MemoryStore::default();
                 let empty = memory.stats().bytes;
                 for step in 0..4 {
                     apply_plan(&memory, &old, b"key", Op::Record, 1, START + step);
@@ -146,7 +148,7 @@ fn is_bucket(limit: &Limit) -> bool {
 
 #[test]
 fn a_swept_store_returns_its_memory() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let empty = memory.stats().bytes;
     let limits = [limit("20/60s"), limit("bucket 5/s"), limit("fixed 5/60s after=3/30s")];
     for key in 0..20_000u32 {
@@ -300,15 +302,15 @@ fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
         apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, START);
     }
     let id = memory.counter(b"counter");
-    let shadow = Rule { id: 1, shadow: true, ..Rule::default() };
+    let shadow = RuleFlags { shadow: true, ..RuleFlags::default() };
     let mut taken = 1;
     for address in 20_000..20_100u32 {
         let mut hits = [
-            Hit::new(memory.subject(b"user").counter(id), &limit, Rule::default()),
-            Hit::new(memory.subject(&address.to_le_bytes()).counter(id), &limit, shadow),
+            Hit::new(memory.subject(b"user").counter(id), &limit),
+            Hit::new(memory.subject(&address.to_le_bytes()).counter(id), &limit).in_rule(1, shadow),
         ];
         memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
-        taken += u64::from(Decision::of(&hits).allowed());
+        taken += u64::from(Decision::from_hits(&hits).allowed());
         assert!(!hits[1].outcome().allowed(), "there is no room for {address}");
     }
     assert_eq!(taken, 10, "the user's own limit is enforced all the while");
@@ -361,15 +363,15 @@ fn a_full_store_that_denies_keeps_what_it_has() {
 /// A plan that names one counter several times is a mistake; it must neither free anybody nor cost memory.
 #[test]
 fn a_counter_named_twice_frees_nobody() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let empty = memory.stats().bytes;
     for (text, most) in [("sliding 50/60s", 50), ("bucket 50/60s", 50), ("sliding 50/60s after=5/60s", 54)] {
         let limit = limit(text);
         let key = memory.subject(b"key").counter(memory.counter(b"counter"));
         let take = |step: u64| {
-            let mut hits = [(); 3].map(|()| Hit::new(key, &limit, Rule::default()));
+            let mut hits = [(); 3].map(|()| Hit::new(key, &limit));
             memory.apply(Op::Take, 1, Time::from_nanos(START + step), &mut hits);
-            Decision::of(&hits).allowed()
+            Decision::from_hits(&hits).allowed()
         };
         let passed = (0..100).filter(|&step| take(step)).count();
         assert!((1..=most).contains(&passed), "{passed} under {limit}");
@@ -383,7 +385,7 @@ fn a_counter_named_twice_frees_nobody() {
 const CROWDS: [(&str, u32, u64); 3] = [("3/10s", 22_000, 2), ("9/10s", 10_000, 4), ("bucket 3/10s", 40_000, 1)];
 
 /// Every key takes so many times, once a second.
-fn take_all(memory: &Memory, text: &str, keys: std::ops::Range<u32>, times: u64, from: u64) -> MemoryStats {
+fn take_all(memory: &MemoryStore, text: &str, keys: std::ops::Range<u32>, times: u64, from: u64) -> MemoryStats {
     let limit = limit(text);
     for second in 0..times {
         for key in keys.clone() {
@@ -397,7 +399,8 @@ fn take_all(memory: &Memory, text: &str, keys: std::ops::Range<u32>, times: u64,
 #[test]
 fn the_memory_of_a_crowd_is_given_back_while_others_go_on() {
     for (crowd, keys, times) in CROWDS {
-        let memory = Memory::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let memory =
+            MemoryStore::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
         let alone = take_all(&memory, "3/10s", 0..600, 10, START);
         let crowded = take_all(&memory, crowd, 1_000..1_000 + keys, times, START + 1_000 * SECOND);
         assert!(crowded.bytes > 10 * alone.bytes, "{crowd}: {crowded:?}");
@@ -413,7 +416,8 @@ fn the_memory_of_a_crowd_is_given_back_while_others_go_on() {
 #[test]
 fn newcomers_take_the_room_of_a_crowd_that_has_just_left() {
     for (crowd, keys, times) in CROWDS {
-        let memory = Memory::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let memory =
+            MemoryStore::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
         let crowded = take_all(&memory, crowd, 1_000..1_000 + keys, times, START);
         take_all(&memory, "3/10s", 0..600, 2, START + 60 * SECOND);
         let full = take_all(&memory, "bucket 5/60s", 100_000..140_000, 1, START + 62 * SECOND);
@@ -425,7 +429,7 @@ fn newcomers_take_the_room_of_a_crowd_that_has_just_left() {
 #[test]
 fn who_is_furthest_from_never_used_is_evicted_last() {
     // A sample decides who goes, so the hash is a known one.
-    let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let strict = limit("bucket 1/day burst=1000 after=1/1s");
     for key in 0..50u32 {
         apply(&memory, &strict, &key.to_le_bytes(), Op::Record, 1000, START);

@@ -5,7 +5,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Decision, Hit, Limit, Limiter, Memory, MemoryConfig, Op, Rule, Single, Time, WhenFull};
+use flowgate::{Decision, Hit, Limit, Limiter, MemoryConfig, MemoryStore, Op, Single, Time, WhenFull};
 
 const THREADS: u64 = 8;
 const SECOND: u64 = 1_000_000_000;
@@ -48,7 +48,7 @@ const LIMITS: [(&str, u64); 10] = [
 #[test]
 fn threads_on_one_key_get_what_the_limit_grants() {
     for (text, grants) in LIMITS {
-        let (memory, limit) = (Memory::default(), limit(text));
+        let (memory, limit) = (MemoryStore::default(), limit(text));
         let key = memory.subject(b"key").counter(memory.counter(b""));
         let passed = together(|_| {
             let take = |_: &u64| memory.apply_one(Op::Take, 1, START, key, &limit).allowed();
@@ -61,7 +61,7 @@ fn threads_on_one_key_get_what_the_limit_grants() {
 
 #[test]
 fn threads_on_many_keys_get_what_each_limit_grants() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limits = LIMITS.map(|(text, grants)| (limit(text), grants));
     let passed = together(|thread| {
         let mut passed = 0;
@@ -106,11 +106,11 @@ fn several_limits_at_once_are_all_or_nothing() {
 /// Plans over the same subjects in opposite orders, in as many shards as there are subjects.
 #[test]
 fn plans_in_opposite_orders_do_not_wait_for_each_other() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limits = ["fixed 1500/60s", "sliding 1200/60s", "bucket 1800/60s", "fixed 900/60s after=200/60s"].map(limit);
     let subjects: Vec<_> = (0..12u64).map(|number| memory.subject(&number.to_le_bytes())).collect();
     let id = memory.counter(b"");
-    let hit = |index: usize| Hit::new(subjects[index].counter(id), &limits[index % limits.len()], Rule::default());
+    let hit = |index: usize| Hit::new(subjects[index].counter(id), &limits[index % limits.len()]);
     let passed = together(|thread| {
         let mut passed = 0;
         for round in 0..600 {
@@ -121,7 +121,7 @@ fn plans_in_opposite_orders_do_not_wait_for_each_other() {
                 plan.reverse();
             }
             memory.apply(Op::Take, 1, START, &mut plan);
-            passed += 5 * u64::from(Decision::of(&plan).allowed());
+            passed += 5 * u64::from(Decision::from_hits(&plan).allowed());
         }
         passed
     });
@@ -147,7 +147,7 @@ fn refunds_and_records_conserve_the_count() {
     for text in
         ["sliding 1000000/60s", "sliding 1000/60s", "fixed 1000000/60s", "bucket 1000000/60s", "approx 1000000/60s"]
     {
-        let (memory, limit) = (Memory::default(), limit(text));
+        let (memory, limit) = (MemoryStore::default(), limit(text));
         let key = memory.subject(b"key").counter(memory.counter(b""));
         let apply = |op, cost| memory.apply_one(op, cost, START, key, &limit);
         let kept = together(|thread| {
@@ -178,7 +178,7 @@ fn clocks_that_disagree_a_little_do_not_free_anybody() {
     for (text, most) in
         [("sliding 500/60s", 500), ("fixed 500/60s", 500), ("bucket 500/60s", 500), ("sliding 2000/60s", 2_000)]
     {
-        let (memory, limit) = (Memory::default(), limit(text));
+        let (memory, limit) = (MemoryStore::default(), limit(text));
         let key = memory.subject(b"key").counter(memory.counter(b""));
         let passed = together(|thread| {
             let now = |step: u64| Time::from_nanos(START.as_nanos() + (step * 31 + thread * 1_000_003) % 5_000_000);
@@ -193,7 +193,7 @@ fn clocks_that_disagree_a_little_do_not_free_anybody() {
 #[test]
 fn a_full_store_is_shared_by_threads() {
     for when_full in [WhenFull::Evict, WhenFull::Deny] {
-        let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, when_full, ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, when_full, ..MemoryConfig::default() });
         let limits = ["sliding 50/5s", "bucket 5/s", "fixed 5/5s after=3/2s", "sliding 5000/5s"].map(limit);
         let id = memory.counter(b"");
         together(|thread| {
@@ -201,7 +201,7 @@ fn a_full_store_is_shared_by_threads() {
                 let subject = |number: u64| memory.subject(&((round * 7 + number * 13) % 2_000).to_le_bytes());
                 let hit = |number: u64| {
                     let limit = &limits[((round * 7 + number * 13) % 4) as usize];
-                    Hit::new(subject(number).counter(id), limit, Rule::default())
+                    Hit::new(subject(number).counter(id), limit)
                 };
                 let mut plan = [hit(thread), hit(thread + 1)];
                 let now = Time::from_nanos(START.as_nanos() + round * SECOND / 100);

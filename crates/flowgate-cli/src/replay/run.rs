@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use flowgate::{Memory, MemoryConfig, Op, Seed, Time};
+use flowgate::{MemoryConfig, MemoryStore, Op, Seed, Time};
 use flowgate_engine::config::Config;
 use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, escaped_text};
 use flowgate_server::Operation;
@@ -289,7 +289,7 @@ impl PolicyRun {
     fn new(config: &Config) -> Result<PolicyRun, PolicyError> {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
-        let engine = Engine::new(&config.policy, Memory::new(memory))?;
+        let engine = Engine::new(&config.policy, MemoryStore::new(memory))?;
         Ok(PolicyRun { policy: config.policy.clone(), engine, result: PolicyResult::new(&config.policy.rules) })
     }
 
@@ -298,7 +298,7 @@ impl PolicyRun {
     fn plan(&self, plan: &mut Plan<'_>, op: Option<Op>, request: &Request<'_>, now: Time) {
         // A reset forgets the counters that a peek reads.
         self.engine.plan_into(plan, op.unwrap_or(Op::Peek), request, now);
-        self.engine.expect_plan(plan);
+        self.engine.prefetch_plan(plan);
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flowgate::{Key, Memory, Time};
+use flowgate::{Key, MemoryStore, Time};
 
 use super::BanId;
 use crate::rules::Rule;
@@ -49,7 +49,7 @@ pub(crate) enum RuleBanPlace {
 
 impl RuleBan {
     /// Whether the store still knows of it. Redis is not asked: there, one that was lifted elsewhere stays listed.
-    fn is_kept(&self, memory: &Memory, now: Time) -> bool {
+    fn is_kept(&self, memory: &MemoryStore, now: Time) -> bool {
         match &self.place {
             RuleBanPlace::Memory(key) => memory.lifetime(*key, now).is_some(),
             #[cfg(feature = "redis")]
@@ -97,17 +97,17 @@ impl ImposedBans {
     }
 
     /// The bans in force, oldest first.
-    pub(crate) fn list(&self, memory: &Memory, now: Time) -> Vec<RuleBan> {
+    pub(crate) fn list(&self, memory: &MemoryStore, now: Time) -> Vec<RuleBan> {
         self.in_force(memory, now).bans.values().cloned().collect()
     }
 
     /// The number of bans in force.
-    pub(crate) fn number(&self, memory: &Memory, now: Time) -> usize {
+    pub(crate) fn number(&self, memory: &MemoryStore, now: Time) -> usize {
         self.in_force(memory, now).bans.len()
     }
 
     /// Drops what is no longer in force.
-    fn in_force(&self, memory: &Memory, now: Time) -> MutexGuard<'_, Noted> {
+    fn in_force(&self, memory: &MemoryStore, now: Time) -> MutexGuard<'_, Noted> {
         let mut noted = self.lock();
         noted.bans.retain(|_, ban| now < ban.until && ban.is_kept(memory, now));
         noted.bytes = noted.bans.values().map(RuleBan::bytes).sum();
@@ -115,7 +115,7 @@ impl ImposedBans {
     }
 
     /// Lifts a ban: the store forgets it, and that there ever was one.
-    pub(crate) fn lift(&self, id: BanId, memory: &Memory, now: Time) -> bool {
+    pub(crate) fn lift(&self, id: BanId, memory: &MemoryStore, now: Time) -> bool {
         match self.take(id, now).map(|ban| ban.place) {
             Some(RuleBanPlace::Memory(key)) => memory.reset(key),
             _ => false,
@@ -156,13 +156,13 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1000);
 
-    fn noted(bans: &ImposedBans, memory: &Memory) -> Vec<(BanId, String)> {
+    fn noted(bans: &ImposedBans, memory: &MemoryStore) -> Vec<(BanId, String)> {
         bans.list(memory, NOW).into_iter().map(|ban| (ban.id, ban.subject[0].1.clone())).collect()
     }
 
     #[test]
     fn the_list_is_bounded_in_number_and_in_bytes_and_the_oldest_leave_it() {
-        let memory = Memory::default();
+        let memory = MemoryStore::default();
         let policy = Policy { rules: vec![RuleDef::named("r")], ..Policy::default() };
         let rules = RuleSet::compile(&policy, &memory).unwrap();
         let (bans, ids) = (ImposedBans::default(), BanIds::default());

@@ -1,6 +1,6 @@
 //! What is only wrong together: sections that contradict each other.
 
-use flowgate::Memory;
+use flowgate::MemoryStore;
 
 use super::files;
 use super::listen::ListenAddress;
@@ -41,7 +41,7 @@ pub(crate) fn check_certificates(report: &mut Report, config: &Config, root: &Ta
 /// What is accepted here must not be refused by the engine later, so the engine is asked. Rules are checked one by
 /// one before, with better words; this finds what is too much of them together.
 fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
-    let Err(error) = RuleSet::compile(&config.policy, &Memory::default()) else { return };
+    let Err(error) = RuleSet::compile(&config.policy, &MemoryStore::default()) else { return };
     let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));
     match places.rules.get(error.rule()) {
         Some(rule) => report.error(rule.name, message).done(),

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Limit, Memory, Op, Time};
+use flowgate::{Limit, MemoryStore, Op, Time};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -150,7 +150,7 @@ impl KoalaRules {
     ///
     /// # Errors
     /// When the rules do not fit together, which those of a file that was loaded do.
-    pub fn new(file: KoalaFile, memory: &Memory, before: Option<&KoalaRules>) -> Result<KoalaRules, PolicyError> {
+    pub fn new(file: KoalaFile, memory: &MemoryStore, before: Option<&KoalaRules>) -> Result<KoalaRules, PolicyError> {
         let policy = file.policy();
         let mut set = RuleSet::compile(&policy, memory)?;
         if let Some(before) = before {
@@ -227,7 +227,7 @@ impl KoalaRules {
 
     /// Which rules a request met, once the store has filled in the outcomes.
     pub fn conclude(&self, ask: KoalaAsk, plan: &KoalaPlan<'_>) -> KoalaAnswer {
-        let hits = plan.plan.hits().iter().map(|hit| (hit.rule().id, !hit.outcome().allowed()));
+        let hits = plan.plan.hits().iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed()));
         KoalaAnswer::of(ask, hits, &plan.direct)
     }
 
@@ -235,7 +235,11 @@ impl KoalaRules {
     ///
     /// # Errors
     /// As [`KoalaRules::new`].
-    pub fn with_limits(&self, limit: impl Fn(&Limit) -> Limit, memory: &Memory) -> Result<KoalaRules, PolicyError> {
+    pub fn with_limits(
+        &self,
+        limit: impl Fn(&Limit) -> Limit,
+        memory: &MemoryStore,
+    ) -> Result<KoalaRules, PolicyError> {
         let mut file = self.file.clone();
         for rule in &mut file.rules {
             if let Limits::Fixed(limits) = &mut rule.def.limits {
@@ -262,7 +266,7 @@ impl KoalaRules {
 
     /// What feedback gives back on a rule; `None`: nothing.
     pub(crate) fn erased(&self, rule: &Rule, erase: KoalaErase) -> Option<u64> {
-        let written = &self.file.rules[rule.behaviour().id as usize];
+        let written = &self.file.rules[rule.id() as usize];
         let units = written.erase[usize::from(erase == KoalaErase::Erase2)];
         (written.method == Method::Leak && units > 0).then_some(units)
     }
@@ -296,7 +300,7 @@ impl Engine {
                 plan.plan.limit(rule, subjects.of(rule), limits);
                 continue;
             }
-            plan.direct.push(rule.behaviour().id);
+            plan.direct.push(rule.id());
             if ask == KoalaAsk::Browse {
                 break;
             }
@@ -369,7 +373,7 @@ fn gauges(file: &KoalaFile, mut policy: Policy) -> Policy {
 /// What is accepted must not be refused by the engine later, so the engine is asked. Rules are checked one by one
 /// before, with better words; this finds what is too much of them together.
 pub(super) fn check(report: &mut Report, file: &KoalaFile) {
-    if let Err(error) = RuleSet::compile(&file.policy(), &Memory::default()) {
+    if let Err(error) = RuleSet::compile(&file.policy(), &MemoryStore::default()) {
         let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));
         report.error_anywhere(message).done();
     }

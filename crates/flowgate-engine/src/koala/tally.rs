@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flowgate::{Limit, Memory, MemoryConfig, Op, Time};
+use flowgate::{Limit, MemoryConfig, MemoryStore, Op, Time};
 
 /// The counts of all rules.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Counts {
 
 /// When the day that holds `now` ends, by a limit of one a day: the library knows the calendar. Asked once a day.
 fn day_end(day: &Limit, now: Time) -> Time {
-    let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
     let key = memory.subject(b"").counter(memory.counter(b""));
     now + memory.apply_one(Op::Record, 1, now, key, day).reset_after
 }

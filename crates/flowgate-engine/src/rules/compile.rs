@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use flowgate::{Ban, CounterId, Limit, Memory};
+use flowgate::{Ban, CounterId, Limit, MemoryStore};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -33,7 +33,7 @@ impl RuleSet {
     ///
     /// # Errors
     /// When the rules do not fit together; the error names the rule and the part.
-    pub fn compile(policy: &Policy, memory: &Memory) -> Result<RuleSet, PolicyError> {
+    pub fn compile(policy: &Policy, memory: &MemoryStore) -> Result<RuleSet, PolicyError> {
         let path_lists = path_lists(policy);
         let mut compiler = Compiler { policy, memory, path_lists, fields: FieldNames::default(), subjects: Vec::new() };
         let mut names = HashSet::new();
@@ -93,7 +93,7 @@ fn entry<'a>(matchers: &'a [Cow<'_, Matcher>], rule: &Rule, subjects: &'a [Box<[
 
 struct Compiler<'a> {
     policy: &'a Policy,
-    memory: &'a Memory,
+    memory: &'a MemoryStore,
     /// The lists that conditions on paths refer to.
     path_lists: BTreeMap<String, Arc<List>>,
     fields: FieldNames,
@@ -119,7 +119,8 @@ impl Compiler<'_> {
             code: def.code,
             message: def.message.as_deref().map(Into::into),
             on_failure: def.on_failure,
-            behaviour: flowgate::Rule { id: wrong.number as u32, count_denied, shadow },
+            id: wrong.number as u32,
+            flags: flowgate::RuleFlags { count_denied, shadow },
             checks,
             subject,
             limits,

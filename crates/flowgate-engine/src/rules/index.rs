@@ -162,7 +162,7 @@ fn places(matcher: &Matcher) -> Option<Vec<Place>> {
 mod tests {
     use std::sync::Arc;
 
-    use flowgate::Memory;
+    use flowgate::MemoryStore;
     use proptest::prelude::*;
 
     use crate::rules::{Condition, Matcher, Policy, Rule, RuleDef, RuleSet};
@@ -223,7 +223,7 @@ mod tests {
             for (number, rule) in rules.iter_mut().enumerate() {
                 rule.name = format!("r{number}");
             }
-            let set = RuleSet::compile(&Policy { rules, ..Policy::default() }, &Memory::default()).unwrap();
+            let set = RuleSet::compile(&Policy { rules, ..Policy::default() }, &MemoryStore::default()).unwrap();
             for fields in requests {
                 let values = set.read(&Request::from_iter(fields));
                 let every = set.rules().iter().filter(|rule| set.check(rule, &values).is_ok());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Ban, CounterId, Limit, Memory, Subject};
+use flowgate::{Ban, CounterId, Limit, MemoryStore, RuleFlags, Subject};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -36,7 +36,8 @@ pub struct Rule {
     pub(super) code: Option<i64>,
     pub(super) message: Option<Arc<str>>,
     pub(super) on_failure: Option<OnFailure>,
-    pub(super) behaviour: flowgate::Rule,
+    pub(super) id: u32,
+    pub(super) flags: RuleFlags,
     pub(super) checks: Box<[Check]>,
     pub(super) subject: SubjectId,
     pub(super) limits: RuleLimits,
@@ -207,7 +208,7 @@ impl RuleSet {
 
     /// The subject of a rule that matches: names and values of its `by` fields. A rule that counts everything
     /// together is a subject of its own, so that such rules spread over the store.
-    fn subject(&self, rule: &Rule, values: &Values<'_>, memory: &Memory) -> Subject {
+    fn subject(&self, rule: &Rule, values: &Values<'_>, memory: &MemoryStore) -> Subject {
         if self.by(rule).is_empty() {
             return memory.subject(&key::all(&rule.name));
         }
@@ -219,12 +220,12 @@ impl RuleSet {
 pub(crate) struct Subjects<'a, 'q> {
     rules: &'a RuleSet,
     values: &'a Values<'q>,
-    memory: &'a Memory,
+    memory: &'a MemoryStore,
     known: SmallVec<[(SubjectId, Subject); 4]>,
 }
 
 impl<'a, 'q> Subjects<'a, 'q> {
-    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>, memory: &'a Memory) -> Subjects<'a, 'q> {
+    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>, memory: &'a MemoryStore) -> Subjects<'a, 'q> {
         Subjects { rules, values, memory, known: SmallVec::new() }
     }
 
@@ -285,16 +286,24 @@ impl Rule {
 
     /// Its place in the policy, from 0 at the top.
     pub fn position(&self) -> usize {
-        self.behaviour.id as usize
+        self.id as usize
     }
 
     /// Whether it is evaluated, counted and reported, but never denies.
     pub fn is_shadow(&self) -> bool {
-        self.behaviour.shadow
+        self.flags.shadow
     }
 
-    pub(crate) fn behaviour(&self) -> flowgate::Rule {
-        self.behaviour
+    /// The same as a number for the library.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// How its limits behave together.
+    #[inline]
+    pub(crate) fn flags(&self) -> RuleFlags {
+        self.flags
     }
 
     /// Its ban and where the record of it is kept. A shadow rule never denies, so it never bans.

@@ -119,7 +119,7 @@ proptest! {
         let numbered = |(index, rule): (usize, &String)| rule.replace("NUMBER", &(index + 1).to_string());
         let text: Vec<String> = rules.iter().enumerate().map(numbered).collect();
         let original = file(&text.join("\n"));
-        let imported = Engine::new(&import(&original).policy, Memory::default()).unwrap();
+        let imported = Engine::new(&import(&original).policy, MemoryStore::default()).unwrap();
         let engine = engine();
         let koala = KoalaRules::new(original, engine.memory(), None).unwrap();
         let mut now = time("0s");

@@ -27,7 +27,7 @@ mod shared;
 
 use std::path::Path;
 
-use flowgate::{Memory, Span, Time};
+use flowgate::{MemoryStore, Span, Time};
 use flowgate_engine::config::Input;
 use flowgate_engine::{Engine, KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, Policy, Request};
 
@@ -51,7 +51,7 @@ fn file(rules: &str) -> KoalaFile {
 }
 
 fn engine() -> Engine {
-    Engine::new(&Policy::default(), Memory::default()).unwrap()
+    Engine::new(&Policy::default(), MemoryStore::default()).unwrap()
 }
 
 /// `act=ask qid=7`.

@@ -1,6 +1,6 @@
 //! Random rules and traces: decision by decision, Redis says what memory says.
 
-use flowgate::{Memory, Op, Span, Time};
+use flowgate::{MemoryStore, Op, Span, Time};
 use flowgate_engine::{AdHoc, BanDef, Decision, Engine, Limits, Policy, Request, RuleDef};
 use flowgate_testkit::properties::specs::{SECONDS, Spec, Step, any_spec, any_step};
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ impl Trace {
         mut other: impl FnMut(Op, &Request<'_>, Time) -> Decision,
     ) -> Result<(), TestCaseError> {
         let policy = Policy { rules: self.rules(), ..Policy::default() };
-        let memory = Engine::new(&policy, Memory::default()).unwrap();
+        let memory = Engine::new(&policy, MemoryStore::default()).unwrap();
         let mut now = self.start;
         let mut last: Option<flowgate::Decision> = None;
         for (number, (step, user, aim)) in self.steps.iter().enumerate() {
@@ -277,7 +277,7 @@ fn on_ad_hoc_keys_whose_limits_change() {
     let step = (op, limit, 0..4u64, prop_oneof![Just(0), 1..2_000_000u64, Just(100_000u64), Just(12_000_000u64)]);
     let steps = prop::collection::vec(step, 1..40);
     let result = TestRunner::new(config(300)).run(&steps, |steps| {
-        let memory = Engine::new(&Policy::default(), Memory::default()).unwrap();
+        let memory = Engine::new(&Policy::default(), MemoryStore::default()).unwrap();
         let mut redis = RedisEngine::new(&[], server.connect());
         flush(&mut redis.connection);
         let (mut now, mut text) = (1_700_000_000_000_000, texts[1]);
@@ -307,7 +307,8 @@ fn on_what_is_owed_within_a_microsecond() {
             limits: Limits::Fixed(vec![text.parse().unwrap()]),
             ..RuleDef::named("r")
         }];
-        let memory = Engine::new(&Policy { rules: rules.to_vec(), ..Policy::default() }, Memory::default()).unwrap();
+        let memory =
+            Engine::new(&Policy { rules: rules.to_vec(), ..Policy::default() }, MemoryStore::default()).unwrap();
         let mut redis = RedisEngine::new(&rules, server.connect());
         flush(&mut redis.connection);
         let request = Request::new().field("user", "a");
@@ -323,7 +324,7 @@ fn on_what_is_owed_within_a_microsecond() {
 #[test]
 fn on_whose_key_it_is_within_a_microsecond() {
     let server = RedisServer::start();
-    let memory = Engine::new(&Policy::default(), Memory::default()).unwrap();
+    let memory = Engine::new(&Policy::default(), MemoryStore::default()).unwrap();
     let mut redis = RedisEngine::new(&[], server.connect());
     flush(&mut redis.connection);
     // A unit is owed for 333.3 microseconds.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use flowgate::{Memory, Op, Span, Throttle, Time};
+use flowgate::{MemoryStore, Op, Span, Throttle, Time};
 use flowgate_engine::redis::{ReplyError, ScriptTime};
 use flowgate_engine::{AdHoc, Engine, Request};
 
@@ -32,7 +32,7 @@ fn many_connections_on_one_key_are_given_exactly_what_there_is() {
         let rules = [rule("shared").by("user").limits(limits)];
         let user = limits.join(", ");
         let request = Request::new().field("user", &user);
-        let memory = Engine::new(&policy(&rules), Memory::default()).unwrap();
+        let memory = Engine::new(&policy(&rules), MemoryStore::default()).unwrap();
         let now = redis_time(&mut server.connect());
         let expected = (0..3200).filter(|_| memory.decide(Op::Take, &request, now).allowed()).count();
         assert!(expected >= 300, "{limits:?}");

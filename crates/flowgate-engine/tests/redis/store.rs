@@ -1,7 +1,7 @@
 //! An engine whose counters are in Redis, asked as one whose counters are in memory is.
 #![allow(dead_code)]
 
-use flowgate::{Memory, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::{MemoryStore, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable};
 use flowgate_engine::{AdHoc, Decision, Engine, Policy, Request, RuleDef};
 
@@ -19,7 +19,7 @@ pub(crate) struct RedisEngine {
 impl RedisEngine {
     pub(crate) fn new(rules: &[RuleDef], connection: redis::Connection) -> RedisEngine {
         let policy = Policy { rules: rules.to_vec(), ..Policy::default() };
-        let engine = Engine::new(&policy, Memory::default()).unwrap();
+        let engine = Engine::new(&policy, MemoryStore::default()).unwrap();
         RedisEngine { engine, connection, prefix: PREFIX.to_owned(), own_time: false }
     }
 

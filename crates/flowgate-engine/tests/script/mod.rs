@@ -18,7 +18,7 @@ pub(crate) mod redis_server;
 #[path = "../redis/store.rs"]
 pub(crate) mod store;
 
-use flowgate::{Memory, Op, Retry, Span, Time, Verdict};
+use flowgate::{MemoryStore, Op, Retry, Span, Time, Verdict};
 use flowgate_engine::{Action, BanDef, Condition, Decision, Engine, Limits, Matcher, Policy, Request, RuleDef};
 
 /// Scripts count their seconds from here.
@@ -44,7 +44,7 @@ pub(crate) fn check(rules: &[RuleDef], script: &str) {
 }
 
 pub(crate) fn engine(rules: &[RuleDef]) -> Engine {
-    Engine::new(&policy(rules), Memory::default()).unwrap()
+    Engine::new(&policy(rules), MemoryStore::default()).unwrap()
 }
 
 pub(crate) fn policy(rules: &[RuleDef]) -> Policy {

@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use flowgate::{
-    Hit, Limit, Memory, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Reading, Retry, Span, Throttle, ThrottleError,
-    ThrottleReply, Time, Verdict,
+    Hit, Limit, MemoryConfig, MemoryStats, MemoryStore, Op, OtherAlgorithm, Reading, Retry, Span, Throttle,
+    ThrottleError, ThrottleReply, Time, Verdict,
 };
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::PreparedKoala;
@@ -43,7 +43,7 @@ pub(crate) struct Settings {
 
 impl Fallback {
     pub(crate) fn new(policy: &Policy, settings: Settings) -> Result<Fallback, PolicyError> {
-        let engine = Engine::new(&settings.shared(policy), Memory::new(settings.memory))?;
+        let engine = Engine::new(&settings.shared(policy), MemoryStore::new(settings.memory))?;
         Ok(Fallback { engine, settings })
     }
 
@@ -89,7 +89,7 @@ impl Fallback {
             let on_failure = self.settings.of(&report.rule);
             report.on_failure = Some(on_failure);
             if on_failure != OnFailure::Local {
-                let configured = plan.hits().iter().filter(|hit| hit.rule().id as usize == report.rule.position());
+                let configured = plan.hits().iter().filter(|hit| hit.rule_id() as usize == report.rule.position());
                 let unasked = |hit: &Hit<'_>| LimitReport { limit: hit.limit().clone(), outcome: unasked(on_failure) };
                 report.limits = configured.map(unasked).collect();
             }
@@ -252,7 +252,7 @@ mod tests {
         let policy = Config::from_toml(toml).unwrap().policy;
         let memory = MemoryConfig { max_bytes: 1 << 20, when_full: WhenFull::Evict, seed: Seed::random() };
         let settings = Settings { memory, on_failure: OnFailure::Local, share: share.parse().unwrap() };
-        let engine = Engine::new(&policy, Memory::default()).unwrap();
+        let engine = Engine::new(&policy, MemoryStore::default()).unwrap();
         Away { engine, fallback: Fallback::new(&policy, settings).unwrap() }
     }
 
@@ -261,7 +261,7 @@ mod tests {
             let request = fields.iter().copied().collect();
             let rules = self.engine.rules();
             let plan = self.engine.plan(&rules, Op::Take, &request, NOW);
-            let met = plan.hits().iter().map(|hit| &rules.rules()[hit.rule().id as usize]);
+            let met = plan.hits().iter().map(|hit| &rules.rules()[hit.rule_id() as usize]);
             self.fallback.decide(Op::Take, &request, &rules, met, NOW.into())
         }
 

@@ -19,7 +19,7 @@ use super::error::{Error, Quoted};
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
-use crate::service::{Answer, Expected};
+use crate::service::{Answer, Prefetched};
 use word::Word;
 
 /// A command at hand: who asks, what, when, and where the reply goes.
@@ -42,7 +42,7 @@ pub(crate) struct Call<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     spec: &'static Spec,
-    key: Expected,
+    key: Prefetched,
 }
 
 /// What is known of a command: what clients ask for by `COMMAND`, and who answers it.
@@ -163,7 +163,7 @@ fn find(name: &[u8]) -> Option<&'static Spec> {
 pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> {
     let (name, key) = decoder.first_words()?;
     let spec = find(name).filter(|spec| spec.ad_hoc)?;
-    Some(Ahead { spec, key: session.shared.service.expect(key)? })
+    Some(Ahead { spec, key: session.shared.service.prefetch(key)? })
 }
 
 /// Words of which a command of the usual kind has no more.
@@ -229,12 +229,12 @@ impl<'a> Call<'a> {
     /// decided.
     #[inline]
     fn look_ahead(&mut self, spec: &'static Spec) {
-        let key = self.command.next_key().and_then(|key| self.session.shared.service.expect(key));
+        let key = self.command.next_key().and_then(|key| self.session.shared.service.prefetch(key));
         self.next = key.map(|key| Ahead { spec, key });
     }
 
     /// The ad hoc key, if it was looked ahead to.
-    fn expected(&self) -> Option<Expected> {
+    fn prefetched(&self) -> Option<Prefetched> {
         self.ahead.map(|ahead| ahead.key)
     }
 

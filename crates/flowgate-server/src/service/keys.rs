@@ -5,9 +5,9 @@ use flowgate_engine::AdHoc;
 
 use super::{Answer, Operation, Service, StoreAway};
 
-/// An ad hoc key that was [expected](Service::expect): where it is counted is known already.
+/// An ad hoc key that was [prefetched](Service::prefetch): where it is counted is known already.
 #[derive(Clone, Copy, Debug)]
-pub struct Expected(Key);
+pub struct Prefetched(Key);
 
 /// The answer of a limit that the caller brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Service {
         self.observer.key_answer(operation, call.key, at, answer)
     }
 
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [expected](Service::expect), at a
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [prefetched](Service::prefetch), at a
     /// time that was read for a batch. It is not counted: whoever has a batch counts it at once.
     ///
     /// # Errors
@@ -69,14 +69,14 @@ impl Service {
     pub fn throttle_at(
         &self,
         key: &[u8],
-        expected: Option<Expected>,
+        prefetched: Option<Prefetched>,
         throttle: &Throttle,
         at: impl Into<Reading>,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         let at = at.into();
         match &self.shared {
             None => {
-                let key = expected.map_or_else(|| self.engine.ad_hoc_key(key), |Expected(key)| key);
+                let key = prefetched.map_or_else(|| self.engine.ad_hoc_key(key), |Prefetched(key)| key);
                 Answer::Now(self.engine.throttle(key, throttle, at))
             }
             Some(shared) => shared.throttle(key, throttle, at),
@@ -86,11 +86,11 @@ impl Service {
     /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand; `None` where it is
     /// not counted in memory.
     #[inline]
-    pub fn expect(&self, key: &[u8]) -> Option<Expected> {
+    pub fn prefetch(&self, key: &[u8]) -> Option<Prefetched> {
         self.shared.is_none().then(|| {
             let key = self.engine.ad_hoc_key(key);
-            self.engine.expect(key);
-            Expected(key)
+            self.engine.prefetch(key);
+            Prefetched(key)
         })
     }
 

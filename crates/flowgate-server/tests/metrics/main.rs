@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exposition::Samples;
-use flowgate::{Limit, ManualClock, Memory, Op, Span, Time};
+use flowgate::{Limit, ManualClock, MemoryStore, Op, Span, Time};
 use flowgate_engine::{AdHoc, BanOrder, Engine, Request};
 use flowgate_server::{Config, Operation, Server, Service, Shutdown};
 
@@ -35,7 +35,7 @@ const RULES: &str = r#"
 
 fn service(rules: &str) -> (Service, ManualClock) {
     let clock = ManualClock::new(Time::from_secs(1_700_000_000));
-    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, Memory::default()).unwrap();
+    let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, MemoryStore::default()).unwrap();
     (Service::new(Arc::new(engine), clock.clone().into()), clock)
 }
 
@@ -218,7 +218,7 @@ fn a_server_tells_of_both_its_doors() {
 fn what_is_full_is_told() {
     let memory = flowgate::MemoryConfig { max_bytes: 64 << 10, ..flowgate::MemoryConfig::default() };
     let config = Config::from_toml(r#"rule = [{ name = "r", by = ["user"], limits = ["1/60s"] }]"#).unwrap();
-    let engine = Arc::new(Engine::new(&config.policy, Memory::new(memory)).unwrap());
+    let engine = Arc::new(Engine::new(&config.policy, MemoryStore::new(memory)).unwrap());
     let now = Time::from_secs(1_700_000_000);
     for user in 0..20_000 {
         engine.decide(Op::Take, &Request::new().field("user", &user.to_string()), now);

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use flowgate::{ManualClock, Memory, MemoryConfig, Time};
+use flowgate::{ManualClock, MemoryConfig, MemoryStore, Time};
 use flowgate_engine::Engine;
 use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
 
@@ -30,7 +30,7 @@ impl Running {
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap();
         let when_full = config.store.when_full;
-        let memory = Memory::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
         let engine = Engine::new(&config.policy, memory).unwrap();
         let service = Service::new(Arc::new(engine), clock.clone().into());
         service.replace_koala(config.koala_file.as_deref()).unwrap();

@@ -3,7 +3,7 @@
 //! Nothing here is fast or small. Instants of a bucket are fractions over N, sliding is a list of what was counted
 //! when, waits are found by trying. The library must give the same answers to the nanosecond.
 
-use flowgate::{Decision, Op, Retry, Rule, Span, Verdict};
+use flowgate::{Decision, Op, Retry, RuleFlags, Span, Verdict};
 
 use super::calendars;
 use super::specs::{Algorithm, DAYS, MICROS, Spec, Window};
@@ -340,7 +340,7 @@ fn end(window: &Window, now: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct RuleHits {
     /// How the rule's limits behave together.
-    pub rule: Rule,
+    pub flags: RuleFlags,
     /// The indices of the rule's counters.
     pub counters: Vec<usize>,
 }
@@ -371,16 +371,16 @@ fn take(counters: &mut [Counter], plan: &[RuleHits], cost: u64, now: u64) -> Vec
     let denies = |counters: &[Counter], rule: &RuleHits| {
         rule.counters.iter().any(|&hit| !counters[hit].check(now, cost).allowed())
     };
-    let denied = plan.iter().any(|rule| !rule.rule.shadow && denies(counters, rule));
+    let denied = plan.iter().any(|rule| !rule.flags.shadow && denies(counters, rule));
     let mut answers = Vec::new();
     for rule in plan {
         let before: Vec<Verdict> = rule.counters.iter().map(|&hit| counters[hit].check(now, cost)).collect();
         let exceeded = denies(counters, rule);
-        if if rule.rule.shadow { !exceeded } else { !denied } {
+        if if rule.flags.shadow { !exceeded } else { !denied } {
             rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, false));
             answers
                 .extend(before.iter().zip(&rule.counters).map(|(&verdict, &hit)| counters[hit].answer(now, verdict)));
-        } else if exceeded && rule.rule.count_denied && !before.contains(&NEVER) {
+        } else if exceeded && rule.flags.count_denied && !before.contains(&NEVER) {
             rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, true));
             answers.extend(rule.counters.iter().map(|&hit| counters[hit].answer(now, counters[hit].check(now, cost))));
         } else {

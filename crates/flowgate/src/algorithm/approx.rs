@@ -42,6 +42,7 @@ impl Approx {
     }
 
     /// Count and period.
+    #[cfg(feature = "portable")]
     pub(crate) fn numbers_in_nanos(&self) -> (u64, u64) {
         (self.count, self.period)
     }

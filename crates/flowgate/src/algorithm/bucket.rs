@@ -47,7 +47,7 @@ impl Bucket {
         let ticks_per_nano = u64::try_from(u128::from(micros) / common).ok()?;
         // The largest product: 10^12 units of 366 days in millionths of a nanosecond, 3.2 * 10^34.
         let capacity = ticks_per_unit.times(burst);
-        let longest = Ticks::of(MAX_DEBT_NANOS, ticks_per_nano);
+        let longest = Ticks::from_nanos(MAX_DEBT_NANOS, ticks_per_nano);
         (capacity <= longest).then_some(Bucket { ticks_per_nano, ticks_per_unit, burst, capacity, longest })
     }
 
@@ -67,11 +67,13 @@ impl Bucket {
 
 impl<T: Ticks> Bucket<T> {
     /// The ticks of a nanosecond and of a unit.
+    #[cfg(feature = "portable")]
     pub(crate) fn ticks(&self) -> (u64, T) {
         (self.ticks_per_nano, self.ticks_per_unit)
     }
 
     /// The ticks of a full burst and of the longest debt.
+    #[cfg(feature = "portable")]
     pub(crate) fn bounds(&self) -> (u128, u128) {
         (self.capacity.wide(), self.longest.wide())
     }
@@ -81,7 +83,7 @@ impl<T: Ticks> Bucket<T> {
         match state {
             Some(&FullAt { nanos, ticks }) if nanos >= now => {
                 // A limit with a coarser tick may have taken the state over; a nanosecond bounds the remainder.
-                T::of(nanos - now, self.ticks_per_nano).plus_ticks(ticks.min(self.ticks_per_nano - 1))
+                T::from_nanos(nanos - now, self.ticks_per_nano).plus_ticks(ticks.min(self.ticks_per_nano - 1))
             }
             _ => T::default(),
         }
@@ -180,7 +182,7 @@ impl Pace {
             MaxWait::AtMost(span) => span.as_nanos().min(MAX_DEBT_NANOS),
             MaxWait::Unbounded => MAX_DEBT_NANOS,
         };
-        let max_wait = Ticks::of(nanos, bucket.ticks_per_nano);
+        let max_wait = Ticks::from_nanos(nanos, bucket.ticks_per_nano);
         // Each is at most 36,500 days.
         let whole = bucket.fill_time().as_nanos() + nanos;
         let unit = bucket.nanos_ceil(bucket.ticks_per_unit).as_nanos();
@@ -190,10 +192,11 @@ impl Pace {
     /// The same for one who would not be held for longer than this.
     #[inline]
     pub(crate) fn within(&self, longest: Span) -> Pace {
-        let longest = Ticks::of(longest.as_nanos().min(MAX_DEBT_NANOS), self.bucket.ticks_per_nano);
+        let longest = Ticks::from_nanos(longest.as_nanos().min(MAX_DEBT_NANOS), self.bucket.ticks_per_nano);
         Pace { bucket: self.bucket.clone(), max_wait: self.max_wait.min(longest), ..*self }
     }
 
+    #[cfg(feature = "portable")]
     pub(crate) fn max_wait_ticks(&self) -> u128 {
         self.max_wait
     }
@@ -241,7 +244,7 @@ impl Meter for Pace {
         let left = self.whole.saturating_sub(decision.reset_after.as_nanos());
         match decision.retry_after() {
             Some(_) => Class::EXHAUSTED,
-            None => Class::of(left / self.unit, self.whole / self.unit),
+            None => Class::from_left(left / self.unit, self.whole / self.unit),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! Invariant  A window with nothing counted is not kept: a refund to zero closes it.
 //! Bound      N in a window; up to 2N in a span P across a boundary, which is why `sliding` is the default.
 
-use super::{Charge, MAX_COUNTED, Meter, Numbers, Words};
+use super::{Charge, MAX_EXACT_INTEGER, Meter, Numbers, Words};
 use crate::calendar::Calendar;
 use crate::decision::{Retry, Verdict};
 use crate::time::Span;
@@ -30,36 +30,36 @@ impl Window {
 
     /// The window once `units` are counted; the count does not rise above `cap` (nor fall).
     #[inline]
-    pub(crate) fn counted(&self, state: Option<Counted>, now: u64, units: u64, cap: u64) -> Counted {
+    pub(crate) fn counted(&self, state: Option<WindowCount>, now: u64, units: u64, cap: u64) -> WindowCount {
         let open = state.filter(|window| now < window.ends_at);
-        let Counted { ends_at, count } = open.unwrap_or_else(|| Counted { ends_at: self.end(now), count: 0 });
-        Counted { ends_at, count: count.saturating_add(units).min(cap).max(count) }
+        let WindowCount { ends_at, count } = open.unwrap_or_else(|| WindowCount { ends_at: self.end(now), count: 0 });
+        WindowCount { ends_at, count: count.saturating_add(units).min(cap).max(count) }
     }
 }
 
 /// An open window: when it ends and what was counted in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct WindowCount {
     pub(crate) ends_at: u64,
     pub(crate) count: u64,
 }
 
-impl Counted {
+impl WindowCount {
     /// What was counted in the window that is open at `now`.
     #[inline]
-    pub(crate) fn count_at(state: Option<&Counted>, now: u64) -> u64 {
+    pub(crate) fn count_at(state: Option<&WindowCount>, now: u64) -> u64 {
         state.filter(|window| now < window.ends_at).map_or(0, |window| window.count)
     }
 
     #[inline]
-    pub(crate) fn reset_after(state: Option<&Counted>, now: u64) -> Span {
+    pub(crate) fn reset_after(state: Option<&WindowCount>, now: u64) -> Span {
         Span::from_nanos(state.map_or(0, |window| window.ends_at.saturating_sub(now)))
     }
 
     /// The window once `units` are given back; `None` when nothing is left in it.
-    pub(crate) fn refunded(state: Option<Counted>, now: u64, units: u64) -> Option<Counted> {
-        let Counted { ends_at, count } = state.filter(|window| now < window.ends_at)?;
-        (count > units).then(|| Counted { ends_at, count: count - units })
+    pub(crate) fn refunded(state: Option<WindowCount>, now: u64, units: u64) -> Option<WindowCount> {
+        let WindowCount { ends_at, count } = state.filter(|window| now < window.ends_at)?;
+        (count > units).then(|| WindowCount { ends_at, count: count - units })
     }
 }
 
@@ -77,47 +77,47 @@ impl Fixed {
 }
 
 impl Meter for Fixed {
-    type State = Counted;
+    type State = WindowCount;
 
     #[inline]
-    fn check(&self, state: Option<&Counted>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&WindowCount>, now: u64, cost: u64) -> Verdict {
         if cost > self.count {
             Verdict::Deny(Retry::Never)
-        } else if Counted::count_at(state, now) + cost <= self.count {
+        } else if WindowCount::count_at(state, now) + cost <= self.count {
             Verdict::PASS
         } else {
-            Verdict::Deny(Retry::After(Counted::reset_after(state, now)))
+            Verdict::Deny(Retry::After(WindowCount::reset_after(state, now)))
         }
     }
 
     #[inline]
-    fn charged(&self, state: Option<Counted>, now: u64, cost: u64, charge: Charge) -> Counted {
+    fn charged(&self, state: Option<WindowCount>, now: u64, cost: u64, charge: Charge) -> WindowCount {
         let cap = match charge {
-            Charge::Counted => MAX_COUNTED,
+            Charge::Counted => MAX_EXACT_INTEGER,
             Charge::Denied => self.count,
         };
         self.window.counted(state, now, cost, cap)
     }
 
-    fn refunded(&self, state: Option<Counted>, now: u64, cost: u64) -> Option<Counted> {
-        Counted::refunded(state, now, cost)
+    fn refunded(&self, state: Option<WindowCount>, now: u64, cost: u64) -> Option<WindowCount> {
+        WindowCount::refunded(state, now, cost)
     }
 
     #[inline]
-    fn numbers(&self, state: Option<&Counted>, now: u64) -> Numbers {
-        let remaining = self.count.saturating_sub(Counted::count_at(state, now));
-        Numbers { limit: self.count, remaining, reset_after: Counted::reset_after(state, now) }
+    fn numbers(&self, state: Option<&WindowCount>, now: u64) -> Numbers {
+        let remaining = self.count.saturating_sub(WindowCount::count_at(state, now));
+        Numbers { limit: self.count, remaining, reset_after: WindowCount::reset_after(state, now) }
     }
 }
 
-impl Words for Counted {
+impl Words for WindowCount {
     #[inline]
     fn pack(&self) -> [u64; 2] {
         [self.ends_at, self.count]
     }
 
     #[inline]
-    fn unpack([ends_at, count]: [u64; 2]) -> Counted {
-        Counted { ends_at, count }
+    fn unpack([ends_at, count]: [u64; 2]) -> WindowCount {
+        WindowCount { ends_at, count }
     }
 }

@@ -55,6 +55,7 @@ impl Sliding {
     }
 
     /// Count, period and grid.
+    #[cfg(feature = "portable")]
     pub(crate) fn numbers_in_nanos(&self) -> (u64, u64, u64) {
         (self.count, self.period, self.grid)
     }
@@ -108,7 +109,8 @@ impl Meter for Sliding {
 
 impl Log {
     /// A log of entries, oldest first; `None` where there are none.
-    pub(crate) fn of(entries: impl Iterator<Item = Entry>) -> Option<Log> {
+    #[cfg(feature = "portable")]
+    pub(crate) fn from_entries(entries: impl Iterator<Item = Entry>) -> Option<Log> {
         let mut log = Entries::default();
         entries.filter(|entry| entry.units > 0).for_each(|entry| log.push_back(entry, MOST_ENTRIES as u64));
         match log.len() {

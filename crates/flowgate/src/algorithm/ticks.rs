@@ -4,7 +4,7 @@
 //! much; a bucket of such a limit is made of narrow ticks. Narrow sums saturate, far beyond the longest debt.
 
 pub(crate) trait Ticks: Copy + Ord + Default {
-    fn of(nanos: u64, ticks_per_nano: u64) -> Self;
+    fn from_nanos(nanos: u64, ticks_per_nano: u64) -> Self;
     fn times(self, count: u64) -> Self;
     fn plus(self, other: Self) -> Self;
     fn plus_ticks(self, ticks: u64) -> Self;
@@ -14,12 +14,13 @@ pub(crate) trait Ticks: Copy + Ord + Default {
     fn over(self, other: Self) -> u64;
     /// Whole nanoseconds and the ticks that are left. The caller knows that they fit.
     fn split(self, ticks_per_nano: u64) -> (u64, u64);
+    #[cfg(feature = "portable")]
     fn wide(self) -> u128;
 }
 
 impl Ticks for u64 {
     #[inline(always)]
-    fn of(nanos: u64, ticks_per_nano: u64) -> u64 {
+    fn from_nanos(nanos: u64, ticks_per_nano: u64) -> u64 {
         nanos.saturating_mul(ticks_per_nano)
     }
 
@@ -54,6 +55,7 @@ impl Ticks for u64 {
         if ticks_per_nano == 1 { (self, 0) } else { (self / ticks_per_nano, self % ticks_per_nano) }
     }
 
+    #[cfg(feature = "portable")]
     fn wide(self) -> u128 {
         u128::from(self)
     }
@@ -61,7 +63,7 @@ impl Ticks for u64 {
 
 impl Ticks for u128 {
     #[inline]
-    fn of(nanos: u64, ticks_per_nano: u64) -> u128 {
+    fn from_nanos(nanos: u64, ticks_per_nano: u64) -> u128 {
         u128::from(nanos) * u128::from(ticks_per_nano)
     }
 
@@ -96,6 +98,7 @@ impl Ticks for u128 {
         ((self / divisor) as u64, (self % divisor) as u64)
     }
 
+    #[cfg(feature = "portable")]
     fn wide(self) -> u128 {
         self
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::shard::{KeptRoom, Room};
+use super::shard::{Room, SpareRoom};
 
 /// What to do when a new key needs room and there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,11 +64,11 @@ impl Budget {
     /// [`Room::for_bans`] may take.
     #[inline]
     pub(super) fn room(&self, missing: usize, inserts: usize) -> Room {
-        let kept = match self.when_full {
-            WhenFull::Evict => KeptRoom::Nothing,
-            WhenFull::Deny => KeptRoom::ForBans,
+        let spare = match self.when_full {
+            WhenFull::Evict => SpareRoom::Nothing,
+            WhenFull::Deny => SpareRoom::ForBans,
         };
-        Room { missing, inserts, kept }
+        Room { missing, inserts, spare }
     }
 
     /// The bytes to allocate for a table that needs `bytes` now and may grow.

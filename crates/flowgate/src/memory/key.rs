@@ -49,7 +49,7 @@ impl Seed {
     }
 }
 
-/// Whom something is counted for: the hash of any bytes. Made by [`Memory::subject`](crate::Memory::subject).
+/// Whom something is counted for: the hash of any bytes. Made by [`MemoryStore::subject`](crate::MemoryStore::subject).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     place: u64,
@@ -64,7 +64,7 @@ impl Subject {
     }
 }
 
-/// Which of a subject's counters: the hash of a name. Made by [`Memory::counter`](crate::Memory::counter).
+/// Which of a subject's counters: the hash of a name. Made by [`MemoryStore::counter`](crate::MemoryStore::counter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct CounterId(u64);
 
@@ -81,6 +81,7 @@ pub struct Key {
 
 impl Key {
     /// Of a counter that this store does not keep.
+    #[cfg(feature = "portable")]
     pub(crate) const NOWHERE: Key = Key { place: 0, name: 0 };
     /// All bits of the hash, for a table of one's own.
     #[inline]

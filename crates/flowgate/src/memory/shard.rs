@@ -9,8 +9,8 @@
 //! Invariant  Each slot lies at or after its home position, no empty slot between the two. The last slot is empty.
 //! Invariant  What the shard holds was reserved of the budget before it was allocated, and is given back with it.
 
-mod room;
-mod short;
+mod fast_path;
+mod resize;
 #[cfg(test)]
 mod tests;
 
@@ -19,13 +19,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
 use super::slot::{Kind, Label, Logs, Slot};
-use crate::algorithm::{Counter, Entries, Kept, Log, State};
+use crate::algorithm::{Counter, Entries, Log, State, StateKind};
 use crate::ban::{BanHit, Record};
 use crate::class::Class;
 use crate::limit::Law;
 use crate::plan::Hit;
-pub(super) use room::{Kept as KeptRoom, RESERVED_BYTES, Room};
-pub(super) use short::Ask;
+pub(super) use fast_path::Ask;
+pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 
 // In this order: what every call needs comes first and shares a cache line with the lock.
 #[derive(Debug, Default)]
@@ -61,8 +61,8 @@ impl Shard {
     #[inline]
     pub(super) fn load(&mut self, hit: &mut Hit<'_>) {
         let tag = hit.key.tag();
-        hit.homeless = false;
-        hit.missing = 0;
+        hit.no_room = false;
+        hit.new_slots = 0;
         hit.counter = Counter::default();
         hit.classes = [Class::LITTLE; 2];
         if Shard::slots_of(hit) == 0 {
@@ -73,15 +73,15 @@ impl Shard {
                 hit.classes[0] = self.slots[index].class();
                 hit.counter.state = self.take_at(index);
             }
-            Err(_) => hit.missing += 1,
+            Err(_) => hit.new_slots += 1,
         }
         if hit.limit.after_window().is_some() {
             match self.find(tag.seen()) {
                 Ok(index) => {
                     hit.classes[1] = self.slots[index].class();
-                    hit.counter.seen = Kept::take(self.take_at(index));
+                    hit.counter.seen = StateKind::take(self.take_at(index));
                 }
-                Err(_) => hit.missing += 1,
+                Err(_) => hit.new_slots += 1,
             }
         }
     }
@@ -110,7 +110,7 @@ impl Shard {
         let [label, seen_label] = hit.classes.map(|class| Label { mark, class });
         let mut main = self.slot(tag, state, label, now, budget);
         let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), seen_label, now, budget));
-        if hit.limit.after_window().is_some() && hit.missing == 0 {
+        if hit.limit.after_window().is_some() && hit.new_slots == 0 {
             // Both or none: who has the one will need the other, and must not be refused for want of it.
             main = main.or(second.map(|second| Slot::unused(tag, mark, second.forget_at())));
             second = second.or(main.map(|main| Slot::unused(tag.seen(), mark, main.forget_at())));
@@ -128,7 +128,7 @@ impl Shard {
     /// Loads what is remembered of the subject of a ban.
     pub(super) fn load_ban(&mut self, hit: &mut BanHit<'_>) {
         let tag = hit.key.tag();
-        hit.homeless = false;
+        hit.no_room = false;
         hit.lost = false;
         if let State::Banned(last) = self.take(tag) {
             hit.record.last = Some(last);
@@ -152,12 +152,12 @@ impl Shard {
         let label = |mark| Label { mark, class: Class::EXHAUSTED };
         // Without room, only what has a slot already is kept. The strikes come first: the ban that they lead to takes
         // their place.
-        if !hit.homeless || self.find(tag.seen()).is_ok() {
+        if !hit.no_room || self.find(tag.seen()).is_ok() {
             let slot =
                 strikes.and_then(|strikes| self.slot(tag.seen(), State::Sliding(strikes), label(0), now, budget));
             self.put(tag.seen(), slot);
         }
-        if !hit.homeless || self.find(tag).is_ok() {
+        if !hit.no_room || self.find(tag).is_ok() {
             let slot = last.and_then(|last| self.slot(tag, State::Banned(last), label(last.level), now, budget));
             self.put(tag, slot);
         }

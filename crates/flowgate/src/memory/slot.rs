@@ -6,8 +6,8 @@
 use slab::Slab;
 
 use super::key::Tag;
-use crate::algorithm::{Counted, Entries, Entry, FullAt, Log, Pair, State, Words};
-use crate::ban::Banned;
+use crate::algorithm::{Entries, Entry, FullAt, Log, Pair, State, WindowCount, Words};
+use crate::ban::LastBan;
 use crate::class::Class;
 use crate::limit::Algorithm;
 
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Log,
     Approx,
     /// One word: the instant up to which something is owed.
-    Cell,
+    Throttle,
     /// The last ban of a subject; the second word is its end.
     Banned,
     /// A log that was taken out and is about to come back.
@@ -43,7 +43,7 @@ impl Kind {
             3 => Kind::One,
             4 => Kind::Log,
             5 => Kind::Approx,
-            6 => Kind::Cell,
+            6 => Kind::Throttle,
             7 => Kind::Banned,
             8 => Kind::Lent,
             // Only what is above is ever written.
@@ -64,8 +64,8 @@ impl Kind {
     }
 }
 
-/// The mark of a [`Kind::Cell`], which is no algorithm's.
-pub(super) const CELL_MARK: u8 = u8::MAX;
+/// The mark of a [`Kind::Throttle`], which is no algorithm's.
+pub(super) const THROTTLE_MARK: u8 = u8::MAX;
 
 /// The low four bits of [`Slot::bits`] are the kind, the next two the class. The upper two are zero.
 const KIND_BITS: u8 = 0b1111;
@@ -106,13 +106,13 @@ impl Slot {
         let (kind, forget_at, word) = match state {
             State::Unused => return None,
             State::Bucket(FullAt { nanos, ticks }) => (Kind::Bucket, nanos, ticks),
-            State::Fixed(Counted { ends_at, count }) => (Kind::Fixed, ends_at, count),
+            State::Fixed(WindowCount { ends_at, count }) => (Kind::Fixed, ends_at, count),
             State::Approx(pair) => {
                 let [forget_at, units] = pair.pack();
                 (Kind::Approx, forget_at, units)
             }
-            State::Cell(tat) => (Kind::Cell, tat, 0),
-            State::Banned(Banned { forget_at, until, level: _ }) => (Kind::Banned, forget_at, until),
+            State::Throttle(tat) => (Kind::Throttle, tat, 0),
+            State::Banned(LastBan { forget_at, until, level: _ }) => (Kind::Banned, forget_at, until),
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
             State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
         };
@@ -131,10 +131,10 @@ impl Slot {
         match self.kind() {
             Kind::Empty | Kind::Lent | Kind::Unused => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
-            Kind::Fixed => State::Fixed(Counted { ends_at: forget_at, count: word }),
+            Kind::Fixed => State::Fixed(WindowCount { ends_at: forget_at, count: word }),
             Kind::Approx => State::Approx(Pair::unpack([forget_at, word])),
-            Kind::Cell => State::Cell(forget_at),
-            Kind::Banned => State::Banned(Banned { forget_at, until: word, level: mark }),
+            Kind::Throttle => State::Throttle(forget_at),
+            Kind::Banned => State::Banned(LastBan { forget_at, until: word, level: mark }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
                 self.bits = self.bits & !KIND_BITS | Kind::Lent as u8;

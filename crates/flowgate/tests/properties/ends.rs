@@ -1,6 +1,6 @@
 //! The ends of the ranges: no panic (tests check for overflow), and the bounds hold there too.
 
-use flowgate::{Decision, Op, Rule, Span, Time};
+use flowgate::{Decision, Op, RuleFlags, Span, Time};
 use flowgate_testkit::properties::naive::{self, Counter, RuleHits};
 use flowgate_testkit::properties::specs::{DAYS, SECONDS, Spec};
 use proptest::prelude::*;
@@ -148,6 +148,6 @@ proptest! {
 }
 
 fn one(counter: &mut Counter, op: Op, cost: u64, now: u64) -> Decision {
-    let rule = RuleHits { rule: Rule::default(), counters: vec![0] };
+    let rule = RuleHits { flags: RuleFlags::default(), counters: vec![0] };
     naive::apply(std::slice::from_mut(counter), &[rule], op, cost, now)[0]
 }

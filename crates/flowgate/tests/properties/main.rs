@@ -14,7 +14,7 @@ mod reference;
 mod stepped;
 mod waits;
 
-use flowgate::{CounterId, Decision, Hit, Limit, Memory, MemoryConfig, Op, Rule, Subject, Time};
+use flowgate::{CounterId, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, RuleFlags, Subject, Time};
 use proptest::test_runner::Config;
 
 /// So many cases, times `FLOWGATE_CASES`.
@@ -25,19 +25,19 @@ pub(crate) fn cases(cases: u32) -> Config {
 
 /// A small store with one subject under the limits of one rule.
 pub(crate) struct Store {
-    memory: Memory,
+    memory: MemoryStore,
     limits: Vec<(CounterId, Limit)>,
-    rule: Rule,
+    flags: RuleFlags,
     subject: Subject,
 }
 
 impl Store {
     pub(crate) fn new<'a>(limits: impl IntoIterator<Item = &'a Limit>, count_denied: bool) -> Store {
-        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: 1 << 20, ..MemoryConfig::default() });
         let number = |(index, limit): (usize, &Limit)| (memory.counter(&index.to_le_bytes()), limit.clone());
         let limits = limits.into_iter().enumerate().map(number).collect();
         let subject = memory.subject(b"subject");
-        Store { memory, limits, rule: Rule { count_denied, ..Rule::default() }, subject }
+        Store { memory, limits, flags: RuleFlags { count_denied, shadow: false }, subject }
     }
 
     pub(crate) fn of(limit: &str) -> Store {
@@ -68,9 +68,12 @@ impl Store {
     }
 
     fn apply_to(&self, subject: Subject, op: Op, cost: u64, now: u64) -> Decision {
-        let hits = self.limits.iter().map(|(counter, limit)| Hit::new(subject.counter(*counter), limit, self.rule));
+        let hits = self
+            .limits
+            .iter()
+            .map(|(counter, limit)| Hit::new(subject.counter(*counter), limit).in_rule(0, self.flags));
         let mut hits: Vec<Hit<'_>> = hits.collect();
         self.memory.apply(op, cost, Time::from_nanos(now), &mut hits);
-        Decision::of(&hits)
+        Decision::from_hits(&hits)
     }
 }

@@ -1,6 +1,6 @@
 //! Several rules and subjects at once: all or nothing.
 
-use flowgate::{CounterId, Decision, Hit, Memory, MemoryConfig, Op, Rule, Subject, Time};
+use flowgate::{CounterId, Decision, Hit, MemoryConfig, MemoryStore, Op, RuleFlags, Subject, Time};
 use flowgate_testkit::properties::naive::{self, RuleHits};
 use flowgate_testkit::properties::specs::{Spec, Step, any_spec, any_step, start};
 use proptest::prelude::*;
@@ -38,10 +38,10 @@ fn plan(counters: usize) -> impl Strategy<Value = Vec<RuleHits>> {
     let rules = prop::collection::vec((1..4usize, prop::bool::weighted(0.3), prop::bool::weighted(0.2)), 6);
     (some, rules).prop_map(|(mut some, rules)| {
         let mut plan = Vec::new();
-        for (id, (size, count_denied, shadow)) in rules.into_iter().enumerate() {
+        for (size, count_denied, shadow) in rules {
             let counters: Vec<usize> = some.drain(..size.min(some.len())).collect();
             if !counters.is_empty() {
-                plan.push(RuleHits { rule: Rule { id: id as u32, count_denied, shadow }, counters });
+                plan.push(RuleHits { flags: RuleFlags { count_denied, shadow }, counters });
             }
         }
         plan
@@ -50,35 +50,37 @@ fn plan(counters: usize) -> impl Strategy<Value = Vec<RuleHits>> {
 
 struct Store<'a> {
     setting: &'a Setting,
-    memory: Memory,
+    memory: MemoryStore,
     subjects: Vec<Subject>,
     ids: Vec<CounterId>,
 }
 
 impl Store<'_> {
     fn new(setting: &Setting) -> Store<'_> {
-        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: 1 << 20, ..MemoryConfig::default() });
         let subjects = (0..setting.subjects).map(|index| memory.subject(&index.to_le_bytes())).collect();
         let ids = (0..setting.specs.len()).map(|index| memory.counter(&index.to_le_bytes())).collect();
         Store { setting, memory, subjects, ids }
     }
 
-    fn hit(&self, counter: usize, rule: Rule) -> Hit<'_> {
+    fn hit(&self, counter: usize) -> Hit<'_> {
         let (subject, limit) = (counter / self.ids.len(), counter % self.ids.len());
-        Hit::new(self.subjects[subject].counter(self.ids[limit]), &self.setting.spec(counter).limit, rule)
+        Hit::new(self.subjects[subject].counter(self.ids[limit]), &self.setting.spec(counter).limit)
     }
 
     fn apply(&self, plan: &[RuleHits], op: Op, cost: u64, now: u64) -> (Decision, Vec<Decision>) {
-        let hit = |rule: &RuleHits| rule.counters.iter().map(|&c| self.hit(c, rule.rule)).collect::<Vec<_>>();
-        let mut hits: Vec<Hit<'_>> = plan.iter().flat_map(hit).collect();
+        let mut hits = Vec::new();
+        for (id, rule) in plan.iter().enumerate() {
+            hits.extend(rule.counters.iter().map(|&counter| self.hit(counter).in_rule(id as u32, rule.flags)));
+        }
         self.memory.apply(op, cost, Time::from_nanos(now), &mut hits);
-        (Decision::of(&hits), hits.iter().map(|hit| *hit.outcome()).collect())
+        (Decision::from_hits(&hits), hits.iter().map(|hit| *hit.outcome()).collect())
     }
 
     /// What can be seen of each counter.
     fn seen(&self, now: u64) -> Vec<[Decision; 3]> {
         let peek = |counter, cost| {
-            let mut hits = [self.hit(counter, Rule::default())];
+            let mut hits = [self.hit(counter)];
             self.memory.apply(Op::Peek, cost, Time::from_nanos(now), &mut hits);
             *hits[0].outcome()
         };
@@ -116,7 +118,7 @@ fn check(setting: &Setting, start: u64, steps: &[(prop::sample::Index, Step)]) -
         prop_assert_eq!(&found, &expected, "{:?} {} at {}: {:?}", step.op, cost, now, plan);
         let voices: Vec<Decision> = plan
             .iter()
-            .flat_map(|rule| rule.counters.iter().map(|_| rule.rule.shadow))
+            .flat_map(|rule| rule.counters.iter().map(|_| rule.flags.shadow))
             .zip(expected)
             .filter_map(|(shadow, answer)| (!shadow).then_some(answer))
             .collect();
@@ -125,7 +127,7 @@ fn check(setting: &Setting, start: u64, steps: &[(prop::sample::Index, Step)]) -
         }
         let after = store.seen(now);
         for (counter, (before, after)) in before.iter().zip(&after).enumerate() {
-            let rule = plan.iter().find(|rule| rule.counters.contains(&counter)).map(|rule| rule.rule);
+            let rule = plan.iter().find(|rule| rule.counters.contains(&counter)).map(|rule| rule.flags);
             let may_change = match (step.op, rule) {
                 (Op::Peek, _) | (_, None) => false,
                 (Op::Take, Some(rule)) => decision.allowed() || rule.shadow || rule.count_denied,

@@ -1,6 +1,6 @@
 //! The algorithms against the reference, answer by answer.
 
-use flowgate::{Decision, Rule, Single, Time};
+use flowgate::{Decision, RuleFlags, Single, Time};
 use flowgate_testkit::properties::naive::{self, RuleHits};
 use flowgate_testkit::properties::specs::{Spec, Step, any_spec, any_step, start};
 use proptest::prelude::*;
@@ -35,10 +35,10 @@ fn check(specs: &[Spec], count_denied: bool, start: u64, steps: &[Step]) -> Resu
     let store = Store::new(specs.iter().map(|spec| &spec.limit), count_denied);
     // The ways that are shorter, for a limit that is alone or has not even a key, must agree.
     let alone = (specs.len() == 1 && !count_denied).then(|| &specs[0].limit);
-    let short = alone.map(|limit| (Store::new([limit], false), Single::of(limit.clone())));
+    let short = alone.map(|limit| (Store::new([limit], false), Single::from_limit(limit.clone())));
     let mut counters: Vec<naive::Counter> = specs.iter().map(naive::Counter::new).collect();
-    let rule = Rule { count_denied, ..Rule::default() };
-    let plan = [RuleHits { rule, counters: (0..specs.len()).collect() }];
+    let flags = RuleFlags { count_denied, shadow: false };
+    let plan = [RuleHits { flags, counters: (0..specs.len()).collect() }];
     let mut script: Vec<String> = specs.iter().map(|spec| spec.limit.to_string()).collect();
     let (mut latest, mut last) = (start, None::<Decision>);
     for (number, step) in steps.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! Invariant  Requests and subjects are counted by the *rank* of the subject, the number of zero bits at the end of its
 //!            hash. A sample is halved by dropping the lowest rank, without a record of each subject.
 
-use flowgate::{CounterId, Limit, Memory, MemoryConfig, Op, Rule, Seed, Subject, Time, WhenFull};
+use flowgate::{CounterId, Limit, MemoryConfig, MemoryStore, Op, RuleFlags, Seed, Subject, Time, WhenFull};
 use flowgate_engine::{Request, RuleDef};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::hash::BuildHasher;
@@ -32,8 +32,8 @@ pub struct Curve {
     /// The limit as configured.
     pub limit: Limit,
     by: Vec<String>,
-    behaviour: Rule,
-    memory: Memory,
+    flags: RuleFlags,
+    memory: MemoryStore,
     bounds: CurveBounds,
     hasher: DefaultHashBuilder,
     variants: Vec<Variant>,
@@ -84,7 +84,7 @@ impl Curve {
         bounds: CurveBounds,
     ) -> Curve {
         let config = MemoryConfig { max_bytes: bounds.bytes, when_full: WhenFull::Evict, seed: Seed::random() };
-        let memory = Memory::new(config);
+        let memory = MemoryStore::new(config);
         let variant = |micros: u64| {
             // Every count makes a valid limit; a test tries all algorithms.
             let limit = variants::with_count(limit, micros).ok()?;
@@ -97,7 +97,7 @@ impl Curve {
             number,
             limit: limit.clone(),
             by: def.by.clone(),
-            behaviour: Rule { id: 0, count_denied: def.count_denied, shadow: false },
+            flags: RuleFlags { count_denied: def.count_denied, shadow: false },
             denied: vec![Counts::default(); variants.len()],
             variants,
             memory,
@@ -131,13 +131,13 @@ impl Curve {
     }
 
     fn take(&mut self, subject: Subject, rank: usize, cost: u64, now: Time) {
-        let Curve { variants, denied, behaviour, memory, seen, subjects, .. } = self;
+        let Curve { variants, denied, flags, memory, seen, subjects, .. } = self;
         seen.requests[rank] += 1;
         let known = subjects.entry(subject).or_insert_with(|| {
             seen.subjects[rank] += 1;
             0
         });
-        let counters = variants.iter().map(|variant| (variant.id, &variant.limit, *behaviour));
+        let counters = variants.iter().map(|variant| (variant.id, &variant.limit, *flags));
         let mut counts = denied.iter_mut().enumerate();
         memory.take_each(subject, cost, now, counters, |decision| {
             let Some((bit, denied)) = counts.next().filter(|_| !decision.allowed()) else { return };

@@ -1,7 +1,9 @@
 //! Keys of the caller's own: a limit that is in no rule, and `CL.THROTTLE`.
 
-use flowgate::remote;
-use flowgate::{Decision, Hit, Limit, Op, OtherAlgorithm, Rule, Span, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::portable;
+use flowgate::{
+    Decision, Hit, Limit, Op, OtherAlgorithm, RuleFlags, Span, Throttle, ThrottleError, ThrottleReply, Time,
+};
 
 use super::decode::{Reply, ReplyError};
 use super::encode::{self, Ask, NANOS_PER_SECOND, RuleTerms, ScriptTime};
@@ -43,7 +45,7 @@ impl PreparedLimit {
         let mut call = ScriptCall::new(&DECIDE);
         call.keys.write(|key| keys::write(key, prefix, &self.tag, ""));
         let limits = vec![(self.limit.algorithm(), self.limit.terms(self.op, self.cost, around))];
-        let rule = RuleTerms { rule: Rule::default(), limits, ban: None };
+        let rule = RuleTerms { flags: RuleFlags::default(), limits, ban: None };
         encode::call(&mut call.args, Ask { op: self.op, cost: self.cost, time }, &[rule]);
         call
     }
@@ -73,11 +75,11 @@ impl PreparedLimit {
     }
 
     fn decided(&self, mut reply: Reply<'_>, now: Time) -> Result<Hit<'_>, ReplyError> {
-        let mut hit = Hit::remote(&self.limit, Rule::default());
+        let mut hit = Hit::portable(&self.limit);
         let (own, seen) = reply.counter(&self.limit)?;
         reply.close()?;
         hit.restore(own, seen);
-        remote::decide(self.op, self.cost, now, std::slice::from_mut(&mut hit), &mut []);
+        portable::decide(self.op, self.cost, now, std::slice::from_mut(&mut hit), &mut []);
         Ok(hit)
     }
 }

@@ -1,6 +1,6 @@
 //! The reply of `decide.lua`: the time and the states that it found, as numbers in a row.
 
-use flowgate::remote::{Counts, Exact, Kept, KeptBan};
+use flowgate::portable::{AlgorithmState, BanState, Exact, WindowState};
 use flowgate::{Algorithm, Limit, Time};
 use smallvec::SmallVec;
 
@@ -58,26 +58,29 @@ impl<'a> Reply<'a> {
     }
 
     /// The state of one limit's counter, and that of its `after=`.
-    pub(super) fn counter(&mut self, limit: &Limit) -> Result<(Option<Kept>, Option<Counts>), ReplyError> {
+    pub(super) fn counter(
+        &mut self,
+        limit: &Limit,
+    ) -> Result<(Option<AlgorithmState>, Option<WindowState>), ReplyError> {
         let own = match limit.algorithm() {
             Algorithm::Unlimited => None,
             Algorithm::Bucket | Algorithm::Pace => {
                 let full_at = Exact { micros: self.number()?, ticks: self.number()? };
-                Some(Kept::Bucket(full_at)).filter(|_| full_at != Exact::default())
+                Some(AlgorithmState::Bucket(full_at)).filter(|_| full_at != Exact::default())
             }
-            Algorithm::Fixed => self.window()?.map(Kept::Fixed),
-            Algorithm::Sliding => Some(Kept::Sliding(self.entries()?)),
+            Algorithm::Fixed => self.window()?.map(AlgorithmState::Fixed),
+            Algorithm::Sliding => Some(AlgorithmState::Sliding(self.entries()?)),
             Algorithm::Approx => {
                 let (forget_at, previous, current) = (self.number()?, self.number()?, self.number()?);
-                Some(Kept::Approx { forget_at, previous, current }).filter(|_| forget_at > 0)
+                Some(AlgorithmState::Approx { forget_at, previous, current }).filter(|_| forget_at > 0)
             }
         };
         let seen = if limit.after().is_some() { self.window()? } else { None };
         Ok((own, seen))
     }
 
-    fn window(&mut self) -> Result<Option<Counts>, ReplyError> {
-        let window = Counts { ends_at: self.number()?, count: self.number()? };
+    fn window(&mut self) -> Result<Option<WindowState>, ReplyError> {
+        let window = WindowState { ends_at: self.number()?, count: self.number()? };
         Ok(Some(window).filter(|window| window.ends_at > 0))
     }
 
@@ -93,8 +96,8 @@ impl<'a> Reply<'a> {
         Ok(entries)
     }
 
-    pub(super) fn ban(&mut self) -> Result<KeptBan, ReplyError> {
+    pub(super) fn ban(&mut self) -> Result<BanState, ReplyError> {
         let (until, forget_at, level, strikes) = (self.number()?, self.number()?, self.number()?, self.number()?);
-        Ok(KeptBan { until, forget_at, level: u8::try_from(level).unwrap_or(u8::MAX), strikes })
+        Ok(BanState { until, forget_at, level: u8::try_from(level).unwrap_or(u8::MAX), strikes })
     }
 }

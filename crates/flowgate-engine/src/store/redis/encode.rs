@@ -20,8 +20,8 @@
 //!
 //! Times are microseconds; an empty `time` is Redis's own.
 
-use flowgate::remote::{AfterTerms, BanTerms, Exact, Own, Terms, WindowTerms};
-use flowgate::{Algorithm, MAX_COUNT, Op, Rule, Time};
+use flowgate::portable::{AfterTerms, AlgorithmTerms, BanTerms, Exact, Terms, WindowTerms};
+use flowgate::{Algorithm, MAX_COUNT, Op, RuleFlags, Time};
 
 use super::script::Parts;
 
@@ -47,7 +47,7 @@ impl ScriptTime {
 
 /// A rule's part of a call.
 pub(super) struct RuleTerms {
-    pub(super) rule: Rule,
+    pub(super) flags: RuleFlags,
     pub(super) limits: Vec<(Algorithm, Terms)>,
     pub(super) ban: Option<BanTerms>,
 }
@@ -93,8 +93,8 @@ pub(super) fn call(args: &mut Parts, ask: Ask, rules: &[RuleTerms]) {
     time(args, ask.time);
     args.number(ask.units());
     args.number(rules.len() as u64);
-    for RuleTerms { rule, limits, ban } in rules {
-        args.number(u64::from(rule.count_denied) + 2 * u64::from(rule.shadow));
+    for RuleTerms { flags, limits, ban } in rules {
+        args.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
         args.number(limits.len() as u64);
         args.number(u64::from(ban.is_some()));
         for (algorithm, terms) in limits {
@@ -122,14 +122,14 @@ pub(super) fn nanos(args: &mut Parts, nanos: i64) {
 
 /// The short way, where it leads to the same: one limit, nothing around it.
 fn short(args: &mut Parts, ask: Ask, only: &RuleTerms) -> bool {
-    let RuleTerms { rule, limits, ban: None } = only else { return false };
+    let RuleTerms { flags, limits, ban: None } = only else { return false };
     let [(algorithm, Terms { own, after: None, .. })] = limits.as_slice() else { return false };
-    if ask.word() != b"take" || rule.count_denied {
+    if ask.word() != b"take" || flags.count_denied {
         return false;
     }
     match own {
-        Own::Unlimited => return false,
-        Own::Bucket { ticks, want, room, .. } => {
+        AlgorithmTerms::Unlimited => return false,
+        AlgorithmTerms::Bucket { ticks, want, room, .. } => {
             args.push(letter(*algorithm));
             args.number(want.micros);
             room_micros(args, *room);
@@ -183,10 +183,10 @@ fn limit(args: &mut Parts, algorithm: Algorithm, terms: &Terms) {
     }
 }
 
-fn numbers(args: &mut Parts, own: &Own) {
+fn numbers(args: &mut Parts, own: &AlgorithmTerms) {
     match own {
-        Own::Unlimited => {}
-        Own::Bucket { ticks, want, room, capacity } => {
+        AlgorithmTerms::Unlimited => {}
+        AlgorithmTerms::Bucket { ticks, want, room, capacity } => {
             args.number(want.micros);
             args.number(want.ticks);
             room_micros(args, *room);
@@ -195,12 +195,14 @@ fn numbers(args: &mut Parts, own: &Own) {
             args.number(capacity.ticks);
             args.number(*ticks);
         }
-        Own::Fixed { count, window } => {
+        AlgorithmTerms::Fixed { count, window } => {
             args.number(*count);
             self::window(args, window);
         }
-        Own::Sliding { count, period, grid } => [count, period, grid].into_iter().for_each(|n| args.number(*n)),
-        Own::Approx { count, period } => [count, period].into_iter().for_each(|n| args.number(*n)),
+        AlgorithmTerms::Sliding { count, period, grid } => {
+            [count, period, grid].into_iter().for_each(|n| args.number(*n))
+        }
+        AlgorithmTerms::Approx { count, period } => [count, period].into_iter().for_each(|n| args.number(*n)),
     }
 }
 

@@ -26,7 +26,7 @@ impl PreparedKoala {
 
     /// The answer, where Redis has no say in it.
     pub fn at_once(&self) -> Option<KoalaAnswer> {
-        let untouched = || self.prepared.limited_by().map(|rule| (rule.behaviour().id, false));
+        let untouched = || self.prepared.limited_by().map(|rule| (rule.id(), false));
         (self.prepared.groups() == 0).then(|| KoalaAnswer::of(self.ask, untouched(), &self.direct))
     }
 
@@ -38,7 +38,7 @@ impl PreparedKoala {
 
     /// The answer where each limit counts as exceeded: of a store that is away and denies.
     pub fn denied(&self) -> KoalaAnswer {
-        KoalaAnswer::of(self.ask, self.prepared.limited_by().map(|rule| (rule.behaviour().id, true)), &self.direct)
+        KoalaAnswer::of(self.ask, self.prepared.limited_by().map(|rule| (rule.id(), true)), &self.direct)
     }
 }
 
@@ -54,7 +54,7 @@ impl KoalaRules {
                 prepared.note(Found::Limits(rule, limits), &values);
                 continue;
             }
-            direct.push(rule.behaviour().id);
+            direct.push(rule.id());
             if ask == KoalaAsk::Browse {
                 break;
             }

@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use flowgate::remote;
-use flowgate::{Algorithm, BanHit, Op, Standing, Time};
+use flowgate::portable;
+use flowgate::{Algorithm, Op, Standing, Time};
 use smallvec::SmallVec;
 
 use super::decode::{Reply, ReplyError};
@@ -135,10 +135,10 @@ impl Prepared {
                     None => Box::default(),
                 };
                 let case = self.rules.case(rule, values).map(Into::into);
-                self.steps.push(Step { rule: rule.behaviour().id, case, group, subject });
+                self.steps.push(Step { rule: rule.id(), case, group, subject });
             }
-            Found::PassBy(rule) => self.passed_by.push(rule.behaviour().id),
-            Found::End(rule) => self.end = Ending::Rule(rule.behaviour().id),
+            Found::PassBy(rule) => self.passed_by.push(rule.id()),
+            Found::End(rule) => self.end = Ending::Rule(rule.id()),
             Found::Ban(ban) => self.end = Ending::Ban(ban),
         }
     }
@@ -213,7 +213,7 @@ impl Prepared {
             // What passes by itself but is rolled back was denied by something else.
             let rolled_back = denied && !decided.denied && takes(part.op());
             let op = if rolled_back { Op::Deny } else { part.op() };
-            remote::decide(op, self.cost, decided.now, &mut part.hits, &mut part.bans);
+            portable::decide(op, self.cost, decided.now, &mut part.hits, &mut part.bans);
             settle(&mut plan, &part);
         }
         Ok((plan, now))
@@ -289,14 +289,14 @@ impl Prepared {
 
     fn conclusion(&self, plan: &Plan<'_>, now: Time) -> Conclusion {
         let new_ban = |(rule, until): (&Arc<Rule>, Time)| {
-            let step = self.steps.iter().find(|step| step.rule == rule.behaviour().id)?;
+            let step = self.steps.iter().find(|step| step.rule == rule.id())?;
             let mut key = Vec::new();
             self.write_key(&mut key, "", step.group?, &keys::ban_counter(rule.name()));
             Some(NewBan { rule: Arc::clone(rule), subject: step.subject.to_vec(), until, key: key.into() })
         };
         let new_bans = plan.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
         let watched = plan.hits.iter().filter(|_| self.is_watched);
-        let outcomes = watched.map(|hit| (hit.rule().id, *hit.outcome())).collect();
+        let outcomes = watched.map(|hit| (hit.rule_id(), *hit.outcome())).collect();
         Conclusion { decision: plan.conclude(now), now, outcomes, new_bans }
     }
 
@@ -314,9 +314,9 @@ impl Prepared {
             }
             let ban = rule.ban().filter(|_| asks(op)).map(|(ban, _)| {
                 call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(rule.name())));
-                BanHit::remote(ban, step.rule).terms()
+                ban.terms()
             });
-            rules.push(RuleTerms { rule: rule.behaviour(), limits, ban });
+            rules.push(RuleTerms { flags: rule.flags(), limits, ban });
         }
         encode::call(&mut call.args, Ask { op, cost: self.cost, time }, &rules);
         call
@@ -367,8 +367,8 @@ impl Prepared {
     fn decide_part(&self, which: Which, reply: &[i64]) -> Result<Decided<'_>, ReplyError> {
         let mut plan = self.plan(which);
         let now = self.restore(&mut plan, which, reply)?;
-        remote::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
-        let exceeded = plan.hits.iter().any(|hit| !hit.rule().shadow && !hit.outcome().allowed());
+        portable::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
+        let exceeded = plan.hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
         let banned = plan.bans.iter().any(|ban| ban.standing() != Standing::Clear);
         Ok(Decided { denied: exceeded || banned, now, plan })
     }
@@ -386,12 +386,12 @@ fn settle(plan: &mut Plan<'_>, part: &Plan<'_>) {
     let mut decided = part.hits.iter().peekable();
     for hit in plan.hits.iter_mut() {
         // Both are in file order, and a rule is in one part with all its limits.
-        if let Some(decided) = decided.next_if(|decided| decided.rule().id == hit.rule().id) {
+        if let Some(decided) = decided.next_if(|decided| decided.rule_id() == hit.rule_id()) {
             hit.settle(*decided.outcome());
         }
     }
     for ban in plan.bans.iter_mut() {
-        if let Some(decided) = part.bans.iter().find(|decided| decided.rule() == ban.rule()) {
+        if let Some(decided) = part.bans.iter().find(|decided| decided.rule_id() == ban.rule_id()) {
             ban.settle(decided.standing());
         }
     }

@@ -6,7 +6,7 @@
 //! Rule       Undoing a charge to a bucket moves the charges behind it, but not their names. The script remembers that
 //!            under a key beside the counter, and tells by when a charge was made whether it was moved.
 
-use flowgate::remote::{Exact, UndoOwn};
+use flowgate::portable::{AlgorithmUndo, Exact};
 use flowgate::{Hit, Time};
 
 use super::encode::{self, ScriptTime};
@@ -33,11 +33,11 @@ impl UndoCall {
     /// decide.
     pub(super) fn add(&mut self, hit: &Hit<'_>, write_key: impl Fn(&mut Vec<u8>)) {
         let undo = hit.undo(self.cost);
-        if hit.rule().shadow || (undo.own.is_none() && undo.seen.is_none()) {
+        if hit.flags().shadow || (undo.own.is_none() && undo.seen.is_none()) {
             return;
         }
         self.call.keys.write(&write_key);
-        if let Some(UndoOwn::Bucket { .. }) = undo.own {
+        if let Some(AlgorithmUndo::Bucket { .. }) = undo.own {
             self.add_undone(write_key);
         }
         own(&mut self.call.args, undo.own);
@@ -69,10 +69,10 @@ impl UndoCall {
     }
 }
 
-fn own(args: &mut Parts, undo: Option<UndoOwn>) {
+fn own(args: &mut Parts, undo: Option<AlgorithmUndo>) {
     match undo {
         None => args.push(b"n"),
-        Some(UndoOwn::Bucket { full_at, want, ticks }) => {
+        Some(AlgorithmUndo::Bucket { full_at, want, ticks }) => {
             args.push(b"b");
             for Exact { micros, ticks } in [full_at, want] {
                 args.number(micros);
@@ -80,15 +80,15 @@ fn own(args: &mut Parts, undo: Option<UndoOwn>) {
             }
             args.number(ticks);
         }
-        Some(UndoOwn::Fixed(ends_at)) => {
+        Some(AlgorithmUndo::Fixed(ends_at)) => {
             args.push(b"f");
             args.number(ends_at);
         }
-        Some(UndoOwn::Sliding(leaves_at)) => {
+        Some(AlgorithmUndo::Sliding(leaves_at)) => {
             args.push(b"s");
             args.number(leaves_at);
         }
-        Some(UndoOwn::Approx { forget_at, period }) => {
+        Some(AlgorithmUndo::Approx { forget_at, period }) => {
             args.push(b"a");
             args.number(forget_at);
             args.number(period);

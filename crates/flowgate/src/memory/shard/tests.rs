@@ -1,17 +1,17 @@
 //! The table from inside: its invariants after anything that can happen to it.
 
 mod classes;
-mod short;
+mod fast_path;
 
 use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::super::place::Places;
+use super::super::shards::Shards;
 use super::super::slot::Kind;
-use super::super::{Key, Memory, MemoryConfig, Seed};
+use super::super::{Key, MemoryConfig, MemoryStore, Seed};
 use super::*;
-use crate::{Ban, BanHit, CounterId, Decision, Limit, Op, Rule, Span, Time};
+use crate::{Ban, BanHit, CounterId, Decision, Limit, Op, Span, Time};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -49,9 +49,9 @@ impl Shard {
     }
 }
 
-impl Memory {
+impl MemoryStore {
     fn check_invariants(&self) {
-        let mut held = self.shards.len() * (Places::BYTES_EACH + RESERVED_BYTES);
+        let mut held = self.shards.len() * (Shards::BYTES_EACH + RESERVED_BYTES);
         for index in 0..self.shards.len() {
             let shard = self.lock(index);
             shard.check_invariants();
@@ -68,7 +68,7 @@ impl Memory {
 
 /// A store and a model of it: what each key was charged, and when that is forgotten.
 struct Modelled {
-    memory: Memory,
+    memory: MemoryStore,
     limit: Limit,
     model: HashMap<u32, (u64, u64)>,
     now: u64,
@@ -106,13 +106,13 @@ fn change() -> impl Strategy<Value = Vec<Change>> {
 
 impl Modelled {
     fn new(seed: [u64; 2]) -> Modelled {
-        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed(seed), ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed(seed), ..MemoryConfig::default() });
         Modelled { memory, limit: "fixed 1000/60s".parse().unwrap(), model: HashMap::new(), now: START }
     }
 
     fn apply(&self, op: Op, key: u32) -> Decision {
         let key = self.memory.subject(&key.to_le_bytes()).counter(self.memory.counter(b""));
-        let mut hits = [Hit::new(key, &self.limit, Rule::default())];
+        let mut hits = [Hit::new(key, &self.limit)];
         self.memory.apply(op, 1, Time::from_nanos(self.now), &mut hits);
         *hits[0].outcome()
     }
@@ -209,7 +209,7 @@ fn call(keys: u32) -> impl Strategy<Value = Call> {
         .prop_map(|(op, cost, hits, bans, short, later)| Call { op, cost, hits, bans, short, later })
 }
 
-fn apply(memory: &Memory, limits: &[Limit], ban: &Ban, call: &Call, now: u64) {
+fn apply(memory: &MemoryStore, limits: &[Limit], ban: &Ban, call: &Call, now: u64) {
     let &Call { op, cost, ref hits, bans, short, .. } = call;
     let key = |subject: u32, name: &[u8]| memory.subject(&subject.to_le_bytes()).counter(memory.counter(name));
     let counter = |&(subject, limit): &(u32, usize)| key(subject, &limit.to_le_bytes());
@@ -219,7 +219,7 @@ fn apply(memory: &Memory, limits: &[Limit], ban: &Ban, call: &Call, now: u64) {
         return;
     }
     let mut bans = if bans { vec![BanHit::new(key(hits[0].0, b"ban"), ban, 0)] } else { Vec::new() };
-    let hit = |hit: &(u32, usize)| Hit::new(counter(hit), &limits[hit.1], Rule::default());
+    let hit = |hit: &(u32, usize)| Hit::new(counter(hit), &limits[hit.1]);
     let mut hits: Vec<Hit<'_>> = hits.iter().map(hit).collect();
     memory.apply_banning(op, cost, now, &mut hits, &mut bans);
 }
@@ -234,7 +234,7 @@ proptest! {
         when_full in prop::sample::select(vec![WhenFull::Evict, WhenFull::Deny]),
         calls in prop::collection::vec(call(400), 1..1500),
     ) {
-        let memory = Memory::new(MemoryConfig { max_bytes: max_kib << 10, when_full, seed: Seed(seed) });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: max_kib << 10, when_full, seed: Seed(seed) });
         let limits = MIXED.map(|limit| limit.parse().unwrap());
         let [within, length, forget] = [20, 5, 60].map(Span::from_secs);
         let ban = Ban::new(4, within, &[length], forget).unwrap();
@@ -252,25 +252,25 @@ proptest! {
 }
 
 /// The smallest store: seven slots a shard, one of them kept for bans in one that denies.
-fn smallest(when_full: WhenFull) -> Memory {
-    Memory::new(MemoryConfig { max_bytes: 0, when_full, seed: Seed([1, 2]) })
+fn smallest(when_full: WhenFull) -> MemoryStore {
+    MemoryStore::new(MemoryConfig { max_bytes: 0, when_full, seed: Seed([1, 2]) })
 }
 
 /// Keys that live in the first shard.
-fn neighbours(memory: &Memory) -> impl Iterator<Item = Key> {
+fn neighbours(memory: &MemoryStore) -> impl Iterator<Item = Key> {
     let key = |number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
     (0..).map(key).filter(|key| key.shard(memory.shards.len()) == 0)
 }
 
-fn take(memory: &Memory, key: Key, limit: &str, now: u64) -> Decision {
+fn take(memory: &MemoryStore, key: Key, limit: &str, now: u64) -> Decision {
     let limit = limit.parse().unwrap();
-    let mut hits = [Hit::new(key, &limit, Rule::default())];
+    let mut hits = [Hit::new(key, &limit)];
     memory.apply(Op::Take, 1, Time::from_nanos(now), &mut hits);
     memory.check_invariants();
     *hits[0].outcome()
 }
 
-fn holds(memory: &Memory, key: Key) -> bool {
+fn holds(memory: &MemoryStore, key: Key) -> bool {
     memory.lock(0).find(key.tag()).is_ok()
 }
 
@@ -357,7 +357,7 @@ fn what_takes_nothing_inserts_nothing() {
         let (before, later) = (memory.stats(), "fixed 5/60s after=2/60s".parse().unwrap());
         for (op, cost) in [(Op::Peek, 1), (Op::Take, 0), (Op::Refund, 0), (Op::Peek, 9)] {
             for &key in &keys {
-                let mut hits = [Hit::new(key, &later, Rule::default())];
+                let mut hits = [Hit::new(key, &later)];
                 memory.apply(op, cost, Time::from_nanos(START), &mut hits);
                 memory.check_invariants();
             }
@@ -369,10 +369,11 @@ fn what_takes_nothing_inserts_nothing() {
 /// Also where the next few slots are all in use and what has expired lies elsewhere.
 #[test]
 fn a_few_that_have_expired_are_found_before_anybody_is_evicted() {
-    let store = || Memory::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
-    let name = |memory: &Memory, number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
+    let store =
+        || MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let name = |memory: &MemoryStore, number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
     let life = |number: u32| if number.is_multiple_of(50) { "fixed 5/10s" } else { "fixed 5/1h" };
-    let in_first = |memory: &Memory, number: u32| name(memory, number).shard(memory.shards.len()) == 0;
+    let in_first = |memory: &MemoryStore, number: u32| name(memory, number).shard(memory.shards.len()) == 0;
     // How many of some keys a store holds without an eviction, once it holds those before.
     let fit = |before: &[u32], keys: &mut dyn Iterator<Item = u32>| {
         let memory = store();
@@ -422,7 +423,7 @@ proptest! {
     /// back than the grace may be decided at a later instant, that up to which the shard has forgotten.
     #[test]
     fn what_is_forgotten_is_not_missed(calls in prop::collection::vec(late_call(), 1..600)) {
-        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed([3, 4]), ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed([3, 4]), ..MemoryConfig::default() });
         let limits = KINDS.map(|limit| limit.parse::<Limit>().unwrap());
         let mut counters: HashMap<u32, Counter> = HashMap::new();
         let mut latest = START;
@@ -471,7 +472,8 @@ fn a_delay_counts_from_the_time_of_the_call() {
 #[test]
 fn a_call_forgets_a_few_at_a_time() {
     for (text, keys, times) in [("bucket 1/s", 60_000, 1), ("2/1s", 30_000, 2)] {
-        let memory = Memory::new(MemoryConfig { max_bytes: 4 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let memory =
+            MemoryStore::new(MemoryConfig { max_bytes: 4 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
         let limit: Limit = text.parse().unwrap();
         let apply = |op, number: u32, now| {
             let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
@@ -508,7 +510,8 @@ fn a_call_forgets_a_few_at_a_time() {
 #[test]
 fn a_large_plan_fits_at_the_end_of_a_table() {
     for plain in [0, 5, 100] {
-        let memory = Memory::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+        let memory =
+            MemoryStore::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
         let limit: Limit = "sliding 5/60s after=2/60s".parse().unwrap();
         for key in neighbours(&memory).take(plain) {
             take(&memory, key, "5/60s", START);
@@ -517,7 +520,7 @@ fn a_large_plan_fits_at_the_end_of_a_table() {
         let in_shard = subjects.filter(|subject| subject.counter(memory.counter(b"")).shard(memory.shards.len()) == 0);
         let last = in_shard.max_by_key(|subject| subject.counter(memory.counter(b"")).tag()).unwrap();
         let key = |number: u32| last.counter(memory.counter(&number.to_le_bytes()));
-        let mut hits: Vec<Hit<'_>> = (0..20).map(|number| Hit::new(key(number), &limit, Rule::default())).collect();
+        let mut hits: Vec<Hit<'_>> = (0..20).map(|number| Hit::new(key(number), &limit)).collect();
         for _ in 0..2 {
             memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
             memory.check_invariants();
@@ -526,12 +529,12 @@ fn a_large_plan_fits_at_the_end_of_a_table() {
     }
 }
 
-fn take_all(memory: &Memory, limit: &Limit, subject: u32, ids: &[CounterId]) -> bool {
+fn take_all(memory: &MemoryStore, limit: &Limit, subject: u32, ids: &[CounterId]) -> bool {
     let subject = memory.subject(&subject.to_le_bytes());
-    let hit = |&id| Hit::new(subject.counter(id), limit, Rule::default());
+    let hit = |&id| Hit::new(subject.counter(id), limit);
     let mut hits: Vec<Hit<'_>> = ids.iter().map(hit).collect();
     memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
-    Decision::of(&hits).allowed()
+    Decision::from_hits(&hits).allowed()
 }
 
 /// The counters of one subject lie side by side, also where its home is the last of the table.
@@ -541,7 +544,8 @@ fn a_subject_may_have_many_counters() {
         let limit: Limit = text.parse().unwrap();
         for (max_kib, when_full) in [(1024, WhenFull::Evict), (12, WhenFull::Evict), (12, WhenFull::Deny)] {
             for many in [8, 9, 10, 12, 40_u32] {
-                let memory = Memory::new(MemoryConfig { max_bytes: max_kib << 10, when_full, ..Default::default() });
+                let memory =
+                    MemoryStore::new(MemoryConfig { max_bytes: max_kib << 10, when_full, ..Default::default() });
                 let ids: Vec<_> = (0..many).map(|id| memory.counter(&id.to_le_bytes())).collect();
                 for subject in 0..500 {
                     take_all(&memory, &limit, subject, &ids);
@@ -556,7 +560,7 @@ fn a_subject_may_have_many_counters() {
 #[test]
 fn a_full_store_that_evicts_makes_room_for_many_counters() {
     let limit: Limit = "fixed 5/60s".parse().unwrap();
-    let memory = Memory::new(MemoryConfig { max_bytes: 128 << 10, ..Default::default() });
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 128 << 10, ..Default::default() });
     let ids: Vec<_> = (0..40_u32).map(|id| memory.counter(&id.to_le_bytes())).collect();
     assert!((0..5_000).all(|subject| take_all(&memory, &limit, subject, &ids[..1])));
     for subject in 5_000..6_000 {
@@ -569,7 +573,7 @@ fn a_full_store_that_evicts_makes_room_for_many_counters() {
 /// Each allocation that a table leaves behind is a hole in the heap that few others fit in.
 #[test]
 fn a_growing_table_is_allocated_a_few_times_only() {
-    let memory = Memory::new(MemoryConfig { max_bytes: 8 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 8 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let limit: Limit = "bucket 5/d".parse().unwrap();
     let (mut moves, mut before) = (0, std::ptr::null());
     for key in 0..150_000u32 {
@@ -586,7 +590,7 @@ fn a_growing_table_is_allocated_a_few_times_only() {
 
 #[test]
 fn counters_are_counted_while_a_shard_is_locked() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let limit: Limit = "bucket 5/d".parse().unwrap();
     for key in 0..100u32 {
         let key = memory.subject(&key.to_le_bytes()).counter(CounterId::default());

@@ -1,29 +1,30 @@
 //! Classes: every decision writes the class of the counters it leaves, and an eviction goes by it.
 
 use super::*;
-use crate::{Retry, Throttle, Verdict};
+use crate::{Retry, RuleFlags, Throttle, Verdict};
 
-fn class(memory: &Memory, key: Key) -> Option<Class> {
+fn class(memory: &MemoryStore, key: Key) -> Option<Class> {
     let shard = memory.lock(key.shard(memory.shards.len()));
     shard.find(key.tag()).ok().map(|index| shard.slots[index].class())
 }
 
-fn key(memory: &Memory, name: &[u8]) -> Key {
+fn key(memory: &MemoryStore, name: &[u8]) -> Key {
     memory.subject(b"subject").counter(memory.counter(name))
 }
 
 /// Ways to take from a counter. All answer alike.
 const WAYS: [&str; 6] = ["one", "plan", "plan of two", "across shards", "each", "same"];
 
-fn take_by(way: &str, memory: &Memory, key: Key, limit: &Limit, cost: u64, now: Time) -> Decision {
-    let (rule, wide) = (Rule::default(), "fixed 1000/60s".parse().unwrap());
+fn take_by(way: &str, memory: &MemoryStore, key: Key, limit: &Limit, cost: u64, now: Time) -> Decision {
+    let wide = "fixed 1000/60s".parse().unwrap();
     match way {
         "one" => return memory.apply_one(Op::Take, cost, now, key, limit),
         "same" => return memory.apply_same(Op::Take, cost, now, key, limit).unwrap(),
         "each" => {
             let (subject, mut answers) = (memory.subject(b"subject"), Vec::new());
             let counter = memory.counter(b"counter");
-            memory.take_each(subject, cost, now, [(counter, limit, rule)], |answer| answers.push(answer));
+            memory
+                .take_each(subject, cost, now, [(counter, limit, RuleFlags::default())], |answer| answers.push(answer));
             return answers[0];
         }
         _ => {}
@@ -32,7 +33,7 @@ fn take_by(way: &str, memory: &Memory, key: Key, limit: &Limit, cost: u64, now: 
         "across shards" => memory.subject(b"another").counter(memory.counter(b"wide")),
         _ => memory.subject(b"subject").counter(memory.counter(b"wide")),
     };
-    let mut hits = vec![Hit::new(key, limit, rule), Hit::new(beside, &wide, rule)];
+    let mut hits = vec![Hit::new(key, limit), Hit::new(beside, &wide)];
     hits.truncate(if way == "plan" { 1 } else { 2 });
     memory.apply(Op::Take, cost, now, &mut hits);
     hits[0].outcome
@@ -45,7 +46,7 @@ fn every_way_to_take_writes_the_class() {
     for (text, apart) in texts.iter().flat_map(|text| [(text, 0), (text, 1_000)]) {
         let limit: Limit = text.parse().unwrap();
         for way in WAYS {
-            let memory = Memory::default();
+            let memory = MemoryStore::default();
             let key = key(&memory, b"counter");
             let taken = (0..9).map(|number| {
                 let now = Time::from_nanos(START + number * apart);
@@ -64,7 +65,7 @@ fn a_denial_of_a_known_counter_writes_the_class() {
     for text in ["sliding 10/60s", "fixed 10/60s", "approx 10/600s", "bucket 10/600s", "pace 10/600s max_wait=9m"] {
         let limit: Limit = text.parse().unwrap();
         for way in WAYS {
-            let memory = Memory::default();
+            let memory = MemoryStore::default();
             let (key, now) = (key(&memory, b"counter"), Time::from_nanos(START));
             assert!(take_by(way, &memory, key, &limit, 2, now).allowed());
             assert_eq!(class(&memory, key), Some(Class::LITTLE), "{text} by {way}");
@@ -79,13 +80,13 @@ fn a_denial_of_a_known_counter_writes_the_class() {
 #[test]
 fn a_look_leaves_the_class() {
     for text in ["sliding 10/60s", "fixed 10/60s", "bucket 10/60s", "fixed 10/60s after=10/60s"] {
-        let (memory, limit) = (Memory::default(), text.parse::<Limit>().unwrap());
+        let (memory, limit) = (MemoryStore::default(), text.parse::<Limit>().unwrap());
         let key = key(&memory, b"counter");
         memory.apply_one(Op::Record, 6, Time::from_nanos(START), key, &limit);
         let before = class(&memory, key);
         for (cost, later) in [(0, 0), (10, 0), (1, 50 * SECOND)] {
             memory.apply_one(Op::Peek, cost, Time::from_nanos(START + later), key, &limit);
-            let mut hits = [Hit::new(key, &limit, Rule::default())];
+            let mut hits = [Hit::new(key, &limit)];
             memory.apply(Op::Peek, cost, Time::from_nanos(START + later), &mut hits);
         }
         assert_eq!(class(&memory, key), before, "{text}");
@@ -95,16 +96,13 @@ fn a_look_leaves_the_class() {
 /// Only the limit that denies is exhausted.
 #[test]
 fn the_verdict_of_each_counter_counts() {
-    let (memory, limits) = (Memory::default(), ["fixed 1/60s", "fixed 100/60s"].map(|text| text.parse().unwrap()));
+    let (memory, limits) = (MemoryStore::default(), ["fixed 1/60s", "fixed 100/60s"].map(|text| text.parse().unwrap()));
     for rules in [[0, 0], [0, 1]] {
         let keys = ["strict", "lax"].map(|name| key(&memory, name.as_bytes()));
         for _ in 0..5 {
             let hit = |index: usize| {
-                Hit::new(
-                    keys[index],
-                    &limits[index],
-                    Rule { id: rules[index], count_denied: rules[1] == 1, shadow: false },
-                )
+                let flags = RuleFlags { count_denied: rules[1] == 1, shadow: false };
+                Hit::new(keys[index], &limits[index]).in_rule(rules[index], flags)
             };
             memory.apply(Op::Take, 1, Time::from_nanos(START), &mut [hit(0), hit(1)]);
         }
@@ -114,7 +112,7 @@ fn the_verdict_of_each_counter_counts() {
 
 #[test]
 fn a_cell_has_a_class() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let (key, throttle) = (key(&memory, b"counter"), Throttle::new(7, 8, 600).unwrap());
     let classes = (0..9).map(|_| {
         memory.throttle(key, &throttle, Time::from_nanos(START)).unwrap();
@@ -155,7 +153,7 @@ proptest! {
         calls in prop::collection::vec(call(400), 1..600),
         evictions in 1..60usize,
     ) {
-        let memory = Memory::new(MemoryConfig { max_bytes: max_kib << 10, seed: Seed(seed), ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: max_kib << 10, seed: Seed(seed), ..MemoryConfig::default() });
         let limits = MIXED.map(|limit| limit.parse().unwrap());
         let [within, length, forget] = [20, 5, 60].map(Span::from_secs);
         let ban = Ban::new(4, within, &[length], forget).unwrap();
@@ -190,7 +188,7 @@ proptest! {
         calls in prop::collection::vec(call(200), 1..600),
         class in (0..4u8).prop_map(Class::from_bits),
     ) {
-        let memory = Memory::new(MemoryConfig { max_bytes: 40 << 10, seed: Seed(seed), ..MemoryConfig::default() });
+        let memory = MemoryStore::new(MemoryConfig { max_bytes: 40 << 10, seed: Seed(seed), ..MemoryConfig::default() });
         let limits = MIXED.map(|limit| limit.parse().unwrap());
         let ban = Ban::new(4, Span::from_secs(20), &[Span::from_secs(5)], Span::from_secs(60)).unwrap();
         let mut now = START;
@@ -215,7 +213,7 @@ proptest! {
 /// The table is full of counters that are hardly used, and of logs of the highest class: none of those goes.
 #[test]
 fn an_exhausted_log_outlives_newer_logs() {
-    let memory = Memory::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let limit: Limit = "sliding 20/60s".parse().unwrap();
     let name = |number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
     let record = |number: u32, now: u64| memory.apply_one(Op::Record, 1, Time::from_nanos(now), name(number), &limit);

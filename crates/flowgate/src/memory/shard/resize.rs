@@ -30,7 +30,7 @@ const fn slot_bytes(slots: usize) -> usize {
 
 /// What a plan leaves free in a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::memory) enum Kept {
+pub(in crate::memory) enum SpareRoom {
     #[default]
     Nothing,
     /// A 64th of the positions, and the slots of one record behind the last position. Bytes of the budget would not
@@ -38,21 +38,21 @@ pub(in crate::memory) enum Kept {
     ForBans,
 }
 
-impl Kept {
+impl SpareRoom {
     /// The most 64ths of the positions that may be taken.
     #[inline]
     fn full(self) -> usize {
         match self {
-            Kept::Nothing => FULL.0,
-            Kept::ForBans => FULL.0 - 1,
+            SpareRoom::Nothing => FULL.0,
+            SpareRoom::ForBans => FULL.0 - 1,
         }
     }
 
     #[inline]
     fn behind(self) -> usize {
         match self {
-            Kept::Nothing => 0,
-            Kept::ForBans => Shard::SLOTS_OF_BAN,
+            SpareRoom::Nothing => 0,
+            SpareRoom::ForBans => Shard::SLOTS_OF_BAN,
         }
     }
 }
@@ -64,19 +64,19 @@ pub(in crate::memory) struct Room {
     pub(in crate::memory) missing: usize,
     /// Slots that may have to be inserted: those, and any that go to make room and come back.
     pub(in crate::memory) inserts: usize,
-    pub(in crate::memory) kept: Kept,
+    pub(in crate::memory) spare: SpareRoom,
 }
 
 impl Room {
     /// The room of a plan that has bans: it may take all that there is.
     pub(in crate::memory) fn for_bans(missing: usize, inserts: usize) -> Room {
-        Room { missing, inserts, kept: Kept::Nothing }
+        Room { missing, inserts, spare: SpareRoom::Nothing }
     }
 
     /// The slots behind the last position that must be free, but for the last one.
     #[inline]
     fn behind(self) -> usize {
-        self.inserts + self.kept.behind()
+        self.inserts + self.spare.behind()
     }
 }
 
@@ -91,12 +91,12 @@ impl Shard {
     /// Whether it would be too full with so many more.
     #[inline]
     pub(in crate::memory) fn is_full(&self, room: Room) -> bool {
-        (self.live + room.missing) * FULL.1 > self.positions * room.kept.full()
+        (self.live + room.missing) * FULL.1 > self.positions * room.spare.full()
     }
 
     /// Whether it would have the room if it were empty.
     pub(in crate::memory) fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.narrowed(room) * room.kept.full()
+        room.missing * FULL.1 <= self.narrowed(room) * room.spare.full()
     }
 
     /// The positions to which it is to be narrowed so that enough slots lie behind the last one.

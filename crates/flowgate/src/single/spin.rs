@@ -9,17 +9,17 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// A holder that is still at it after so many looks has lost the processor.
-const PATIENCE: u32 = 64;
+const LOOKS_PER_YIELD: u32 = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Cell {
+pub(super) struct SpinWords {
     taken: AtomicBool,
     /// Zeros mean there is no state: none ends at the epoch to the tick.
     words: [AtomicU64; 2],
 }
 
-impl Cell {
-    /// Takes the words; nobody else can until [`Cell::put`] brings them back.
+impl SpinWords {
+    /// Takes the words; nobody else can until [`SpinWords::put`] brings them back.
     #[inline(always)]
     pub(super) fn take(&self) -> Option<[u64; 2]> {
         self.lock();
@@ -42,7 +42,7 @@ impl Cell {
             // Only look until it seems free: a swap would take the line away from the holder.
             while self.taken.load(Relaxed) {
                 looks += 1;
-                if looks.is_multiple_of(PATIENCE) { std::thread::yield_now() } else { spin_loop() }
+                if looks.is_multiple_of(LOOKS_PER_YIELD) { std::thread::yield_now() } else { spin_loop() }
             }
         }
     }

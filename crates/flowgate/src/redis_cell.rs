@@ -23,9 +23,9 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// The arguments of a call of `CL.THROTTLE`, checked.
 ///
 /// ```
-/// use flowgate::{Memory, Throttle, Time};
+/// use flowgate::{MemoryStore, Throttle, Time};
 ///
-/// let memory = Memory::default();
+/// let memory = MemoryStore::default();
 /// let key = memory.subject(b"user 42").counter(memory.counter(b"replies"));
 /// let reply = memory.throttle(key, &Throttle::new(15, 30, 60)?, Time::from_secs(1_700_000_000))?;
 /// assert_eq!(reply.numbers(), [0, 16, 15, -1, 2]);
@@ -38,9 +38,9 @@ pub struct Throttle {
     /// The units that may be taken at once; more than zero.
     limit: i64,
     /// What they take.
-    tolerance: i64,
+    pub(crate) tolerance: i64,
     /// What this call takes; negative when it gives back.
-    increment: i64,
+    pub(crate) increment: i64,
 }
 
 /// Why there is no answer.
@@ -141,19 +141,6 @@ impl Throttle {
             retry_after,
             reset_after: Span::from_nanos(owed as u64),
         })
-    }
-
-    /// Answers a call on a key that something else keeps and has found in this state; see [`remote`](crate::remote).
-    ///
-    /// # Errors
-    /// When the nanoseconds do not fit.
-    pub fn answer(&self, tat: Option<Time>, now: Time) -> Result<ThrottleReply, ThrottleError> {
-        self.decide(&mut tat.map(Time::as_nanos), now)
-    }
-
-    /// What the call takes (negative when it gives back) and what may be owed, in nanoseconds.
-    pub fn nanos(&self) -> (i64, i64) {
-        (self.increment, self.tolerance)
     }
 
     /// What could be taken by who owes so many nanoseconds, as redis-cell reckons it.

@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::super::OtherAlgorithm;
 use super::super::budget::Budget;
 use super::super::key::Tag;
-use super::super::slot::{CELL_MARK, Kind, Label, Slot};
+use super::super::slot::{Kind, Label, Slot, THROTTLE_MARK};
 use super::Shard;
 use crate::algorithm::{self, Entry, Log, Sliding, State};
-use crate::cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::class::Class;
 use crate::decision::Decision;
 use crate::limit::{Algorithm, Limit};
 use crate::plan::{self, Hit, Op};
+use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
 
 /// An operation, its cost and its time.
@@ -39,13 +39,7 @@ impl Shard {
 
     /// Takes by one of the short ways, where the hits allow it; false when nothing was done.
     #[inline]
-    pub(in crate::memory) fn take_short(
-        &mut self,
-        cost: u64,
-        now: Time,
-        hits: &mut [Hit<'_>],
-        budget: &Budget,
-    ) -> bool {
+    pub(in crate::memory) fn take_fast(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         if !hits.iter().all(Hit::is_plain) {
             return false;
         }
@@ -179,18 +173,18 @@ impl Shard {
         self.tick(now.as_nanos(), budget);
         let at = now.max(Time::from_nanos(self.floor));
         let mut found = self.find(tag);
-        let mut tat = found.ok().and_then(|index| self.slots[index].words(Kind::Cell)).map(|[tat, _]| tat);
+        let mut tat = found.ok().and_then(|index| self.slots[index].words(Kind::Throttle)).map(|[tat, _]| tat);
         if tat.is_none() {
-            self.give_up_to_cell(tag, now, budget)?;
+            self.give_up_to_throttle(tag, now, budget)?;
             found = self.find(tag);
         }
         let mut reply = throttle.decide(&mut tat, at)?;
-        let label = Label { mark: CELL_MARK, class: reply.class() };
+        let label = Label { mark: THROTTLE_MARK, class: reply.class() };
         match (found, tat) {
-            (Ok(index), Some(tat)) => self.slots[index].rewrite(Kind::Cell, label.class, [tat, 0]),
+            (Ok(index), Some(tat)) => self.slots[index].rewrite(Kind::Throttle, label.class, [tat, 0]),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(tat)) => {
-                let slot = Slot::of_words(tag, Kind::Cell, label, [tat, 0]);
+                let slot = Slot::of_words(tag, Kind::Throttle, label, [tat, 0]);
                 if !self.insert_new(index, slot, at.as_nanos(), budget) {
                     reply = throttle.refused();
                 }
@@ -202,7 +196,7 @@ impl Shard {
     }
 
     /// Makes way where a limit's counter has been and is as if never used.
-    pub(in crate::memory) fn give_up_to_cell(
+    pub(in crate::memory) fn give_up_to_throttle(
         &mut self,
         tag: Tag,
         now: Time,

@@ -1,6 +1,6 @@
 //! The short way of a single sliding hit and the long way: two stores that go each their own, call by call the same.
 
-use super::super::super::{One, apply_to};
+use super::super::super::{OneShard, apply_to};
 use super::*;
 use crate::algorithm::Entries;
 
@@ -55,22 +55,22 @@ proptest! {
         when_full in prop::sample::select(vec![WhenFull::Evict, WhenFull::Deny]),
         takes in prop::collection::vec(taking(24), 1..400),
     ) {
-        let [short, long] = [(); 2].map(|()| Memory::new(MemoryConfig { max_bytes, when_full, seed: Seed([1, 2]) }));
+        let [short, long] = [(); 2].map(|()| MemoryStore::new(MemoryConfig { max_bytes, when_full, seed: Seed([1, 2]) }));
         let limits = LIMITS.map(|limit| limit.parse::<Limit>().unwrap());
         let keys: Vec<Key> = neighbours(&short).take(24).collect();
         let mut latest = START;
         for Take { key, cost, later, back } in takes {
             latest += later;
             let now = Time::from_nanos(latest - back);
-            let hit = || [Hit::new(keys[key], &limits[key % limits.len()], Rule::default())];
+            let hit = || [Hit::new(keys[key], &limits[key % limits.len()])];
             let [(mut by_short, mut left), (mut by_long, mut right)] =
                 [(hit(), short.lock(0)), (hit(), long.lock(0))];
-            if !left.take_short(cost, now, &mut by_short, &short.budget) {
+            if !left.take_fast(cost, now, &mut by_short, &short.budget) {
                 // Where it gives up, its step of the sweep is done.
                 right.tick(now.as_nanos(), &long.budget);
-                apply_to(&mut One(&mut left), &short.budget, Op::Take, cost, now, &mut by_short, &mut []);
+                apply_to(&mut OneShard(&mut left), &short.budget, Op::Take, cost, now, &mut by_short, &mut []);
             }
-            apply_to(&mut One(&mut right), &long.budget, Op::Take, cost, now, &mut by_long, &mut []);
+            apply_to(&mut OneShard(&mut right), &long.budget, Op::Take, cost, now, &mut by_long, &mut []);
             prop_assert_eq!(by_short[0].outcome(), by_long[0].outcome());
             prop_assert_eq!(left.contents(), right.contents());
             prop_assert_eq!(left.floor, right.floor);

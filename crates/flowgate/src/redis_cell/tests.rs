@@ -6,7 +6,7 @@ use flowgate_testkit::vectors::throttle::calls;
 use proptest::prelude::*;
 
 use super::*;
-use crate::memory::Memory;
+use crate::memory::MemoryStore;
 use crate::{Key, MemoryConfig, Op, WhenFull};
 
 /// Replays every recorded call; `start` gives the function that answers the calls of a case.
@@ -35,12 +35,12 @@ fn the_pure_function_gives_the_recorded_answers() {
 #[test]
 fn the_memory_store_gives_the_recorded_answers() {
     replay(|| {
-        let memory = Memory::default();
+        let memory = MemoryStore::default();
         move |name: &str, throttle: &Throttle, now| memory.throttle(key(&memory, name), throttle, now)
     });
 }
 
-fn key(memory: &Memory, name: &str) -> Key {
+fn key(memory: &MemoryStore, name: &str) -> Key {
     memory.subject(name.as_bytes()).counter(memory.counter(b"cell"))
 }
 
@@ -53,7 +53,7 @@ const START: u64 = 1_700_000_000_000;
 /// Calls of one key: milliseconds since the start and arguments, with the answer, on the pure function and the store.
 #[track_caller]
 fn check(calls: &[(u64, [i64; 4], [i64; 5])]) {
-    let (mut state, memory) = (None, Memory::default());
+    let (mut state, memory) = (None, MemoryStore::default());
     for (number, &(millis, args, reply)) in calls.iter().enumerate() {
         let (throttle, now) = (throttle(args).unwrap(), Time::from_millis(START + millis));
         assert_eq!(throttle.decide(&mut state, now).unwrap().numbers(), reply, "call {number}: {args:?} at {millis}");
@@ -137,7 +137,7 @@ fn numbers_out_of_range_and_zero_rates() {
 
 #[test]
 fn an_instant_out_of_range_is_an_error_that_changes_nothing() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let now = Time::from_secs(1_700_000_000);
     let call = |args| memory.throttle(key(&memory, "k"), &throttle(args).unwrap(), now);
     assert_eq!(call([0, 1, 9_000_000_000, 1]), Err(ThrottleError::OutOfRange));
@@ -149,7 +149,7 @@ fn an_instant_out_of_range_is_an_error_that_changes_nothing() {
 
 #[test]
 fn a_key_belongs_to_a_limit_or_to_a_throttle_while_it_lives() {
-    let memory = Memory::default();
+    let memory = MemoryStore::default();
     let key = key(&memory, "k");
     let limit = |limit: &str, second| {
         let limit = limit.parse().unwrap();
@@ -175,7 +175,7 @@ fn a_key_belongs_to_a_limit_or_to_a_throttle_while_it_lives() {
 fn a_store_that_is_full_and_denies_limits_new_keys() {
     let config = MemoryConfig { max_bytes: 0, when_full: WhenFull::Deny, ..MemoryConfig::default() };
     let (memory, now, throttle) =
-        (Memory::new(config), Time::from_secs(1_700_000_000), Throttle::new(4, 1, 60).unwrap());
+        (MemoryStore::new(config), Time::from_secs(1_700_000_000), Throttle::new(4, 1, 60).unwrap());
     let replies = (0..1000).map(|n| memory.throttle(key(&memory, &n.to_string()), &throttle, now).unwrap().numbers());
     let (refused, kept): (Vec<_>, Vec<_>) = replies.partition(|reply| reply[0] == 1);
     assert!(!kept.is_empty() && kept.iter().all(|reply| *reply == [0, 5, 4, -1, 60]));

@@ -1,4 +1,4 @@
-//! Places: the shards behind their locks, and beside them an outline of each: where its table lies, so that a counter can be
+//! Shards: the shards behind their locks, and beside them an outline of each: where its table lies, so that a counter can be
 //! fetched into the cache before anybody needs it, and how many counters it holds, so that they can be summed without a lock.
 //!
 //! Invariant  Whenever nobody holds a shard's lock, its outline is that of its table. What is read of it without the lock
@@ -19,9 +19,9 @@ use super::slot::Slot;
 
 /// All shards of a store.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Shards {
     outlines: Box<[Outline]>,
-    shards: Box<[Place]>,
+    shards: Box<[ShardLock]>,
 }
 
 /// Where the table of a shard lies, and how large it is.
@@ -49,16 +49,16 @@ fn counters_in(size: u64) -> usize {
 /// A shard behind its lock. Aligned, so that neighbours on other cores do not share its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Place(Mutex<Shard>);
+struct ShardLock(Mutex<Shard>);
 
-impl Places {
+impl Shards {
     /// The bytes that each shard takes beside its table.
-    pub(super) const BYTES_EACH: usize = size_of::<Place>() + size_of::<Outline>();
+    pub(super) const BYTES_EACH: usize = size_of::<ShardLock>() + size_of::<Outline>();
 
     /// So many empty shards.
-    pub(super) fn new(shards: usize) -> Places {
+    pub(super) fn new(shards: usize) -> Shards {
         let outlines = (0..shards).map(|_| Outline::default()).collect();
-        Places { outlines, shards: (0..shards).map(|_| Place::default()).collect() }
+        Shards { outlines, shards: (0..shards).map(|_| ShardLock::default()).collect() }
     }
 
     #[inline]
@@ -67,10 +67,10 @@ impl Places {
     }
 
     #[inline]
-    pub(super) fn lock(&self, index: usize) -> PlaceGuard<'_> {
+    pub(super) fn lock(&self, index: usize) -> ShardGuard<'_> {
         // No call panics while it holds a shard; if one did, the shard would still be a table.
         let shard = self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner);
-        PlaceGuard { shard, outline: &self.outlines[index] }
+        ShardGuard { shard, outline: &self.outlines[index] }
     }
 
     /// The counters of all shards, without a lock: those of a shard that is in use may be as they were before.
@@ -81,8 +81,8 @@ impl Places {
     /// Fetches what a call needs of a shard, and the cache lines of its table in which a search for `tag` begins.
     #[inline]
     pub(super) fn prefetch(&self, index: usize, tag: Tag) {
-        let (place, outline) = (&raw const self.shards[index], &self.outlines[index]);
-        prefetch(place.cast());
+        let (lock, outline) = (&raw const self.shards[index], &self.outlines[index]);
+        prefetch(lock.cast());
         let home =
             outline.slots.load(Relaxed).wrapping_add(position(tag.home, positions_in(outline.size.load(Relaxed))));
         prefetch(home.cast());
@@ -93,7 +93,7 @@ impl Places {
 }
 
 #[cfg(test)]
-impl Places {
+impl Shards {
     pub(super) fn check_outline(&self, index: usize) {
         let (shard, outline) = (self.lock(index), &self.outlines[index]);
         assert_eq!(outline.size.load(Relaxed), size_of_table(&shard));
@@ -102,12 +102,12 @@ impl Places {
 }
 
 /// The shard, locked.
-pub(super) struct PlaceGuard<'a> {
+pub(super) struct ShardGuard<'a> {
     shard: MutexGuard<'a, Shard>,
     outline: &'a Outline,
 }
 
-impl Deref for PlaceGuard<'_> {
+impl Deref for ShardGuard<'_> {
     type Target = Shard;
 
     #[inline]
@@ -116,14 +116,14 @@ impl Deref for PlaceGuard<'_> {
     }
 }
 
-impl DerefMut for PlaceGuard<'_> {
+impl DerefMut for ShardGuard<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Shard {
         &mut self.shard
     }
 }
 
-impl Drop for PlaceGuard<'_> {
+impl Drop for ShardGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let (slots, size) = (self.shard.slots.as_ptr().cast_mut(), size_of_table(&self.shard));

@@ -1,0 +1,36 @@
+//! Portable counters: for a store whose arithmetic happens elsewhere, such as in a script that runs in Redis.
+//!
+//! Embedders do not need this module. It exists for the Redis store of `flowgate-engine`, and its types change when that
+//! store does.
+//!
+//! Rule       [`Limit::terms`] gives the numbers with which the other side adds and compares. The other side hands back
+//!            the states that it **found**. [`Hit::restore`] puts them into the hits, and [`decide`] derives the answers
+//!            with the functions that decide in memory. So both stores give the same answers as long as the other side
+//!            counts alike.
+//! Invariant  Times are whole microseconds. Every number of a term, and every sum that the other side makes of two
+//!            numbers, is below 2^53 until the year 2155: a double holds it exactly.
+//!
+//! Only `bucket` and `pace` divide a microsecond further. Their instants are whole microseconds and *ticks*. A
+//! microsecond has less than 10^15 ticks, as many as make the interval of the limit a whole number of them.
+//!
+//! [`Limit::terms`]: crate::Limit::terms
+//! [`Hit::restore`]: crate::Hit::restore
+
+mod scale;
+mod state;
+mod terms;
+mod undo;
+
+pub use scale::Exact;
+pub use state::{AlgorithmState, BanState, WindowState};
+pub use terms::{AfterTerms, AlgorithmTerms, BanTerms, Terms, WindowTerms};
+pub use undo::{AlgorithmUndo, Undo};
+
+use crate::ban::BanHit;
+use crate::plan::{self, Hit, Op};
+use crate::time::Time;
+
+/// Applies `op` to hits whose states were restored, as of the other side's `now`, and fills in their outcomes.
+pub fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    plan::decide_banning(op, cost, now, hits, bans);
+}
