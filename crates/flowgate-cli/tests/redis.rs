@@ -3,9 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-#[path = "../../flowgate-server/tests/redis/server.rs"]
-mod server;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -14,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use server::{Port, Redis, STUCK, eventually};
+use flowgate_testkit::port::Port;
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
 
 /// Every algorithm, each with an allowance of 100 of which nothing comes back during a test. (The last of the free ones
 /// counts for the limit, too.)
@@ -88,7 +87,7 @@ struct Client(BufReader<TcpStream>);
 impl Client {
     fn connect(address: &str) -> Option<Client> {
         let stream = TcpStream::connect(address).ok()?;
-        stream.set_read_timeout(Some(STUCK)).ok()?;
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).ok()?;
         Some(Client(BufReader::new(stream)))
     }
 
@@ -245,7 +244,8 @@ fn over_tls_only_with_a_certificate_that_is_trusted() {
     let server = trusting(&ca);
     eventually("it has connected", || allowed(&server));
     let server = trusting(&cert);
-    let away = std::iter::repeat_with(|| server.says.recv_timeout(STUCK).unwrap()).find(|line| line.contains("away"));
+    let away =
+        std::iter::repeat_with(|| server.says.recv_timeout(HANG_TIMEOUT).unwrap()).find(|line| line.contains("away"));
     assert!(away.as_ref().unwrap().contains("certificate"), "{away:?}");
     assert!(!allowed(&server), "a server whose certificate nobody vouches for is not asked");
 }

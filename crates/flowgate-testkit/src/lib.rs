@@ -6,10 +6,16 @@
 //! | module | what it has | feature |
 //! |---|---|---|
 //! | [`vectors`] | the recorded traces of `testdata/vectors/` as plain data | |
+//! | [`wait`], [`port`] | waiting with a timeout, and free TCP ports | |
 //! | [`properties`] | random limits and steps for property tests, and the naive reference | `properties` |
+//! | [`redis`] | a Redis server of a test's own | `redis` |
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+pub mod port;
 #[cfg(feature = "properties")]
 pub mod properties;
+#[cfg(all(unix, feature = "redis"))]
+pub mod redis;
 pub mod vectors;
+pub mod wait;

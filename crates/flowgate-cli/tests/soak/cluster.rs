@@ -3,9 +3,11 @@
 //! Servers announce the ports of their proxies, so redirections lead nodes there; the replica follows its master through
 //! the master's proxy, too.
 
+use flowgate_testkit::port::Port;
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::eventually;
 use tokio::runtime::Handle;
 
-use crate::server::{Port, Redis, eventually};
 use crate::world::Server;
 
 /// A master that is silent for so many milliseconds is replaced: longer than a fault pauses or stops one.

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use flowgate_testkit::wait::eventually;
+
 use crate::cluster;
 use crate::exceptions::Whose;
 use crate::hand_bans::{self, FOLLOWED_AFTER};
 use crate::node::WITH_CLOCK;
 use crate::proxy::Cut;
-use crate::server::eventually;
 use crate::workload::{KINDS, Subjects, kind, user};
 use crate::world::{NODES, Server, World};
 
@@ -187,9 +188,9 @@ impl Fault {
 }
 
 fn pause_redis(world: &World, server: usize, hold: Duration) {
-    world.servers[server].redis.stop();
+    world.servers[server].redis.pause();
     sleep(hold);
-    world.servers[server].redis.go_on();
+    world.servers[server].redis.resume();
 }
 
 fn delay(world: &World, range: std::ops::Range<Duration>, hold: Duration) {
@@ -204,11 +205,11 @@ fn cut(world: &World, cut: Cut) {
 
 /// A node's clock is ahead while a server is away, so the node's own counters see the step.
 fn clock_ahead(world: &mut World, server: usize, hold: Duration) {
-    world.servers[server].redis.stop();
+    world.servers[server].redis.pause();
     world.nodes[WITH_CLOCK].put_clock_forward();
     sleep(hold);
     world.nodes[WITH_CLOCK].correct_clock();
-    world.servers[server].redis.go_on();
+    world.servers[server].redis.resume();
 }
 
 /// Values that no script of ours writes: a letter without its numbers, nothing, text.

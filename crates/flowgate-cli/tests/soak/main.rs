@@ -17,8 +17,6 @@ mod node;
 mod proxy;
 mod random;
 mod report;
-#[path = "../../../flowgate-server/tests/redis/server.rs"]
-mod server;
 mod trace;
 mod workload;
 mod world;

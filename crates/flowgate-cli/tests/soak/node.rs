@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use flowgate_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::{Address, Field};
-use crate::server::eventually;
 use crate::trace::NodeLife;
 use crate::world::NODES;
 

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flowgate_testkit::port::Port;
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
@@ -15,7 +18,6 @@ use crate::faults::Fault;
 use crate::node::Node;
 use crate::proxy::Proxy;
 use crate::random::Random;
-use crate::server::{Port, Redis, STUCK};
 use crate::workload::{Asked, KINDS, Subjects, configuration};
 
 pub(crate) const NODES: usize = 4;
@@ -96,7 +98,7 @@ impl World {
         let started = Instant::now();
         for node in 0..NODES {
             while self.runtime.block_on(self.is_degraded(node)) {
-                assert!(started.elapsed() < STUCK, "node {node} is still degraded after {:?}", self.fault);
+                assert!(started.elapsed() < HANG_TIMEOUT, "node {node} is still degraded after {:?}", self.fault);
                 std::thread::sleep(Duration::from_millis(10));
             }
         }

@@ -18,9 +18,6 @@ mod fuzz;
 mod import;
 mod messages;
 mod methods;
-#[cfg(feature = "redis")]
-#[path = "../redis_server/mod.rs"]
-mod redis_server;
 mod results;
 #[cfg(feature = "redis")]
 mod shared;

@@ -2,17 +2,18 @@
 
 use flowgate_engine::redis::{Conclusion, Prepared, ReplyError, ScriptCall, ScriptTime};
 
-use super::redis_server::RedisServer;
+use flowgate_testkit::redis::Redis;
+
 use super::*;
 
 pub(crate) struct Shared {
     connection: redis::Connection,
-    _server: RedisServer,
+    _server: Redis,
 }
 
 impl Shared {
     pub(crate) fn start() -> Shared {
-        let server = RedisServer::start();
+        let server = Redis::start();
         Shared { connection: server.connect(), _server: server }
     }
 

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use flowgate::Span;
 use flowgate_engine::{BanOrder, Request};
 use flowgate_server::Operation;
+use flowgate_testkit::port::Port;
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
 
-use crate::server::{Port, Redis, STUCK, eventually};
 use crate::{Node, RECOVERY};
 
 /// Three masters, and a replica of the first.
@@ -91,7 +93,7 @@ async fn knows_its_way(cluster: &Cluster, node: &Node) {
     for master in 0..3 {
         let user = cluster.users_of(master, 1).remove(0);
         while node.decide(Operation::Peek, &user, 0).await.degraded {
-            assert!(started.elapsed() < STUCK);
+            assert!(started.elapsed() < HANG_TIMEOUT);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -123,7 +125,7 @@ async fn subjects_in_several_slots_are_decided_together() {
             // What the address has denied is taken back from the user, a moment after the answer.
             let started = Instant::now();
             while round >= 3 && node.decide(Operation::Peek, user, 0).await.remaining != Some(2) {
-                assert!(started.elapsed() < STUCK, "{user} {round}");
+                assert!(started.elapsed() < HANG_TIMEOUT, "{user} {round}");
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
@@ -157,7 +159,7 @@ async fn what_a_denied_request_took_is_taken_back_though_nobody_waits() {
     // count alone does not tell that all have arrived.
     let started = Instant::now();
     while decisions() < before + 9 || node.decide(Operation::Peek, "42", 0).await.remaining != Some(4) {
-        assert!(started.elapsed() < STUCK, "{} of 9", decisions() - before);
+        assert!(started.elapsed() < HANG_TIMEOUT, "{} of 9", decisions() - before);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -217,7 +219,7 @@ async fn a_master_that_is_killed_is_replaced_by_its_replica() {
     let back = Instant::now();
     for user in [&hit, &spared] {
         while node.decide(Operation::Peek, user, 0).await.degraded {
-            assert!(back.elapsed() < STUCK);
+            assert!(back.elapsed() < HANG_TIMEOUT);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -239,7 +241,7 @@ async fn a_master_that_is_full_is_one_outage() {
         cluster.servers[master].cli(&["CONFIG", "SET", "maxmemory", "1"]);
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(500) || outages() == before {
-            assert!(started.elapsed() < STUCK, "master {master}");
+            assert!(started.elapsed() < HANG_TIMEOUT, "master {master}");
             assert!(node.take(&user).await.degraded);
             assert!(!node.take(&spared).await.degraded);
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -315,7 +317,7 @@ async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
     knows_its_way(&cluster, &late).await;
     let started = Instant::now();
     while late.service.bans().len() != 2 {
-        assert!(started.elapsed() < STUCK, "{:?}", late.service.bans());
+        assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", late.service.bans());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let allowed = [late.take("7").await, late.take("8").await, late.take("9").await].map(|taken| taken.allowed());
@@ -351,7 +353,7 @@ async fn a_master_that_pauses_keeps_no_charge_of_denied_requests() {
     let started = Instant::now();
     let paused = &cluster.servers[1];
     while paused.decisions() == decided || paused.calls("eval") == 0 || charges() != [":0\r\n"; 3] {
-        assert!(started.elapsed() < STUCK, "{:?}", charges());
+        assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", charges());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

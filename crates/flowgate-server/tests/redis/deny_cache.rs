@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use flowgate_engine::AdHoc;
 use flowgate_server::{Config, Operation};
+use flowgate_testkit::redis::Redis;
 
 use crate::Node;
-use crate::server::Redis;
 
 /// How many calls of scripts something takes.
 async fn asked(redis: &Redis, work: impl Future<Output = ()>) -> u64 {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use flowgate_engine::{OnFailure, Request};
 use flowgate_server::{Operation, Ready};
+use flowgate_testkit::redis::Redis;
 
-use crate::server::Redis;
 use crate::{Node, RECOVERY, RULES};
 
 fn away() -> Ready {
@@ -105,7 +105,7 @@ async fn a_redis_that_is_stopped_holds_nobody_up() {
     let redis = Redis::start();
     let node = Arc::new(Node::new(&redis.url(), "timeout = '50ms'", RULES));
     node.recovers().await;
-    redis.stop();
+    redis.pause();
     let clients = (0..50).map(|client| {
         let node = Arc::clone(&node);
         tokio::spawn(async move {
@@ -129,7 +129,7 @@ async fn a_redis_that_is_stopped_holds_nobody_up() {
     // The first of each client and no more: then none waits for Redis.
     let unanswered = node.service.shared_stats().unwrap().unanswered;
     assert!(unanswered <= 100, "{unanswered} of {} have waited for Redis", times.len());
-    redis.go_on();
+    redis.resume();
     node.recovers().await;
     assert_eq!(node.admits("new", 9).await, 5);
 }

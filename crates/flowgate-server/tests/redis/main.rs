@@ -12,7 +12,6 @@ mod koala;
 mod pipelines;
 mod proxy;
 mod replays;
-mod server;
 mod sharing;
 mod slow;
 mod values;
@@ -23,8 +22,8 @@ use std::time::{Duration, Instant};
 use flowgate::{Clock, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::{Decision, Request};
 use flowgate_server::{Answer, Config, Operation, Readiness, Ready, Service};
-
-use server::{Redis, STUCK};
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 
 /// The most that recovery may take.
 const RECOVERY: Duration = Duration::from_secs(2);
@@ -91,7 +90,7 @@ impl Node {
     async fn until_degraded(&self, degraded: bool) -> Duration {
         let started = Instant::now();
         while self.decide(Operation::Peek, "nobody", 0).await.degraded != degraded {
-            assert!(started.elapsed() < STUCK, "still not degraded = {degraded}");
+            assert!(started.elapsed() < HANG_TIMEOUT, "still not degraded = {degraded}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         started.elapsed()

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use flowgate_server::{Config, Server, Shutdown};
-
-use crate::server::{Redis, STUCK};
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 
 /// A server on a port that the system chooses, in a thread of its own; ends with the process.
 fn serve(redis: &Redis) -> std::net::SocketAddr {
@@ -33,7 +33,7 @@ struct Client(BufReader<TcpStream>);
 impl Client {
     fn connect(address: std::net::SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(STUCK)).unwrap();
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         Client(BufReader::new(stream))
     }
 
@@ -112,11 +112,11 @@ fn who_waits_holds_up_nobody_else() {
     let (mut waiting, mut other) = (Client::connect(address), Client::connect(address));
     waiting.send("FG.LIMIT k 5/1h\r\n");
     assert!(waiting.reply().starts_with("1 5 4"));
-    redis.stop();
+    redis.pause();
     waiting.send("FG.LIMIT k 5/1h\r\nPING\r\nQUIT\r\n");
     other.send("PING\r\n");
     assert_eq!(other.reply(), "PONG");
-    redis.go_on();
+    redis.resume();
     assert!(waiting.reply().starts_with("1 5 3"));
     assert_eq!((waiting.reply(), waiting.reply()), ("PONG".to_owned(), "OK".to_owned()));
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
+use flowgate_testkit::redis::Redis;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-
-use crate::server::Redis;
 
 /// A proxy; its connections end with the runtime of the test.
 pub(crate) struct Proxy {

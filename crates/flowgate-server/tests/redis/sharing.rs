@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use flowgate::{Clock, ManualClock, Span, Time};
 use flowgate_engine::{AdHoc, BanOrder, Request};
 use flowgate_server::Operation;
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 
 use crate::Node;
-use crate::server::{Redis, STUCK};
 
 #[tokio::test]
 async fn one_decision_is_one_command() {
@@ -79,7 +80,7 @@ async fn bans_by_hand_reach_every_node() {
 async fn reaches(node: &Node, user: &str, allowed: bool) {
     let started = Instant::now();
     while node.decide(Operation::Peek, user, 1).await.allowed() != allowed {
-        assert!(started.elapsed() < STUCK);
+        assert!(started.elapsed() < HANG_TIMEOUT);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(started.elapsed() < Duration::from_millis(2000), "{:?}", started.elapsed());

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use flowgate::Throttle;
 use flowgate_engine::{AdHoc, Request};
 use flowgate_server::Operation;
+use flowgate_testkit::redis::Redis;
 
 use crate::proxy::Proxy;
-use crate::server::Redis;
 use crate::{Node, RECOVERY, RULES};
 
 /// Eight clients ask for a while.

@@ -2,9 +2,9 @@
 
 use flowgate_engine::AdHoc;
 use flowgate_server::Operation;
+use flowgate_testkit::redis::Redis;
 
 use crate::Node;
-use crate::server::Redis;
 
 const KEY: &str = "fg:{s:user=evil}:five:sliding:3600s:0";
 

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use flowgate_testkit::redis::Redis;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::Node;
-use crate::server::{Redis, STUCK};
 
 /// Keeps warnings.
 #[derive(Clone, Default)]
@@ -53,8 +54,8 @@ async fn a_redis_that_evicts_keys_is_warned_of_once() {
         node.recovers().await;
         // The settings are asked for between the first and the second look at the bans by hand.
         let started = Instant::now();
-        while redis.looks_at_bans() < 2 {
-            assert!(started.elapsed() < STUCK);
+        while redis.ban_reads() < 2 {
+            assert!(started.elapsed() < HANG_TIMEOUT);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let mut said: Vec<String> = warnings.0.lock().unwrap().clone();

@@ -9,14 +9,6 @@
 //! `x6` is a cost of six, `*4` the same request four times.
 //!
 //! What is expected is a list of phrases, each of which must be among those that describe the decision.
-#![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part; a mistake in a script is to panic
-
-#[cfg(feature = "redis")]
-#[path = "../redis_server/mod.rs"]
-pub(crate) mod redis_server;
-#[cfg(feature = "redis")]
-#[path = "../redis/store.rs"]
-pub(crate) mod store;
 
 use flowgate::{MemoryStore, Op, Retry, Span, Time, Verdict};
 use flowgate_engine::{Action, BanDef, Condition, Decision, Engine, Limits, Matcher, Policy, Request, RuleDef};
@@ -34,8 +26,8 @@ pub(crate) fn check(rules: &[RuleDef], script: &str) {
     run(&engine(rules), script);
     #[cfg(feature = "redis")]
     {
-        let server = redis_server::RedisServer::start();
-        let mut redis = store::RedisEngine::new(rules, server.connect());
+        let server = flowgate_testkit::redis::Redis::start();
+        let mut redis = crate::redis_engine::RedisEngine::new(rules, server.connect());
         run_with("Redis", script, |op, request, now| match op {
             "reset" => redis.reset(request, now),
             op => redis.decide(operation(op), request, now),

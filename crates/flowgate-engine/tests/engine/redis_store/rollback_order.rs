@@ -5,13 +5,13 @@ use std::cell::RefCell;
 use flowgate::{Limit, Op, Span, Throttle, Time};
 use flowgate_engine::AdHoc;
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptTime, ad_hoc_key};
+use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 
-use crate::agree::config;
+use super::agree::config;
+use crate::redis_engine::{PREFIX, numbers, numbers_and_unreadable};
 use crate::script::at;
-use crate::script::redis_server::RedisServer;
-use crate::script::store::{PREFIX, numbers, numbers_and_unreadable};
 
 const KEY: &[u8] = b"k";
 
@@ -119,7 +119,7 @@ impl Leaking {
 /// Runs a scenario on each counter that leaks a unit a second and holds ten.
 #[track_caller]
 fn on_each_kind(scenario: impl Fn(&mut Leaking)) {
-    let server = RedisServer::start();
+    let server = Redis::start();
     for mut leaking in [
         Leaking::limit(server.connect(), "bucket 1/s burst=10", 1),
         Leaking::limit(server.connect(), "pace 1/s burst=10 max_wait=9s", 1),
@@ -306,7 +306,7 @@ fn scale(leaking: &Leaking) -> u64 {
 
 #[track_caller]
 fn check_histories(cases: u32, most_steps: usize, is_exact: bool) {
-    let server = RedisServer::start();
+    let server = Redis::start();
     // A pace admits beforehand what leaks out within its longest wait.
     for (leaking, burst) in [
         (Leaking::limit(server.connect(), "bucket 7/s burst=10", 7), 10),
@@ -338,7 +338,7 @@ fn long_histories_give_nothing_of_others_back() {
 /// More rollbacks than are remembered one by one.
 #[test]
 fn a_flood_of_rollbacks_in_order_gives_all_back() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     for mut leaking in
         [Leaking::limit(server.connect(), "bucket 7/s burst=200", 7), Leaking::throttle(server.connect(), 200)]
     {

@@ -1,10 +1,9 @@
 //! Bans: by a rule, longer each time, and by hand.
 
-mod script;
-
 use flowgate::{MemoryConfig, MemoryStore, Op, Span, WhenFull};
 use flowgate_engine::{BanOrder, DecidedBy, Engine, Request, RuleDef};
-use script::{Written, at, check, engine, policy, rule, run};
+
+use crate::script::{Written, at, check, engine, policy, rule, run};
 
 /// One a second; three denials in 100 s ban for 10 s, then for 1000 s, which is forgotten 5000 s later.
 fn banning() -> RuleDef {

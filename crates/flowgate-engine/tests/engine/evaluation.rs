@@ -1,11 +1,10 @@
 //! How rules are evaluated together.
 
-mod script;
-
 use std::collections::BTreeMap;
 
 use flowgate_engine::{Limits, RuleDef};
-use script::{Written, check, engine, rule, run};
+
+use crate::script::{Written, check, engine, rule, run};
 
 #[test]
 fn a_rule_counts_each_subject_by_itself() {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use flowgate::{MemoryStore, Op, Span, Throttle, Time};
 use flowgate_engine::redis::{ReplyError, ScriptTime};
 use flowgate_engine::{AdHoc, Engine, Request};
+use flowgate_testkit::redis::Redis;
 
-use crate::script::redis_server::RedisServer;
-use crate::script::store::{PREFIX, RedisEngine, numbers};
+use crate::redis_engine::{PREFIX, RedisEngine, numbers};
 use crate::script::{Written, policy, rule};
 
 /// The time that Redis tells.
@@ -18,7 +18,7 @@ fn redis_time(connection: &mut redis::Connection) -> Time {
 
 #[test]
 fn many_connections_on_one_key_are_given_exactly_what_there_is() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     for limits in [
         &["bucket 300/366d"][..],
         &["pace 300/366d burst=300 max_wait=0s"],
@@ -55,7 +55,7 @@ fn many_connections_on_one_key_are_given_exactly_what_there_is() {
 
 #[test]
 fn every_key_lives_as_long_as_its_state_and_no_longer() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let limits = [
         "bucket 7/60s burst=20",
         "pace 7/60s",
@@ -101,7 +101,7 @@ fn every_key_lives_as_long_as_its_state_and_no_longer() {
 
 #[test]
 fn what_is_as_if_never_used_is_gone() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let mut redis =
         RedisEngine::new(&[rule("r").by("user").limits(&["bucket 1000/s"]).ban(1, 1, &[1], 0)], server.connect());
     redis.own_time = true;
@@ -124,7 +124,7 @@ fn what_is_as_if_never_used_is_gone() {
 /// A node whose clock is a week off brings the wrong midnights along; it is told so, and nothing has changed.
 #[test]
 fn calendar_ends_that_do_not_fit_are_refused() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     for limits in ["fixed 5/day tz=UTC", "5/60s after=3/minute tz=Asia/Kolkata", "fixed 5/hour tz=Australia/Lord_Howe"]
     {
         let mut redis = RedisEngine::new(&[rule("r").by("user").limits(&[limits, "bucket 9/h"])], server.connect());

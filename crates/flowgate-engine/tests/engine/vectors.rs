@@ -1,12 +1,11 @@
 //! The recorded traces of `testdata/vectors/limits.jsonl` through the engine: one rule, those limits.
 
-mod script;
-
 use flowgate::Time;
 use flowgate_engine::{Request, RuleDef};
 use flowgate_testkit::vectors::limits;
 use flowgate_testkit::{numbers, op};
-use script::{Written, engine, rule};
+
+use crate::script::{Written, engine, rule};
 
 #[test]
 fn the_engine_gives_the_recorded_answers() {

@@ -1,13 +1,12 @@
 //! The sample policies in `examples/`, each with a day in its life.
 
-mod script;
-
 use std::path::Path;
 
 use flowgate::MemoryStore;
 use flowgate_engine::Engine;
 use flowgate_engine::config::{Input, load};
-use script::run;
+
+use crate::script::run;
 
 /// The sample in force; it must be right and give no reason to warn.
 fn sample(name: &str) -> Engine {

@@ -3,9 +3,9 @@
 use flowgate::{Op, Span, Time};
 use flowgate_engine::redis::{BanCall, BanCopy, ScriptCall, ScriptTime};
 use flowgate_engine::{BanId, BanOrder, BanOrderError, DecidedBy, MAX_BANS, ManualBan, Request};
+use flowgate_testkit::redis::Redis;
 
-use crate::script::redis_server::RedisServer;
-use crate::script::store::{PREFIX, RedisEngine, eval};
+use crate::redis_engine::{PREFIX, RedisEngine, eval};
 use crate::script::{Written, at, rule};
 
 /// A node, and its copy of the bans.
@@ -15,7 +15,7 @@ struct Node {
 }
 
 impl Node {
-    fn new(server: &RedisServer) -> Node {
+    fn new(server: &Redis) -> Node {
         Node { redis: RedisEngine::new(&[], server.connect()), copy: BanCopy::default() }
     }
 
@@ -82,7 +82,7 @@ fn lasts(end: u64, seconds: u64) -> Option<(Time, Span)> {
 
 #[test]
 fn a_ban_by_hand_is_known_to_all_once_they_ask() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
     two.refresh(at(0));
     one.ban("10.0.0.0/8", 60, at(0));
@@ -110,7 +110,7 @@ fn a_ban_by_hand_is_known_to_all_once_they_ask() {
 
 #[test]
 fn the_number_and_the_texts_are_bounded_and_bans_that_have_ended_make_room() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let mut node = Node::new(&server);
     let fill = |node: &mut Node, number: usize, reason: usize| {
         let mut pipe = redis::pipe();
@@ -138,7 +138,7 @@ fn the_number_and_the_texts_are_bounded_and_bans_that_have_ended_make_room() {
     let kept: usize = redis::cmd("ZCARD").arg("fg:{bans}:order").query(&mut node.redis.connection).unwrap();
     assert!((MAX_BANS - 20..MAX_BANS).contains(&kept), "a change drops a few: {kept} are left");
 
-    let server = RedisServer::start();
+    let server = Redis::start();
     let mut node = Node::new(&server);
     fill(&mut node, 8300, 1000);
     let long = "y".repeat(1024);
@@ -152,7 +152,7 @@ fn the_number_and_the_texts_are_bounded_and_bans_that_have_ended_make_room() {
 
 #[test]
 fn a_copy_is_right_in_whatever_order_replies_arrive() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
     one.ban("10.0.0.1", 60, at(0));
     one.refresh(at(0));
@@ -189,7 +189,7 @@ fn a_copy_is_right_in_whatever_order_replies_arrive() {
 
 #[test]
 fn a_copy_follows_a_table_that_was_lost_and_one_that_has_changed_a_lot() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
     one.ban("10.0.0.1", 60, at(0));
     one.ban("10.0.0.2", 60, at(0));
@@ -221,7 +221,7 @@ fn a_copy_follows_a_table_that_was_lost_and_one_that_has_changed_a_lot() {
 #[test]
 fn a_copy_follows_a_table_that_has_lost_its_last_changes() {
     const KEYS: [&str; 3] = ["fg:{bans}", "fg:{bans}:order", "fg:{bans}:ends"];
-    let server = RedisServer::start();
+    let server = Redis::start();
     let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
     one.ban("10.0.0.1", 60, at(0));
     let dump = |key: &str| redis::cmd("DUMP").arg(key).query::<Vec<u8>>(&mut server.connect()).unwrap();
@@ -256,7 +256,7 @@ fn a_copy_follows_a_table_that_has_lost_its_last_changes() {
 /// Another program's values; and the empty texts that a node puts under missing keys while their slot moves.
 #[test]
 fn keys_of_another_type_count_as_absent() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let [mut one, mut two] = [Node::new(&server), Node::new(&server)];
     let spoilt = ["", ":order", ":ends", ":lifted"].map(|tail| (tail, "text"));
     for (number, (tail, value)) in spoilt.into_iter().chain([("", ""), (":lifted", "")]).enumerate() {
@@ -288,7 +288,7 @@ fn keys_of_another_type_count_as_absent() {
 /// The commands that Redis carries out for one change are a measure of its cost.
 #[test]
 fn a_change_costs_redis_and_the_node_the_same_for_any_number_of_bans() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let mut node = Node::new(&server);
     node.ban("10.0.0.1", 60, at(0));
     let of_one_change = |node: &mut Node| {
@@ -309,7 +309,7 @@ fn a_change_costs_redis_and_the_node_the_same_for_any_number_of_bans() {
 
 #[test]
 fn a_ban_by_a_rule_is_in_force_on_every_node_and_can_be_lifted() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let rules = [rule("reply").by("user").limits(&["1/1s"]).ban(2, 100, &[50], 0)];
     let mut one = RedisEngine::new(&rules, server.connect());
     let mut two = RedisEngine::new(&rules, server.connect());

@@ -1,12 +1,11 @@
 //! Honest waiting, whatever rules and bans come together: waiting exactly `retry_after` passes if nothing else
 //! happened; any less does not.
 
-mod script;
-
 use flowgate::{Op, Span, Time};
 use flowgate_engine::{Request, RuleDef};
 use proptest::prelude::*;
-use script::{Written, at, engine, rule};
+
+use crate::script::{Written, at, engine, rule};
 
 fn limit() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![

@@ -1,5 +1,4 @@
 //! An engine whose counters are in Redis, asked as one whose counters are in memory is.
-#![allow(dead_code)]
 
 use flowgate::{MemoryStore, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable};

@@ -1,12 +1,11 @@
 //! Many threads on overlapping subjects: counts stay exact, and nobody waits forever.
 
-mod script;
-
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::Op;
 use flowgate_engine::Request;
-use script::{Written, at, engine, policy, rule};
+
+use crate::script::{Written, at, engine, policy, rule};
 
 const THREADS: u64 = 8;
 const ROUNDS: u64 = 4000;

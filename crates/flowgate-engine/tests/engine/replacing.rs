@@ -1,10 +1,9 @@
 //! Replacing the policy, ad hoc limits, explaining.
 
-mod script;
-
 use flowgate::{Limit, Op, OtherAlgorithm, Span};
 use flowgate_engine::{AdHoc, DecidedBy, Matched, Request};
-use script::{Written, at, engine, policy, rule, run};
+
+use crate::script::{Written, at, engine, policy, rule, run};
 
 #[test]
 fn a_counter_survives_an_edit_of_anything_but_its_identity() {

@@ -3,16 +3,16 @@
 use flowgate::{Op, Span, Time};
 use flowgate_engine::Request;
 use flowgate_engine::redis::ScriptTime;
+use flowgate_testkit::redis::Redis;
 
-use crate::script::redis_server::RedisServer;
-use crate::script::store::{PREFIX, RedisEngine, numbers};
+use crate::redis_engine::{PREFIX, RedisEngine, numbers};
 use crate::script::{Written, at, rule};
 
 /// A request takes `cost` from `limit` in one place and is denied in another; `meanwhile` later, others having taken
 /// `others` at that time, it is rolled back. What is left then, and what is left right before.
 #[track_caller]
 fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u64, u64)) {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let rules = [rule("free").by("user").limits(&[limit]), rule("full").by("ip").limits(&["fixed 0001/1d"])];
     let mut redis = RedisEngine::new(&rules, server.connect());
     let full = Request::new().field("ip", "::1");
@@ -87,7 +87,7 @@ fn after_both_counts() {
 
 #[test]
 fn a_group_that_did_not_answer_takes_the_others_back() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let rules = [rule("user").by("user").limits(&["fixed 5/60s"]), rule("ip").by("ip").limits(&["fixed 5/60s"])];
     let mut redis = RedisEngine::new(&rules, server.connect());
     let request = Request::new().field("user", "1").field("ip", "::1");
@@ -103,7 +103,7 @@ fn a_group_that_did_not_answer_takes_the_others_back() {
 
 #[test]
 fn shadow_rules_keep_their_charge() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let rules = [
         rule("seen").by("user").limits(&["fixed 5/60s"]).shadow(),
         rule("counted").by("user").limits(&["fixed 5/60s"]),
@@ -127,7 +127,7 @@ fn shadow_rules_keep_their_charge() {
 /// As where a key is in use by another algorithm, or a reply is not the script's.
 #[test]
 fn a_reply_that_cannot_be_read_takes_the_others_back() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let rules = [rule("user").by("user").limits(&["fixed 5/60s"]), rule("ip").by("ip").limits(&["fixed 5/60s"])];
     let mut redis = RedisEngine::new(&rules, server.connect());
     let request = Request::new().field("user", "1").field("ip", "::1");
@@ -144,7 +144,7 @@ fn a_reply_that_cannot_be_read_takes_the_others_back() {
 
 #[test]
 fn what_a_late_reply_names() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let rules = [
         rule("user").by("user").limits(&["sliding 5/60s", "bucket 5/60s"]),
         rule("all").limits(&["approx 5/60s", "fixed 5/60s after=1/60s"]),

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use flowgate::{Op, Throttle, Time};
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptCall, ScriptTime};
 use flowgate_engine::{AdHoc, Request, RuleDef};
+use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::agree::{config, flush, said};
-use crate::script::redis_server::RedisServer;
-use crate::script::store::{PREFIX, RedisEngine, eval, numbers, numbers_and_unreadable};
+use super::agree::{config, flush, said};
+use crate::redis_engine::{PREFIX, RedisEngine, eval, numbers, numbers_and_unreadable};
 use crate::script::{Written, rule};
 
 const NOW: Time = Time::from_micros(1_700_000_000_000_000);
@@ -84,7 +84,7 @@ fn rules() -> Vec<Vec<RuleDef>> {
 }
 
 /// An engine for each of the rules.
-fn engines(server: &RedisServer) -> RefCell<Vec<RedisEngine>> {
+fn engines(server: &Redis) -> RefCell<Vec<RedisEngine>> {
     RefCell::new(rules().iter().map(|rules| RedisEngine::new(rules, server.connect())).collect())
 }
 
@@ -94,7 +94,7 @@ fn ops() -> impl Strategy<Value = Op> {
 
 #[test]
 fn decisions_are_those_of_an_absent_key() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let engines = engines(&server);
     let input = (unreadable(), 0..engines.borrow().len(), any::<prop::sample::Index>(), ops(), 0..7_u64);
     let result = TestRunner::new(config(500)).run(&input, |(planted, number, which, op, cost)| {
@@ -125,7 +125,7 @@ fn decisions_are_those_of_an_absent_key() {
 /// a script fail, nor a reply that cannot be understood; and at most one fresh allowance comes of it.
 #[test]
 fn values_with_one_wrong_number_are_no_error() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let engines = engines(&server);
     let wrong = prop_oneof![
         prop::sample::select(UNSOUND.to_vec()),
@@ -173,7 +173,7 @@ fn values_with_one_wrong_number_are_no_error() {
 
 #[test]
 fn ad_hoc_keys_and_throttles() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let limits =
         ["bucket 5/s", "pace 5/s", "fixed 5/s", "sliding 5/s", "approx 5/s", "sliding 5/s after=2/s", "unlimited"];
     let limits = limits.map(|limit| limit.parse().unwrap());
@@ -210,7 +210,7 @@ fn ad_hoc_keys_and_throttles() {
 /// Under the key of a rule's counter, which names its algorithm, a value of another algorithm is not ours either.
 #[test]
 fn another_algorithm_under_the_key_of_a_rule() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let mut redis = RedisEngine::new(&[rule("r").by("user").limits(&["sliding 2/s"])], server.connect());
     let request = Request::new().field("user", "a");
     let until = 1.7e15 + 1e12;

@@ -2,17 +2,17 @@
 
 use flowgate::{Throttle, Time};
 use flowgate_engine::{Request, RuleDef};
+use flowgate_testkit::redis::Redis;
 use flowgate_testkit::vectors::limits;
 use flowgate_testkit::vectors::throttle::{self, Call};
 use flowgate_testkit::{numbers, op};
 
-use crate::script::redis_server::RedisServer;
-use crate::script::store::RedisEngine;
+use crate::redis_engine::RedisEngine;
 use crate::script::{Written, rule};
 
 #[test]
 fn redis_gives_the_recorded_answers() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     for trace in limits::traces() {
         let written: Vec<&str> = trace.limits.iter().map(String::as_str).collect();
         let rules = [RuleDef { count_denied: trace.count_denied, ..rule("traced").by("case").limits(&written) }];
@@ -27,7 +27,7 @@ fn redis_gives_the_recorded_answers() {
 
 #[test]
 fn redis_gives_the_recorded_answers_of_throttle() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let mut engine = RedisEngine::new(&[], server.connect());
     for Call { case, now_ns, key, max_burst, count, period, quantity, reply } in throttle::calls() {
         let throttle =

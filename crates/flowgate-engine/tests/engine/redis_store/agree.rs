@@ -3,11 +3,11 @@
 use flowgate::{MemoryStore, Op, Span, Time};
 use flowgate_engine::{AdHoc, BanDef, Decision, Engine, Limits, Policy, Request, RuleDef};
 use flowgate_testkit::properties::specs::{SECONDS, Spec, Step, any_spec, any_step};
+use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
-use crate::script::redis_server::RedisServer;
-use crate::script::store::RedisEngine;
+use crate::redis_engine::RedisEngine;
 
 /// The last microsecond of the year 2127: what comes later may be owed beyond what a double holds.
 const LAST: u64 = 4_985_971_199_999_999;
@@ -188,7 +188,7 @@ pub(crate) fn flush(connection: &mut redis::Connection) {
 
 #[test]
 fn on_random_rules_and_traces() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let result = TestRunner::new(config(600)).run(&trace(), |trace| {
         let mut redis = RedisEngine::new(&trace.rules(), server.connect());
         flush(&mut redis.connection);
@@ -201,7 +201,7 @@ fn on_random_rules_and_traces() {
 /// to the same, but where a ban stops what another place has counted.
 #[test]
 fn group_by_group_with_rollbacks() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let result = TestRunner::new(config(400)).run(&trace(), |mut trace| {
         trace.rules.iter_mut().for_each(|rule| rule.ban = None);
         let mut redis = RedisEngine::new(&trace.rules(), server.connect());
@@ -214,7 +214,7 @@ fn group_by_group_with_rollbacks() {
 /// A clock that runs back a few milliseconds, over periods so long that memory has nothing to forget meanwhile.
 #[test]
 fn when_the_clock_runs_back() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let specs = prop::sample::select(vec![
         "bucket 7/1d burst=5",
         "bucket 123456.789/1d",
@@ -247,7 +247,7 @@ fn when_the_clock_runs_back() {
 /// One key, and limits that change from call to call: other counts, other algorithms, with and without `after=`.
 #[test]
 fn on_ad_hoc_keys_whose_limits_change() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     // Their intervals are whole microseconds: a remainder has no meaning to a limit of another count.
     let texts = [
         "unlimited",
@@ -299,7 +299,7 @@ fn on_ad_hoc_keys_whose_limits_change() {
 /// `after=` counts.
 #[test]
 fn on_what_is_owed_within_a_microsecond() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let (start, owed_until) = (1_700_000_000_000_000, 1_700_000_000_000_234);
     for text in ["bucket 91/10655us burst=12 after=1/1us", "pace 91/10655us burst=12 max_wait=none after=1/1us"] {
         let rules = [RuleDef {
@@ -323,7 +323,7 @@ fn on_what_is_owed_within_a_microsecond() {
 
 #[test]
 fn on_whose_key_it_is_within_a_microsecond() {
-    let server = RedisServer::start();
+    let server = Redis::start();
     let memory = Engine::new(&Policy::default(), MemoryStore::default()).unwrap();
     let mut redis = RedisEngine::new(&[], server.connect());
     flush(&mut redis.connection);

@@ -1,0 +1,36 @@
+//! Waiting for what happens in another process or thread.
+
+use std::time::{Duration, Instant};
+
+/// Much longer than anything takes, so that a test that hangs fails.
+pub const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Between two looks at a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Waits until a condition holds.
+///
+/// # Panics
+///
+/// If it does not hold within [`HANG_TIMEOUT`].
+#[track_caller]
+pub fn eventually(what: &str, holds: impl Fn() -> bool) {
+    eventually_some(what, || holds().then_some(()));
+}
+
+/// Waits until there is a value.
+///
+/// # Panics
+///
+/// If there is none within [`HANG_TIMEOUT`].
+#[track_caller]
+pub fn eventually_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = look() {
+            return value;
+        }
+        assert!(started.elapsed() < HANG_TIMEOUT, "not within {HANG_TIMEOUT:?}: {what}");
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
