@@ -5,7 +5,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use flowgate_engine::config::{self, Flag, Input, Loaded, Options, Purpose, Report};
+use flowgate_engine::config::{self, Flag, Input, LoadedConfig, Options, Purpose, Report};
 
 const FILE_NAME: &str = "flowgate.toml";
 
@@ -29,7 +29,7 @@ pub(crate) fn find(named: Option<PathBuf>) -> Option<PathBuf> {
 ///
 /// # Errors
 /// The mistakes in the configuration.
-pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Report> {
+pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<LoadedConfig, Report> {
     load_input(file.map_or(Input::Defaults, Input::File), environment)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loa
 ///
 /// # Errors
 /// The mistakes in the configuration.
-pub(crate) fn study(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Report> {
+pub(crate) fn study(file: Option<&Path>, environment: &Environment) -> Result<LoadedConfig, Report> {
     read(file.map_or(Input::Defaults, Input::File), environment, Purpose::Study)
 }
 
@@ -45,18 +45,18 @@ pub(crate) fn study(file: Option<&Path>, environment: &Environment) -> Result<Lo
 ///
 /// # Errors
 /// The mistakes in the configuration.
-pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<Loaded, Report> {
+pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<LoadedConfig, Report> {
     read(input, environment, Purpose::Serve)
 }
 
-fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result<Loaded, Report> {
+fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result<LoadedConfig, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
     config::load_with(input, variables, Options { flags: &environment.flags, purpose })
 }
 
 /// Whether a file begins as Koala's do: with one of their sections, which no configuration has.
 pub(crate) fn is_koala(path: &Path) -> bool {
-    let Ok(start) = config::read_file(path, config::LARGEST_CONFIG) else { return false };
+    let Ok(start) = config::read_file(path, config::MAX_CONFIG_BYTES) else { return false };
     let text = String::from_utf8_lossy(&start);
     let first = text
         .trim_start_matches('\u{feff}')

@@ -8,7 +8,7 @@
 //!            are kept, with texts of [`MAX_BANS_BYTES`] in all; a ban beyond that is refused.
 //! Rule       Times are those of the clock that rules the bans: the caller's, or Redis's where nodes share them.
 //! Bound      A change takes the same time for any number of bans: it copies a few branches of the index, and drops at
-//!            most [`DROPPED_AT_ONCE`] bans that have ended, unless it takes more to make room.
+//!            most [`MAX_DROPPED_AT_ONCE`] bans that have ended, unless it takes more to make room.
 
 mod id;
 mod imposed;
@@ -40,12 +40,12 @@ pub const MAX_BANS: usize = 10_000;
 pub const MAX_BANS_BYTES: usize = 8 << 20;
 
 /// The longest field, value and reason of a ban by hand, in bytes.
-const MAX_FIELD: usize = 256;
-const MAX_VALUE: usize = 1024;
-const MAX_REASON: usize = 1024;
+const MAX_FIELD_BYTES: usize = 256;
+const MAX_VALUE_BYTES: usize = 1024;
+const MAX_REASON_BYTES: usize = 1024;
 
 /// A change adds at most one ban, so dropping two at a time already gets rid of all that have ended.
-const DROPPED_AT_ONCE: usize = 8;
+const MAX_DROPPED_AT_ONCE: usize = 8;
 
 /// A field, a value, an end and a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +91,11 @@ pub struct BanOrder<'a> {
 
 impl BanOrder<'_> {
     pub(crate) fn check_sizes(&self) -> Result<(), BanOrderError> {
-        let parts =
-            [("field", self.field, MAX_FIELD), ("value", self.value, MAX_VALUE), ("reason", self.reason, MAX_REASON)];
+        let parts = [
+            ("field", self.field, MAX_FIELD_BYTES),
+            ("value", self.value, MAX_VALUE_BYTES),
+            ("reason", self.reason, MAX_REASON_BYTES),
+        ];
         match parts.into_iter().find(|(_, text, max)| text.len() > *max) {
             Some((part, text, max)) => Err(BanOrderError::TooLong { part, length: text.len(), max }),
             None => Ok(()),
@@ -274,7 +277,7 @@ impl Edit<'_> {
     }
 
     fn drop_ended(&mut self) {
-        for _ in 0..DROPPED_AT_ONCE {
+        for _ in 0..MAX_DROPPED_AT_ONCE {
             match self.ledger.drop_ended(self.now) {
                 Some(ban) => self.index.remove_ban(&ban),
                 None => return,

@@ -14,7 +14,6 @@ mod checks;
 mod comments;
 mod duration;
 mod environment;
-mod fields;
 pub(crate) mod files;
 mod gate;
 mod include;
@@ -38,6 +37,7 @@ mod size;
 pub(crate) mod source;
 mod store;
 pub(crate) mod suggest;
+mod table_reader;
 mod tls;
 mod tree;
 mod value;
@@ -52,17 +52,17 @@ use std::sync::Arc;
 pub use auth::Auth;
 pub use duration::parse as parse_duration;
 pub use environment::Flag;
-pub use files::{LARGEST_CONFIG, Unreadable, read_file, read_text_file};
+pub use files::{MAX_CONFIG_BYTES, Unreadable, read_file, read_text_file};
 pub use gate::{Gate, HeaderFamily, ProxyAddresses, ProxyAddressesError};
 pub use koala::Koala;
 pub use listen::{Listen, ListenAddress};
-pub use load::{Input, Loaded, Options, Purpose, load, load_with};
+pub use load::{Input, LoadedConfig, Options, Purpose, load, load_with};
 pub use log::{Denials, Log, LogFormat, LogLevel};
 pub use origin::{Origin, fingerprint};
 pub use redact::{hide_secrets, restore_secrets};
 pub use redis_url::RedisUrl;
 pub use render::Color;
-pub use report::{Entry, Report, Severity};
+pub use report::{Report, ReportEntry, Severity};
 pub use secret::Secret;
 pub use server::Server;
 pub use share::Share;
@@ -74,9 +74,9 @@ pub use tls::Tls;
 use crate::koala::KoalaFile;
 use crate::lists::ListDef;
 use crate::rules::Policy;
-use fields::Fields;
 use lists::Lists;
 use source::Location;
+use table_reader::TableReader;
 use tree::Table;
 use writer::Writer;
 
@@ -144,7 +144,7 @@ impl Config {
 
     /// Converts a tree. Mistakes are reported; what is wrong keeps its default, so that the rest is looked at, too.
     pub(crate) fn read(report: &mut Report, root: &Table) -> (Config, ReadPlaces) {
-        let mut fields = Fields::new("the file", root);
+        let mut fields = TableReader::new("the file", root);
         let mut section = |report: &mut Report, name| fields.section(report, name);
         let listen = section(report, "listen");
         let server = section(report, "server");
@@ -156,7 +156,7 @@ impl Config {
         let koala = section(report, "koala");
         let lists = fields
             .entry("lists")
-            .and_then(|entry| fields::table(report, &entry.node, "[lists]", "start it with [lists]"));
+            .and_then(|entry| table_reader::table(report, &entry.node, "[lists]", "start it with [lists]"));
         let rule_entry = fields.entry("rule");
         // The loader has joined the included files already.
         fields.entry("include");

@@ -26,7 +26,7 @@ use crate::decision::Decision;
 pub const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// The most that a structured field's integer can be.
-const MAX_INTEGER: u64 = 999_999_999_999_999;
+const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
 
 /// What a decision says about the limit it was made by.
 ///
@@ -38,7 +38,7 @@ const MAX_INTEGER: u64 = 999_999_999_999_999;
 /// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, MemoryStore::default())?;
 /// let decision = engine.decide(Op::Take, &Request::new(), Time::from_secs(1_700_000_000));
 ///
-/// let quota = Quota::of(&decision).expect("a limit was asked");
+/// let quota = Quota::from_decision(&decision).expect("a limit was asked");
 /// assert_eq!(quota.policy_header().to_string(), r#""reply";q=5;w=60"#);
 /// assert_eq!(quota.header().to_string(), r#""reply";r=4;t=60"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,7 +59,7 @@ pub struct Quota<'d> {
 
 impl<'d> Quota<'d> {
     /// What a decision by rules says; `None` where no limit had a say, so there is nothing to tell.
-    pub fn of(decision: &'d Decision) -> Option<Quota<'d>> {
+    pub fn from_decision(decision: &'d Decision) -> Option<Quota<'d>> {
         let policy = decision.rule.as_ref()?.name();
         let (limit, remaining) = (decision.limit?, decision.remaining?);
         let reset = match decision.verdict {
@@ -68,7 +68,13 @@ impl<'d> Quota<'d> {
         };
         let whole = |window: &Span| *window >= Span::from_secs(1);
         let window = decision.window.filter(whole).map(Span::as_secs_ceil);
-        Some(Quota { policy, limit: limit.min(MAX_INTEGER), window, remaining: remaining.min(MAX_INTEGER), reset })
+        Some(Quota {
+            policy,
+            limit: limit.min(MAX_STRUCTURED_INTEGER),
+            window,
+            remaining: remaining.min(MAX_STRUCTURED_INTEGER),
+            reset,
+        })
     }
 
     /// The value of `RateLimit-Policy`.
@@ -123,7 +129,7 @@ mod tests {
         let engine = Engine::new(&Config::from_toml(&toml).unwrap().policy, MemoryStore::default()).unwrap();
         let decide = |_| engine.decide(Op::Take, &Request::new(), START);
         let decision = (0..takes).map(decide).last().unwrap();
-        let quota = Quota::of(&decision).unwrap();
+        let quota = Quota::from_decision(&decision).unwrap();
         assert_eq!(quota.policy_header().to_string(), policy);
         assert_eq!(quota.header().to_string(), left);
         assert_eq!(decision.retry_after_header(), retry_after);
@@ -162,10 +168,10 @@ mod tests {
         let toml = r#"rule = [{ name = "no", when = { a = "1" }, action = "deny" }, { name = "free", limits = ["unlimited"] }]"#;
         let engine = Engine::new(&Config::from_toml(toml).unwrap().policy, MemoryStore::default()).unwrap();
         let denied = engine.decide(Op::Take, &Request::new().field("a", "1"), START);
-        assert_eq!((Quota::of(&denied), denied.retry_after_header()), (None, None));
+        assert_eq!((Quota::from_decision(&denied), denied.retry_after_header()), (None, None));
         assert_eq!(denied.violated_policies().collect::<Vec<_>>(), ["no"]);
         let free = engine.decide(Op::Take, &Request::new(), START);
-        assert_eq!((Quota::of(&free), free.violated_policies().count()), (None, 0));
+        assert_eq!((Quota::from_decision(&free), free.violated_policies().count()), (None, 0));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use browse::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaPlan, KoalaRules};
 pub use result::{KoalaResult, KoalaValue};
 pub use tally::{KoalaTally, RuleTally};
 
-use crate::config::files::{self, LARGEST_CONFIG};
+use crate::config::files::{self, MAX_CONFIG_BYTES};
 use crate::config::load::absolute;
 use crate::config::render::quoted;
 use crate::config::report::Report;
@@ -137,7 +137,7 @@ pub(crate) fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<Ko
         Input::Text { name, base, text } => (name.to_owned(), absolute(base).join(name), text.to_owned()),
         Input::File(path) => {
             let (name, path) = (path.display().to_string(), absolute(path));
-            match files::read(report, &path, LARGEST_CONFIG) {
+            match files::read(report, &path, MAX_CONFIG_BYTES) {
                 Ok(text) => (name, path, text),
                 Err(cause) => {
                     report.error_anywhere(format!("cannot read {name}: {cause}")).done();

@@ -33,9 +33,9 @@ pub enum PathPart {
 /// use flowgate_engine::{PathPart, PathSpelling};
 ///
 /// for spelling in ["/login", "//login/", "/%4cogin", "/x/../login;jsessionid=1?page=2", "/login%20"] {
-///     assert_eq!(PathSpelling::default().of(spelling), "/login");
+///     assert_eq!(PathSpelling::default().spell(spelling), "/login");
 /// }
-/// assert_eq!(PathSpelling::ignoring([PathPart::Case]).of("/Login/"), "/login/");
+/// assert_eq!(PathSpelling::ignoring([PathPart::Case]).spell("/Login/"), "/login/");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSpelling {
@@ -64,7 +64,7 @@ impl PathSpelling {
     }
 
     /// The one spelling of a path. A query or a fragment behind it is left out.
-    pub fn of<T: AsRef<[u8]> + ?Sized>(self, path: &T) -> Cow<'_, str> {
+    pub fn spell<T: AsRef<[u8]> + ?Sized>(self, path: &T) -> Cow<'_, str> {
         let path = path.as_ref();
         let end = path.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(path.len());
         let path = &path[..end];
@@ -262,9 +262,9 @@ mod tests {
             ("/%E4%BD%A0", "/你"),
             ("/Login;x /", "/Login;x /"),
         ] {
-            assert_eq!(exact().of(written), path, "{written}");
+            assert_eq!(exact().spell(written), path, "{written}");
         }
-        assert_eq!(exact().of(b"/\xff"), exact().of("/%ff"));
+        assert_eq!(exact().spell(b"/\xff"), exact().spell("/%ff"));
     }
 
     #[test]
@@ -283,11 +283,11 @@ mod tests {
             (TrailingSlash, "/login/x/..", "/login", "/login/"),
             (TrailingSlash, "/", "/", "/"),
         ] {
-            assert_eq!(PathSpelling::ignoring([part]).of(written), path, "{part:?} {written}");
-            assert_eq!(exact().of(written), otherwise, "{part:?} {written}");
+            assert_eq!(PathSpelling::ignoring([part]).spell(written), path, "{part:?} {written}");
+            assert_eq!(exact().spell(written), otherwise, "{part:?} {written}");
         }
         for written in ["/login", "/Login/", "/LOGIN;x", "/login%20", "//login;a;b/%20/"] {
-            assert_eq!(PathSpelling::default().of(written), "/login", "{written}");
+            assert_eq!(PathSpelling::default().spell(written), "/login", "{written}");
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
         let all = PathSpelling::default();
         for path in ["/static/..;/admin", "/static/..%20/admin", "/static/%2e%2e;x/admin", "/static/%20../admin"] {
             assert!(all.is_ambiguous(path) && !exact().is_ambiguous(path), "{path}");
-            assert_eq!(all.of(path), "/admin", "{path}");
+            assert_eq!(all.spell(path), "/admin", "{path}");
         }
         for path in
             ["/static/../admin", "/a..b;c", "/...;", "/%2e%2e/", "/", "/x/../login;x", "/a%2fb", "/a%5cb", "//a/;"]
@@ -340,7 +340,7 @@ mod tests {
         #[test]
         fn any_text_gives_a_path_without_detours(written in "[/.%a2efA; ?\u{e4}]{0,24}", ignored in any::<[bool; 4]>()) {
             let spelling = PathSpelling { ignored };
-            let path = spelling.of(&written).into_owned();
+            let path = spelling.spell(&written).into_owned();
             prop_assert!(path.starts_with('/'));
             prop_assert!(!path.contains("//"));
             prop_assert!(!path.split('/').any(|segment| matches!(segment, "." | "..")), "{}", path);
@@ -350,8 +350,8 @@ mod tests {
         #[test]
         fn a_spelling_is_its_own_spelling(written in "[/.aA; \u{c4}]{0,24}", ignored in any::<[bool; 4]>()) {
             let spelling = PathSpelling { ignored };
-            let path = spelling.of(&written).into_owned();
-            prop_assert_eq!(spelling.of(&path), path.as_str());
+            let path = spelling.spell(&written).into_owned();
+            prop_assert_eq!(spelling.spell(&path), path.as_str());
             prop_assert_eq!(spelling.of_written(&path), path.as_str());
         }
     }

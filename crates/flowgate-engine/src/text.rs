@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-const MARK: char = '\u{fffd}';
+const REPLACEMENT: char = '\u{fffd}';
 
 /// The text of some bytes.
 ///
@@ -19,7 +19,7 @@ const MARK: char = '\u{fffd}';
 /// ```
 pub fn escaped_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.contains(MARK) => Cow::Borrowed(text),
+        Ok(text) if !text.contains(REPLACEMENT) => Cow::Borrowed(text),
         _ => Cow::Owned(escaped(bytes)),
     }
 }
@@ -30,7 +30,7 @@ fn escaped(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character {
-                MARK => MARK.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_byte(&mut out, byte)),
+                REPLACEMENT => REPLACEMENT.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_byte(&mut out, byte)),
                 other => out.push(other),
             }
         }
@@ -41,7 +41,7 @@ fn escaped(bytes: &[u8]) -> String {
 
 fn push_byte(out: &mut String, byte: u8) {
     // Writing into a text does not fail.
-    let _ = write!(out, "{MARK}{byte:02x}");
+    let _ = write!(out, "{REPLACEMENT}{byte:02x}");
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
         let mut rest = text;
         while let Some(character) = rest.chars().next() {
             rest = &rest[character.len_utf8()..];
-            if character == MARK {
+            if character == REPLACEMENT {
                 bytes.push(u8::from_str_radix(&rest[..2], 16).unwrap());
                 rest = &rest[2..];
             } else {

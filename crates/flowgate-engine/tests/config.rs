@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flowgate::{MemoryStore, Op, Time, WhenFull};
 use flowgate_engine::config::{
-    ByteSize, Config, Denials, Flag, HeaderFamily, Input, ListenAddress, Loaded, LogFormat, LogLevel, Options, Origin,
-    Purpose, RedisServers, Report, Share, load, load_with,
+    ByteSize, Config, Denials, Flag, HeaderFamily, Input, ListenAddress, LoadedConfig, LogFormat, LogLevel, Options,
+    Origin, Purpose, RedisServers, Report, Share, load, load_with,
 };
 use flowgate_engine::{Action, Engine, Limits, Matcher, OnFailure, Request};
 
@@ -19,7 +19,7 @@ const DOCUMENTED_DEFAULTS: &str = include_str!("../../../testdata/config/default
 /// The rules of the documentation.
 const DOCUMENTED_RULES: &str = include_str!("../../../testdata/config/example.toml");
 
-fn from_text(text: &str, environment: &[(&str, &str)]) -> Result<Loaded, Report> {
+fn from_text(text: &str, environment: &[(&str, &str)]) -> Result<LoadedConfig, Report> {
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     load(Input::Text { name: "flowgate.toml", base: testdata(), text }, environment)
 }

@@ -5,17 +5,17 @@
 use std::path::Path;
 
 use flowgate::{MemoryStore, Op, Span, Time};
-use flowgate_engine::config::{Input, Loaded, load};
+use flowgate_engine::config::{Input, LoadedConfig, load};
 use flowgate_engine::{Engine, Request};
 use proptest::prelude::*;
 
-fn loaded(text: &str) -> Loaded {
+fn loaded(text: &str) -> LoadedConfig {
     let input = Input::Text { name: "flowgate.toml", base: Path::new(""), text };
     load(input, []).unwrap_or_else(|report| panic!("{report}\nin\n{text}"))
 }
 
 /// The lines that a warning of this beginning points at.
-fn warned_lines(loaded: &Loaded, beginning: &str) -> Vec<usize> {
+fn warned_lines(loaded: &LoadedConfig, beginning: &str) -> Vec<usize> {
     let entries = loaded.warnings.entries().filter(|entry| entry.message.starts_with(beginning));
     entries.map(|entry| entry.position.unwrap().line).collect()
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use flowgate_engine::config::{Input, Loaded, Report, load};
+use flowgate_engine::config::{Input, LoadedConfig, Report, load};
 
 const GUIDE: &str = include_str!("../../../docs/rules.md");
 
@@ -24,7 +24,7 @@ fn blocks() -> Vec<(String, usize, String)> {
     blocks
 }
 
-fn read(text: &str) -> Result<Loaded, Report> {
+fn read(text: &str) -> Result<LoadedConfig, Report> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("blocked.txt"), "192.0.2.0/24\n").unwrap();
     load(Input::Text { name: "flowgate.toml", base: Path::new(directory.path()), text }, [])

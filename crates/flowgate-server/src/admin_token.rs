@@ -14,7 +14,7 @@ use flowgate_engine::config::{Secret, read_text_file};
 const FILE_NAME: &str = "admin-token";
 
 /// A longer token does not fit into the head of a request.
-const LONGEST: u64 = 16 << 10;
+const MAX_TOKEN_FILE_BYTES: u64 = 16 << 10;
 
 /// 256 bits.
 const RANDOM_BYTES: usize = 32;
@@ -54,7 +54,7 @@ pub fn obtain(directory: &Path) -> io::Result<Secret> {
 /// # Errors
 /// When the file cannot be read, or holds no token.
 pub fn read(path: &Path) -> io::Result<Secret> {
-    let text = read_text_file(path, LONGEST)?;
+    let text = read_text_file(path, MAX_TOKEN_FILE_BYTES)?;
     let token = text.trim_end();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let problem = "it holds no token; remove it, and the next start of the server makes one";

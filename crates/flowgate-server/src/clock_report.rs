@@ -9,14 +9,14 @@ use flowgate::{Clock, ClockStatus, Span, Steps};
 use crate::observer::Observer;
 
 /// The clock looks at the wall clock once a second.
-const INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Looks after the clock for as long as the service of `observer` is there. Needs a runtime, which does that.
 pub(crate) fn watch(clock: Clock, observer: Weak<Observer>) {
     tokio::spawn(async move {
         let mut report = ClockReport { last: clock.status(), behind: false };
         while observer.strong_count() > 0 {
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             report.news(clock.status()).iter().for_each(News::log);
         }
     });

@@ -49,7 +49,7 @@ use crate::listener::{LAST_CALL, Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
-use crate::rules_file::{Administered, RulesFile};
+use crate::rules_file::{AdminFile, RulesFile};
 use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
 use auth::{Access, Tokens};
@@ -60,13 +60,13 @@ use reply::Reply;
 use write_timeout::WriteTimeout;
 
 /// A request's line and headers.
-const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// The client's name for a request: handed back with the answer, and logged with a denial.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A longer one is passed over.
-const MAX_REQUEST_ID: usize = 128;
+const MAX_REQUEST_ID_BYTES: usize = 128;
 
 /// Speaks HTTP with one client.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
     tokens: Tokens,
     gate: Gate,
     /// The configuration file, where there is one.
-    rules: OnceLock<Arc<Administered>>,
+    rules: OnceLock<Arc<AdminFile>>,
     koala: koala::Rendered,
     /// The most bytes of a body.
     max_body: usize,
@@ -178,7 +178,7 @@ impl Http {
 impl Http {
     /// Lets admins read and write a configuration file. Only the first that is given counts.
     pub(crate) fn administer(&self, file: RulesFile) {
-        self.shared.rules.get_or_init(|| Arc::new(Administered::new(file)));
+        self.shared.rules.get_or_init(|| Arc::new(AdminFile::new(file)));
     }
 
     /// Sets the admin token, unless the configuration has one.
@@ -220,7 +220,7 @@ impl Protocol for Http {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
-            .max_buf_size(MAX_HEAD)
+            .max_buf_size(MAX_HEAD_BYTES)
             // Answers are small: one buffer is written faster than a list of two.
             .writev(false)
             .serve_connection(TokioIo::new(stream), service_fn(|request| answer(Arc::clone(&conversation), request)));
@@ -279,7 +279,7 @@ fn keep_private(headers: &mut HeaderMap) {
 /// What the client calls its request, if that is a name and no document.
 fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
     let id = headers.get(REQUEST_ID)?;
-    let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES && id.as_bytes().iter().all(u8::is_ascii_graphic);
     is_name.then_some(id)
 }
 

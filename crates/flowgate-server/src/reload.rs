@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, thread};
 
-use flowgate_engine::config::{Config, Loaded, Report};
+use flowgate_engine::config::{Config, LoadedConfig, Report};
 use tokio::sync::watch as signal;
 
 use crate::service::Service;
@@ -34,26 +34,26 @@ use certificates::Renewal;
 use watch::Watch;
 
 /// How often to look for a change.
-pub const POLL: Duration = Duration::from_secs(1);
+pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two looks at a file that is changing: far longer than an editor takes from emptying a file to filling it,
 /// and than the ticks of a file system's clock.
-const SETTLING: Duration = Duration::from_millis(100);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A file that still changes after so many looks changes all the time, and is loaded as it is.
-const MOST_LOOKS: usize = 10;
+const MAX_SETTLE_CHECKS: usize = 10;
 
 /// What is needed to load a configuration again.
 pub struct Reload {
     /// Whose rules are replaced.
     pub service: Service,
     /// What is in force, as it was loaded.
-    pub loaded: Loaded,
+    pub loaded: LoadedConfig,
     /// Loads it again, from the same place.
-    pub load: Box<dyn FnMut() -> Result<Loaded, Report> + Send>,
+    pub load: Box<dyn FnMut() -> Result<LoadedConfig, Report> + Send>,
     /// The certificates to renew with it, if there are any.
     pub certificates: Option<Certificates>,
-    /// How often to look for a change: [`POLL`], unless a test is in a hurry.
+    /// How often to look for a change: [`POLL_INTERVAL`], unless a test is in a hurry.
     pub poll: Duration,
 }
 
@@ -133,7 +133,7 @@ struct Work {
     service: Service,
     /// The settings the server was started with, and the rules that are in force.
     in_force: Config,
-    load: Box<dyn FnMut() -> Result<Loaded, Report> + Send>,
+    load: Box<dyn FnMut() -> Result<LoadedConfig, Report> + Send>,
     watch: Watch,
     renewal: Option<Renewal>,
     status: Arc<Mutex<ReloadStatus>>,
@@ -164,8 +164,8 @@ impl Work {
     /// Waits until whoever writes is done, as far as one can see: half of a file may well be right by itself, and
     /// would put half of the rules in force.
     fn settle(&mut self) {
-        for _ in 0..MOST_LOOKS {
-            thread::sleep(SETTLING);
+        for _ in 0..MAX_SETTLE_CHECKS {
+            thread::sleep(SETTLE_INTERVAL);
             // Both are looked at, so that the next look has something to compare with.
             let renewed = self.renewal.as_mut().is_none_or(Renewal::is_steady);
             if self.watch.is_steady() & renewed {

@@ -36,7 +36,7 @@ use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
 
 /// What all clients together may hold of half-received commands and unread replies: that of some sixteen of the worst.
-const MAX_OCCUPIED: u64 = 256 << 20;
+const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Speaks RESP2 and RESP3.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Resp {
             password: config.auth.resp_password.clone(),
             admin_token: config.auth.admin_token.clone(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
-            room: Room::new(MAX_OCCUPIED, config.server.max_connections),
+            room: Room::new(MAX_HELD_BYTES, config.server.max_connections),
             wrong_passwords: WrongSecrets::default(),
             counters: Arc::clone(&service.metrics().resp),
             service,

@@ -4,9 +4,9 @@
 //!            the file in between is not overwritten.
 //! Rule       The file is replaced whole (a new file, renamed over it), so no reader ever sees half of it. Then it is
 //!            put in force, and the writer learns how that went.
-//! Rule       One change at a time. A second one waits for its turn outside ([`Administered::turn`]), for as long as its
+//! Rule       One change at a time. A second one waits for its turn outside ([`AdminFile::turn`]), for as long as its
 //!            caller likes: a disk that hangs under the first keeps no thread of the second.
-//! Rule       What stands in the file before and after a change is kept: the last [`KEPT`] versions, beside it in a
+//! Rule       What stands in the file before and after a change is kept: the last [`MAX_VERSIONS`] versions, beside it in a
 //!            directory `.NAME.history`, with the permissions of the file.
 
 mod history;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flowgate_engine::config::{
-    self, Input, LARGEST_CONFIG, Loaded, Report, fingerprint, hide_secrets, restore_secrets,
+    self, Input, LoadedConfig, MAX_CONFIG_BYTES, Report, fingerprint, hide_secrets, restore_secrets,
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -26,10 +26,10 @@ use history::History;
 pub(crate) use history::Version;
 
 /// So many versions are kept.
-pub const KEPT: usize = 20;
+pub const MAX_VERSIONS: usize = 20;
 
 /// Loads a configuration the way the server loads its own.
-pub type Loader = dyn Fn(Input<'_>) -> Result<Loaded, Report> + Send + Sync;
+pub type Loader = dyn Fn(Input<'_>) -> Result<LoadedConfig, Report> + Send + Sync;
 
 /// The file, how to load it, and who puts it in force.
 pub struct RulesFile {
@@ -42,7 +42,7 @@ pub struct RulesFile {
 }
 
 /// A [`RulesFile`] that one at a time changes.
-pub(crate) struct Administered {
+pub(crate) struct AdminFile {
     file: RulesFile,
     changing: Arc<Mutex<()>>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Text {
 
 /// What is in force after a change.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WriteReport {
     pub(crate) version: u64,
     pub(crate) etag: String,
     pub(crate) rules: usize,
@@ -84,15 +84,15 @@ pub(crate) enum WriteError {
 
 /// What an author expects to replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum Precondition {
     Anything,
     /// One of these.
     Etags(Vec<String>),
 }
 
-impl Administered {
-    pub(crate) fn new(file: RulesFile) -> Administered {
-        Administered { file, changing: Arc::default() }
+impl AdminFile {
+    pub(crate) fn new(file: RulesFile) -> AdminFile {
+        AdminFile { file, changing: Arc::default() }
     }
 
     /// Waits until no other caller changes the file.
@@ -106,15 +106,15 @@ impl Administered {
     }
 
     /// What loading this text in place of the file would give.
-    pub(crate) fn check(&self, text: &str) -> Result<Loaded, Report> {
+    pub(crate) fn check(&self, text: &str) -> Result<LoadedConfig, Report> {
         let old = self.text().unwrap_or_default();
         self.load(&restore_secrets(text, &old))
     }
 
     /// Writes a text and puts it in force.
-    pub(crate) fn write(&self, _turn: Turn, text: &str, expected: &Expected) -> Result<Written, WriteError> {
+    pub(crate) fn write(&self, _turn: Turn, text: &str, expected: &Precondition) -> Result<WriteReport, WriteError> {
         let old = self.text()?;
-        if let Expected::Etags(etags) = expected
+        if let Precondition::Etags(etags) = expected
             && !etags.contains(&etag(&old))
         {
             return Err(WriteError::Changed);
@@ -123,7 +123,7 @@ impl Administered {
     }
 
     /// Writes the text of an older version as a new one.
-    pub(crate) fn roll_back(&self, _turn: Turn, version: u64) -> Result<Written, WriteError> {
+    pub(crate) fn roll_back(&self, _turn: Turn, version: u64) -> Result<WriteReport, WriteError> {
         let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
         let old = self.text()?;
         self.put(&text, &old)
@@ -134,7 +134,7 @@ impl Administered {
         self.history().list()
     }
 
-    fn put(&self, text: &str, old: &str) -> Result<Written, WriteError> {
+    fn put(&self, text: &str, old: &str) -> Result<WriteReport, WriteError> {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
         history.keep(old)?;
@@ -153,16 +153,16 @@ impl Administered {
             return Err(WriteError::NotInForce(error));
         }
         let rules = loaded.config.policy.rules.len();
-        Ok(Written { version, etag: etag(text), rules, warnings: loaded.warnings })
+        Ok(WriteReport { version, etag: etag(text), rules, warnings: loaded.warnings })
     }
 
     /// Who sends a text sees mistakes in it, but nothing of the files that it names: it may name any.
-    fn load(&self, text: &str) -> Result<Loaded, Report> {
+    fn load(&self, text: &str) -> Result<LoadedConfig, Report> {
         let path = &self.file.path;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let base = path.parent().unwrap_or(path);
         match (self.file.load)(Input::Text { name: &name, base, text }) {
-            Ok(loaded) => Ok(Loaded { warnings: loaded.warnings.confined_to_text(), ..loaded }),
+            Ok(loaded) => Ok(LoadedConfig { warnings: loaded.warnings.confined_to_text(), ..loaded }),
             Err(report) => Err(report.confined_to_text()),
         }
     }
@@ -173,13 +173,13 @@ impl Administered {
 
     /// The file as it is now.
     fn text(&self) -> io::Result<String> {
-        Ok(config::read_text_file(&self.file.path, LARGEST_CONFIG)?)
+        Ok(config::read_text_file(&self.file.path, MAX_CONFIG_BYTES)?)
     }
 }
 
-impl std::fmt::Debug for Administered {
+impl std::fmt::Debug for AdminFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Administered").field(&self.file.path).finish()
+        f.debug_tuple("AdminFile").field(&self.file.path).finish()
     }
 }
 

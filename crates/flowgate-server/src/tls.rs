@@ -109,7 +109,7 @@ fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
 }
 
 /// A chain of certificates takes some kilobytes, a bundle of all the world's authorities some hundreds.
-const LARGEST_PEM: u64 = 16 << 20;
+const MAX_PEM_BYTES: u64 = 16 << 20;
 
 /// Clients must show a certificate that one of these has signed.
 fn verifier(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
@@ -133,7 +133,7 @@ fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'st
 }
 
 fn bytes(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    let read = config::read_file(path, LARGEST_PEM);
+    let read = config::read_file(path, MAX_PEM_BYTES);
     read.map_err(|source| TlsError::Unreadable { key, path: path.to_owned(), source: source.into() })
 }
 

@@ -1,11 +1,11 @@
 //! Wrong secrets by address: how often an address has given a wrong password or token within a minute.
 //!
-//! Rule       The first [`FREE`] wrong secrets of an address within [`WINDOW`] are answered at once. Each further one is
-//!            answered after [`PAUSE`], and the connection is closed. A right secret is never looked up here: others at
+//! Rule       The first [`FREE_ATTEMPTS`] wrong secrets of an address within [`ATTEMPT_WINDOW`] are answered at once. Each further one is
+//!            answered after [`REPLY_PAUSE`], and the connection is closed. A right secret is never looked up here: others at
 //!            the same address (a proxy, a local user) cannot hold it up.
 //! State      For each address the start of its minute and the wrong secrets since. IPv6 addresses count by their /64,
 //!            which is what one customer is given; all clients of unix sockets count as one address.
-//! Bound      [`SETS`] times [`WAYS`] addresses. Where a new address finds its set full, the one with the fewest wrong
+//! Bound      [`ADDRESS_SETS`] times [`ADDRESSES_PER_SET`] addresses. Where a new address finds its set full, the one with the fewest wrong
 //!            secrets gives way. A random key decides which addresses share a set.
 
 use std::hash::{BuildHasher, RandomState};
@@ -18,14 +18,14 @@ use flowgate::{Span, Time};
 use crate::listener::Peer;
 
 /// A person who mistypes a password, or a fleet that is restarted with an old one, stays below this.
-const FREE: u32 = 10;
-const WINDOW: Span = Span::from_secs(60);
+const FREE_ATTEMPTS: u32 = 10;
+const ATTEMPT_WINDOW: Span = Span::from_secs(60);
 
 /// How long the answer to a wrong secret is held back once an address has given too many.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const REPLY_PAUSE: Duration = Duration::from_secs(1);
 
-const SETS: usize = 512;
-const WAYS: usize = 8;
+const ADDRESS_SETS: usize = 512;
+const ADDRESSES_PER_SET: usize = 8;
 
 /// An address as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,9 +50,9 @@ impl From<Peer> for Source {
 
 /// How a wrong secret is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub(crate) enum ReplyTime {
     AtOnce,
-    /// After [`PAUSE`], and as the last thing on its connection.
+    /// After [`REPLY_PAUSE`], and as the last thing on its connection.
     AfterPause,
 }
 
@@ -60,11 +60,11 @@ pub(crate) enum Answered {
 #[derive(Debug)]
 pub(crate) struct WrongSecrets {
     hasher: RandomState,
-    sets: Box<[Mutex<[Option<Entry>; WAYS]>]>,
+    sets: Box<[Mutex<[Option<SourceRecord>; ADDRESSES_PER_SET]>]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SourceRecord {
     source: Source,
     since: Time,
     wrong: u32,
@@ -72,29 +72,30 @@ struct Entry {
 
 impl Default for WrongSecrets {
     fn default() -> WrongSecrets {
-        WrongSecrets { hasher: RandomState::new(), sets: (0..SETS).map(|_| Mutex::default()).collect() }
+        WrongSecrets { hasher: RandomState::new(), sets: (0..ADDRESS_SETS).map(|_| Mutex::default()).collect() }
     }
 }
 
 impl WrongSecrets {
     /// Counts a wrong secret from `source` at a monotonic time.
-    pub(crate) fn count(&self, source: Source, now: Time) -> Answered {
-        let set = &self.sets[self.hasher.hash_one(source) as usize % SETS];
+    pub(crate) fn count(&self, source: Source, now: Time) -> ReplyTime {
+        let set = &self.sets[self.hasher.hash_one(source) as usize % ADDRESS_SETS];
         let mut entries = set.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in entries.iter_mut() {
-            if entry.is_some_and(|entry| now.since(entry.since) >= WINDOW) {
+            if entry.is_some_and(|entry| now.since(entry.since) >= ATTEMPT_WINDOW) {
                 *entry = None;
             }
         }
         let known = entries.iter().position(|entry| entry.is_some_and(|entry| entry.source == source));
-        let fewest = || (0..WAYS).min_by_key(|&way| entries[way].map_or(0, |entry| entry.wrong)).unwrap_or(0);
+        let fewest =
+            || (0..ADDRESSES_PER_SET).min_by_key(|&way| entries[way].map_or(0, |entry| entry.wrong)).unwrap_or(0);
         let place = known.unwrap_or_else(fewest);
         let entry = match entries[place].filter(|entry| entry.source == source) {
-            Some(entry) => Entry { wrong: entry.wrong.saturating_add(1), ..entry },
-            None => Entry { source, since: now, wrong: 1 },
+            Some(entry) => SourceRecord { wrong: entry.wrong.saturating_add(1), ..entry },
+            None => SourceRecord { source, since: now, wrong: 1 },
         };
         entries[place] = Some(entry);
-        if entry.wrong > FREE { Answered::AfterPause } else { Answered::AtOnce }
+        if entry.wrong > FREE_ATTEMPTS { ReplyTime::AfterPause } else { ReplyTime::AtOnce }
     }
 }
 
@@ -111,13 +112,13 @@ mod tests {
         let wrong = WrongSecrets::default();
         let (guest, other) = (source("192.0.2.1:1000"), source("192.0.2.2:1000"));
         for second in 0..10 {
-            assert_eq!(wrong.count(guest, Time::from_secs(1_000 + second)), Answered::AtOnce);
+            assert_eq!(wrong.count(guest, Time::from_secs(1_000 + second)), ReplyTime::AtOnce);
         }
         for second in 10..60 {
-            assert_eq!(wrong.count(guest, Time::from_secs(1_000 + second)), Answered::AfterPause);
+            assert_eq!(wrong.count(guest, Time::from_secs(1_000 + second)), ReplyTime::AfterPause);
         }
-        assert_eq!(wrong.count(other, Time::from_secs(1_059)), Answered::AtOnce);
-        assert_eq!(wrong.count(guest, Time::from_secs(1_060)), Answered::AtOnce, "a new minute");
+        assert_eq!(wrong.count(other, Time::from_secs(1_059)), ReplyTime::AtOnce);
+        assert_eq!(wrong.count(guest, Time::from_secs(1_060)), ReplyTime::AtOnce, "a new minute");
     }
 
     #[test]
@@ -135,13 +136,13 @@ mod tests {
         let wrong = WrongSecrets::default();
         let busy = source("192.0.2.1:1");
         let now = Time::from_secs(1_000);
-        for _ in 0..=FREE {
+        for _ in 0..=FREE_ATTEMPTS {
             wrong.count(busy, now);
         }
         for number in 0..100_000u32 {
             let crowd = Source::Address(IpAddr::V4((0x0a00_0000 + number).into()));
-            assert_eq!(wrong.count(crowd, now), Answered::AtOnce);
+            assert_eq!(wrong.count(crowd, now), ReplyTime::AtOnce);
         }
-        assert_eq!(wrong.count(busy, now), Answered::AfterPause);
+        assert_eq!(wrong.count(busy, now), ReplyTime::AfterPause);
     }
 }

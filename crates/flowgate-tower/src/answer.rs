@@ -15,7 +15,7 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, decision: &Decision, families
     if let Some(seconds) = decision.retry_after_header() {
         set(headers, RETRY_AFTER, seconds);
     }
-    let Some(quota) = Quota::of(decision) else { return };
+    let Some(quota) = Quota::from_decision(decision) else { return };
     for family in families {
         match family {
             HeaderFamily::RateLimit => {

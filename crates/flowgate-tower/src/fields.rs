@@ -83,7 +83,7 @@ pub fn path() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
 ///
 /// [`RuleSet::path_spelling`]: flowgate_engine::RuleSet::path_spelling
 pub fn path_spelled(spelling: PathSpelling) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
-    move |request| Some(spelling.of(request.uri.path()).into_owned())
+    move |request| Some(spelling.spell(request.uri.path()).into_owned())
 }
 
 /// The method: `GET`.

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowgate_engine::config::{Flag, Input, Loaded};
-use flowgate_server::{POLL, Reload, Reloader, RulesFile, Server, Shutdown};
+use flowgate_engine::config::{Flag, Input, LoadedConfig};
+use flowgate_server::{POLL_INTERVAL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
+async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
     // Signals are caught before the addresses are announced: whoever reads those may send one at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let server = Server::bind(&loaded.config).await?;
@@ -144,10 +144,10 @@ async fn serve(source: Source, loaded: Loaded) -> anyhow::Result<()> {
     }
 }
 
-fn watch(server: &Server, source: Source, loaded: Loaded) -> std::io::Result<Reloader> {
+fn watch(server: &Server, source: Source, loaded: LoadedConfig) -> std::io::Result<Reloader> {
     let service = server.service().clone();
     let load = Box::new(move || configuration::load(source.file.as_deref(), &source.environment));
-    Reload { service, loaded, load, certificates: server.certificates().cloned(), poll: POLL }.start()
+    Reload { service, loaded, load, certificates: server.certificates().cloned(), poll: POLL_INTERVAL }.start()
 }
 
 /// Lets admins change the file, if there is one.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use flowgate_engine::config::{Input, Koala, Loaded, Report, Tls};
+use flowgate_engine::config::{Input, Koala, LoadedConfig, Report, Tls};
 use flowgate_engine::{KoalaFile, LoadedKoala};
 use flowgate_server::{Certificates, TlsError};
 
@@ -56,7 +56,7 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
             (format!("{}, {}", count(file.len(), "rule"), count(file.dicts(), "dict")), warnings)
         }));
     }
-    Ok(configuration::load(Some(&args.file), &environment).and_then(|Loaded { config, mut warnings, .. }| {
+    Ok(configuration::load(Some(&args.file), &environment).and_then(|LoadedConfig { config, mut warnings, .. }| {
         if let Some(problem) = config.tls.as_ref().and_then(unusable) {
             warnings.add_error(problem);
             return Err(warnings);

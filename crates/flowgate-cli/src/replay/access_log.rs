@@ -111,10 +111,10 @@ fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
     if !text.starts_with('/') || is_escaped(text) {
         let unescaped = unescaped(text);
         let is_path = unescaped.starts_with(b"/");
-        let path = if is_path { event.spelling.of(&unescaped) } else { escaped_text(&unescaped) };
+        let path = if is_path { event.spelling.spell(&unescaped) } else { escaped_text(&unescaped) };
         return push_scratch(event, "path", &path);
     }
-    match event.spelling.of(text) {
+    match event.spelling.spell(text) {
         Cow::Borrowed(path) => {
             event.push(FieldName::Fixed("path"), TextRange::in_line(range.start..range.start + path.len()))
         }

@@ -1,9 +1,9 @@
 //! Bans that rules have imposed, by name: the store knows them only by the hash of their subject.
 //!
-//! State      The newest bans, at most [`MAX_NOTED`] with subjects of [`MAX_NOTED_BYTES`] in all, each with the key of
+//! State      The newest bans, at most [`MAX_LISTED_BANS`] with subjects of [`MAX_LISTED_BYTES`] in all, each with the key of
 //!            its record in the store.
-//! Rule       A ban is noted when it starts. Whether it is still in force is the store's word, not this list's. The
-//!            values of a subject are kept up to [`MAX_VALUE`] bytes, with a `…` where more followed.
+//! Rule       A ban is list when it starts. Whether it is still in force is the store's word, not this list's. The
+//!            values of a subject are kept up to [`MAX_VALUE_BYTES`] bytes, with a `…` where more followed.
 //! Invariant  Nothing here decides anything: a ban that is dropped from the list is in force all the same.
 //! Bound      Noting and lifting take time in the logarithm of the number of bans.
 
@@ -16,13 +16,13 @@ use super::BanId;
 use crate::rules::Rule;
 
 /// Beyond this number, the oldest are no longer listed.
-const MAX_NOTED: usize = 10_000;
+const MAX_LISTED_BANS: usize = 10_000;
 
 /// The same for the bytes of their subjects' names and values.
-const MAX_NOTED_BYTES: usize = 4 << 20;
+const MAX_LISTED_BYTES: usize = 4 << 20;
 
 /// The most bytes of one value. Requests choose their values, so long ones must not drive others off the list.
-const MAX_VALUE: usize = 256;
+const MAX_VALUE_BYTES: usize = 256;
 
 /// A ban that a rule has imposed.
 #[derive(Clone, Debug)]
@@ -65,17 +65,17 @@ impl RuleBan {
 /// What is known of the bans that rules have imposed.
 #[derive(Debug, Default)]
 pub(crate) struct ImposedBans {
-    noted: Mutex<Noted>,
+    list: Mutex<BanList>,
 }
 
 /// The list, in the order in which the bans started: their ids are of one process, and count up.
 #[derive(Debug, Default)]
-struct Noted {
+struct BanList {
     bans: BTreeMap<BanId, RuleBan>,
     bytes: usize,
 }
 
-impl Noted {
+impl BanList {
     fn remove(&mut self, id: BanId) -> Option<RuleBan> {
         let ban = self.bans.remove(&id)?;
         self.bytes -= ban.bytes();
@@ -87,12 +87,12 @@ impl ImposedBans {
     /// Notes a ban that has just started.
     pub(crate) fn note(&self, mut ban: RuleBan) {
         ban.subject.iter_mut().for_each(|(_, value)| shorten(value));
-        let mut noted = self.lock();
-        noted.bytes += ban.bytes();
-        noted.bans.insert(ban.id, ban);
-        while noted.bans.len() > MAX_NOTED || noted.bytes > MAX_NOTED_BYTES {
-            let Some((&oldest, _)) = noted.bans.first_key_value() else { break };
-            noted.remove(oldest);
+        let mut list = self.lock();
+        list.bytes += ban.bytes();
+        list.bans.insert(ban.id, ban);
+        while list.bans.len() > MAX_LISTED_BANS || list.bytes > MAX_LISTED_BYTES {
+            let Some((&oldest, _)) = list.bans.first_key_value() else { break };
+            list.remove(oldest);
         }
     }
 
@@ -107,11 +107,11 @@ impl ImposedBans {
     }
 
     /// Drops what is no longer in force.
-    fn in_force(&self, memory: &MemoryStore, now: Time) -> MutexGuard<'_, Noted> {
-        let mut noted = self.lock();
-        noted.bans.retain(|_, ban| now < ban.until && ban.is_kept(memory, now));
-        noted.bytes = noted.bans.values().map(RuleBan::bytes).sum();
-        noted
+    fn in_force(&self, memory: &MemoryStore, now: Time) -> MutexGuard<'_, BanList> {
+        let mut list = self.lock();
+        list.bans.retain(|_, ban| now < ban.until && ban.is_kept(memory, now));
+        list.bytes = list.bans.values().map(RuleBan::bytes).sum();
+        list
     }
 
     /// Lifts a ban: the store forgets it, and that there ever was one.
@@ -133,16 +133,16 @@ impl ImposedBans {
         self.lock().remove(id).filter(|ban| now < ban.until)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Noted> {
+    fn lock(&self) -> MutexGuard<'_, BanList> {
         // A list that lost or kept one entry too many is still a list.
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Cuts a long value at the end of a character.
 fn shorten(value: &mut String) {
-    if value.len() > MAX_VALUE {
-        value.truncate(value.floor_char_boundary(MAX_VALUE));
+    if value.len() > MAX_VALUE_BYTES {
+        value.truncate(value.floor_char_boundary(MAX_VALUE_BYTES));
         value.push('…');
         value.shrink_to_fit();
     }
@@ -156,7 +156,7 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1000);
 
-    fn noted(bans: &ImposedBans, memory: &MemoryStore) -> Vec<(BanId, String)> {
+    fn list(bans: &ImposedBans, memory: &MemoryStore) -> Vec<(BanId, String)> {
         bans.list(memory, NOW).into_iter().map(|ban| (ban.id, ban.subject[0].1.clone())).collect()
     }
 
@@ -181,17 +181,17 @@ mod tests {
             id
         };
         let first = note("é".repeat(500_000));
-        assert_eq!(noted(&bans, &memory), [(first, format!("{}…", "é".repeat(128)))]);
-        for number in 1..MAX_NOTED + 10 {
+        assert_eq!(list(&bans, &memory), [(first, format!("{}…", "é".repeat(128)))]);
+        for number in 1..MAX_LISTED_BANS + 10 {
             note(number.to_string());
         }
-        let list = noted(&bans, &memory);
-        assert_eq!((list.len(), list[0].1.as_str()), (MAX_NOTED, "10"));
+        let list = list(&bans, &memory);
+        assert_eq!((list.len(), list[0].1.as_str()), (MAX_LISTED_BANS, "10"));
         let long = "x".repeat(1000);
-        (0..MAX_NOTED).for_each(|_| _ = note(long.clone()));
+        (0..MAX_LISTED_BANS).for_each(|_| _ = note(long.clone()));
         let list = bans.list(&memory, NOW);
         let bytes: usize = list.iter().map(RuleBan::bytes).sum();
-        assert!(bytes <= MAX_NOTED_BYTES && bytes > MAX_NOTED_BYTES - 600, "{bytes} in {}", list.len());
+        assert!(bytes <= MAX_LISTED_BYTES && bytes > MAX_LISTED_BYTES - 600, "{bytes} in {}", list.len());
         assert!(bans.take(list[0].id, NOW).is_some() && bans.take(list[0].id, NOW).is_none());
     }
 }

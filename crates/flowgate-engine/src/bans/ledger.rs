@@ -13,7 +13,7 @@ use super::{BanBounds, BanId, BanOrderError, ManualBan};
 
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    by_order: BTreeMap<u64, Entry>,
+    by_order: BTreeMap<u64, LedgerEntry>,
     by_name: HashMap<Arc<str>, u64>,
     by_id: HashMap<BanId, u64>,
     by_end: BTreeSet<(Time, u64)>,
@@ -22,7 +22,7 @@ pub(super) struct Ledger {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LedgerEntry {
     name: Arc<str>,
     ban: Arc<ManualBan>,
 }
@@ -59,7 +59,7 @@ impl Ledger {
         self.by_name.insert(Arc::clone(&name), self.last);
         self.by_id.insert(ban.id, self.last);
         self.by_end.insert((ban.until, self.last));
-        self.by_order.insert(self.last, Entry { name, ban });
+        self.by_order.insert(self.last, LedgerEntry { name, ban });
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Option<Arc<ManualBan>> {

@@ -136,7 +136,7 @@ fn most_copied(number: u32, target: impl Fn(u32) -> (String, String)) -> usize {
     let (before, later) = (bans.index.load_full(), NOW + Span::from_secs(160));
     impose(&bans, order("user", "late", 60), later).unwrap();
     let dropped = bans.index.load_full().copied_since(&before, &["user", "ip"]);
-    assert!(dropped <= (1 + DROPPED_AT_ONCE) * 20, "{dropped} for {number} bans");
+    assert!(dropped <= (1 + MAX_DROPPED_AT_ONCE) * 20, "{dropped} for {number} bans");
     most
 }
 

@@ -1,8 +1,8 @@
 //! `[auth]`: who may ask.
 
-use super::fields::Fields;
 use super::report::Report;
 use super::secret::{self, Given, Secret};
+use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
 
@@ -20,7 +20,7 @@ pub struct Auth {
 }
 
 impl Auth {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Auth {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Auth {
         let password = secret::read(report, &mut fields, "resp_password", "resp_password_file");
         let api_token = secret::read(report, &mut fields, "api_token", "api_token_file");
         let admin_token = secret::read(report, &mut fields, "admin_token", "admin_token_file");

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use flowgate::Span;
 
-use super::duration::{self, LONGEST};
-use super::fields::{self, Fields};
+use super::duration::{self, MAX_DURATION};
 use super::report::Report;
+use super::table_reader::{self, TableReader};
 use super::tree::{Node, Value};
 use super::value;
 use super::writer;
@@ -16,14 +16,14 @@ use crate::rules::BanDef;
 const DEFAULT_FORGET: Span = Span::from_secs(86_400);
 const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
 /// Each denial within the window keeps its time.
-const MOST_DENIALS: u64 = 1000;
-const MOST_LENGTHS: usize = 100;
+const MAX_DENIALS: u64 = 1000;
+const MAX_LENGTHS: usize = 100;
 
 pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
-    let table = fields::table(report, node, "\"ban\"", FORM)?;
+    let table = table_reader::table(report, node, "\"ban\"", FORM)?;
     let before = report.errors();
-    let mut fields = Fields::new("a ban", table);
-    let after = fields.read(report, "after", |report, node| value::integer(report, node, 1..=MOST_DENIALS));
+    let mut fields = TableReader::new("a ban", table);
+    let after = fields.read(report, "after", |report, node| value::integer(report, node, 1..=MAX_DENIALS));
     let within = fields.read(report, "within", span);
     let lengths = fields.read(report, "for", lengths);
     let forget = fields.read(report, "forget", span);
@@ -40,7 +40,7 @@ pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
 }
 
 fn span(report: &mut Report, node: &Node) -> Option<Span> {
-    value::span(report, node, Duration::from_millis(1)..=LONGEST).map(Span::from)
+    value::span(report, node, Duration::from_millis(1)..=MAX_DURATION).map(Span::from)
 }
 
 fn lengths(report: &mut Report, node: &Node) -> Option<Vec<Span>> {
@@ -50,8 +50,8 @@ fn lengths(report: &mut Report, node: &Node) -> Option<Vec<Span>> {
             report.error(node.at, "a ban needs a length").hint("such as for = [\"1m\", \"10m\", \"1h\"]").done();
             None
         }
-        Value::Array(items) if items.len() > MOST_LENGTHS => {
-            report.error(node.at, format!("more than {MOST_LENGTHS} lengths")).hint("the last one repeats").done();
+        Value::Array(items) if items.len() > MAX_LENGTHS => {
+            report.error(node.at, format!("more than {MAX_LENGTHS} lengths")).hint("the last one repeats").done();
             None
         }
         _ => Some(lengths),

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 /// Words beside which people write secrets down, in lower case.
-const WORDS: [&str; 9] = ["password", "passwd", "passphrase", "token", "secret", "credential", "密码", "密钥", "令牌"];
+const SECRET_WORDS: [&str; 9] =
+    ["password", "passwd", "passphrase", "token", "secret", "credential", "密码", "密钥", "令牌"];
 
 /// A shorter secret stands by chance in too many comments.
-const SHORTEST_KNOWN: usize = 4;
+const MIN_SECRET_CHARS: usize = 4;
 
 /// Where each comment stands, without its `#` and the end of its line.
 pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
@@ -77,8 +78,8 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 pub(crate) fn may_hold_secret(comment: &str, known: &[&str]) -> bool {
     // What a bucket holds is no secret.
     let plain = comment.to_lowercase().replace("token bucket", "");
-    known.iter().any(|secret| secret.len() >= SHORTEST_KNOWN && comment.contains(secret))
-        || WORDS.iter().any(|word| plain.contains(word))
+    known.iter().any(|secret| secret.len() >= MIN_SECRET_CHARS && comment.contains(secret))
+        || SECRET_WORDS.iter().any(|word| plain.contains(word))
         || comment.contains("://") && comment.contains('@')
 }
 

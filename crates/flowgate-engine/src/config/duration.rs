@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-const UNITS: [(&str, u64); 7] = [
+const UNITS_NANOS: [(&str, u64); 7] = [
     ("w", 604_800_000_000),
     ("d", 86_400_000_000),
     ("h", 3_600_000_000),
@@ -13,7 +13,7 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 /// The longest duration: as in limits, a leap year.
-pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads `"5m"`; `None` when it is no duration or longer than 366 days.
 pub fn parse(text: &str) -> Option<Duration> {
@@ -26,10 +26,10 @@ pub fn parse(text: &str) -> Option<Duration> {
         "week" => "w",
         other => other,
     };
-    let (_, micros) = UNITS.into_iter().find(|(known, _)| *known == name)?;
+    let (_, micros) = UNITS_NANOS.into_iter().find(|(known, _)| *known == name)?;
     let number: u64 = if number.is_empty() { 1 } else { number.parse().ok()? };
     let length = Duration::from_micros(number.checked_mul(micros)?);
-    (length <= LONGEST).then_some(length)
+    (length <= MAX_DURATION).then_some(length)
 }
 
 /// Writes a duration in the largest unit that divides it. Below a microsecond it is cut.
@@ -40,7 +40,7 @@ pub(crate) fn format(length: Duration) -> String {
     }
     // Weeks are read but not written: "14d" is understood faster than "2w".
     let fits = |(_, unit): &(&str, u64)| micros.is_multiple_of(*unit);
-    let (name, unit) = UNITS.into_iter().skip(1).find(fits).unwrap_or(("us", 1));
+    let (name, unit) = UNITS_NANOS.into_iter().skip(1).find(fits).unwrap_or(("us", 1));
     format!("{}{name}", micros / unit)
 }
 

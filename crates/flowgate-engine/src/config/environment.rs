@@ -4,11 +4,11 @@
 //! A variable or option becomes an entry of the tree with a place of its own, so it is read, checked and reported like
 //! a key of a file. Rules and lists are not set this way: they have no fixed place.
 
-use super::fields::SECTIONS;
 use super::report::Report;
 use super::source::{Location, SourceKind};
 use super::suggest::nearest;
-use super::tree::{Entry, Node, Table, Value};
+use super::table_reader::SECTIONS;
+use super::tree::{Node, Table, TableEntry, Value};
 
 /// An option of a command line that sets a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,8 @@ const PREFIX: &str = "FLOWGATE_";
 
 /// Variables with a meaning of their own: where the configuration file is, what clients go by, and what `cargo run` sets
 /// for a build that names its commit.
-const OTHERS: [&str; 5] = ["FLOWGATE_CONFIG", "FLOWGATE_VERSION", "FLOWGATE_SERVER", "FLOWGATE_TOKEN", "FLOWGATE_RESP"];
+const FOREIGN_NAMES: [&str; 5] =
+    ["FLOWGATE_CONFIG", "FLOWGATE_VERSION", "FLOWGATE_SERVER", "FLOWGATE_TOKEN", "FLOWGATE_RESP"];
 
 /// Puts the variables into the tree, in the place of what files say. Other programs' variables are passed over.
 pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl IntoIterator<Item = (String, String)>) {
@@ -50,7 +51,7 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
         };
         let key_at = Location::new(source, name.len() - key.len()..name.len());
         let node = Node { at: value_at, value: Value::Untyped(value) };
-        set(report, root, &section, Entry { key, key_at, node });
+        set(report, root, &section, TableEntry { key, key_at, node });
     }
 }
 
@@ -63,15 +64,15 @@ pub(crate) fn overlay_flags(report: &mut Report, root: &mut Table, flags: &[Flag
             value: Value::Untyped(value.clone()),
         };
         let key_at = Location::new(source, 0..name.len());
-        set(report, root, section, Entry { key: (*key).to_owned(), key_at, node });
+        set(report, root, section, TableEntry { key: (*key).to_owned(), key_at, node });
     }
 }
 
-fn set(report: &Report, root: &mut Table, section: &str, entry: Entry) {
+fn set(report: &Report, root: &mut Table, section: &str, entry: TableEntry) {
     let name_at = Location { start: 0, ..entry.key_at };
     if root.get(section).is_none() {
         let node = Node { at: name_at, value: Value::Table(Table::default()) };
-        root.set(Entry { key: section.to_owned(), key_at: name_at, node });
+        root.set(TableEntry { key: section.to_owned(), key_at: name_at, node });
     }
     // A section that is no table is a mistake of the file and reported as such.
     let Some(Value::Table(table)) = root.get_mut(section).map(|entry| &mut entry.node.value) else { return };
@@ -80,13 +81,13 @@ fn set(report: &Report, root: &mut Table, section: &str, entry: Entry) {
         Some(value_key) => value_key.to_owned(),
         None => format!("{}_file", entry.key),
     };
-    let in_file = |other: &Entry| report.sources().get(other.key_at.source).kind() == SourceKind::File;
+    let in_file = |other: &TableEntry| report.sources().get(other.key_at.source).kind() == SourceKind::File;
     table.entries.retain(|known| known.key != other || !in_file(known));
     table.set(entry);
 }
 
 fn is_ours(name: &str) -> bool {
-    name.starts_with(PREFIX) && !OTHERS.contains(&name) && !is_from_kubernetes(&name[PREFIX.len()..])
+    name.starts_with(PREFIX) && !FOREIGN_NAMES.contains(&name) && !is_from_kubernetes(&name[PREFIX.len()..])
 }
 
 /// Kubernetes gives every container variables such as `FLOWGATE_PORT`, `FLOWGATE_SERVICE_HOST` or

@@ -13,7 +13,7 @@ use super::origin::Origin;
 use super::report::Report;
 
 /// The largest configuration file. Rules are written by people; this is far beyond what they write.
-pub const LARGEST_CONFIG: u64 = 16 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 /// Why a file could not be read, in words that fit behind a colon.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::fields::Fields;
 use super::render::quoted;
 use super::report::Report;
+use super::table_reader::TableReader;
 use super::tree::Node;
 use super::value;
 use super::writer::Writer;
@@ -68,7 +68,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Gate {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Gate {
         let mut gate = Gate::default();
         fields.read_into(report, "trusted_proxies", &mut gate.trusted_proxies, |report, node| {
             value::list(report, node, proxy_addresses)

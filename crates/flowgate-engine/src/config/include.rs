@@ -6,16 +6,16 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::files::{self, LARGEST_CONFIG};
+use super::files::{self, MAX_CONFIG_BYTES};
 use super::origin::{self, Origin};
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
-use super::tree::{self, Entry, Node, Table, Value};
+use super::tree::{self, Node, Table, TableEntry, Value};
 use super::value;
 
 /// The most files of one configuration.
-const MOST_FILES: usize = 1000;
+const MAX_INCLUDED_FILES: usize = 1000;
 
 /// A configuration file that is being read.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) {
             if !is_new {
                 continue;
             }
-            if files == MOST_FILES {
-                report.error(node.at, format!("more than {MOST_FILES} files")).done();
+            if files == MAX_INCLUDED_FILES {
+                report.error(node.at, format!("more than {MAX_INCLUDED_FILES} files")).done();
                 return;
             }
             if let Some(table) = read(report, &file, &node) {
@@ -126,7 +126,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
-    match files::read(report, &file.real, LARGEST_CONFIG) {
+    match files::read(report, &file.real, MAX_CONFIG_BYTES) {
         Ok(text) => Some(file.parse(report, &text)),
         Err(cause) => {
             report.error(node.at, format!("cannot read {}: {cause}", file.shown.display())).done();
@@ -148,10 +148,12 @@ fn merge(report: &mut Report, root: &mut Table, included: Table) {
             continue;
         };
         match (&mut known.node.value, entry) {
-            (Value::Array(rules), Entry { key, node: Node { value: Value::Array(more), .. }, .. }) if key == "rule" => {
+            (Value::Array(rules), TableEntry { key, node: Node { value: Value::Array(more), .. }, .. })
+                if key == "rule" =>
+            {
                 rules.extend(more);
             }
-            (Value::Table(lists), Entry { key, node: Node { value: Value::Table(more), .. }, .. })
+            (Value::Table(lists), TableEntry { key, node: Node { value: Value::Table(more), .. }, .. })
                 if key == "lists" =>
             {
                 merge_lists(report, lists, more);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use flowgate::{Limit, Period, Rate};
 
-use super::fields::Fields;
 use super::files;
 use super::load::Input;
 use super::origin::Origin;
 use super::render::quoted;
 use super::report::Report;
+use super::table_reader::TableReader;
 use super::tree::Node;
 use super::value;
 use super::writer::Writer;
@@ -33,7 +33,7 @@ impl Default for Koala {
 
 impl Koala {
     /// Reads the section and the rule file that it names: its mistakes are those of the configuration.
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> (Koala, Option<Arc<KoalaFile>>) {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> (Koala, Option<Arc<KoalaFile>>) {
         let mut koala = Koala::default();
         fields.read_into(report, "rules", &mut koala.rules, rule_file);
         fields.read_into(report, "tz", &mut koala.tz, zone);
@@ -55,7 +55,7 @@ fn rule_file(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
         && let Err(cause) = files::check(path)
     {
         // So that it is noticed when the file comes.
-        report.add_origin(Origin::file(path, files::LARGEST_CONFIG, None));
+        report.add_origin(Origin::file(path, files::MAX_CONFIG_BYTES, None));
         report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
         return None;
     }

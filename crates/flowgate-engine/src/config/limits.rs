@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use flowgate::{Limit, LimitError, Part};
 
-use super::fields::{self, Fields};
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
 use super::suggest::{did_you_mean, nearest};
-use super::tree::{Entry, Node, Table, Value};
+use super::table_reader::{self, TableReader};
+use super::tree::{Node, Table, TableEntry, Value};
 use super::value;
 use super::when;
 use super::writer;
@@ -36,7 +36,7 @@ pub(crate) fn read(report: &mut Report, node: &Node) -> Option<ReadLimits> {
 /// Reads `limits_by`: a field, the limits for its values, and for all others.
 pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
     const FORM: &str = "such as { field = \"plan\", pro = [\"100/min\"], default = [\"5/min\"] }";
-    let table = fields::table(report, node, "\"limits_by\"", FORM)?;
+    let table = table_reader::table(report, node, "\"limits_by\"", FORM)?;
     let Some(field_entry) = table.get("field") else {
         report.error(node.at, "\"limits_by\" needs a \"field\"").hint(FORM).done();
         return None;
@@ -46,7 +46,7 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
         return None;
     }
     let (mut cases, mut default, mut sets) = (BTreeMap::new(), None, Vec::new());
-    for Entry { key, node, .. } in table.entries.iter().filter(|entry| entry.key != "field") {
+    for TableEntry { key, node, .. } in table.entries.iter().filter(|entry| entry.key != "field") {
         let Some(set) = read_set(report, node) else { continue };
         let limits: Vec<Limit> = set.iter().map(|(limit, _)| limit.clone()).collect();
         sets.push(set);
@@ -63,11 +63,11 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
 }
 
 /// The most limits that are applied together: each is a counter to touch for every request.
-const MOST_LIMITS: usize = 32;
+const MAX_LIMITS: usize = 32;
 
 fn read_set(report: &mut Report, node: &Node) -> Option<LimitSet> {
-    if matches!(&node.value, Value::Array(items) if items.len() > MOST_LIMITS) {
-        report.error(node.at, format!("more than {MOST_LIMITS} limits")).hint("split them over several rules").done();
+    if matches!(&node.value, Value::Array(items) if items.len() > MAX_LIMITS) {
+        report.error(node.at, format!("more than {MAX_LIMITS} limits")).hint("split them over several rules").done();
         return None;
     }
     let set = value::list(report, node, |report, item| limit(report, item).map(|limit| (limit, item.at)))?;
@@ -191,7 +191,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
 /// A limit as a table: the same parts under names. It is put together as a text, so that there is one language.
 fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> {
     let before = report.errors();
-    let mut fields = Fields::new("a limit", table);
+    let mut fields = TableReader::new("a limit", table);
     let algorithm = fields.read(report, "algorithm", single_word);
     let rate = fields.read(report, "rate", single_word);
     let burst = fields.read(report, "burst", |report, node| value::integer(report, node, 1..=flowgate::MAX_COUNT));

@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use super::fields::Fields;
 use super::render::quoted;
 use super::report::Report;
+use super::table_reader::TableReader;
 use super::tree::{Node, Value};
 use super::value;
 use super::writer::Writer;
@@ -41,7 +41,7 @@ impl Default for Listen {
 }
 
 impl Listen {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Listen {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Listen {
         let mut listen = Listen::default();
         fields.read_into(report, "http", &mut listen.http, |report, node| address(report, node, Unix::Allowed));
         fields.read_into(report, "resp", &mut listen.resp, |report, node| address(report, node, Unix::Allowed));

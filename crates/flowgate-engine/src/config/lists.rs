@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fields::{self, Fields};
 use super::files;
 use super::name;
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
-use super::tree::{Entry, Node, Table};
+use super::table_reader::{self, TableReader};
+use super::tree::{Node, Table, TableEntry};
 use super::value;
 use super::writer::{self, Writer};
 use crate::lists::{List, ListDef, ListError, ListSource};
 
 /// The largest list file: ten million addresses fit.
-pub(crate) const LARGEST_FILE: u64 = 256 << 20;
+pub(crate) const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// The lists as they were read.
 #[derive(Default)]
@@ -47,11 +47,11 @@ impl Lists {
     }
 }
 
-fn read_one(report: &mut Report, entry: &Entry) -> Option<(ListSource, List)> {
+fn read_one(report: &mut Report, entry: &TableEntry) -> Option<(ListSource, List)> {
     const FORMS: &str = "write { values = [\"7\", \"42\"] } or { file = \"list.txt\" }";
-    let table = fields::table(report, &entry.node, &format!("the list {}", quoted(&entry.key)), FORMS)?;
+    let table = table_reader::table(report, &entry.node, &format!("the list {}", quoted(&entry.key)), FORMS)?;
     let before = report.errors();
-    let mut fields = Fields::new("a list", table);
+    let mut fields = TableReader::new("a list", table);
     let values = fields.entry("values");
     let file = fields.entry("file");
     fields.finish(report);
@@ -95,7 +95,7 @@ fn from_values(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
 fn from_file(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
     value::full_text(report, node)?;
     let path = value::path(report, node)??;
-    let text = match files::read(report, &path, LARGEST_FILE) {
+    let text = match files::read(report, &path, MAX_LIST_BYTES) {
         Ok(text) => text,
         Err(cause) => {
             let hint = "the path starts from the file that names it";

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::environment::{self, Flag};
-use super::files::{self, LARGEST_CONFIG};
+use super::files::{self, MAX_CONFIG_BYTES};
 use super::include::{self, FilePath};
 use super::origin::Origin;
 use super::report::Report;
@@ -30,7 +30,7 @@ pub enum Input<'a> {
 
 /// A configuration that can be used.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// What looks wrong; no mistakes.
@@ -53,7 +53,7 @@ pub struct Loaded {
 ///
 /// # Errors
 /// All mistakes that were found, each with its place, and [what they were found in](Report::origins).
-pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Loaded, Report> {
+pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, String)>) -> Result<LoadedConfig, Report> {
     load_with(input, environment, Options::default())
 }
 
@@ -84,7 +84,7 @@ pub fn load_with(
     input: Input<'_>,
     environment: impl IntoIterator<Item = (String, String)>,
     options: Options<'_>,
-) -> Result<Loaded, Report> {
+) -> Result<LoadedConfig, Report> {
     let mut report = Report::default();
     let mut root = read(&mut report, input);
     environment::overlay(&mut report, &mut root, environment);
@@ -106,7 +106,7 @@ pub fn load_with(
     }
     warnings::find(&mut report, &config, &places, &root);
     let origins = report.origins().to_vec();
-    Ok(Loaded { config, warnings: sorted(report), origins })
+    Ok(LoadedConfig { config, warnings: sorted(report), origins })
 }
 
 fn sorted(mut report: Report) -> Report {
@@ -123,7 +123,7 @@ fn read(report: &mut Report, input: Input<'_>) -> Table {
         }
         Input::File(path) => {
             let main = FilePath { shown: path.to_path_buf(), real: absolute(path) };
-            match files::read(report, &main.real, LARGEST_CONFIG) {
+            match files::read(report, &main.real, MAX_CONFIG_BYTES) {
                 Ok(text) => (main, text),
                 Err(cause) => {
                     report.error_anywhere(format!("cannot read {}: {cause}", path.display())).done();

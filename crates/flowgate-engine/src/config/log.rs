@@ -1,9 +1,9 @@
 //! `[log]`: what is written about.
 
-use super::fields::Fields;
 use super::render::quoted;
 use super::report::Report;
 use super::share::Share;
+use super::table_reader::TableReader;
 use super::tree::Node;
 use super::value;
 use super::writer::Writer;
@@ -63,7 +63,7 @@ const LEVELS: [(&str, LogLevel); 6] = [
 ];
 
 impl Log {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Log {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Log {
         let mut log = Log::default();
         fields.read_into(report, "format", &mut log.format, |report, node| value::word(report, node, &FORMATS));
         fields.read_into(report, "level", &mut log.level, |report, node| value::word(report, node, &LEVELS));

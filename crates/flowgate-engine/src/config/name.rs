@@ -7,12 +7,12 @@ use super::tree::Node;
 use super::value;
 
 /// The longest name; a metric label should still be readable.
-const LONGEST: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// Whether a text can be a name.
 pub(crate) fn fits(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    !text.is_empty() && text.len() <= LONGEST && text.bytes().all(allowed)
+    !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(allowed)
 }
 
 /// Reads the name of a `what`.
@@ -27,8 +27,8 @@ pub(crate) fn check(report: &mut Report, text: &str, at: Location, what: &str) -
     if !fits {
         let message = format!("{} cannot be the name of {what}", quoted(text));
         let hint = match text.len() {
-            0..=LONGEST => "a name has letters, digits, _ . and - only".to_owned(),
-            _ => format!("a name has at most {LONGEST} characters"),
+            0..=MAX_NAME_BYTES => "a name has letters, digits, _ . and - only".to_owned(),
+            _ => format!("a name has at most {MAX_NAME_BYTES} characters"),
         };
         report.error(at, message).hint(hint).done();
     }

@@ -15,7 +15,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use super::files;
 
 /// How much of a file is looked at in one go.
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// A file that was read, or a directory in which `include` looked for some.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ fn names_fingerprint(names: &[Vec<u8>]) -> u128 {
 
 /// The fingerprint of the first `most` bytes and one: the same that reading the file gives.
 fn file_fingerprint(path: &Path, most: u64) -> io::Result<u128> {
-    let (mut hasher, mut chunk) = (SipHasher13::new(), vec![0; CHUNK]);
+    let (mut hasher, mut chunk) = (SipHasher13::new(), vec![0; CHUNK_BYTES]);
     let mut file = files::open(path)?.take(most + 1);
     loop {
         match file.read(&mut chunk) {
@@ -112,7 +112,7 @@ mod tests {
         let path = directory.path().join("file");
         let absent = Origin::file(&path, 1 << 20, None);
         assert!(!absent.has_changed());
-        let long = vec![b'x'; CHUNK * 2 + 7];
+        let long = vec![b'x'; CHUNK_BYTES * 2 + 7];
         fs::write(&path, &long).unwrap();
         assert!(absent.has_changed());
         let origin = Origin::file(&path, 1 << 20, Some(&long));

@@ -25,7 +25,7 @@ const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";
 
 /// Lines are cut to this many columns around the mark, so that one megabyte on a line stays readable.
-const WIDEST_LINE: usize = 120;
+const MAX_LINE_CHARS: usize = 120;
 
 /// Shown instead of a secret.
 pub(crate) const HIDDEN: &str = "***";
@@ -97,29 +97,29 @@ fn line_number(source: &Source, at: Location) -> String {
 
 /// A line ready to print, and where the carets go below it.
 #[derive(Debug, PartialEq, Eq)]
-struct Marked {
+struct MarkedLine {
     line: String,
     indent: usize,
     width: usize,
 }
 
-fn mark(source: &Source, at: Location) -> Marked {
+fn mark(source: &Source, at: Location) -> MarkedLine {
     let line = source.line_at(at.start);
     // A character takes at most four bytes; looking no further than that keeps a line of megabytes cheap.
     let near = |offset: usize| source.text().floor_char_boundary(offset.clamp(line.start, line.end));
-    let nearby = near(at.start.saturating_sub(4 * WIDEST_LINE))..near(at.start + 4 * WIDEST_LINE);
+    let nearby = near(at.start.saturating_sub(4 * MAX_LINE_CHARS))..near(at.start + 4 * MAX_LINE_CHARS);
     let cells = cells(source, nearby.clone());
     let first = cells.iter().position(|cell| cell.bytes.end > at.start).unwrap_or(cells.len());
 
     // Of a line that is too long, some of what precedes the mark is kept, for orientation.
-    let is_short = nearby == line && fitting(cells.iter(), WIDEST_LINE) == cells.len();
-    let from = if is_short { 0 } else { first - fitting(cells[..first].iter().rev(), WIDEST_LINE / 2) };
-    let to = from + fitting(cells[from..].iter(), WIDEST_LINE);
+    let is_short = nearby == line && fitting(cells.iter(), MAX_LINE_CHARS) == cells.len();
+    let from = if is_short { 0 } else { first - fitting(cells[..first].iter().rev(), MAX_LINE_CHARS / 2) };
+    let to = from + fitting(cells[from..].iter(), MAX_LINE_CHARS);
     let marked = cells[first..to].iter().take_while(|cell| cell.bytes.start < at.end);
     let before = if from > 0 || nearby.start > line.start { "..." } else { "" };
     let after = if to < cells.len() || nearby.end < line.end { "..." } else { "" };
     let shown: String = cells[from..to].iter().map(|cell| cell.shown.as_str()).collect();
-    Marked {
+    MarkedLine {
         line: format!("{before}{shown}{after}"),
         indent: before.len() + cells[from..first].iter().map(|cell| cell.width).sum::<usize>(),
         width: marked.map(|cell| cell.width).sum::<usize>().max(1),
@@ -190,9 +190,9 @@ fn harmless(text: &str) -> String {
 
 /// Some of the input, in quotes, for a message: enough to find it, never a megabyte, no control characters.
 pub(crate) fn quoted(text: &str) -> String {
-    const MOST: usize = 40;
-    let mut shown = harmless(&text.chars().take(MOST).collect::<String>());
-    if text.chars().nth(MOST).is_some() {
+    const MAX_QUOTED_CHARS: usize = 40;
+    let mut shown = harmless(&text.chars().take(MAX_QUOTED_CHARS).collect::<String>());
+    if text.chars().nth(MAX_QUOTED_CHARS).is_some() {
         shown.push_str("...");
     }
     format!("\"{shown}\"")
@@ -216,7 +216,7 @@ pub(crate) fn without_quotes(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn marked(text: &str, span: Range<usize>, secrets: &[Range<usize>]) -> Marked {
+    fn marked(text: &str, span: Range<usize>, secrets: &[Range<usize>]) -> MarkedLine {
         let mut sources = Sources::default();
         let id = sources.add_file("a.toml", std::path::Path::new(""), text.to_owned());
         for secret in secrets {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn check(text: &str, span: Range<usize>, line: &str, indent: usize, width: usize) {
-        assert_eq!(marked(text, span, &[]), Marked { line: line.to_owned(), indent, width });
+        assert_eq!(marked(text, span, &[]), MarkedLine { line: line.to_owned(), indent, width });
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
     fn a_secret_is_hidden_and_the_rest_still_marked() {
         let text = "api_token = \"s3cret\" x";
         let found = marked(text, 21..22, &[Range { start: 13, end: 19 }]);
-        assert_eq!(found, Marked { line: "api_token = \"***\" x".to_owned(), indent: 18, width: 1 });
+        assert_eq!(found, MarkedLine { line: "api_token = \"***\" x".to_owned(), indent: 18, width: 1 });
         let inside = marked(text, 15..17, &[Range { start: 13, end: 19 }]);
         assert_eq!((inside.indent, inside.width), (13, 3));
     }

@@ -67,7 +67,7 @@ pub(crate) enum Note {
 
 /// A finding as others may want to show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry<'r> {
+pub struct ReportEntry<'r> {
     /// Error or warning.
     pub severity: Severity,
     /// What is wrong.
@@ -81,7 +81,7 @@ pub struct Entry<'r> {
 }
 
 /// A file of garbage has a mistake on each line; nobody reads more than this, and memory stays bounded.
-const MOST_FINDINGS: usize = 100;
+const MAX_FINDINGS: usize = 100;
 
 impl Report {
     /// Whether there is a mistake: such a configuration cannot be used.
@@ -110,11 +110,11 @@ impl Report {
     }
 
     /// The findings one by one.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub fn entries(&self) -> impl Iterator<Item = ReportEntry<'_>> {
         self.findings.iter().map(|finding| {
             let source = finding.at.map(|at| (self.sources.get(at.source), at));
             let notes: Vec<_> = finding.notes.iter().map(|note| render::note(&self.sources, note)).collect();
-            Entry {
+            ReportEntry {
                 severity: finding.severity,
                 message: &finding.message,
                 source: source.map(|(source, _)| source.name()),
@@ -183,7 +183,7 @@ impl Report {
 
     /// Whether further findings are only counted, so that working out their hints is in vain.
     pub(crate) fn is_full(&self) -> bool {
-        self.findings.len() >= MOST_FINDINGS
+        self.findings.len() >= MAX_FINDINGS
     }
 
     /// Counts mistakes that are not kept.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::fields::{self, Fields};
 use super::limits::{self, LimitSet, ReadLimits};
 use super::lists::Lists;
 use super::name;
@@ -10,14 +9,15 @@ use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
 use super::store::ON_FAILURE;
-use super::tree::{Entry, Node, Value};
+use super::table_reader::{self, TableReader};
+use super::tree::{Node, TableEntry, Value};
 use super::value;
 use super::writer::Writer;
 use super::{ban, when};
 use crate::rules::{Action, Limits, RuleDef};
 
 /// The most fields of `by`: their values make up a key.
-const MOST_FIELDS: usize = 32;
+const MAX_BY_FIELDS: usize = 32;
 
 /// Where the parts of a rule stand.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Places {
 }
 
 /// Reads the rules top to bottom; the wrong ones are reported and left out.
-pub(crate) fn read_all(report: &mut Report, entry: Option<&Entry>, lists: &Lists) -> Vec<(RuleDef, Places)> {
+pub(crate) fn read_all(report: &mut Report, entry: Option<&TableEntry>, lists: &Lists) -> Vec<(RuleDef, Places)> {
     let items = match entry.map(|entry| (entry, &entry.node.value)) {
         None => return Vec::new(),
         Some((_, Value::Array(items))) => items,
@@ -53,9 +53,9 @@ fn read(
     lists: &Lists,
     names: &mut HashMap<String, Location>,
 ) -> Option<(RuleDef, Places)> {
-    let table = fields::table(report, node, "a rule", "start each rule with [[rule]], in double brackets")?;
+    let table = table_reader::table(report, node, "a rule", "start each rule with [[rule]], in double brackets")?;
     let before = report.errors();
-    let mut fields = Fields::new("this rule", table);
+    let mut fields = TableReader::new("this rule", table);
     let (name, name_at) = match fields.entry("name") {
         None => {
             let hint = "name = \"..\" with letters, digits, _ . -; it becomes a header and a metric label";
@@ -112,8 +112,8 @@ fn check_unique(report: &mut Report, names: &mut HashMap<String, Location>, name
 }
 
 fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> {
-    if matches!(&node.value, Value::Array(items) if items.len() > MOST_FIELDS) {
-        report.error(node.at, format!("more than {MOST_FIELDS} fields")).done();
+    if matches!(&node.value, Value::Array(items) if items.len() > MAX_BY_FIELDS) {
+        report.error(node.at, format!("more than {MAX_BY_FIELDS} fields")).done();
         return None;
     }
     let mut seen: Vec<String> = Vec::new();
@@ -131,7 +131,7 @@ fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> 
     })
 }
 
-fn read_limits(report: &mut Report, fields: &mut Fields<'_>) -> ReadLimits {
+fn read_limits(report: &mut Report, fields: &mut TableReader<'_>) -> ReadLimits {
     let limits = fields.entry("limits");
     let limits_by = fields.entry("limits_by");
     match (limits, limits_by) {

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::comments;
-use super::fields::Fields;
 use super::files;
 use super::render::{HIDDEN, quoted};
 use super::report::Report;
 use super::source::{Location, SourceId};
+use super::table_reader::TableReader;
 use super::tree::{Node, Table, Value};
 use super::value;
 
@@ -43,7 +43,7 @@ pub(crate) struct Given {
 /// default can stand beside the file.
 pub(crate) fn read(
     report: &mut Report,
-    fields: &mut Fields<'_>,
+    fields: &mut TableReader<'_>,
     key: &'static str,
     key_file: &'static str,
 ) -> Option<Given> {
@@ -77,7 +77,7 @@ pub(crate) fn read(
 
 fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
     let path = value::path(report, node)??;
-    match files::read(report, &path, LARGEST_SECRET) {
+    match files::read(report, &path, MAX_SECRET_BYTES) {
         Ok(text) => {
             let text = text.strip_suffix('\n').map_or(text.as_str(), |rest| rest.strip_suffix('\r').unwrap_or(rest));
             if text.is_empty() {
@@ -94,10 +94,10 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
     }
 }
 
-const LARGEST_SECRET: u64 = 64 << 10;
+const MAX_SECRET_BYTES: u64 = 64 << 10;
 
 /// No configuration has more secrets; a text that has is not searched for all of them.
-const MOST_KNOWN: usize = 100;
+const MAX_KNOWN_SECRETS: usize = 100;
 
 /// Reports a secret that is a hidden one copied from the output of `flowgate config`.
 pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bool {
@@ -135,7 +135,7 @@ pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table)
             known.extend(login.rsplit(':').next());
         }
     }
-    known.truncate(MOST_KNOWN);
+    known.truncate(MAX_KNOWN_SECRETS);
     let sections = comments::auth_sections(&text);
     for comment in comments::find(&text) {
         let section = sections.partition_point(|section| section.start <= comment.start).checked_sub(1);

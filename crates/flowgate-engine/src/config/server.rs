@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::duration::{self, LONGEST};
-use super::fields::Fields;
+use super::duration::{self, MAX_DURATION};
 use super::report::Report;
 use super::size::{self, ByteSize};
+use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
 
@@ -40,32 +40,32 @@ impl Default for Server {
 }
 
 /// Far above what one machine serves; a guard against a slip of the finger.
-const MOST_CONNECTIONS: u64 = 10_000_000;
-const MOST_THREADS: u64 = 1024;
+const MAX_CONNECTIONS: u64 = 10_000_000;
+const MAX_THREADS: u64 = 1024;
 /// A request this small still holds a rule's fields; one this large still fits in memory many times.
 const REQUEST_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1024)..=ByteSize::new(1 << 30);
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 impl Server {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Server {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Server {
         let mut server = Server::default();
         fields.read_into(report, "max_connections", &mut server.max_connections, |report, node| {
-            value::integer(report, node, 1..=MOST_CONNECTIONS).map(|number| number as usize)
+            value::integer(report, node, 1..=MAX_CONNECTIONS).map(|number| number as usize)
         });
         fields.read_into(report, "idle_timeout", &mut server.idle_timeout, |report, node| {
-            value::span(report, node, SHORTEST..=LONGEST)
+            value::span(report, node, MIN_TIMEOUT..=MAX_DURATION)
         });
         fields.read_into(report, "request_timeout", &mut server.request_timeout, |report, node| {
-            value::span(report, node, SHORTEST..=LONGEST)
+            value::span(report, node, MIN_TIMEOUT..=MAX_DURATION)
         });
         fields.read_into(report, "max_request", &mut server.max_request, |report, node| {
             size::read(report, node, REQUEST_SIZES)
         });
         fields.read_into(report, "drain", &mut server.drain, |report, node| {
-            value::span(report, node, Duration::ZERO..=LONGEST)
+            value::span(report, node, Duration::ZERO..=MAX_DURATION)
         });
         fields.read_into(report, "threads", &mut server.threads, |report, node| {
-            value::integer(report, node, 0..=MOST_THREADS).map(|number| number as usize)
+            value::integer(report, node, 0..=MAX_THREADS).map(|number| number as usize)
         });
         fields.finish(report);
         server

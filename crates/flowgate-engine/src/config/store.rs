@@ -5,13 +5,13 @@ use std::time::Duration;
 use flowgate::WhenFull;
 
 use super::duration;
-use super::fields::Fields;
 use super::redis_url::RedisUrl;
 use super::report::Report;
 use super::secret;
 use super::share::Share;
 use super::size::{self, ByteSize};
 use super::source::{Location, SourceKind};
+use super::table_reader::TableReader;
 use super::tree::Node;
 use super::value;
 use super::writer::Writer;
@@ -83,10 +83,10 @@ const MEMORY_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1_000_000
 const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 /// Less saves nothing; whoever gives back elsewhere does not wait an hour to see it.
 const DENY_CACHE_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
-const LONGEST_PREFIX: usize = 100;
+const MAX_PREFIX_BYTES: usize = 100;
 
 impl Store {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Store {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Store {
         let mut store = Store::default();
         let has_type = fields.node("type").is_some();
         let store_type = fields.read(report, "type", |report, node| value::word(report, node, &TYPES));
@@ -123,7 +123,7 @@ impl Store {
 }
 
 impl Redis {
-    fn read(report: &mut Report, fields: &mut Fields<'_>) -> Option<Redis> {
+    fn read(report: &mut Report, fields: &mut TableReader<'_>) -> Option<Redis> {
         let cluster_at = fields.entry("cluster").map(|entry| entry.key_at);
         let cluster = fields.read(report, "cluster", |report, node| value::list(report, node, server));
         let url = secret::read(report, fields, "url", "url_file");
@@ -185,7 +185,7 @@ impl Redis {
 
 /// Keys that only Redis reads, beside `type = "memory"`. Whoever set the type in the environment did that on
 /// purpose and need not be told.
-fn warn_unused(report: &mut Report, fields: &mut Fields<'_>, own_keys: usize) {
+fn warn_unused(report: &mut Report, fields: &mut TableReader<'_>, own_keys: usize) {
     let set_by_variable =
         |report: &Report, at: Location| report.sources().get(at.source).kind() == SourceKind::Variable;
     if fields.entry("type").is_some_and(|entry| set_by_variable(report, entry.node.at)) {
@@ -228,9 +228,9 @@ fn accept(report: &mut Report, text: &str, at: Location) -> Option<RedisUrl> {
 fn prefix(report: &mut Report, node: &Node) -> Option<String> {
     let text = value::text(report, node)?;
     // Braces would make every key of every node share one slot of a cluster.
-    if text.len() > LONGEST_PREFIX || text.contains(['{', '}']) || text.chars().any(char::is_control) {
+    if text.len() > MAX_PREFIX_BYTES || text.contains(['{', '}']) || text.chars().any(char::is_control) {
         let message =
-            format!("expected a prefix of at most {LONGEST_PREFIX} bytes without braces and control characters");
+            format!("expected a prefix of at most {MAX_PREFIX_BYTES} bytes without braces and control characters");
         report.error(node.at, message).hint("such as \"fg:\"").done();
         return None;
     }

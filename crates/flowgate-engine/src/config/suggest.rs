@@ -7,8 +7,8 @@ pub(crate) fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'
 
 /// The known word that takes the fewest edits to reach; `None` when even that one is a different word.
 pub(crate) fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let written: Vec<char> = comparable(written).take(LONGEST + 1).collect();
-    if written.len() > LONGEST {
+    let written: Vec<char> = comparable(written).take(MAX_WORD_CHARS + 1).collect();
+    if written.len() > MAX_WORD_CHARS {
         return None;
     }
     let candidates = known.into_iter().map(|word| (edits(&written, word), word));
@@ -24,7 +24,7 @@ fn comparable(word: &str) -> impl Iterator<Item = char> {
 }
 
 /// No known word is longer, so nothing longer can be a slip of one.
-const LONGEST: usize = 40;
+const MAX_WORD_CHARS: usize = 40;
 
 /// A third of a word may be wrong; beyond that a suggestion only misleads.
 fn most_edits(length: usize) -> usize {

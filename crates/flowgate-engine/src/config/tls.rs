@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::fields::Fields;
 use super::report::Report;
+use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
 
@@ -19,7 +19,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn read(report: &mut Report, mut fields: Fields<'_>) -> Option<Tls> {
+    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Option<Tls> {
         let cert_at = fields.node("cert").map(|node| node.at);
         let key_at = fields.node("key").map(|node| node.at);
         let client_ca_at = fields.node("client_ca").map(|node| node.at);

@@ -38,11 +38,11 @@ pub(crate) enum Value {
 /// Keys with their values, in the order of the text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<TableEntry>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     pub(crate) key: String,
     pub(crate) key_at: Location,
     pub(crate) node: Node,
@@ -64,12 +64,12 @@ impl Value {
 }
 
 impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &str) -> Option<&TableEntry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
     /// The entry at a path of keys, such as `["listen", "http"]`.
-    pub(crate) fn find(&self, path: &[&str]) -> Option<&Entry> {
+    pub(crate) fn find(&self, path: &[&str]) -> Option<&TableEntry> {
         let (last, tables) = path.split_last()?;
         let mut table = self;
         for key in tables {
@@ -82,7 +82,7 @@ impl Table {
     }
 
     /// Replaces the entry of that key, or adds it.
-    pub(crate) fn set(&mut self, entry: Entry) {
+    pub(crate) fn set(&mut self, entry: TableEntry) {
         match self.entries.iter_mut().find(|known| known.key == entry.key) {
             Some(known) => *known = entry,
             None => self.entries.push(entry),
@@ -90,12 +90,12 @@ impl Table {
     }
 
     /// Takes the entry of that key out.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Entry> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<TableEntry> {
         let index = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(index))
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut TableEntry> {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 }
@@ -156,9 +156,9 @@ fn report_syntax(report: &mut Report, source: SourceId, error: &toml::de::Error)
 }
 
 fn convert_table(source: SourceId, table: DeTable<'_>) -> Table {
-    let mut entries: Vec<Entry> = table
+    let mut entries: Vec<TableEntry> = table
         .into_iter()
-        .map(|(key, value)| Entry {
+        .map(|(key, value)| TableEntry {
             key_at: Location::new(source, key.span()),
             key: key.into_inner().into_owned(),
             node: convert(source, value),

@@ -1,11 +1,11 @@
 //! `when = { act = "reply", user = "*" }`: the conditions of a rule.
 
-use super::fields;
 use super::lists::Lists;
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
 use super::suggest::nearest;
+use super::table_reader;
 use super::tree::{Node, Table, Value};
 use super::value;
 use super::writer;
@@ -14,11 +14,11 @@ use crate::bans::ADDRESS_FIELD;
 use crate::rules::{Condition, Matcher};
 
 /// The longest name of a field.
-const LONGEST_FIELD: usize = 200;
+const MAX_FIELD_BYTES: usize = 200;
 
 /// Reads the conditions; the wrong ones are reported and left out.
 pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Vec<Condition>> {
-    let table = fields::table(report, node, "\"when\"", "such as { act = \"reply\", user = \"*\" }")?;
+    let table = table_reader::table(report, node, "\"when\"", "such as { act = \"reply\", user = \"*\" }")?;
     let mut conditions = Vec::new();
     for entry in &table.entries {
         if !check_field(report, &entry.key, entry.key_at) {
@@ -32,7 +32,7 @@ pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Ve
 
 /// Reports a text that cannot be the name of a field.
 pub(crate) fn check_field(report: &mut Report, name: &str, at: Location) -> bool {
-    let fits = !name.is_empty() && name.len() <= LONGEST_FIELD && !name.chars().any(|c| c.is_control() || c == ' ');
+    let fits = !name.is_empty() && name.len() <= MAX_FIELD_BYTES && !name.chars().any(|c| c.is_control() || c == ' ');
     if !fits {
         let hint = "a field is called such as \"user\", \"ip\" or \"header.X-Plan\"";
         report.error(at, format!("{} cannot be the name of a field", quoted(name))).hint(hint).done();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::piece::Piece;
 use crate::config::files;
-use crate::config::lists::{LARGEST_FILE, wrong_entry};
+use crate::config::lists::{MAX_LIST_BYTES, wrong_entry};
 use crate::config::load::absolute;
 use crate::config::render::quoted;
 use crate::config::report::Report;
@@ -86,7 +86,7 @@ fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, S
     }
     places.dedup();
     for place in &places {
-        match files::read(report, place, LARGEST_FILE) {
+        match files::read(report, place, MAX_LIST_BYTES) {
             Ok(text) => return Some((place.clone(), text)),
             Err(cause) if cause.is_absence() => {}
             Err(cause) => {

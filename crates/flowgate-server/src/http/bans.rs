@@ -70,7 +70,7 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
 fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
     let ManualBan { field, value, .. } = ban;
     let at_the_gate = match &**field {
-        "path" => service.rules().path_spelling().of(&**value),
+        "path" => service.rules().path_spelling().spell(&**value),
         "host" => normalized_host(value),
         _ => Cow::Borrowed(&**value),
     };

@@ -53,7 +53,7 @@ impl Fields<'_> {
     /// counted by its network.
     pub(crate) fn as_at_the_gate(&mut self, addresses: &ClientAddresses, spelling: PathSpelling) {
         if let Some((_, path)) = self.values.iter_mut().find(|(name, _)| name.0 == PATH) {
-            *path = Text(Cow::Owned(spelling.of(&*path.0).into_owned()));
+            *path = Text(Cow::Owned(spelling.spell(&*path.0).into_owned()));
         }
         let Some((_, value)) = self.values.iter_mut().find(|(name, _)| name.0 == ADDRESS) else { return };
         let Ok(address) = value.0.parse::<IpAddr>() else { return };

@@ -3,7 +3,7 @@
 //! Rule       The answer is a status: 200, or that of a denial, which `/gate/403` chooses; headers say the rest. The path is
 //!            the gateway's alone. The query may be the client's, as Caddy passes it on, and nothing in it counts.
 //! Rule       What could be read in two ways is denied: a client must not choose by which of them it is counted.
-//! Rule       Fields are those of the [original] request. Only what rules and bans ask for is looked at.
+//! Rule       GateFields are those of the [original] request. Only what rules and bans ask for is looked at.
 //! Rule       A request that `pace` gives a turn is held until its turn: a gateway knows only yes and no, and waits for
 //!            the answer. It does not wait for long, and then lets through: a turn that is further away than
 //!            [`LONGEST_HOLD`] is denied, as if the limit's `max_wait` said so.
@@ -25,7 +25,7 @@ use super::Call;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
-use fields::Fields;
+use fields::GateFields;
 use original::Original;
 
 /// Beyond so many, strangers are no longer told apart in the log.
@@ -110,7 +110,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     }
     let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
     let spelling = rules.path_spelling();
-    let original = match Original::of(call, gate, spelling) {
+    let original = match Original::from_headers(call, gate, spelling) {
         Ok(original) => original,
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
@@ -118,7 +118,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         call.shared.tokens.check_token(Access::Decide, call.headers())?;
     }
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
-    let fields = match Fields::read(&original, call.headers(), spelling, names) {
+    let fields = match GateFields::read(&original, call.headers(), spelling, names) {
         Ok(fields) => fields,
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };

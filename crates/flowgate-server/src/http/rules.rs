@@ -5,7 +5,7 @@
 use std::str;
 use std::sync::Arc;
 
-use flowgate_engine::config::{Loaded, Report, Severity};
+use flowgate_engine::config::{LoadedConfig, Report, Severity};
 use hyper::body::Incoming;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use super::error::Error;
 use super::json::Object;
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::rules_file::{Administered, Expected, Text, Turn, Version, WriteError, Written};
+use crate::rules_file::{AdminFile, Precondition, Text, Turn, Version, WriteError, WriteReport};
 
 const TOML: &str = "application/toml";
 
@@ -46,7 +46,7 @@ pub(super) async fn validate(call: &Call<'_>, body: Incoming) -> Result<Reply, E
     let mut out = Vec::with_capacity(256);
     let mut object = Object::new(&mut out);
     let (valid, rules, report) = match &checked {
-        Ok(Loaded { config, warnings, .. }) => (true, Some(config.policy.rules.len() as u64), warnings),
+        Ok(LoadedConfig { config, warnings, .. }) => (true, Some(config.policy.rules.len() as u64), warnings),
         Err(report) => (false, None, report),
     };
     object.boolean("valid", valid);
@@ -83,7 +83,7 @@ pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, 
 /// Does something with the file, where there is one. A disk that hangs keeps its thread, but not the client.
 async fn on_disk<T: Send + 'static>(
     call: &Call<'_>,
-    work: impl FnOnce(&Administered) -> T + Send + 'static,
+    work: impl FnOnce(&AdminFile) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let file = call.shared.rules.get().map(Arc::clone).ok_or(Error::NoFile)?;
     let done = timeout(call.shared.request_timeout, tokio::task::spawn_blocking(move || work(&file))).await;
@@ -94,7 +94,7 @@ async fn on_disk<T: Send + 'static>(
 /// As [`on_disk`], for a change, when no other one is being made.
 async fn in_turn<T: Send + 'static>(
     call: &Call<'_>,
-    work: impl FnOnce(&Administered, Turn) -> T + Send + 'static,
+    work: impl FnOnce(&AdminFile, Turn) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let file = call.shared.rules.get().ok_or(Error::NoFile)?;
     let turn = timeout(call.shared.request_timeout, file.turn()).await.map_err(|_| Error::Overloaded)?;
@@ -110,21 +110,21 @@ async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
     String::from_utf8(body.into()).map_err(|_| Error::Body("expected UTF-8".to_owned()))
 }
 
-fn expected(headers: &HeaderMap) -> Result<Expected, Error> {
+fn expected(headers: &HeaderMap) -> Result<Precondition, Error> {
     let mut etags = Vec::new();
     for value in headers.get_all(IF_MATCH) {
         // What is no text matches nothing.
         for etag in value.to_str().unwrap_or_default().split(',').map(str::trim) {
             if etag == "*" {
-                return Ok(Expected::Anything);
+                return Ok(Precondition::Anything);
             }
             etags.push(etag.to_owned());
         }
     }
-    if etags.is_empty() { Err(Error::NoIfMatch) } else { Ok(Expected::Etags(etags)) }
+    if etags.is_empty() { Err(Error::NoIfMatch) } else { Ok(Precondition::Etags(etags)) }
 }
 
-fn written_reply(written: &Written) -> Reply {
+fn written_reply(written: &WriteReport) -> Reply {
     let mut out = Vec::with_capacity(256);
     let mut object = Object::new(&mut out);
     object.number("version", written.version);

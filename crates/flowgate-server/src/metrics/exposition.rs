@@ -55,7 +55,7 @@ impl Family<'_> {
     fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         put(self.text, format_args!("{}{suffix}", self.name));
         for (index, (name, value)) in labels.iter().enumerate() {
-            put(self.text, format_args!("{}{name}=\"{}\"", if index == 0 { '{' } else { ',' }, Escaped(value)));
+            put(self.text, format_args!("{}{name}=\"{}\"", if index == 0 { '{' } else { ',' }, EscapedText(value)));
         }
         put(self.text, format_args!("{} {value}\n", if labels.is_empty() { "" } else { "}" }));
         self
@@ -68,9 +68,9 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 /// The value of a label as it stands between quotes.
-struct Escaped<'a>(&'a str);
+struct EscapedText<'a>(&'a str);
 
-impl Display for Escaped<'_> {
+impl Display for EscapedText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for character in self.0.chars() {
             match character {

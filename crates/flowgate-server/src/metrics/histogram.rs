@@ -6,7 +6,7 @@ use flowgate::Span;
 
 /// Upper bounds in nanoseconds, as Prometheus shows them: from what a decision in memory takes to what a client
 /// gives up at.
-const BOUNDS: [(u64, &str); 17] = [
+const BOUNDS_NANOS: [(u64, &str); 17] = [
     (5_000, "0.000005"),
     (10_000, "0.00001"),
     (25_000, "0.000025"),
@@ -30,7 +30,7 @@ const BOUNDS: [(u64, &str); 17] = [
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
     /// By bound; the last one for what took longer.
-    buckets: [AtomicU64; BOUNDS.len() + 1],
+    buckets: [AtomicU64; BOUNDS_NANOS.len() + 1],
     sum_nanos: AtomicU64,
 }
 
@@ -38,14 +38,14 @@ impl Histogram {
     /// Notes that `number` took so long each.
     pub(crate) fn note(&self, took: Span, number: u64) {
         let nanos = took.as_nanos();
-        let bucket = BOUNDS.partition_point(|(bound, _)| *bound < nanos);
+        let bucket = BOUNDS_NANOS.partition_point(|(bound, _)| *bound < nanos);
         self.buckets[bucket].fetch_add(number, Relaxed);
         self.sum_nanos.fetch_add(nanos.saturating_mul(number), Relaxed);
     }
 
     /// How many took at most each bound (`+Inf` last), and the sum in nanoseconds.
     pub(crate) fn read(&self) -> (Vec<(&'static str, u64)>, u64) {
-        let bounds = BOUNDS.iter().map(|(_, shown)| *shown).chain(["+Inf"]);
+        let bounds = BOUNDS_NANOS.iter().map(|(_, shown)| *shown).chain(["+Inf"]);
         let mut total = 0;
         let mut up_to = |bucket: &AtomicU64| {
             total += bucket.load(Relaxed);
@@ -68,15 +68,15 @@ mod tests {
         histogram.note(Span::from_secs(60), 1);
         let (counts, sum) = histogram.read();
         assert_eq!(counts[..2], [("0.000005", 2), ("0.00001", 3)]);
-        assert_eq!(counts[BOUNDS.len() - 1..], [("5", 3), ("+Inf", 4)]);
+        assert_eq!(counts[BOUNDS_NANOS.len() - 1..], [("5", 3), ("+Inf", 4)]);
         assert_eq!(sum, 10_000 + 5_001 + 60_000_000_000);
     }
 
     #[test]
     fn bounds_are_what_they_show() {
-        for (nanos, shown) in BOUNDS {
+        for (nanos, shown) in BOUNDS_NANOS {
             assert_eq!((shown.parse::<f64>().unwrap() * 1e9).round() as u64, nanos);
         }
-        assert!(BOUNDS.is_sorted());
+        assert!(BOUNDS_NANOS.is_sorted());
     }
 }

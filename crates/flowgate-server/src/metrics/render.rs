@@ -16,7 +16,7 @@ pub(super) const MAX_RULES: usize = 1000;
 const OTHER_RULES: &str = "(other)";
 const NO_RULE: &str = "(none)";
 const BAN_BY_HAND: &str = "(ban)";
-const KEY: &str = "(key)";
+const KEY_LIMITS: &str = "(key)";
 
 /// The text.
 pub(crate) async fn render(service: &Service) -> String {
@@ -67,8 +67,8 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     sample(NO_RULE, "allow", metrics.unruled.read().get(RuleOutcome::Allowed));
     sample(BAN_BY_HAND, "ban", metrics.banned.read().get(RuleOutcome::Banned));
     let keys = metrics.keys.read();
-    sample(KEY, "allow", keys.get(RuleOutcome::Allowed));
-    sample(KEY, "deny", keys.get(RuleOutcome::Denied));
+    sample(KEY_LIMITS, "allow", keys.get(RuleOutcome::Allowed));
+    sample(KEY_LIMITS, "deny", keys.get(RuleOutcome::Denied));
 
     let mut by_rule = |name, help, what| {
         let mut family = out.counter(name, help);

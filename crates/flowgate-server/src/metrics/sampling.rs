@@ -1,6 +1,6 @@
 //! A few of many: what is too dear to note of every request is noted of some, each standing for several.
 //!
-//! Rule       In each slice of time (about an eighth of a second) a thread notes the first [`EACH`], each for itself; then
+//! Rule       In each slice of time (about an eighth of a second) a thread notes the first [`SAMPLES_PER_SLICE`], each for itself; then
 //!            so many again of which each stands for 8, then for 64; and from there on one in 512. So a quiet server is
 //!            exact, and a busy one pays two comparisons and a decrement.
 //! Invariant  Whatever the next one to be noted is, it is chosen by chance, and by nothing that happened before: so what
@@ -11,7 +11,7 @@ use std::cell::Cell;
 use flowgate::Time;
 
 /// So many of a slice of time are noted of each of [`WEIGHTS`] but the last.
-const EACH: u32 = 64;
+const SAMPLES_PER_SLICE: u32 = 64;
 
 /// For how many requests one stands, by and by.
 const WEIGHTS: [u32; 4] = [1, 8, 64, 512];
@@ -83,7 +83,7 @@ impl Sampler {
 
 /// For how many requests the one stands before which so many have been noted in a slice.
 fn weight_of(noted: u32) -> u32 {
-    WEIGHTS[WEIGHTS.len().min(1 + (noted / EACH) as usize) - 1]
+    WEIGHTS[WEIGHTS.len().min(1 + (noted / SAMPLES_PER_SLICE) as usize) - 1]
 }
 
 /// Whether to note this one, and then for how many it stands.

@@ -1,9 +1,9 @@
 //! The subjects that are seen most, in a list of fixed size.
 //!
-//! State      For the running minute and the one before, at most [`SIZE`] subjects with their counts (Space-Saving): one
+//! State      For the running minute and the one before, at most [`SUBJECTS`] subjects with their counts (Space-Saving): one
 //!            that is not in a full list takes the place of the least, and its count with it.
 //! Bound      A count is at most too high by what its entry was taken over with, which the entry says; a subject with
-//!            more than 1/[`SIZE`] of all requests is in the list for certain. A list takes some hundred kilobytes.
+//!            more than 1/[`SUBJECTS`] of all requests is in the list for certain. A list takes some hundred kilobytes.
 //! Rule       Nobody waits for the list: a thread that finds it in use leaves its sample out.
 
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use flowgate::{Span, Time};
 
 /// The entries of a list.
-const SIZE: usize = 256;
+const SUBJECTS: usize = 256;
 
 /// How many of them are shown.
-const SHOWN: usize = 20;
+const SHOWN_SUBJECTS: usize = 20;
 
 /// The length of a window.
 const WINDOW: Span = Span::from_secs(60);
@@ -90,7 +90,7 @@ impl TopList {
             if before.entries.is_empty() { *began } else { Time::from_nanos(began.as_nanos() - WINDOW.as_nanos()) };
         let mut subjects = all.entries;
         subjects.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.subject.cmp(&b.subject)));
-        subjects.truncate(SHOWN);
+        subjects.truncate(SHOWN_SUBJECTS);
         Top { since, subjects }
     }
 }
@@ -117,7 +117,7 @@ impl List {
             return;
         }
         let (rule, subject) = key.clone();
-        if self.entries.len() < SIZE {
+        if self.entries.len() < SUBJECTS {
             self.places.insert(key, self.entries.len());
             self.entries.push(TopSubject { rule, subject, count: weight, error: 0 });
             return;
@@ -177,13 +177,13 @@ mod tests {
             list.note(Some("r"), subject, 1, START);
         }
         let top = list.read(START).subjects;
-        assert_eq!(top.len(), SHOWN);
+        assert_eq!(top.len(), SHOWN_SUBJECTS);
         for entry in &top[..10] {
             assert!(entry.subject.starts_with("hot"), "{entry:?}");
             assert!(entry.count >= 1000 && entry.count - entry.error <= 1000, "{entry:?}");
         }
-        assert_eq!(list.0.lock().unwrap().running.entries.len(), SIZE);
-        assert_eq!(list.0.lock().unwrap().running.places.len(), SIZE);
+        assert_eq!(list.0.lock().unwrap().running.entries.len(), SUBJECTS);
+        assert_eq!(list.0.lock().unwrap().running.places.len(), SUBJECTS);
     }
 
     #[test]

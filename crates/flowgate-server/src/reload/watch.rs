@@ -12,11 +12,11 @@ use flowgate_engine::config::Origin;
 /// The origins of a configuration and how they looked.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    origins: Vec<Watched>,
+    origins: Vec<WatchedOrigin>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedOrigin {
     origin: Origin,
     /// The stamp of the last look.
     last: Stamp,
@@ -25,10 +25,10 @@ struct Watched {
 }
 
 /// What a name led to, links followed; `None`: nothing.
-pub(crate) type Stamp = Option<Marks>;
+pub(crate) type Stamp = Option<FileIdentity>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct FileIdentity {
     file: (u64, u64),
     size: u64,
     modified: (i64, i64),
@@ -37,7 +37,7 @@ pub(crate) struct Marks {
 impl Watch {
     /// Watches what was just read. Nothing is taken for granted about when that was: the first question reads again.
     pub(crate) fn new(origins: Vec<Origin>) -> Watch {
-        let watched = |origin| Watched { origin, last: None, clean: None };
+        let watched = |origin| WatchedOrigin { origin, last: None, clean: None };
         Watch { origins: origins.into_iter().map(watched).collect() }
     }
 
@@ -58,7 +58,7 @@ impl Watch {
     }
 }
 
-impl Watched {
+impl WatchedOrigin {
     fn has_changed(&mut self) -> bool {
         let stamp = stamp(self.origin.path());
         let seen_twice = self.last == stamp;
@@ -80,13 +80,13 @@ impl Watched {
 }
 
 pub(crate) fn stamp(path: &Path) -> Stamp {
-    fs::metadata(path).ok().map(|metadata| marks(&metadata))
+    fs::metadata(path).ok().map(|metadata| file_identity(&metadata))
 }
 
 #[cfg(unix)]
-fn marks(metadata: &Metadata) -> Marks {
+fn file_identity(metadata: &Metadata) -> FileIdentity {
     use std::os::unix::fs::MetadataExt;
-    Marks {
+    FileIdentity {
         file: (metadata.dev(), metadata.ino()),
         size: metadata.size(),
         modified: (metadata.mtime(), metadata.mtime_nsec()),
@@ -95,9 +95,9 @@ fn marks(metadata: &Metadata) -> Marks {
 
 /// Without inodes, a file that replaces another of the same size and time is not told from it.
 #[cfg(not(unix))]
-fn marks(metadata: &Metadata) -> Marks {
+fn file_identity(metadata: &Metadata) -> FileIdentity {
     let since_epoch = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).ok();
     let modified = metadata.modified().ok().and_then(since_epoch).unwrap_or_default();
     let modified = (modified.as_secs() as i64, i64::from(modified.subsec_nanos()));
-    Marks { file: (0, 0), size: metadata.len(), modified }
+    FileIdentity { file: (0, 0), size: metadata.len(), modified }
 }

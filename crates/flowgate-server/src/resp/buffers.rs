@@ -7,18 +7,18 @@ use std::cell::RefCell;
 use super::yield_once;
 
 /// How much is read at once.
-pub(super) const CHUNK: usize = 16 * 1024;
+pub(super) const READ_BYTES: usize = 16 * 1024;
 
 /// A buffer that grew beyond this is given back to the system.
-const MAX_KEPT: usize = 4 * CHUNK;
+const MAX_SPARE_BYTES: usize = 4 * READ_BYTES;
 
 /// What holds no more than this while its connection waits is moved to memory of its own size, so that a client that
 /// has sent half a command does not hold a chunk.
-const MAX_SMALL: usize = CHUNK / 4;
+const MAX_SMALL_BYTES: usize = READ_BYTES / 4;
 
 /// As many are kept as a loop uses at a time: for those who were heard and wait for their answer, for one answer at a
 /// time, and for some slow clients.
-const MAX_SPARE: usize = yield_once::MAX_YIELDED + 8;
+const MAX_SPARE_BUFFERS: usize = yield_once::MAX_YIELDED + 8;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -27,17 +27,17 @@ thread_local! {
 /// Sees to it that `buffer` has room for a chunk.
 #[inline]
 pub(super) fn lend(buffer: &mut Vec<u8>) {
-    if buffer.capacity() < CHUNK {
+    if buffer.capacity() < READ_BYTES {
         let small = std::mem::replace(buffer, SPARE.with_borrow_mut(Vec::pop).unwrap_or_default());
         buffer.extend_from_slice(&small);
     }
-    buffer.reserve(CHUNK);
+    buffer.reserve(READ_BYTES);
 }
 
 /// Takes `buffer` back, but for what is in it.
 #[inline]
 pub(super) fn put_down(buffer: &mut Vec<u8>) {
-    if !buffer.is_empty() && buffer.len() <= MAX_SMALL && buffer.capacity() >= CHUNK {
+    if !buffer.is_empty() && buffer.len() <= MAX_SMALL_BYTES && buffer.capacity() >= READ_BYTES {
         let small = buffer.as_slice().to_vec();
         buffer.clear();
         give_back(buffer);
@@ -53,9 +53,9 @@ pub(super) fn give_back(buffer: &mut Vec<u8>) {
         return;
     }
     let buffer = std::mem::take(buffer);
-    if buffer.capacity() <= MAX_KEPT {
+    if buffer.capacity() <= MAX_SPARE_BYTES {
         SPARE.with_borrow_mut(|spare| {
-            if spare.len() < MAX_SPARE {
+            if spare.len() < MAX_SPARE_BUFFERS {
                 spare.push(buffer);
             }
         });
@@ -70,7 +70,7 @@ mod tests {
     fn an_empty_buffer_goes_round() {
         let mut first = Vec::new();
         lend(&mut first);
-        assert!(first.capacity() >= CHUNK);
+        assert!(first.capacity() >= READ_BYTES);
         first.push(1);
         give_back(&mut first);
         assert_eq!(first, [1], "what holds something stays");
@@ -91,7 +91,7 @@ mod tests {
         put_down(&mut buffer);
         assert_eq!((buffer.as_slice(), buffer.capacity()), (&b"half a comm"[..], 11));
         lend(&mut buffer);
-        assert!(buffer == b"half a comm" && buffer.capacity() >= CHUNK);
+        assert!(buffer == b"half a comm" && buffer.capacity() >= READ_BYTES);
         buffer.clear();
         put_down(&mut buffer);
         assert_eq!(buffer.capacity(), 0);
@@ -99,10 +99,10 @@ mod tests {
 
     #[test]
     fn a_large_buffer_goes_back_to_the_system() {
-        let mut large = Vec::with_capacity(MAX_KEPT + 1);
+        let mut large = Vec::with_capacity(MAX_SPARE_BYTES + 1);
         give_back(&mut large);
         assert_eq!(large.capacity(), 0);
         lend(&mut large);
-        assert!(large.capacity() <= MAX_KEPT);
+        assert!(large.capacity() <= MAX_SPARE_BYTES);
     }
 }

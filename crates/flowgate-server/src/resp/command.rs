@@ -15,7 +15,7 @@ mod word;
 use flowgate::Reading;
 
 use super::decode::{Command, Decoder};
-use super::error::{Error, Quoted};
+use super::error::{Error, QuotedText};
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
@@ -67,7 +67,7 @@ struct Spec {
 const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Result<(), Error>) -> Spec {
     Spec {
         name,
-        word: Word::of(name),
+        word: Word::new(name),
         arity,
         flags: &["fast"],
         keys: (0, 0),
@@ -222,7 +222,7 @@ impl<'a> Call<'a> {
         if !self.session.authenticated {
             return Error::Unauthenticated;
         }
-        Error::UnknownCommand(Quoted::new(name))
+        Error::UnknownCommand(QuotedText::new(name))
     }
 
     /// In a pipeline of commands on ad hoc keys: lets the processor fetch the next one's counter while this one is

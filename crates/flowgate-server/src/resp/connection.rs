@@ -29,18 +29,18 @@ use crate::shutdown::Shutdown;
 use crate::wrong_secrets;
 
 /// How long a client may take to notice that we have ended the conversation.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// How often is read after the server was asked to stop: what had arrived by then is answered, a client that never pauses
 /// is not heard for ever.
-const LAST_READS: u32 = 64;
+const MAX_LAST_READS: u32 = 64;
 
 /// Idleness is looked at so many times in `idle_timeout`. That is cheaper than a timer for every command.
-const LOOKS: u32 = 4;
+const IDLE_CHECKS: u32 = 4;
 
 /// A connection that holds more than this is looked at in each of its turns, not only when it waits. Ordinary pipelines
 /// hold less.
-const BUSY: usize = 64 * 1024;
+const MAX_UNCHECKED_BYTES: usize = 64 * 1024;
 
 /// A client's stream and what is known about it.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(super) struct Connection<S> {
     /// Whether anything was read or written since the last look...
     active: bool,
     /// ...and how many looks saw nothing.
-    silent_looks: u32,
+    idle_checks: u32,
 }
 
 /// What a connection waited for.
@@ -89,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             rare_waker: RareWaker::default(),
             last_reads: None,
             active: true,
-            silent_looks: 0,
+            idle_checks: 0,
         }
     }
 
@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// before a stop is answered.
     pub(super) async fn run(mut self, mut shutdown: Shutdown) -> io::Result<()> {
         let mut stop = pin!(shutdown.requested());
-        let mut look = pin!(sleep(self.idle_timeout / LOOKS));
+        let mut look = pin!(sleep(self.idle_timeout / IDLE_CHECKS));
         loop {
             match poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await? {
                 Event::Read(0) if self.dialogue.is_over() => return Ok(()),
@@ -115,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.answer();
                 }
                 Event::Look => {
-                    look.set(sleep(self.idle_timeout / LOOKS));
+                    look.set(sleep(self.idle_timeout / IDLE_CHECKS));
                     // Until it is polled it rings nobody.
                     self.rare_waker = RareWaker::default();
                     if self.is_idle() {
@@ -139,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     if self.last_reads.is_none() {
                         // A server that stops does not wait.
-                        let _ = timeout(wrong_secrets::PAUSE, stop.as_mut()).await;
+                        let _ = timeout(wrong_secrets::REPLY_PAUSE, stop.as_mut()).await;
                     }
                     return self.finish().await;
                 }
@@ -162,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Poll::Ready(Err(error)) = self.poll_send(cx) {
             return Poll::Ready(Err(error));
         }
-        if self.bytes() > BUSY && !self.occupy() {
+        if self.bytes() > MAX_UNCHECKED_BYTES && !self.occupy() {
             return Poll::Ready(Ok(Event::Crowded));
         }
         // Before anything is read: who never pauses has to look and to stop, too.
@@ -170,7 +170,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && let Some(mut cx) = self.rare_waker.woken(cx.waker())
         {
             if stop.poll(&mut cx).is_ready() {
-                self.last_reads = Some(LAST_READS);
+                self.last_reads = Some(MAX_LAST_READS);
             } else if look.poll(&mut cx).is_ready() {
                 return Poll::Ready(Ok(Event::Look));
             }
@@ -270,9 +270,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Notes how the time since the last look went; true when it was too long in silence.
     fn is_idle(&mut self) -> bool {
-        self.silent_looks = if self.active { 0 } else { self.silent_looks + 1 };
+        self.idle_checks = if self.active { 0 } else { self.idle_checks + 1 };
         self.active = false;
-        self.silent_looks >= LOOKS
+        self.idle_checks >= IDLE_CHECKS
     }
 
     /// Waits for the replies that are on their way and sends all there are, also those to commands that were held.
@@ -302,7 +302,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         timeout(self.idle_timeout, poll_fn(|cx| self.poll_finish(cx))).await??;
         self.stream.shutdown().await?;
         let mut ignored = tokio::io::sink();
-        match timeout(LINGER, tokio::io::copy(&mut self.stream, &mut ignored)).await {
+        match timeout(LINGER_TIME, tokio::io::copy(&mut self.stream, &mut ignored)).await {
             Ok(copied) => copied.map(drop),
             Err(_) => Ok(()),
         }

@@ -17,10 +17,10 @@ mod inline;
 use std::ops::Range;
 
 /// The longest rest of a header (`*count`, `$length`) that can be valid: a sign, the 19 digits of an `i64`, CRLF.
-pub(crate) const MAX_HEADER: usize = 1 + 19 + 2;
+pub(crate) const MAX_HEADER_BYTES: usize = 1 + 19 + 2;
 
 /// The fewest bytes an array element takes: `$0\r\n\r\n`.
-const MIN_ELEMENT: usize = 6;
+const MIN_ELEMENT_BYTES: usize = 6;
 
 /// The most arguments of a command, its name included.
 pub(crate) const MAX_ARGS: usize = 1 << 16;
@@ -161,7 +161,7 @@ impl Decoder {
                                 Err(_) | Ok(0) => self.skip(),
                                 Ok(count) if count > MAX_ARGS => return Err(ProtocolError::ArrayLength),
                                 Ok(count) => {
-                                    self.check_size(count.saturating_mul(MIN_ELEMENT))?;
+                                    self.check_size(count.saturating_mul(MIN_ELEMENT_BYTES))?;
                                     self.partial.missing = Some(count);
                                 }
                             }
@@ -243,9 +243,9 @@ impl Decoder {
     #[cold]
     fn any_header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
         let rest = &self.rest()[1..];
-        let window = &rest[..rest.len().min(MAX_HEADER)];
+        let window = &rest[..rest.len().min(MAX_HEADER_BYTES)];
         let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
-            return if window.len() == MAX_HEADER { Err(invalid) } else { Ok(None) };
+            return if window.len() == MAX_HEADER_BYTES { Err(invalid) } else { Ok(None) };
         };
         let value = window[..end]
             .strip_suffix(b"\r")

@@ -3,9 +3,9 @@
 //! Rule       The clock is read once per batch: what arrived together is decided at one time.
 //! Rule       A reply that is not there yet holds back those behind it, and nobody else's: meanwhile further commands
 //!            are answered, until too many replies are on their way ([`Pending`]).
-//! Bound      A turn of a connection ends after [`MAX_WORK`] commands of the usual kind, or as much of others, and after
-//!            [`MAX_WRITTEN`] bytes of replies. What is left of its commands, or of an `EXEC`, waits for its next turn.
-//! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG`] bytes of them wait; then it is
+//! Bound      A turn of a connection ends after [`MAX_TURN_COMMANDS`] commands of the usual kind, or as much of others, and after
+//!            [`MAX_TURN_BYTES`] bytes of replies. What is left of its commands, or of an `EXEC`, waits for its next turn.
+//! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG_BYTES`] bytes of them wait; then it is
 //!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
 //!            both sides would wait for each other.)
 
@@ -22,13 +22,13 @@ use super::reply::Reply;
 use super::session::{End, Session};
 
 /// The most replies that wait for one client, in bytes: those to about 400,000 commands.
-const MAX_BACKLOG: usize = 16 << 20;
+const MAX_BACKLOG_BYTES: usize = 16 << 20;
 
 /// The commands of a turn: some more than a read brings, so that a pipeline of the usual kind is answered in one.
-const MAX_WORK: u32 = 2048;
+const MAX_TURN_COMMANDS: u32 = 2048;
 
 /// The bytes of replies that a turn writes before they are sent or, if the client does not read, checked against the bounds.
-const MAX_WRITTEN: usize = 256 << 10;
+const MAX_TURN_BYTES: usize = 256 << 10;
 
 /// A client, and the replies to it.
 #[derive(Debug)]
@@ -81,12 +81,12 @@ impl Dialogue {
     /// Whether another command may be answered.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
-        self.session.end == End::NotYet && !self.held && self.work < MAX_WORK
+        self.session.end == End::NotYet && !self.held && self.work < MAX_TURN_COMMANDS
     }
 
     /// Whether the turn ended before all that was received was answered, for no other reason than its length.
     pub(super) fn is_cut_short(&self) -> bool {
-        self.work >= MAX_WORK && self.session.end == End::NotYet && !self.held
+        self.work >= MAX_TURN_COMMANDS && self.session.end == End::NotYet && !self.held
     }
 
     /// Answers a command, of which something may be known `ahead`, and gives what is known of the next.
@@ -111,7 +111,7 @@ impl Dialogue {
         self.work = self.work.saturating_add(call.work);
         if !self.pending.is_empty() {
             self.keep_order(written);
-        } else if self.out.len() - self.sent > MAX_WRITTEN {
+        } else if self.out.len() - self.sent > MAX_TURN_BYTES {
             self.end_turn();
         }
         next
@@ -149,8 +149,8 @@ impl Dialogue {
     /// Ends the turn, so that replies are sent before more are written; and with it a client that reads none.
     #[cold]
     fn end_turn(&mut self) {
-        self.work = MAX_WORK;
-        if self.out.len() - self.sent > MAX_BACKLOG {
+        self.work = MAX_TURN_COMMANDS;
+        if self.out.len() - self.sent > MAX_BACKLOG_BYTES {
             self.give_up();
         }
     }
@@ -174,7 +174,7 @@ impl Dialogue {
             self.pending.put_behind(&self.out[written..]);
             self.out.truncate(written);
         }
-        if self.out.len() - self.sent + self.pending.bytes() > MAX_BACKLOG {
+        if self.out.len() - self.sent + self.pending.bytes() > MAX_BACKLOG_BYTES {
             self.give_up();
         }
         self.held = self.pending.is_full() && self.session.end == End::NotYet;

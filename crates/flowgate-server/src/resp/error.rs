@@ -14,9 +14,9 @@ pub(crate) enum Error {
     #[error("ERR Protocol error: {0}")]
     Protocol(#[from] ProtocolError),
     #[error("ERR unknown command '{0}'")]
-    UnknownCommand(Quoted),
+    UnknownCommand(QuotedText),
     #[error("ERR unknown subcommand '{subcommand}'. {command} knows {known}.")]
-    UnknownSubcommand { command: &'static str, subcommand: Quoted, known: &'static str },
+    UnknownSubcommand { command: &'static str, subcommand: QuotedText, known: &'static str },
     #[error("ERR wrong number of arguments for '{0}' command")]
     Arity(&'static str),
     #[error("ERR syntax error")]
@@ -40,7 +40,7 @@ pub(crate) enum Error {
     #[error(
         "ERR the transaction exceeds {commands} commands or {bytes} bytes",
         commands = super::transaction::MAX_COMMANDS,
-        bytes = super::transaction::MAX_KEPT
+        bytes = super::transaction::MAX_TRANSACTION_BYTES
     )]
     TooMuchKept,
     #[error("EXECABORT Transaction discarded because of previous errors.")]
@@ -63,7 +63,7 @@ pub(crate) enum Error {
     #[error("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")]
     CellUsage,
     #[error("Cell error: Store error: Couldn't parse as integer: {0}")]
-    CellNotInteger(Quoted),
+    CellNotInteger(QuotedText),
     #[error("Cell error: Store error: Zero rates are not supported")]
     CellZeroRate,
 
@@ -118,18 +118,18 @@ impl From<ThrottleError> for Error {
 
 /// The beginning of what a client sent, to repeat it.
 #[derive(Debug)]
-pub(crate) struct Quoted(String);
+pub(crate) struct QuotedText(String);
 
 /// As much as Redis repeats.
-const MAX_QUOTED: usize = 128;
+const MAX_QUOTED_BYTES: usize = 128;
 
-impl Quoted {
-    pub(crate) fn new(bytes: &[u8]) -> Quoted {
-        Quoted(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_QUOTED)]).into_owned())
+impl QuotedText {
+    pub(crate) fn new(bytes: &[u8]) -> QuotedText {
+        QuotedText(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_QUOTED_BYTES)]).into_owned())
     }
 }
 
-impl std::fmt::Display for Quoted {
+impl std::fmt::Display for QuotedText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }

@@ -1,6 +1,6 @@
 //! The decoder for whoever feeds it nonsense: the fuzz target, and a test that does the same on every run.
 
-use super::decode::{Decoder, MAX_HEADER};
+use super::decode::{Decoder, MAX_HEADER_BYTES};
 
 /// What a stream says: its commands, and the error that ended it, if one did.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) 
             }
         }
         // A header is looked at when it is whole, or too long to be one.
-        assert!(decoder.buffer().len() <= max_command + MAX_HEADER + piece.len(), "too much is kept");
+        assert!(decoder.buffer().len() <= max_command + MAX_HEADER_BYTES + piece.len(), "too much is kept");
     }
     Heard { commands, error: None }
 }

@@ -21,28 +21,28 @@ pub(super) const MAX_PENDING: usize = 1024;
 /// The replies of a connection that are on their way.
 #[derive(Default)]
 pub(crate) struct Pending {
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<QueuedReply>,
     /// The bytes behind all of them.
     bytes: usize,
 }
 
-struct Waiting {
-    reply: Box<dyn Promise>,
+struct QueuedReply {
+    reply: Box<dyn PendingReply>,
     behind: Vec<u8>,
 }
 
 /// A reply to come: writes itself once it is there.
-trait Promise: Send {
+trait PendingReply: Send {
     fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
 }
 
-struct Promised<T, W> {
+struct AwaitedReply<T, W> {
     answer: crate::service::Awaited<T>,
     write: Option<W>,
     version: Version,
 }
 
-impl<T, W> Promise for Promised<T, W>
+impl<T, W> PendingReply for AwaitedReply<T, W>
 where
     T: Send,
     W: FnOnce(T, &mut Reply<'_>) -> Result<(), Error> + Send,
@@ -89,8 +89,8 @@ impl Pending {
         version: Version,
         write: impl FnOnce(T, &mut Reply<'_>) -> Result<(), Error> + Send + 'static,
     ) {
-        let promised = Promised { answer: answer.into_future(), write: Some(write), version };
-        self.queue.push_back(Waiting { reply: Box::new(promised), behind: Vec::new() });
+        let promised = AwaitedReply { answer: answer.into_future(), write: Some(write), version };
+        self.queue.push_back(QueuedReply { reply: Box::new(promised), behind: Vec::new() });
     }
 
     /// Puts what has been written since behind the newest reply that is on its way. There must be one.

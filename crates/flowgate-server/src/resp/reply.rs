@@ -46,7 +46,7 @@ impl Reply<'_> {
     pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
         self.array(N);
         // Most are of one or two digits; how long they are together is only known in the end.
-        let mut text = [[0; LONGEST]; N];
+        let mut text = [[0; MAX_INTEGER_REPLY_BYTES]; N];
         let text = text.as_flattened_mut();
         let mut end = 0;
         for number in numbers {
@@ -90,17 +90,17 @@ impl Reply<'_> {
 
     #[inline]
     fn number(&mut self, kind: u8, number: i64) {
-        let mut text = [0; LONGEST];
+        let mut text = [0; MAX_INTEGER_REPLY_BYTES];
         let length = write_number(&mut text, kind, number);
         self.out.extend_from_slice(&text[..length]);
     }
 }
 
 /// Kind, sign, the 19 digits of the largest number, CRLF.
-const LONGEST: usize = 23;
+const MAX_INTEGER_REPLY_BYTES: usize = 23;
 
 /// Writes a number with what marks its kind and its end to the beginning of `text`; how long that is. There must be room
-/// for [`LONGEST`] bytes.
+/// for [`MAX_INTEGER_REPLY_BYTES`] bytes.
 #[inline]
 fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
     // Most numbers of a reply are small: allowed or not, a limit, a few seconds.
@@ -123,7 +123,7 @@ fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
 }
 
 fn write_long_number(text: &mut [u8], kind: u8, number: i64) -> usize {
-    let mut digits = [0; LONGEST];
+    let mut digits = [0; MAX_INTEGER_REPLY_BYTES];
     let mut at = digits.len();
     let mut rest = number.unsigned_abs();
     while rest > 0 {

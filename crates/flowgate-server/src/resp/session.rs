@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::listener::Peer;
 use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
-use crate::wrong_secrets::{Answered, Source, WrongSecrets};
+use crate::wrong_secrets::{ReplyTime, Source, WrongSecrets};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Room {
 }
 
 /// The longest command of a client that has yet to give the password, so that strangers hold little memory. As in Redis.
-const MAX_STRANGERS_COMMAND: usize = 16 * 1024;
+const MAX_STRANGER_COMMAND_BYTES: usize = 16 * 1024;
 
 /// One client.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub(crate) enum End {
     NotYet,
     /// It ends once the replies are sent.
     AfterReplies,
-    /// The same, and the replies are held back for [`PAUSE`](crate::wrong_secrets::PAUSE).
+    /// The same, and the replies are held back for [`PAUSE`](crate::wrong_secrets::REPLY_PAUSE).
     AfterPause,
     /// It ends at once, unheard.
     AtOnce,
@@ -195,7 +195,7 @@ impl Session {
     /// The longest command that this client may send.
     pub(crate) fn max_command(&self) -> usize {
         let max = self.shared.max_command;
-        if self.authenticated { max } else { max.min(MAX_STRANGERS_COMMAND) }
+        if self.authenticated { max } else { max.min(MAX_STRANGER_COMMAND_BYTES) }
     }
 
     /// Lets the client in as this user; false when it may not. Takes the same time for every password of the same
@@ -219,7 +219,7 @@ impl Session {
     pub(crate) fn note_wrong_password(&mut self) {
         let shared = &self.shared;
         shared.counters.wrong_passwords.add(1);
-        if shared.wrong_passwords.count(self.source, shared.service.monotonic()) == Answered::AfterPause {
+        if shared.wrong_passwords.count(self.source, shared.service.monotonic()) == ReplyTime::AfterPause {
             shared.counters.held_up.add(1);
             self.end = End::AfterPause;
         }

@@ -5,12 +5,12 @@
 //! Rule       Each command is atomic. Those of other clients may come in between, unlike in Redis: a long transaction takes
 //!            several turns of its connection. Libraries use transactions to send a pipeline, and none of our commands depends
 //!            on what another one has read.
-//! Bound      At most [`MAX_COMMANDS`] commands and [`MAX_KEPT`] bytes, which count with what the client holds.
+//! Bound      At most [`MAX_COMMANDS`] commands and [`MAX_TRANSACTION_BYTES`] bytes, which count with what the client holds.
 
 use super::decode::{Command, Decoder};
 
 /// As much as may wait for a client that reads no replies.
-pub(super) const MAX_KEPT: usize = 16 << 20;
+pub(super) const MAX_TRANSACTION_BYTES: usize = 16 << 20;
 
 /// More than client libraries send in one transaction; the replies to as many decisions fit into what may wait unread.
 pub(super) const MAX_COMMANDS: usize = 100_000;
@@ -37,7 +37,7 @@ impl Transaction {
             self.kept.extend_from_slice(b"\r\n");
         }
         self.commands += 1;
-        self.kept.len() <= MAX_KEPT
+        self.kept.len() <= MAX_TRANSACTION_BYTES
     }
 
     /// Notes that a command was refused.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use flowgate::{Span, Time};
-use flowgate_engine::config::{LARGEST_CONFIG, Unreadable, read_text_file};
+use flowgate_engine::config::{MAX_CONFIG_BYTES, Unreadable, read_text_file};
 
 use super::replace::write_like;
-use super::{KEPT, etag};
+use super::{MAX_VERSIONS, etag};
 
 /// The versions of one file.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl History {
 
     /// The text of a version, if it is kept.
     pub(super) fn read(&self, number: u64) -> io::Result<Option<String>> {
-        match read_text_file(&self.path(number), LARGEST_CONFIG) {
+        match read_text_file(&self.path(number), MAX_CONFIG_BYTES) {
             Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             text => Ok(Some(text?)),
         }
@@ -78,7 +78,7 @@ impl History {
         self.create_directory()?;
         let number = newest + 1;
         write_like(&self.path(number), text, &self.file)?;
-        for old in versions.iter().skip(KEPT - 1) {
+        for old in versions.iter().skip(MAX_VERSIONS - 1) {
             fs::remove_file(self.path(old.number))?;
         }
         Ok(number)

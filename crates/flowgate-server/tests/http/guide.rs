@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::rules::Administered;
+use super::rules::AdminFile;
 use super::*;
 
 const GUIDE: &str = include_str!("../../../../docs/http.md");
@@ -15,7 +15,7 @@ fn blocks() -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn the_examples_of_the_guide() {
-    let admin = Administered::start(include_str!("../../../../examples/forum.toml"));
+    let admin = AdminFile::start(include_str!("../../../../examples/forum.toml"));
     let directory = tempfile::tempdir().unwrap();
     let blocks = blocks();
     assert!(blocks.len() >= 6, "{} examples found", blocks.len());

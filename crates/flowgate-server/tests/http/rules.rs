@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flowgate_engine::config::{Input, load};
-use flowgate_server::{KEPT, Reload, RulesFile};
+use flowgate_server::{MAX_VERSIONS, Reload, RulesFile};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -15,14 +15,14 @@ use super::*;
 pub(super) const FIRST: &str = "[auth]\nresp_password = \"sesame\"\n\n[[rule]]\nname = \"all\"\nlimits = [\"5/60s\"]\n";
 
 /// A server whose configuration is a file.
-pub(super) struct Administered {
+pub(super) struct AdminFile {
     pub(super) server: Running,
     pub(super) path: PathBuf,
     _directory: TempDir,
 }
 
-impl Administered {
-    pub(super) fn start(text: &str) -> Administered {
+impl AdminFile {
+    pub(super) fn start(text: &str) -> AdminFile {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("flowgate.toml");
         fs::write(&path, text).unwrap();
@@ -38,7 +38,7 @@ impl Administered {
             let load = Box::new(|input: Input<'_>| load(input, []));
             server.administer(RulesFile { path: file, load, reloader: Arc::new(reloader) });
         });
-        Administered { server, path, _directory: directory }
+        AdminFile { server, path, _directory: directory }
     }
 
     pub(super) fn read(&self) -> (String, String) {
@@ -64,7 +64,7 @@ impl Administered {
 
 #[test]
 fn a_change_is_in_force_when_it_is_answered() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     assert_eq!(text, FIRST.replace("sesame", "***"), "secrets are hidden");
     assert_eq!((admin.limit(), admin.versions()), (json!(5), vec![]));
@@ -89,7 +89,7 @@ fn secrets_in_comments_are_hidden_and_kept() {
     let text = format!("# api_token = \"old-s3cret\"\n{FIRST}")
         .replace("\"sesame\"", "\"sesame\" # was hunter2-s3cret")
         .replace("[[rule]]", "# for everybody\n[[rule]]");
-    let admin = Administered::start(&text);
+    let admin = AdminFile::start(&text);
     let (etag, shown) = admin.read();
     assert!(!shown.contains("s3cret") && !shown.contains("sesame"), "{shown}");
     assert!(shown.contains("# for everybody\n"), "{shown}");
@@ -104,7 +104,7 @@ fn secrets_in_comments_are_hidden_and_kept() {
 
 #[test]
 fn what_cannot_be_written_changes_nothing() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     // Something in the way of the new file, as a full disk is.
     let in_the_way = admin.path.with_file_name(".flowgate.toml.new");
@@ -120,7 +120,7 @@ fn what_cannot_be_written_changes_nothing() {
 
 #[test]
 fn nobody_is_overwritten() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     let by_hand = FIRST.replace("5/60s", "7/60s");
     fs::write(&admin.path, &by_hand).unwrap();
@@ -138,7 +138,7 @@ fn nobody_is_overwritten() {
 
 #[test]
 fn what_is_wrong_is_not_written() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     let wrong = admin.put(&etag, &text.replace("5/60s", "5/parsec"));
     wrong.is_mistake(400, None);
@@ -169,7 +169,7 @@ fn what_is_wrong_is_not_written() {
 
 #[test]
 fn files_are_not_read_by_naming_them() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let beside = |name: &str, text: &str| fs::write(admin.path.with_file_name(name), text).unwrap();
     beside("syntax", "root:x:0:0:s3cret:/root\nuser s3cret\n");
     beside("keys", "s3cret = 1\n[server]\ns3cret = 's3cret'\nthreads = 's3cret'\nmax_connections = 's3cret'\n");
@@ -202,21 +202,21 @@ fn files_are_not_read_by_naming_them() {
 
 #[test]
 fn the_last_versions_are_kept_and_no_more() {
-    let admin = Administered::start(FIRST);
-    for count in 1..=KEPT + 5 {
+    let admin = AdminFile::start(FIRST);
+    for count in 1..=MAX_VERSIONS + 5 {
         assert_eq!(admin.put("*", &FIRST.replace("5/60s", &format!("{}/60s", 100 + count))).status, 200);
     }
-    let last = KEPT as u64 + 6;
-    let expected: Vec<u64> = (last + 1 - KEPT as u64..=last).rev().collect();
+    let last = MAX_VERSIONS as u64 + 6;
+    let expected: Vec<u64> = (last + 1 - MAX_VERSIONS as u64..=last).rev().collect();
     assert_eq!(admin.versions(), expected);
-    assert_eq!(admin.limit(), 100 + KEPT as u64 + 5);
+    assert_eq!(admin.limit(), 100 + MAX_VERSIONS as u64 + 5);
 }
 
 #[cfg(unix)]
 #[test]
 fn permissions_and_links_stay() {
     use std::os::unix::fs::PermissionsExt;
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let real = admin.path.with_file_name("real.toml");
     fs::rename(&admin.path, &real).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
@@ -242,7 +242,7 @@ fn without_a_file_there_is_nothing_to_administer() {
 
 #[test]
 fn reloading_a_hundred_times_under_load_loses_nothing() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let load: Vec<_> = (0..4)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::rules::{Administered, FIRST};
+use super::rules::{AdminFile, FIRST};
 
 fn replace_by_fifo(path: &Path) {
     std::fs::remove_file(path).unwrap();
@@ -14,7 +14,7 @@ fn replace_by_fifo(path: &Path) {
 
 #[test]
 fn fifo_in_place_of_the_configuration_is_refused_and_holds_nothing_up() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     replace_by_fifo(&admin.path);
 
@@ -31,7 +31,7 @@ fn fifo_in_place_of_the_configuration_is_refused_and_holds_nothing_up() {
 
 #[test]
 fn fifo_among_the_older_versions_is_refused() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     assert_eq!(admin.put(&etag, &text.replace("5/60s", "6/60s")).status, 200);
     replace_by_fifo(&admin.path.with_file_name(".flowgate.toml.history").join("1.toml"));
@@ -44,7 +44,7 @@ fn fifo_among_the_older_versions_is_refused() {
 
 #[test]
 fn fifo_as_an_included_file_or_a_list_is_a_mistake_in_the_text() {
-    let admin = Administered::start(FIRST);
+    let admin = AdminFile::start(FIRST);
     let directory = admin.path.parent().unwrap();
     for name in ["more.toml", "list.txt"] {
         std::fs::write(directory.join(name), "").unwrap();

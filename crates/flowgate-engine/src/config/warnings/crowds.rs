@@ -11,20 +11,20 @@ use crate::config::rule::Places;
 use crate::rules::{Condition, Limits, Matcher, RuleDef};
 
 /// Rules of a shorter period forget a crowd faster than one address can send it.
-const LONG: Span = Span::from_secs(3600);
+const LONG_WINDOW: Span = Span::from_secs(3600);
 
 /// A limit of up to this count is used up by as many requests, so a made-up value costs hardly more than one request
 /// to look like one that is in use.
-const SMALL: u64 = 3;
+const SMALL_LIMIT: u64 = 3;
 
 /// Rules by address beyond this are not compared with others: the work grows with the product of their numbers.
-const MOST_BY_ADDRESS: usize = 200;
+const MAX_RULES_BY_ADDRESS: usize = 200;
 
 const ADDRESS: &str = "ip";
 
 pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
     let by_address: Vec<&RuleDef> = rules.iter().filter(|rule| limits_by_address(rule)).collect();
-    if by_address.len() > MOST_BY_ADDRESS {
+    if by_address.len() > MAX_RULES_BY_ADDRESS {
         return;
     }
     for (rule, places) in rules.iter().zip(places) {
@@ -78,7 +78,7 @@ fn longest(limit: &Limit) -> Option<String> {
 }
 
 fn is_long(period: Period) -> bool {
-    length(period) >= LONG
+    length(period) >= LONG_WINDOW
 }
 
 /// A month has no one length, and is long.
@@ -95,7 +95,7 @@ fn small_count(limit: &Limit) -> Option<u64> {
         Algorithm::Bucket => limit.burst()?,
         Algorithm::Sliding | Algorithm::Fixed | Algorithm::Approx => rate.micros() / 1_000_000,
     };
-    Some(count).filter(|&count| count <= SMALL)
+    Some(count).filter(|&count| count <= SMALL_LIMIT)
 }
 
 fn limits_by_address(rule: &RuleDef) -> bool {

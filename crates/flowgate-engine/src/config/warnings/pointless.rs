@@ -37,7 +37,9 @@ fn is_pointless(limit: &Limit, stricter: &Limit, rule: &RuleDef) -> bool {
     if limit.after().is_some() || stricter.after().is_some() {
         return false;
     }
-    let (Some(limit), Some(stricter)) = (Promise::of(limit), Promise::of(stricter)) else { return false };
+    let (Some(limit), Some(stricter)) = (Promise::from_limit(limit), Promise::from_limit(stricter)) else {
+        return false;
+    };
     // Denied attempts that count go past what the stricter one admits. Then only two of a kind stay in step, and a
     // sliding window only with one that is no shorter.
     if rule.count_denied && (stricter.algorithm != limit.algorithm || stricter.period < limit.period) {
@@ -74,11 +76,11 @@ struct Promise {
     burst: u64,
 }
 
-const MICRO: u64 = 1_000_000;
+const MICROS_PER_SECOND: u64 = 1_000_000;
 
 impl Promise {
     /// `None` for what follows a calendar, or makes requests wait instead of denying them, or only estimates.
-    fn of(limit: &Limit) -> Option<Promise> {
+    fn from_limit(limit: &Limit) -> Option<Promise> {
         let algorithm = limit.algorithm();
         let plain = matches!(algorithm, Algorithm::Sliding | Algorithm::Fixed | Algorithm::Bucket);
         if !plain || limit.tz().is_some() {
@@ -88,7 +90,7 @@ impl Promise {
         Some(Promise {
             algorithm,
             micros: rate.micros(),
-            count: rate.micros().div_ceil(MICRO),
+            count: rate.micros().div_ceil(MICROS_PER_SECOND),
             period: rate.period().length()?.as_nanos(),
             burst: limit.burst().unwrap_or(0),
         })
@@ -102,8 +104,8 @@ impl Promise {
             // A span may begin and end within windows.
             Algorithm::Fixed => Some((periods + 1) * u128::from(self.count)),
             Algorithm::Bucket => {
-                let refilled =
-                    u128::from(span) * u128::from(self.micros) / (u128::from(self.period) * u128::from(MICRO));
+                let refilled = u128::from(span) * u128::from(self.micros)
+                    / (u128::from(self.period) * u128::from(MICROS_PER_SECOND));
                 // One more, since the division rounds down and the span has two ends.
                 Some(u128::from(self.burst) + refilled + 1)
             }

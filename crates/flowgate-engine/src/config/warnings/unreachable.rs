@@ -6,7 +6,7 @@ use crate::config::rule::Places;
 use crate::rules::{AddressMatcher, Condition, Limits, Matcher, RuleDef};
 
 /// Rules beyond this are not compared with each other: the work grows with the square of their number.
-const MOST_DIRECT_RULES: usize = 200;
+const MAX_DIRECT_RULES: usize = 200;
 
 pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
     let mut direct: Vec<(&RuleDef, &Places)> = Vec::new();
@@ -16,7 +16,7 @@ pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
             let hint = "put it above that rule, or remove it";
             report.warning(place.name, message).hint(hint).place("that rule is at", above_place.name).done();
         }
-        if is_direct(rule) && direct.len() < MOST_DIRECT_RULES {
+        if is_direct(rule) && direct.len() < MAX_DIRECT_RULES {
             direct.push((rule, place));
         }
     }

@@ -15,7 +15,7 @@ use super::original::{Original, Unclear};
 
 /// Names, as rules and bans have them, and values.
 #[derive(Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct GateFields<'a> {
     values: SmallVec<[(&'a str, Cow<'a, str>); 8]>,
     /// By what an IPv6 client is counted: its network.
     network: Option<String>,
@@ -23,14 +23,14 @@ pub(super) struct Fields<'a> {
 
 const ADDRESS: &str = "ip";
 
-impl<'a> Fields<'a> {
+impl<'a> GateFields<'a> {
     /// Reads the fields of these names; what the request lacks, and what no request has, is left out.
     pub(super) fn read(
         original: &'a Original<'_>,
         headers: &'a HeaderMap,
         spelling: PathSpelling,
         names: impl Iterator<Item = &'a str>,
-    ) -> Result<Fields<'a>, Unclear<'a>> {
+    ) -> Result<GateFields<'a>, Unclear<'a>> {
         let mut values = SmallVec::new();
         for name in names {
             if let Some(value) = value(original, headers, spelling, name)? {
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
             }
         }
         let Client { address, counted, .. } = original.client;
-        Ok(Fields { values, network: (counted != address).then(|| counted.to_string()) })
+        Ok(GateFields { values, network: (counted != address).then(|| counted.to_string()) })
     }
 
     pub(super) fn request(&self) -> Request<'_> {
@@ -60,7 +60,7 @@ fn value<'a>(
         ADDRESS => Some(Cow::Owned(original.client.address.to_string())),
         "method" => Some(Cow::Borrowed(&*original.method)),
         "host" => original.host.as_deref().map(normalized_host),
-        "path" => original.path().map(|path| spelling.of(path)),
+        "path" => original.path().map(|path| spelling.spell(path)),
         _ => {
             let found = if let Some(header) = name.strip_prefix("header.") {
                 only(headers.get_all(header).iter()).map(|value| Some(escaped_text(value?.as_bytes())))

@@ -57,7 +57,7 @@ impl fmt::Display for Unclear<'_> {
 }
 
 impl<'a> Original<'a> {
-    pub(super) fn of(
+    pub(super) fn from_headers(
         call: &'a Call<'_>,
         gate: &Gate,
         spelling: PathSpelling,

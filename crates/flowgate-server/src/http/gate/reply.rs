@@ -85,7 +85,7 @@ fn describe(object: &mut Object<'_>, decision: &Decision) {
 
 fn write_headers(gate: &Gate, decision: &Decision, headers: &mut HeaderMap) {
     let mut values = Values { text: Vec::with_capacity(128), ends: SmallVec::new() };
-    if let Some(quota) = Quota::of(decision) {
+    if let Some(quota) = Quota::from_decision(decision) {
         if gate.ratelimit {
             values.shown(RATELIMIT_POLICY, quota.policy_header());
             values.shown(RATELIMIT, quota.header());

@@ -1,7 +1,7 @@
 //! Commands about the connection itself: who is there, which version is spoken, when it ends.
 
 use super::{Call, number};
-use crate::resp::error::{Error, Quoted};
+use crate::resp::error::{Error, QuotedText};
 use crate::resp::reply::Version;
 use crate::resp::session::End;
 
@@ -139,7 +139,7 @@ pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
     } else if ["setinfo", "no-evict", "no-touch"].iter().any(|word| call.is(0, word)) {
         call.reply().ok();
     } else {
-        let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
+        let subcommand = QuotedText::new(call.command.arg(0).unwrap_or_default());
         let known = "GETNAME, ID, NO-EVICT, NO-TOUCH, SETINFO, SETNAME";
         return Err(Error::UnknownSubcommand { command: "CLIENT", subcommand, known });
     }
@@ -148,7 +148,7 @@ pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// Names show up in lists, so they hold nothing that would break a line.
 fn set_name(call: &mut Call<'_>, name: &[u8]) -> Result<(), Error> {
-    if name.len() > MAX_NAME || !name.iter().all(u8::is_ascii_graphic) {
+    if name.len() > MAX_CLIENT_NAME_BYTES || !name.iter().all(u8::is_ascii_graphic) {
         return Err(Error::ClientName);
     }
     call.session.name = name.to_vec();
@@ -156,4 +156,4 @@ fn set_name(call: &mut Call<'_>, name: &[u8]) -> Result<(), Error> {
 }
 
 /// A name is kept as long as the connection.
-const MAX_NAME: usize = 256;
+const MAX_CLIENT_NAME_BYTES: usize = 256;

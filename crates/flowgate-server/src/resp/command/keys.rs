@@ -32,7 +32,7 @@ pub(super) fn pttl(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// The number of counters, those of rules included.
 pub(super) fn dbsize(call: &mut Call<'_>) -> Result<(), Error> {
-    call.takes(super::report::REPORT);
+    call.takes(super::report::REPORT_WORK);
     let counters = call.session.shared.service.stats().counters;
     call.reply().integer(counters as i64);
     Ok(())

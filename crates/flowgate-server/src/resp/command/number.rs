@@ -11,7 +11,7 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
-    if digits.len() <= FIT_ALWAYS {
+    if digits.len() <= SAFE_DIGITS {
         let value = digits.iter().try_fold(0, |value, byte| Some(10 * value + i64::from(digit(*byte)?)))?;
         return Some(if negative { -value } else { value });
     }
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
 }
 
 /// So many digits fit whatever they are.
-const FIT_ALWAYS: usize = i64::MAX.ilog10() as usize;
+const SAFE_DIGITS: usize = i64::MAX.ilog10() as usize;
 
 #[inline]
 fn digit(byte: u8) -> Option<u8> {

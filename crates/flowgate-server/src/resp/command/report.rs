@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use super::{COMMANDS, Call, Spec};
-use crate::resp::error::{Error, Quoted};
+use crate::resp::error::{Error, QuotedText};
 
 /// The Redis whose protocol this is. Client libraries choose by it what they may send.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
 /// What a report takes, in commands of the usual kind: it visits the counts beside every shard, or writes a long text.
-pub(super) const REPORT: usize = 32;
+pub(super) const REPORT_WORK: usize = 32;
 
 /// Settings that clients look up, with what fits this server.
 const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "1")];
@@ -26,7 +26,7 @@ pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// `INFO [section ...]`: always all of it, which is short.
 pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
-    call.takes(REPORT);
+    call.takes(REPORT_WORK);
     let (shared, stats) = (&call.session.shared, call.session.shared.service.stats());
     let mut text = String::from("# Server\r\n");
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
@@ -62,9 +62,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// `CONFIG GET name [name ...]`: what is not known is left out.
 pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
-    call.takes(REPORT);
+    call.takes(REPORT_WORK);
     if !call.is(0, "get") {
-        let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
+        let subcommand = QuotedText::new(call.command.arg(0).unwrap_or_default());
         return Err(Error::UnknownSubcommand { command: "CONFIG", subcommand, known: "GET" });
     }
     if call.command.count() < 2 {
@@ -85,7 +85,7 @@ pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// `COMMAND [COUNT|LIST|DOCS|INFO [name ...]]`.
 pub(super) fn command(call: &mut Call<'_>) -> Result<(), Error> {
-    call.takes(REPORT);
+    call.takes(REPORT_WORK);
     if call.command.count() == 0 {
         return describe(call, COMMANDS.iter().map(Some).collect());
     }
@@ -106,7 +106,7 @@ pub(super) fn command(call: &mut Call<'_>) -> Result<(), Error> {
         };
         return describe(call, specs);
     } else {
-        let subcommand = Quoted::new(call.command.arg(0).unwrap_or_default());
+        let subcommand = QuotedText::new(call.command.arg(0).unwrap_or_default());
         return Err(Error::UnknownSubcommand { command: "COMMAND", subcommand, known: "COUNT, DOCS, INFO, LIST" });
     }
     Ok(())

@@ -3,7 +3,7 @@
 use flowgate::Throttle;
 
 use super::{Call, number};
-use crate::resp::error::{Error, Quoted};
+use crate::resp::error::{Error, QuotedText};
 
 pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if !matches!(call.command.count(), 4 | 5) {
@@ -12,7 +12,7 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     let key = call.command.arg(0).unwrap_or_default();
     let integer = |index| {
         let text = call.command.arg(index).unwrap_or_default();
-        number::parse(text).ok_or_else(|| Error::CellNotInteger(Quoted::new(text)))
+        number::parse(text).ok_or_else(|| Error::CellNotInteger(QuotedText::new(text)))
     };
     let (max_burst, count, period) = (integer(1)?, integer(2)?, integer(3)?);
     let quantity = if call.command.count() == 5 { Some(integer(4)?) } else { None };

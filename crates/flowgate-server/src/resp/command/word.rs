@@ -6,13 +6,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(u128);
 
-const LENGTH: usize = size_of::<Word>();
+const MAX_WORD_BYTES: usize = size_of::<Word>();
 
 impl Word {
     /// The word of a text in the code: one that is too long or empty does not compile.
-    pub(super) const fn of(text: &'static str) -> Word {
-        assert!(!text.is_empty() && text.len() <= LENGTH);
-        let (mut bytes, mut at) = ([0; LENGTH], 0);
+    pub(super) const fn new(text: &'static str) -> Word {
+        assert!(!text.is_empty() && text.len() <= MAX_WORD_BYTES);
+        let (mut bytes, mut at) = ([0; MAX_WORD_BYTES], 0);
         while at < text.len() {
             bytes[at] = text.as_bytes()[at].to_ascii_lowercase();
             at += 1;
@@ -23,7 +23,7 @@ impl Word {
     /// The word that a client has written; `None` when it is none of ours for certain.
     #[inline]
     pub(super) fn read(text: &[u8]) -> Option<Word> {
-        let mut bytes = [0; LENGTH];
+        let mut bytes = [0; MAX_WORD_BYTES];
         bytes.get_mut(..text.len())?.copy_from_slice(text);
         // A zero at the end would not be told from none.
         (text.last() != Some(&0)).then(|| Word(u128::from_le_bytes(bytes.map(|byte| byte.to_ascii_lowercase()))))
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_word_is_the_same_in_any_case() {
-        let ping = Word::of("ping");
+        let ping = Word::new("ping");
         for text in ["ping", "PING", "Ping"] {
             assert_eq!(Word::read(text.as_bytes()), Some(ping));
         }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_none() {
-        assert_eq!(Word::read(b"0123456789abcdef"), Some(Word::of("0123456789ABCDEF")));
+        assert_eq!(Word::read(b"0123456789abcdef"), Some(Word::new("0123456789ABCDEF")));
         assert_eq!(Word::read(b"0123456789abcdef0"), None);
         assert_eq!(Word::read(&[b'x'; 1000]), None);
     }

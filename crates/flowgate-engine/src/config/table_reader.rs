@@ -3,11 +3,11 @@
 use super::report::Report;
 use super::source::SourceKind;
 use super::suggest::{did_you_mean, nearest};
-use super::tree::{Entry, Node, Table, Value};
+use super::tree::{Node, Table, TableEntry, Value};
 
 /// The keys of a table, read one by one. The names that were asked for are the known ones, so there is no second
 /// list of them that could differ.
-pub(crate) struct Fields<'t> {
+pub(crate) struct TableReader<'t> {
     /// How a message names the table: `[server]`, `this rule`.
     place: String,
     table: &'t Table,
@@ -19,21 +19,21 @@ pub(crate) const SECTIONS: [&str; 8] = ["listen", "server", "auth", "tls", "log"
 
 static EMPTY: Table = Table { entries: Vec::new() };
 
-impl<'t> Fields<'t> {
-    pub(crate) fn new(place: impl Into<String>, table: &'t Table) -> Fields<'t> {
-        Fields { place: place.into(), table, known: Vec::new() }
+impl<'t> TableReader<'t> {
+    pub(crate) fn new(place: impl Into<String>, table: &'t Table) -> TableReader<'t> {
+        TableReader { place: place.into(), table, known: Vec::new() }
     }
 
     /// The keys of a section of the root; none where the section is absent or, which is reported, no table.
-    pub(crate) fn section(&mut self, report: &mut Report, name: &'static str) -> Fields<'t> {
+    pub(crate) fn section(&mut self, report: &mut Report, name: &'static str) -> TableReader<'t> {
         let place = format!("[{name}]");
         let table =
             self.entry(name).and_then(|entry| table(report, &entry.node, &place, &format!("start it with {place}")));
-        Fields::new(place, table.unwrap_or(&EMPTY))
+        TableReader::new(place, table.unwrap_or(&EMPTY))
     }
 
     /// The entry of that key. Asking makes the key a known one.
-    pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'t Entry> {
+    pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'t TableEntry> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
@@ -82,7 +82,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    fn unknown(&self, report: &mut Report, entry: &Entry) {
+    fn unknown(&self, report: &mut Report, entry: &TableEntry) {
         let known = self.known.iter().copied();
         let choices = || format!("the keys are: {}", self.known.join(", "));
         let source = report.sources().get(entry.key_at.source);
