@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use flowgate_cli::replay::event::{Event, Format};
-use flowgate_cli::replay::lines::{Line, Lines};
+use flowgate_replay::event::{Event, Format};
+use flowgate_replay::lines::{Line, Lines};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

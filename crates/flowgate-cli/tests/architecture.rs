@@ -19,7 +19,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flowgate-api", &["flowgate-engine", "flowgate"]),
     ("flowgate-server", &["flowgate-api", "flowgate-engine", "flowgate"]),
     ("flowgate-tower", &["flowgate-api", "flowgate-engine", "flowgate"]),
-    ("flowgate-cli", &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
+    ("flowgate-replay", &["flowgate-api", "flowgate-engine", "flowgate"]),
+    ("flowgate-cli", &["flowgate-replay", "flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
     (TESTKIT, &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
 ];
 

@@ -8,13 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use flowgate_cli::replay::decisions::DecisionWriter;
-use flowgate_cli::replay::event::Format;
-use flowgate_cli::replay::input::Source;
-use flowgate_cli::replay::report;
-use flowgate_cli::replay::run::{Job, Replay, ReplayError};
-use flowgate_cli::replay::summary::{Names, Summary};
 use flowgate_engine::config::{Config, Report};
+use flowgate_replay::{DecisionWriter, Format, Job, Names, Replay, ReplayError, Source, Summary, report};
 use progress::Bar;
 
 use crate::configuration::{self, Environment};

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use flowgate::Time;
-use flowgate_cli::replay::timestamp;
+use flowgate_replay::timestamp;
 use serde_json::Value;
 
 use crate::{Bench, testdata, trace};

@@ -1,15 +1,8 @@
-//! `flowgate replay`: what it reads, decides, counts and draws.
+//! `flowgate replay`: its options, its inputs and its messages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-mod comparing;
-mod fuzzing;
 mod inputs;
-mod page;
-mod rows;
-mod summing_up;
-mod vectors;
-mod what_if;
 
 use std::fs;
 use std::io::Write;

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use flowgate::{Clock, Span, Time};
-use flowgate_cli::replay::format::grouped;
-use flowgate_cli::replay::run::Progress;
+use flowgate_replay::Progress;
+use flowgate_replay::format::grouped;
 
 /// A line that changes more often is hard to read.
 const REFRESH_INTERVAL: Span = Span::from_millis(100);

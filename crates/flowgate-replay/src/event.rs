@@ -1,0 +1,248 @@
+//! The content of one line of a trace: time, operation, cost and fields. The fields borrow from the line where possible.
+//!
+//! Invariant  An [`Event`] is made once and filled again for every line. Reading a line allocates only if the line has
+//!            escapes to resolve, or more fields than every earlier line.
+
+use std::fmt;
+use std::ops::Range;
+
+use flowgate::Time;
+use flowgate_api::Operation;
+use flowgate_engine::{PathSpelling, Request};
+
+use super::timestamp::LastOfLog;
+use super::{access_log, jsonl};
+
+/// The format of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Jsonl,
+    /// The access log of most web servers: `Common`, then referrer and user agent.
+    Combined,
+    /// The older access log: address, user, time, request, status, size.
+    Common,
+}
+
+impl Format {
+    /// Reads a line into `event`.
+    ///
+    /// # Errors
+    /// The place and the text that was expected there. The content of `event` is then unspecified.
+    #[inline]
+    pub fn read(self, line: &str, event: &mut Event) -> Result<(), LineError> {
+        event.clear();
+        match self {
+            Format::Jsonl => jsonl::read(line, event),
+            Format::Combined => access_log::read(line, access_log::LastField::UserAgent, event),
+            Format::Common => access_log::read(line, access_log::LastField::Size, event),
+        }
+    }
+
+    /// The first format that can read one of these lines.
+    pub fn guess<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<Format> {
+        let mut event = Event::default();
+        lines.find_map(|line| {
+            let formats = [Format::Jsonl, Format::Combined, Format::Common];
+            formats.into_iter().find(|format| format.read(line, &mut event).is_ok())
+        })
+    }
+
+    /// The name of the format on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Combined => "combined",
+            Format::Common => "common",
+        }
+    }
+}
+
+/// The content of a line.
+#[derive(Debug)]
+pub struct Event {
+    /// The time that the line gives.
+    pub time: Time,
+    /// The range of the time in the line: a JSON value with its quotes, or the text between an access log's brackets.
+    pub time_range: Range<usize>,
+    /// The operation.
+    pub operation: Operation,
+    /// The cost in units.
+    pub cost: u64,
+    fields: Vec<(FieldName, TextRange)>,
+    /// The fields of access logs to read.
+    wanted: WantedFields,
+    /// The spelling of paths in access logs.
+    pub(crate) spelling: PathSpelling,
+    /// The latest time of an access log.
+    pub(crate) last_of_log: LastOfLog,
+    /// Texts that differ from their spelling in the line, such as those with escapes.
+    scratch: String,
+}
+
+/// The fields of access logs that the rules use. The others are skipped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedFields {
+    pub(crate) ip: bool,
+    pub(crate) host: bool,
+    pub(crate) user: bool,
+    pub(crate) method: bool,
+    pub(crate) path: bool,
+    pub(crate) status: bool,
+    pub(crate) ua: bool,
+}
+
+/// The name of a field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FieldName {
+    Fixed(&'static str),
+    Read(TextRange),
+}
+
+/// A range of the line, or of the scratch text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextRange {
+    start: u32,
+    end: u32,
+    is_scratch: bool,
+}
+
+impl TextRange {
+    /// A range of the line. A line is shorter than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is enough.
+    #[inline]
+    pub(crate) fn in_line(range: Range<usize>) -> TextRange {
+        TextRange { start: range.start as u32, end: range.end as u32, is_scratch: false }
+    }
+}
+
+impl Default for Event {
+    fn default() -> Event {
+        let (fields, scratch) = (Vec::new(), String::new());
+        let wanted =
+            WantedFields { ip: true, host: true, user: true, method: true, path: true, status: true, ua: true };
+        let last_of_log = LastOfLog::default();
+        Event {
+            time: Time::EPOCH,
+            time_range: 0..0,
+            operation: Operation::Take,
+            cost: 1,
+            fields,
+            wanted,
+            spelling: PathSpelling::default(),
+            last_of_log,
+            scratch,
+        }
+    }
+}
+
+impl Event {
+    /// An event that takes only the fields of these names from access logs.
+    pub fn with_fields(names: &[&str]) -> Event {
+        let has = |name: &str| names.contains(&name);
+        let wanted = WantedFields {
+            ip: has("ip"),
+            host: has("host"),
+            user: has("user"),
+            method: has("method"),
+            path: has("path"),
+            status: has("status"),
+            ua: has("ua"),
+        };
+        Event { wanted, ..Event::default() }
+    }
+
+    /// The event with this spelling of paths.
+    pub(crate) fn with_spelling(self, spelling: PathSpelling) -> Event {
+        Event { spelling, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn wanted(&self) -> WantedFields {
+        self.wanted
+    }
+
+    fn clear(&mut self) {
+        self.operation = Operation::Take;
+        self.cost = 1;
+        self.fields.clear();
+        self.scratch.clear();
+    }
+
+    /// The request of the line that this event was read from.
+    #[inline]
+    pub fn request<'a>(&'a self, line: &'a str) -> Request<'a> {
+        let mut request = Request::new();
+        request.set_cost(self.cost);
+        for (name, value) in &self.fields {
+            let name = match *name {
+                FieldName::Fixed(name) => name,
+                FieldName::Read(range) => self.text(range, line),
+            };
+            request.push(name, self.text(*value, line));
+        }
+        request
+    }
+
+    #[inline]
+    fn text<'a>(&'a self, range: TextRange, line: &'a str) -> &'a str {
+        let TextRange { start, end, is_scratch } = range;
+        let whole = if is_scratch { &self.scratch } else { line };
+        // Every range begins and ends between two characters.
+        whole.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, name: FieldName, value: TextRange) {
+        self.fields.push((name, value));
+    }
+
+    /// Whether the event already has a field of this name.
+    #[inline]
+    pub(crate) fn has(&self, name: TextRange, line: &str) -> bool {
+        let name = self.text(name, line);
+        self.fields.iter().any(|(other, _)| match *other {
+            FieldName::Fixed(other) => other == name,
+            FieldName::Read(other) => self.text(other, line) == name,
+        })
+    }
+
+    /// The range of a text that `write` appends to the scratch text.
+    pub(crate) fn in_scratch<E>(&mut self, write: impl FnOnce(&mut String) -> Result<(), E>) -> Result<TextRange, E> {
+        let start = self.scratch.len() as u32;
+        write(&mut self.scratch)?;
+        Ok(TextRange { start, end: self.scratch.len() as u32, is_scratch: true })
+    }
+}
+
+/// Why a line cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// The line has an unexpected text.
+    Expected {
+        /// The place, in bytes from the start of the line.
+        at: usize,
+        /// The text that was expected there.
+        what: &'static str,
+    },
+    /// The line is longer than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES).
+    TooLong,
+    /// The line is not UTF-8.
+    NotText,
+}
+
+impl LineError {
+    #[inline]
+    pub(crate) fn expected(what: &'static str, at: usize) -> LineError {
+        LineError::Expected { at, what }
+    }
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::Expected { at, what } => write!(f, "column {}: expected {what}", at + 1),
+            LineError::TooLong => write!(f, "longer than {} bytes", super::lines::MAX_LINE_BYTES),
+            LineError::NotText => f.write_str("not UTF-8"),
+        }
+    }
+}

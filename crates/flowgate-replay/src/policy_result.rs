@@ -1,0 +1,121 @@
+//! The results of one policy: totals, by rule, by subject, over time.
+
+use flowgate::Time;
+use flowgate_engine::{DecidedBy, Decision, Request, RuleDef};
+
+use super::timeline::{Timeline, WorstPeriod};
+use super::top::Top;
+
+/// The counts of one policy. Only `take` operations are counted.
+#[derive(Debug)]
+pub(crate) struct PolicyResult {
+    /// Requests that passed.
+    pub passed: u64,
+    /// Requests that were denied.
+    pub denied: u64,
+    /// Requests that no rule matched; they are also counted as passed.
+    pub unmatched: u64,
+    /// The counts of each rule, in the order of the rules.
+    pub rules: Vec<RuleResult>,
+    /// The subjects that each rule denied most.
+    pub top: Top,
+    /// Passed and denied requests over time.
+    pub timeline: Timeline,
+    /// The minute with the most denials.
+    pub minute: WorstPeriod,
+    /// The hour with the most denials.
+    pub hour: WorstPeriod,
+}
+
+/// The counts of one rule.
+#[derive(Clone, Debug)]
+pub(crate) struct RuleResult {
+    /// The name of the rule.
+    pub name: String,
+    /// The fields whose values are the rule's subject.
+    pub by: Vec<String>,
+    /// Whether the rule runs in shadow mode. A shadow rule denies nothing, and `denied` counts what it would deny.
+    pub shadow: bool,
+    /// Requests that the rule matched before the evaluation ended.
+    pub seen: u64,
+    /// Requests that the rule denied, alone or together with other rules.
+    pub denied: u64,
+    /// Denied requests that the rule's own ban denied.
+    pub banned: u64,
+}
+
+impl RuleResult {
+    fn new(rule: &RuleDef) -> RuleResult {
+        RuleResult { name: rule.name.clone(), by: rule.by.clone(), shadow: rule.shadow, seen: 0, denied: 0, banned: 0 }
+    }
+
+    /// Requests that the rule let pass.
+    pub(crate) fn passed(&self) -> u64 {
+        // Every denied request is also counted as seen.
+        self.seen.saturating_sub(self.denied)
+    }
+}
+
+impl PolicyResult {
+    /// No requests yet.
+    pub(crate) fn new(rules: &[RuleDef]) -> PolicyResult {
+        PolicyResult {
+            passed: 0,
+            denied: 0,
+            unmatched: 0,
+            rules: rules.iter().map(RuleResult::new).collect(),
+            top: Top::default(),
+            timeline: Timeline::default(),
+            minute: WorstPeriod::new(60),
+            hour: WorstPeriod::new(3600),
+        }
+    }
+
+    /// Counts a decision. The caller counts `seen`, because the plan knows the rules that matched.
+    #[inline]
+    pub(crate) fn add(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
+        let allowed = decision.allowed();
+        self.count(allowed, decision.matched, now);
+        if !allowed || !decision.shadow.is_empty() {
+            self.add_denials(decision, request, now);
+        }
+    }
+
+    /// Counts a request that passed and that no shadow rule would deny.
+    #[inline]
+    pub(crate) fn add_passed(&mut self, matched: bool, now: Time) {
+        self.count(true, matched, now);
+    }
+
+    #[inline]
+    fn count(&mut self, allowed: bool, matched: bool, now: Time) {
+        self.passed += u64::from(allowed);
+        self.denied += u64::from(!allowed);
+        self.unmatched += u64::from(!matched);
+        self.timeline.add(now, allowed);
+        self.minute.add(now, allowed);
+        self.hour.add(now, allowed);
+    }
+
+    fn add_denials(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
+        let decided = decision.rule.as_ref().filter(|_| !decision.allowed()).map(|rule| rule.position());
+        let exceeded = decision.exceeded.iter().map(|exceeded| exceeded.rule.position());
+        let shadow = decision.shadow.iter().map(|rule| rule.position());
+        let mut last = None;
+        for rule in decided.into_iter().chain(exceeded.filter(|rule| Some(*rule) != decided)).chain(shadow) {
+            // Several limits of one rule are adjacent, and the rule counts once.
+            if last.replace(rule) == Some(rule) {
+                continue;
+            }
+            let Some(result) = self.rules.get_mut(rule) else { continue };
+            result.denied += 1;
+            result.banned += u64::from(decision.decided_by == DecidedBy::Ban && decided == Some(rule));
+            self.top.add(rule, &result.by, request, now);
+        }
+    }
+
+    /// The number of requests.
+    pub(crate) fn requests(&self) -> u64 {
+        self.passed + self.denied
+    }
+}

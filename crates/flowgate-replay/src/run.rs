@@ -1,0 +1,356 @@
+//! One run over the traces: each line once, in order, through the engine in virtual time.
+//!
+//! Rule       A line that cannot be read is skipped and counted; the first few are kept with the reason.
+//! Rule       [`LOOKAHEAD_LINES`] lines are read and planned before the first of them is decided. Their counters are
+//!            prefetched meanwhile. A plan reads no counter, so the lookahead changes no decision.
+//! Bound      Memory is independent of the length of the traces: `store.max_memory` of the configuration bounds the
+//!            counters, constants bound everything else.
+
+use std::borrow::Cow;
+use std::io;
+
+use flowgate::{MemoryConfig, MemoryStore, Op, Seed, Time};
+use flowgate_api::Operation;
+use flowgate_engine::config::Config;
+use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, escaped_text};
+
+use super::compare::Changes;
+use super::decisions::{DecisionLine, DecisionWriter};
+use super::event::{Event, Format, LineError};
+use super::input::{InputError, Source};
+use super::lines::Line;
+use super::policy_result::PolicyResult;
+use super::trace::Trace;
+use super::what_if::WhatIf;
+
+/// Lines that are read before the first of them is decided. Reading one line takes longer than fetching a counter, and
+/// the counters of 16 lines stay in the processor's cache.
+const LOOKAHEAD_LINES: usize = 16;
+/// Lines between two calls of the progress callback.
+const PROGRESS_INTERVAL_LINES: u64 = 1 << 13;
+
+/// A replay under way, and its results so far.
+pub struct Replay<'a> {
+    first: PolicyRun,
+    second: Option<(PolicyRun, Changes)>,
+    what_if: Option<WhatIf>,
+    decisions: Option<DecisionWriter<'a>>,
+    /// The lines read so far, and their times.
+    pub(crate) trace: Trace,
+}
+
+/// The settings of a replay.
+pub struct Job<'a> {
+    /// The policy to try.
+    pub config: &'a Config,
+    /// A second policy to compare with.
+    pub compare: Option<&'a Config>,
+    /// Whether every limit is tried at other counts too.
+    pub what_if: bool,
+    /// The writer that gets every decision.
+    pub decisions: Option<DecisionWriter<'a>>,
+}
+
+/// A policy, its engine and its results.
+struct PolicyRun {
+    policy: Policy,
+    engine: Engine,
+    result: PolicyResult,
+}
+
+/// A line that is read and planned, and not yet decided. The value is reused for later lines, and with it the memory
+/// of its plans.
+struct PlannedLine<'r> {
+    number: u64,
+    event: Event,
+    /// The line as the second policy reads it; present when the two policies spell paths differently.
+    second_event: Option<Event>,
+    now: Time,
+    plan: Plan<'r>,
+    /// The plan of the second policy.
+    second_plan: Option<Plan<'r>>,
+}
+
+/// The progress of a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Lines of all traces so far.
+    pub lines: u64,
+    /// Bytes of the current trace so far.
+    pub read: u64,
+    /// The size of the current trace in bytes, if known.
+    pub size: Option<u64>,
+}
+
+/// Why a replay ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A trace could not be opened.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A trace could not be read to its end.
+    #[error("{name}, behind line {line}: {error}")]
+    Broken {
+        /// The trace.
+        name: String,
+        /// The last line that was read.
+        line: u64,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The decisions could not be written.
+    #[error("cannot write the decisions: {0}")]
+    Decisions(io::Error),
+}
+
+impl<'a> Replay<'a> {
+    /// A replay that has read no line.
+    ///
+    /// # Errors
+    /// If the rules contradict each other. The rules of a loaded configuration are already checked.
+    pub fn new(job: Job<'a>) -> Result<Replay<'a>, PolicyError> {
+        let second = match job.compare {
+            Some(second) => {
+                let changes = Changes::new(&job.config.policy.rules, &second.policy.rules);
+                Some((PolicyRun::new(second)?, changes))
+            }
+            None => None,
+        };
+        Ok(Replay {
+            first: PolicyRun::new(job.config)?,
+            second,
+            what_if: job.what_if.then(|| WhatIf::new(&job.config.policy.rules)),
+            decisions: job.decisions,
+            trace: Trace::default(),
+        })
+    }
+
+    /// Replays a trace after the earlier ones.
+    ///
+    /// # Errors
+    /// If the trace cannot be read to its end, or a decision cannot be written. The lines before the error count.
+    pub fn read(
+        &mut self,
+        source: &Source,
+        format: Option<Format>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), ReplayError> {
+        let mut input = source.open(format)?;
+        self.trace.begin();
+        if let Some(decisions) = &mut self.decisions {
+            decisions.begin(source);
+        }
+        let rules = self.first.engine.rules();
+        let second_rules = self.second.as_ref().map(|(second, _)| second.engine.rules());
+        let field_names: Vec<&str> =
+            std::iter::once(&rules).chain(&second_rules).flat_map(|rules| rules.field_names()).collect();
+        let spelling = rules.path_spelling();
+        let second_spelling =
+            second_rules.as_ref().map(|rules| rules.path_spelling()).filter(|second| *second != spelling);
+        // Decision lines show every field. The rules read only the fields that they name.
+        let shows_all_fields = self.decisions.is_some();
+        let new_event = |spelling| {
+            let event = if shows_all_fields { Event::default() } else { Event::with_fields(&field_names) };
+            event.with_spelling(spelling)
+        };
+        let new_line = |_| PlannedLine {
+            number: 0,
+            event: new_event(spelling),
+            second_event: second_spelling.map(new_event),
+            now: Time::EPOCH,
+            plan: Plan::empty(&rules),
+            second_plan: second_rules.as_deref().map(Plan::empty),
+        };
+        let mut planned: Vec<PlannedLine<'_>> = (0..LOOKAHEAD_LINES).map(new_line).collect();
+        loop {
+            let block = match input.lines.block() {
+                Ok(Some(block)) => block,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    return Err(ReplayError::Broken { name: source.name(), line: input.lines.number(), error });
+                }
+            };
+            let mut lines = Vec::with_capacity(LOOKAHEAD_LINES);
+            for (number, line) in block {
+                let next = &mut planned[lines.len()];
+                match read(line, input.format, &mut next.event) {
+                    Ok(None) => continue,
+                    Ok(Some(line)) => {
+                        next.number = number;
+                        if let Some(event) = &mut next.second_event {
+                            // The first event was read from the same line, so this read succeeds.
+                            let _ = input.format.read(&line, event);
+                        }
+                        next.now = self.trace.time(next.event.time, source, number);
+                        self.plan(next, &line);
+                        lines.push(line);
+                    }
+                    Err(reason) => self.trace.skip(source, number, reason),
+                }
+                self.trace.lines += 1;
+                if lines.len() == LOOKAHEAD_LINES {
+                    self.decide_all(&mut planned, &mut lines, input.format)?;
+                }
+                if self.trace.lines.is_multiple_of(PROGRESS_INTERVAL_LINES) {
+                    let read = input.read.load(std::sync::atomic::Ordering::Relaxed);
+                    progress(Progress { lines: self.trace.lines, read, size: input.size });
+                }
+            }
+            self.decide_all(&mut planned, &mut lines, input.format)?;
+        }
+    }
+
+    /// Plans a line under each policy.
+    #[inline]
+    fn plan(&self, next: &mut PlannedLine<'_>, line: &str) {
+        let PlannedLine { event, second_event, now, plan, second_plan, .. } = next;
+        let request = event.request(line);
+        self.first.plan(plan, event.operation, &request, *now);
+        if let (Some((second, _)), Some(plan)) = (&self.second, second_plan) {
+            let second_request = second_event.as_ref().map(|event| event.request(line));
+            second.plan(plan, event.operation, second_request.as_ref().unwrap_or(&request), *now);
+        }
+    }
+
+    /// Decides the planned lines, in order.
+    fn decide_all(
+        &mut self,
+        planned: &mut [PlannedLine<'_>],
+        lines: &mut Vec<Cow<'_, str>>,
+        format: Format,
+    ) -> Result<(), ReplayError> {
+        for (line, next) in lines.drain(..).zip(planned) {
+            self.decide(next, &line, format).map_err(ReplayError::Decisions)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn decide(&mut self, next: &mut PlannedLine<'_>, line: &str, format: Format) -> io::Result<()> {
+        let PlannedLine { number, event, second_event, now, plan, second_plan } = next;
+        let (number, operation, now) = (*number, event.operation, *now);
+        let is_take = operation == Operation::Take;
+        let request = || event.request(line);
+        self.first.apply(operation, plan, request, now);
+        self.trace.other_operations += u64::from(!is_take);
+        if self.second.is_none() && self.decisions.is_none() && is_take && plan.merely_passes() {
+            // The counts need only the verdict, so the decision is not built.
+            self.first.result.add_passed(plan.matched(), now);
+        } else {
+            let request = request();
+            let decision = self.first.conclude(operation, plan, &request, now);
+            if let (Some((second, changes)), Some(plan)) = (&mut self.second, second_plan) {
+                let second_request = second_event.as_ref().map(|event| event.request(line));
+                let second_request = second_request.as_ref().unwrap_or(&request);
+                second.apply(operation, plan, || second_request.clone(), now);
+                let second_decision = second.conclude(operation, plan, second_request, now);
+                if is_take {
+                    let decisions = [(&decision, &*self.first.policy.rules), (&second_decision, &*second.policy.rules)];
+                    changes.add(decisions, &request, now);
+                }
+            }
+            if let Some(decisions) = &mut self.decisions {
+                let time = &line[event.time_range.clone()];
+                decisions.write(DecisionLine { number, time, format, request: &request, decision: &decision })?;
+            }
+        }
+        if let Some(what_if) = &mut self.what_if {
+            let request = request();
+            plan.rules().for_each(|rule| what_if.add(rule, operation, &request, now));
+        }
+        Ok(())
+    }
+
+    /// The results of the policy.
+    pub(crate) fn result(&self) -> &PolicyResult {
+        &self.first.result
+    }
+
+    /// The results of the second policy, and the requests whose verdict it changes.
+    pub(crate) fn comparison(&self) -> Option<(&PolicyResult, &Changes)> {
+        self.second.as_ref().map(|(second, changes)| (&second.result, changes))
+    }
+
+    /// The results of the limits at other counts.
+    pub(crate) fn what_if(&self) -> Option<&WhatIf> {
+        self.what_if.as_ref()
+    }
+
+    /// The state of the policy's memory store.
+    pub(crate) fn memory(&self) -> flowgate::MemoryStats {
+        self.first.engine.memory().stats()
+    }
+}
+
+impl PolicyRun {
+    fn new(config: &Config) -> Result<PolicyRun, PolicyError> {
+        let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
+        let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
+        let engine = Engine::new(&config.policy, MemoryStore::new(memory))?;
+        Ok(PolicyRun { policy: config.policy.clone(), engine, result: PolicyResult::new(&config.policy.rules) })
+    }
+
+    /// Plans a request and prefetches its counters.
+    #[inline]
+    fn plan(&self, plan: &mut Plan<'_>, operation: Operation, request: &Request<'_>, now: Time) {
+        let op = match operation {
+            Operation::Take => Op::Take,
+            // A reset forgets the counters that a peek reads.
+            Operation::Peek | Operation::Reset => Op::Peek,
+            Operation::Record => Op::Record,
+            Operation::Refund => Op::Refund,
+        };
+        self.engine.plan_into(plan, op, request, now);
+        self.engine.prefetch_plan(plan);
+    }
+
+    #[inline]
+    fn apply<'q>(
+        &mut self,
+        operation: Operation,
+        plan: &mut Plan<'_>,
+        request: impl FnOnce() -> Request<'q>,
+        now: Time,
+    ) {
+        self.engine.apply(plan, request, now);
+        if operation == Operation::Take {
+            plan.rules().for_each(|rule| self.result.rules[rule].seen += 1);
+        }
+    }
+
+    fn conclude(&mut self, operation: Operation, plan: &Plan<'_>, request: &Request<'_>, now: Time) -> Decision {
+        if operation == Operation::Reset {
+            return self.engine.reset(request, now);
+        }
+        let decision = plan.conclude(now);
+        if operation == Operation::Take {
+            self.result.add(&decision, request, now);
+        }
+        decision
+    }
+}
+
+/// Reads a line into `event`; `None` is an empty line.
+#[inline]
+fn read<'t>(line: Line<'t>, format: Format, event: &mut Event) -> Result<Option<Cow<'t, str>>, LineError> {
+    let Line::Whole(line) = line else { return Err(LineError::TooLong) };
+    let line = text(line, format)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    format.read(&line, event)?;
+    Ok(Some(line))
+}
+
+/// A line as text. JSON must be UTF-8. An access log holds the bytes that clients sent, so bytes outside UTF-8 are
+/// escaped there.
+#[inline]
+fn text(line: &[u8], format: Format) -> Result<Cow<'_, str>, LineError> {
+    // Some editors write a byte order mark at the start of a file.
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok(text) => Ok(Cow::Borrowed(text.trim_ascii_end())),
+        Err(_) if format == Format::Jsonl => Err(LineError::NotText),
+        Err(_) => Ok(Cow::Owned(escaped_text(line).trim_ascii_end().to_owned())),
+    }
+}

@@ -1,0 +1,93 @@
+//! The results of each limit at other counts.
+
+use serde::Serialize;
+
+use super::outcome::rule_name;
+use crate::format;
+use crate::policy_result::RuleResult;
+use crate::what_if::{self, WhatIf};
+
+/// The results at other counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curves {
+    /// One curve for each limit that saw a request.
+    pub curves: Vec<Curve>,
+    /// Limits without a curve, since there are too many.
+    pub left_out: usize,
+}
+
+/// The results of one limit at other counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curve {
+    /// The name of the rule.
+    pub rule: String,
+    /// The value of `limits_by`.
+    pub case: Option<String>,
+    /// The limit as configured.
+    pub limit: String,
+    /// Requests that the limit saw.
+    pub requests: u64,
+    /// Subjects that the limit saw.
+    pub subjects: u64,
+    /// The sample: one subject in this number.
+    pub one_in: u64,
+    /// Counters that were evicted.
+    pub evicted: u64,
+    /// The results at each count.
+    pub points: Vec<Point>,
+    /// The index of the configured count.
+    pub configured: usize,
+    /// The index of the smallest count that spares 99.9 % of the subjects.
+    pub spares: Option<usize>,
+}
+
+/// The results at one count.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// The count.
+    pub count: String,
+    /// The count in millionths.
+    pub millionths: u64,
+    /// The limit with that count.
+    pub limit: String,
+    /// Requests that the limit would deny.
+    pub requests: u64,
+    /// Subjects with at least one such request.
+    pub subjects: u64,
+}
+
+impl Curves {
+    pub(super) fn new(what_if: &WhatIf, rules: &[RuleResult]) -> Curves {
+        let curves = what_if.curves().into_iter().map(|curve| Curve::new(curve, rules)).collect();
+        Curves { curves, left_out: what_if.left_out() }
+    }
+}
+
+impl Curve {
+    fn new(curve: &what_if::Curve, rules: &[RuleResult]) -> Curve {
+        Curve {
+            rule: rule_name(rules, curve.rule),
+            case: curve.case.clone(),
+            limit: curve.limit.to_string(),
+            requests: curve.requests(),
+            subjects: curve.subjects_seen(),
+            one_in: curve.one_in(),
+            evicted: curve.evicted(),
+            points: curve.points().into_iter().map(Point::new).collect(),
+            configured: curve.configured(),
+            spares: curve.sparing(),
+        }
+    }
+}
+
+impl Point {
+    fn new(point: what_if::Point) -> Point {
+        Point {
+            count: format::count(point.micros),
+            millionths: point.micros,
+            limit: point.limit.to_string(),
+            requests: point.requests,
+            subjects: point.subjects,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The results of one policy.
+
+use flowgate::Time;
+use serde::Serialize;
+
+use super::whole_seconds;
+use crate::format;
+use crate::policy_result::{PolicyResult, RuleResult};
+use crate::timeline::{Slot, WorstPeriod};
+use crate::top::{Entry, Top};
+
+/// Subjects in a list.
+const MAX_SUBJECTS_LISTED: usize = 20;
+/// Periods of the timeline, one for each bar of the chart.
+const MAX_TIMELINE_PERIODS: usize = 180;
+
+/// The results of one policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Requests.
+    pub requests: u64,
+    /// Requests that passed.
+    pub passed: u64,
+    /// Requests that were denied.
+    pub denied: u64,
+    /// Requests that no rule matched.
+    pub unmatched: u64,
+    /// The results of the rules, in order.
+    pub rules: Vec<RuleOutcome>,
+    /// Subjects with at least one denial.
+    pub subjects_denied: SubjectCount,
+    /// The subjects with the most denials.
+    pub hardest_hit: Vec<Hit>,
+    /// The minute with the most denials.
+    pub worst_minute: Option<Period>,
+    /// The hour with the most denials.
+    pub worst_hour: Option<Period>,
+    /// The width of a period of the timeline in seconds.
+    pub period_seconds: u64,
+    /// Passed and denied requests over time.
+    pub timeline: Vec<Period>,
+}
+
+/// The results of a rule.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleOutcome {
+    /// The name of the rule.
+    pub name: String,
+    /// Whether the rule runs in shadow mode. A shadow rule denies nothing, and `denied` counts what it would deny.
+    pub shadow: bool,
+    /// Requests that the rule matched.
+    pub seen: u64,
+    /// Requests that the rule let pass.
+    pub passed: u64,
+    /// Requests that the rule denied.
+    pub denied: u64,
+    /// Denied requests that the rule's ban denied.
+    pub banned: u64,
+}
+
+/// A number of subjects.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SubjectCount {
+    /// The number.
+    pub count: u64,
+    /// Whether the number is a lower bound, since some subjects were forgotten.
+    pub at_least: bool,
+}
+
+/// A subject and its count of requests.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hit {
+    /// The rule that counts the subject.
+    pub rule: String,
+    /// The subject's values of the rule's `by`.
+    pub subject: String,
+    /// The number of requests.
+    pub count: u64,
+    /// The largest possible error of `count`, which is never too low.
+    pub too_high_by: u64,
+    /// The time of the first request.
+    pub first: String,
+    /// The time of the latest request.
+    pub last: String,
+}
+
+/// The counts of a period of time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Period {
+    /// The start of the period.
+    pub start: String,
+    /// Requests that passed.
+    pub passed: u64,
+    /// Requests that were denied.
+    pub denied: u64,
+}
+
+impl Outcome {
+    pub(super) fn new(result: &PolicyResult) -> Outcome {
+        let (width, slots) = result.timeline.slots(MAX_TIMELINE_PERIODS);
+        Outcome {
+            requests: result.requests(),
+            passed: result.passed,
+            denied: result.denied,
+            unmatched: result.unmatched,
+            rules: result.rules.iter().map(RuleOutcome::new).collect(),
+            subjects_denied: SubjectCount::new(&result.top),
+            hardest_hit: hits(&result.top, &result.rules),
+            worst_minute: Period::worst(&result.minute),
+            worst_hour: Period::worst(&result.hour),
+            period_seconds: whole_seconds(width),
+            timeline: slots.iter().map(|(start, slot)| Period::new(*start, slot)).collect(),
+        }
+    }
+}
+
+impl RuleOutcome {
+    fn new(rule: &RuleResult) -> RuleOutcome {
+        RuleOutcome {
+            name: rule.name.clone(),
+            shadow: rule.shadow,
+            seen: rule.seen,
+            passed: rule.passed(),
+            denied: rule.denied,
+            banned: rule.banned,
+        }
+    }
+}
+
+impl SubjectCount {
+    pub(super) fn new(top: &Top) -> SubjectCount {
+        let (count, at_least) = top.subjects();
+        SubjectCount { count: count as u64, at_least }
+    }
+}
+
+impl Period {
+    fn new(start: Time, slot: &Slot) -> Period {
+        Period { start: format::instant(start), passed: slot.passed, denied: slot.denied }
+    }
+
+    fn worst(worst: &WorstPeriod) -> Option<Period> {
+        worst.slot().map(|(start, slot)| Period::new(start, &slot))
+    }
+}
+
+/// The subjects with the largest counts.
+pub(super) fn hits(top: &Top, rules: &[RuleResult]) -> Vec<Hit> {
+    let hit = |entry: &Entry| Hit {
+        rule: rule_name(rules, entry.rule),
+        subject: entry.subject.clone(),
+        count: entry.count,
+        too_high_by: entry.credit,
+        first: format::instant(entry.first),
+        last: format::instant(entry.last),
+    };
+    top.largest(MAX_SUBJECTS_LISTED).into_iter().map(hit).collect()
+}
+
+pub(super) fn rule_name(rules: &[RuleResult], position: usize) -> String {
+    rules.get(position).map(|rule| rule.name.clone()).unwrap_or_default()
+}

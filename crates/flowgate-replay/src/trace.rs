@@ -1,0 +1,110 @@
+//! The lines of the traces, and the times at which they are decided.
+//!
+//! Rule       A request is decided at the time of its line, or at the latest time seen if that is later. Servers log a
+//!            request when it ends, so times run back a little. The late lines are counted, with the largest lateness.
+//! Rule       A trace whose times run back by [`MAX_CLOCK_SKEW`] or more is noted. The most likely cause is traces in
+//!            the wrong order, which decides all older lines at one instant.
+
+use flowgate::{Span, Time};
+
+use super::event::LineError;
+use super::input::Source;
+
+/// Unreadable lines that are kept with their reason.
+const MAX_SKIPPED_LINES_SHOWN: usize = 5;
+/// The longest requests take minutes, and the clocks of servers differ by less than an hour.
+const MAX_CLOCK_SKEW: Span = Span::from_secs(3600);
+
+/// The lines of all traces so far.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// Lines, without empty ones.
+    pub lines: u64,
+    /// Lines that could not be read.
+    pub skipped: u64,
+    /// The first lines that could not be read.
+    pub skipped_lines: Vec<SkippedLine>,
+    /// Lines that are older than an earlier line.
+    pub late: u64,
+    /// The largest lateness of a line.
+    pub late_by: Span,
+    /// Places where the times run back by far.
+    pub time_jumps: Vec<TimeJump>,
+    /// Lines with an operation other than `take`.
+    pub other_operations: u64,
+    /// The time of the first decision.
+    pub first: Option<Time>,
+    /// The latest time.
+    pub latest: Time,
+    current: CurrentTrace,
+}
+
+/// A line that could not be read.
+#[derive(Debug)]
+pub(crate) struct SkippedLine {
+    /// The name of the trace.
+    pub trace: String,
+    /// The number of the line, from 1.
+    pub line: u64,
+    /// Why the line could not be read.
+    pub reason: LineError,
+}
+
+/// The state of the trace that is being read.
+#[derive(Debug, Default)]
+struct CurrentTrace {
+    has_begun: bool,
+    has_jumped: bool,
+}
+
+/// A place where the times of a trace run back by far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TimeJump {
+    /// The name of the trace.
+    pub trace: String,
+    /// The number of the line; `None` is the start of the trace.
+    pub line: Option<u64>,
+    /// The time of that line.
+    pub begins: Time,
+    /// The latest time before that line.
+    pub latest: Time,
+}
+
+impl Trace {
+    /// Begins the next trace.
+    pub(super) fn begin(&mut self) {
+        self.current = CurrentTrace::default();
+    }
+
+    /// The time at which a request is decided.
+    #[inline]
+    pub(super) fn time(&mut self, written: Time, source: &Source, line: u64) -> Time {
+        if written < self.latest {
+            let back = self.latest.since(written);
+            self.late += 1;
+            self.late_by = self.late_by.max(back);
+            if back >= MAX_CLOCK_SKEW && !self.current.has_jumped {
+                self.note_jump(written, source, line);
+            }
+        }
+        self.current.has_begun = true;
+        self.latest = self.latest.max(written);
+        self.first.get_or_insert(self.latest);
+        self.latest
+    }
+
+    #[cold]
+    fn note_jump(&mut self, begins: Time, source: &Source, line: u64) {
+        let line = self.current.has_begun.then_some(line);
+        self.current.has_jumped = true;
+        self.time_jumps.push(TimeJump { trace: source.name(), line, begins, latest: self.latest });
+    }
+
+    #[cold]
+    pub(super) fn skip(&mut self, source: &Source, line: u64, reason: LineError) {
+        self.skipped += 1;
+        if self.skipped_lines.len() < MAX_SKIPPED_LINES_SHOWN {
+            self.skipped_lines.push(SkippedLine { trace: source.name(), line, reason });
+        }
+    }
+}
