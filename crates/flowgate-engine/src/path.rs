@@ -9,6 +9,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode;
+
 use crate::text::escaped_text;
 
 /// The field that holds a path, at the gate, in the tower layer and in access logs.
@@ -70,7 +72,11 @@ impl PathSpelling {
         let path = &path[..end];
         match std::str::from_utf8(path) {
             Ok(text) if self.is_plain(path) => Cow::Borrowed(text),
-            _ => Cow::Owned(self.resolved(&decoded(&self.without_parameters(path)))),
+            _ => {
+                let path = self.without_parameters(path);
+                let decoded: Cow<'_, [u8]> = percent_decode(&path).into();
+                Cow::Owned(self.resolved(&decoded))
+            }
         }
     }
 
@@ -100,6 +106,7 @@ impl PathSpelling {
         if !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"..") {
             return false;
         }
+        let decoded = |segment| percent_decode(segment).collect();
         let segments: Vec<Vec<u8>> = path.split(|byte| *byte == b'/').map(decoded).collect();
         let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
         let leads_up = |segment: &Vec<u8>| segment.split(is_slash).any(|part| self.name_bytes(part) == b"..");
@@ -201,23 +208,8 @@ pub fn decoded_query<T: AsRef<[u8]> + ?Sized>(text: &T) -> Cow<'_, str> {
         return escaped_text(text);
     }
     let blanks: Vec<u8> = text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
-    Cow::Owned(escaped_text(&decoded(&blanks)).into_owned())
-}
-
-fn decoded(path: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((&byte, after)) = rest.split_first() {
-        let escaped = if byte == b'%' { after.first_chunk().and_then(|[high, low]| hex(*high, *low)) } else { None };
-        out.push(escaped.unwrap_or(byte));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    out
-}
-
-fn hex(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    Some((digit(high)? << 4 | digit(low)?) as u8)
+    let decoded: Cow<'_, [u8]> = percent_decode(&blanks).into();
+    Cow::Owned(escaped_text(&decoded).into_owned())
 }
 
 #[cfg(test)]

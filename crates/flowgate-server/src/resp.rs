@@ -2,6 +2,7 @@
 //!
 //! [`connection`] moves the bytes; it lives on one of the event loops of [`crate::loops`].
 
+mod batch_metrics;
 mod buffers;
 mod command;
 mod connection;
@@ -11,6 +12,7 @@ mod dialogue;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod memory_bound;
 mod pending;
 mod rare_waker;
 mod reply;
@@ -19,10 +21,10 @@ mod transaction;
 mod yield_once;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use flowgate_engine::config::Config;
+use flowgate_engine::config::{Config, Secret};
 use tokio::runtime::Handle;
 
 use crate::listener::{Peer, Protocol, Stream};
@@ -30,12 +32,14 @@ use crate::loops::Loops;
 use crate::shutdown::Shutdown;
 use connection::Connection;
 pub(crate) use counters::Counters;
-use session::{Room, Session, Shared};
+use memory_bound::MemoryBound;
+use session::{Session, Shared};
 
 use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
 
-/// What all clients together may hold of half-received commands and unread replies: that of some sixteen of the worst.
+/// What all clients together may hold of half-received commands, transactions and unread replies, in bytes: as much as
+/// sixteen clients at their own bound.
 const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Speaks RESP2 and RESP3.
@@ -52,13 +56,21 @@ impl Resp {
         let shared = Shared {
             password: config.auth.resp_password.clone(),
             admin_token: config.auth.admin_token.clone(),
+            made_admin_token: OnceLock::new(),
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
-            room: Room::new(MAX_HELD_BYTES, config.server.max_connections),
+            memory_bound: MemoryBound::new(MAX_HELD_BYTES, config.server.max_connections),
             wrong_passwords: WrongSecrets::default(),
             counters: Arc::clone(&service.metrics().resp),
             service,
         };
         Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
+    }
+}
+
+impl Resp {
+    /// Lets the user `admin` log in with a token that the server made for itself, unless the configuration has one.
+    pub(crate) fn set_admin_token(&self, token: Secret) {
+        self.shared.made_admin_token.get_or_init(|| token);
     }
 }
 

@@ -161,7 +161,11 @@ impl Server {
     }
 
     /// Sets the admin token, unless the configuration has one. Without a token, administration over HTTP is refused.
+    /// Over the Redis protocol it is the password of the user `admin`.
     pub fn set_admin_token(&self, token: Secret) {
+        if let Some((_, resp)) = &self.resp {
+            resp.set_admin_token(token.clone());
+        }
         if let Some((_, http)) = &self.http {
             http.set_admin_token(token);
         }

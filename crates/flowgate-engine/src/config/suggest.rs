@@ -1,54 +1,41 @@
-//! "Did you mean": the known word that is nearest to what was written.
+//! "Did you mean": the known word that is nearest to a mistyped one.
 
 /// A hint with the nearest of the known words, if one is near.
 pub(crate) fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
     nearest(written, known).map(|word| format!("did you mean \"{word}\"?"))
 }
 
-/// The known word that takes the fewest edits to reach; `None` when even that one is a different word.
+/// The known word that takes the fewest edits to reach; `None` if all are too different.
 pub(crate) fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let written: Vec<char> = comparable(written).take(MAX_WORD_CHARS + 1).collect();
-    if written.len() > MAX_WORD_CHARS {
+    if written.chars().nth(MAX_WORD_CHARS).is_some() {
         return None;
     }
-    let candidates = known.into_iter().map(|word| (edits(&written, word), word));
-    let near = candidates.filter(|&(edits, word)| edits <= most_edits(word.len().min(written.len())));
-    // People rarely mistype the first letter.
-    let starts_differently = |word: &str| comparable(word).next() != written.first().copied();
-    near.min_by_key(|&(edits, word)| (edits, starts_differently(word))).map(|(_, word)| word)
+    let written = comparable(written);
+    let mut best = None;
+    for word in known {
+        let other = comparable(word);
+        let edits = strsim::osa_distance(&written, &other);
+        // People rarely mistype the first letter.
+        let rank = (edits, written.chars().next() != other.chars().next());
+        let is_near = edits <= max_edits(word.len().min(written.chars().count()));
+        if is_near && best.is_none_or(|(best, _)| rank < best) {
+            best = Some((rank, word));
+        }
+    }
+    best.map(|(_, word)| word)
 }
 
 /// Without the case, and without the difference between `-` and `_`.
-fn comparable(word: &str) -> impl Iterator<Item = char> {
-    word.chars().flat_map(char::to_lowercase).map(|char| if char == '-' { '_' } else { char })
+fn comparable(word: &str) -> String {
+    word.to_lowercase().replace('-', "_")
 }
 
-/// No known word is longer, so nothing longer can be a slip of one.
+/// The longest known word is shorter, so a longer text is never a slip of one.
 const MAX_WORD_CHARS: usize = 40;
 
-/// A third of a word may be wrong; beyond that a suggestion only misleads.
-fn most_edits(length: usize) -> usize {
+/// A third of a word may be wrong; a suggestion beyond that misleads.
+fn max_edits(length: usize) -> usize {
     (length / 3).min(3)
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
-fn edits(written: &[char], word: &str) -> usize {
-    let word: Vec<char> = comparable(word).collect();
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=word.len()).collect();
-    for (row, &char) in written.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, &other) in word.iter().enumerate() {
-            let replaced = last[column] + usize::from(char != other);
-            let mut fewest = replaced.min(last[column + 1] + 1).min(current[column] + 1);
-            if row > 0 && column > 0 && char == word[column - 1] && written[row - 1] == other {
-                fewest = fewest.min(before_last[column - 1] + 1);
-            }
-            current.push(fewest);
-        }
-        before_last = std::mem::replace(&mut last, current);
-    }
-    last[word.len()]
 }
 
 #[cfg(test)]

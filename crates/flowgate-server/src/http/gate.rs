@@ -22,7 +22,6 @@ use flowgate_engine::config::{self, HeaderFamily};
 use hyper::StatusCode;
 
 use super::Call;
-use super::auth::Access;
 use super::error::Error;
 use super::reply::Reply;
 use fields::GateFields;
@@ -115,7 +114,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
     if !original.trusted {
-        call.shared.tokens.check_token(Access::Decide, call.headers())?;
+        call.check_gateway()?;
     }
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
     let fields = match GateFields::read(&original, call.headers(), spelling, names) {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flowgate_engine::config::RedisUrl;
+use percent_encoding::percent_decode_str;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -200,24 +201,10 @@ async fn addresses(host: &str, port: u16, known: Option<SocketAddr>) -> io::Resu
     Ok(addresses)
 }
 
-/// `%40` to `@`: a password may hold any character. What is no such code stays as it is.
+/// Decodes `%40` to `@`: a password may hold any character. A wrong escape stays as it is.
 fn decoded(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let (mut out, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        let code = bytes.get(at + 1..at + 3).and_then(|code| std::str::from_utf8(code).ok());
-        match (bytes[at], code.and_then(|code| u8::from_str_radix(code, 16).ok())) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                at += 3;
-            }
-            (byte, _) => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out).ok()
+    let decoded = percent_decode_str(text).decode_utf8().ok()?;
+    Some(decoded.into_owned())
 }
 
 impl fmt::Display for Target {
@@ -260,6 +247,7 @@ mod tests {
         check("redis://127.0.0.1:7000/3", "127.0.0.1:7000", (None, None), 3);
         check("redis.example", "redis.example:6379", (None, None), 0);
         check("redis://user:p%40ss%@h:1", "h:1", (Some("user"), Some("p@ss%")), 0);
+        check("redis://u:%+5%4@h:1", "h:1", (Some("u"), Some("%+5%4")), 0);
         check("redis://:secret@[::1]", "[::1]:6379", (Some(""), Some("secret")), 0);
         check("redis://[::1]:7000/1", "[::1]:7000", (None, None), 1);
         check("unix:///run/redis.sock?db=2", "/run/redis.sock", (None, None), 2);

@@ -30,10 +30,10 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Where a reply goes that is not there yet.
     pub(crate) pending: &'a mut Pending,
-    /// What is known of this command from a look ahead...
+    /// This command's prefetched counter...
     pub(crate) ahead: Option<Ahead>,
-    /// ...and of the one behind it, once this one has looked.
-    pub(crate) next: Option<Ahead>,
+    /// ...and where to put that of the next command.
+    pub(crate) next: &'a mut Option<Ahead>,
     /// What answering it takes, in commands of the usual kind.
     pub(crate) work: u32,
 }
@@ -230,7 +230,7 @@ impl<'a> Call<'a> {
     #[inline]
     fn look_ahead(&mut self, spec: &'static Spec) {
         let key = self.command.next_key().and_then(|key| self.session.shared.service.prefetch(key));
-        self.next = key.map(|key| Ahead { spec, key });
+        *self.next = key.map(|key| Ahead { spec, key });
     }
 
     /// The ad hoc key, if it was looked ahead to.

@@ -6,7 +6,7 @@
 //!            so that a client with many connections wakes up once for many.
 //! Turns      A turn is bounded ([`Dialogue::goes_on`]). A connection with more to answer lets all others have a turn first,
 //!            those included that have become ready meanwhile.
-//! Bound      What all clients together leave unread or half-sent is bounded ([`Session::occupy`]), whether they pause or not.
+//! Bound      What all clients together leave unread or half-sent is bounded ([`super::memory_bound`]), whether they pause or not.
 //! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
 
 use std::future::poll_fn;
@@ -19,7 +19,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::buffers;
-use super::command::{self, Ahead};
 use super::decode::Decoder;
 use super::dialogue::Dialogue;
 use super::rare_waker::RareWaker;
@@ -49,8 +48,6 @@ pub(super) struct Connection<S> {
     idle_timeout: Duration,
     decoder: Decoder,
     dialogue: Dialogue,
-    /// What is known of the first command in the decoder.
-    ahead: Option<Ahead>,
     /// Rung when it is time to look or to stop.
     rare_waker: RareWaker,
     /// How often may still be read, once the server was asked to stop.
@@ -85,7 +82,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             idle_timeout,
             decoder,
             dialogue: Dialogue::new(session),
-            ahead: None,
             rare_waker: RareWaker::default(),
             last_reads: None,
             active: true,
@@ -104,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // It will say no more, but may well be listening.
                 Event::Read(0) => self.dialogue.session.end = End::AfterReplies,
                 Event::Read(_) => {
-                    self.ahead = command::look_ahead(&self.decoder, &self.dialogue.session);
+                    self.dialogue.look_ahead(&self.decoder);
                     yield_once::yield_to_readers().await;
                     self.answer();
                 }
@@ -162,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Poll::Ready(Err(error)) = self.poll_send(cx) {
             return Poll::Ready(Err(error));
         }
-        if self.bytes() > MAX_UNCHECKED_BYTES && !self.occupy() {
+        if self.bytes() > MAX_UNCHECKED_BYTES && !self.hold() {
             return Poll::Ready(Ok(Event::Crowded));
         }
         // Before anything is read: who never pauses has to look and to stop, too.
@@ -193,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Poll::Ready(Ok(Event::Stop));
         }
         self.decoder.relax();
-        if !self.occupy() {
+        if !self.hold() {
             return Poll::Ready(Ok(Event::Crowded));
         }
         Poll::Pending
@@ -206,9 +202,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Takes note of what this holds; false when that is too much.
-    fn occupy(&mut self) -> bool {
+    fn hold(&mut self) -> bool {
         let bytes = self.bytes();
-        self.dialogue.session.occupy(bytes)
+        self.dialogue.session.hold(bytes)
     }
 
     /// Lets go of commands that are not heard any more, before replies are held back; false when those are too much.
@@ -218,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         buffers::give_back(buffer);
         self.decoder = Decoder::new(self.dialogue.session.max_command());
         self.dialogue.put_down();
-        self.occupy()
+        self.hold()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -252,12 +248,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Answers the whole commands received so far, as many as fit into a turn.
     fn answer(&mut self) {
         let now = self.dialogue.begin_batch();
-        let mut ahead = self.ahead.take();
         self.dialogue.execute();
         while self.dialogue.goes_on() {
             let authenticated = self.dialogue.session.authenticated;
             match self.decoder.next() {
-                Ok(Some(command)) => ahead = self.dialogue.answer(command, now, ahead),
+                Ok(Some(command)) => self.dialogue.answer(command, now),
                 Ok(None) => break,
                 Err(error) => self.dialogue.break_off(error),
             }

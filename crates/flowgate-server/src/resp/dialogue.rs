@@ -13,13 +13,13 @@ use std::task::Context;
 
 use flowgate::Reading;
 
-use super::buffers;
-use super::command::{Ahead, Call, work_by_length};
+use super::command::{self, Ahead, Call, work_by_length};
 use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
+use super::{batch_metrics, buffers};
 
 /// The most replies that wait for one client, in bytes: those to about 400,000 commands.
 const MAX_BACKLOG_BYTES: usize = 16 << 20;
@@ -38,6 +38,8 @@ pub(super) struct Dialogue {
     /// How much of `out` has been sent.
     sent: usize,
     pending: Pending,
+    /// The prefetched counter of the next command, within a turn.
+    ahead: Option<Ahead>,
     /// The commands of the batch at hand...
     commands: u64,
     /// ...and what they have taken, in commands of the usual kind.
@@ -62,6 +64,7 @@ impl Dialogue {
             out: Vec::new(),
             sent: 0,
             pending: Pending::default(),
+            ahead: None,
             commands: 0,
             work: 0,
             executing: None,
@@ -89,32 +92,36 @@ impl Dialogue {
         self.work >= MAX_TURN_COMMANDS && self.session.end == End::NotYet && !self.held
     }
 
-    /// Answers a command, of which something may be known `ahead`, and gives what is known of the next.
+    /// Prefetches the counter of the first command that `decoder` holds.
     #[inline]
-    pub(super) fn answer(&mut self, command: Command<'_>, at: Reading, ahead: Option<Ahead>) -> Option<Ahead> {
+    pub(super) fn look_ahead(&mut self, decoder: &Decoder) {
+        self.ahead = command::look_ahead(decoder, &self.session);
+    }
+
+    /// Answers the next command.
+    #[inline]
+    pub(super) fn answer(&mut self, command: Command<'_>, at: Reading) {
         self.commands += 1;
-        let next = self.call(command, at, ahead);
+        self.call(command, at);
         if self.session.transaction.is_some() {
             self.begin_to_execute(at);
         }
-        next
     }
 
     #[inline]
-    fn call(&mut self, command: Command<'_>, at: Reading, ahead: Option<Ahead>) -> Option<Ahead> {
+    fn call(&mut self, command: Command<'_>, at: Reading) {
         let written = self.out.len();
         let work = work_by_length(&command);
         let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-        let mut call = Call { session, command, at, out, pending, ahead, next: None, work };
+        let ahead = self.ahead.take();
+        let mut call = Call { session, command, at, out, pending, ahead, next: &mut self.ahead, work };
         call.answer();
-        let next = call.next;
         self.work = self.work.saturating_add(call.work);
         if !self.pending.is_empty() {
             self.keep_order(written);
         } else if self.out.len() - self.sent > MAX_TURN_BYTES {
             self.end_turn();
         }
-        next
     }
 
     /// Answers what a transaction has kept, if it is due.
@@ -137,12 +144,17 @@ impl Dialogue {
 
     #[cold]
     fn execute_some(&mut self, mut executing: Box<Executing>) {
-        let mut ahead = None;
+        // What is prefetched stands behind the transaction, in the connection's own decoder.
+        let behind = self.ahead.take();
         while self.goes_on() {
-            // What was kept was a whole command when it came.
-            let Ok(Some(command)) = executing.commands.next() else { return };
-            ahead = self.call(command, executing.at, ahead);
+            // Only whole commands are kept for a transaction.
+            let Ok(Some(command)) = executing.commands.next() else {
+                self.ahead = behind;
+                return;
+            };
+            self.call(command, executing.at);
         }
+        self.ahead = None;
         self.executing = Some(executing);
     }
 
@@ -189,9 +201,10 @@ impl Dialogue {
 
     /// Tells the metrics what the batch came to that was decided at `at`.
     pub(super) fn end_batch(&mut self, at: Reading) {
-        self.session.end_batch(self.commands);
+        self.ahead = None;
+        self.session.batch.report(&self.session.shared, self.commands);
         if self.pending.is_empty() {
-            self.session.note_latency(self.commands, at);
+            batch_metrics::note_latency(&self.session.shared, self.commands, at);
         }
     }
 
@@ -247,6 +260,6 @@ impl Dialogue {
     /// How many bytes this holds while the client is waited for.
     pub(super) fn bytes(&self) -> usize {
         let executing = self.executing.as_ref().map_or(0, |executing| executing.commands.occupied());
-        self.session.kept_bytes() + executing + self.out.capacity() + self.pending.bytes()
+        self.session.transaction_bytes() + executing + self.out.capacity() + self.pending.bytes()
     }
 }

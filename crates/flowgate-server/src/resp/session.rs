@@ -1,18 +1,16 @@
 //! A session: what the server remembers about one client of the Redis protocol between its commands.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use flowgate::{Reading, ThrottleError, ThrottleReply};
-use flowgate_engine::RuleOutcome;
 use flowgate_engine::config::Secret;
 use subtle::ConstantTimeEq;
 
+use super::batch_metrics::BatchMetrics;
 use super::counters::Counters;
+use super::memory_bound::{HeldBytes, MemoryBound};
 use super::reply::Version;
 use super::transaction::Transaction;
-use crate::answer::Answer;
 use crate::listener::Peer;
-use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
 use crate::wrong_secrets::{ReplyTime, Source, WrongSecrets};
 
@@ -20,34 +18,20 @@ use crate::wrong_secrets::{ReplyTime, Source, WrongSecrets};
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) service: Service,
-    /// `None`: nobody needs one.
+    /// `None`: clients need no password.
     pub(crate) password: Option<Secret>,
-    /// The password of the user `admin`; `None`: there is no such user, and every client may ban.
+    /// The password of the user `admin`; `None`: every client may ban.
     pub(crate) admin_token: Option<Secret>,
-    /// A command, framing included.
+    /// The admin token that the server made for itself: another password of `admin`. It takes no right from others.
+    pub(crate) made_admin_token: OnceLock<Secret>,
+    /// The longest command in bytes, framing included.
     pub(crate) max_command: usize,
-    pub(crate) room: Room,
+    pub(crate) memory_bound: MemoryBound,
     pub(crate) wrong_passwords: WrongSecrets,
     pub(crate) counters: Arc<Counters>,
 }
 
-/// What clients may hold of half-received commands, transactions and unread replies.
-///
-/// Above `all`, a client over its share is disconnected when it grows. The shares add up to as much again, so all clients
-/// together hold at most twice `all`, and a client that holds little is never disconnected for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    all: u64,
-    share: u64,
-}
-
-impl Room {
-    pub(crate) fn new(all: u64, max_connections: usize) -> Room {
-        Room { all, share: all / max_connections.max(1) as u64 }
-    }
-}
-
-/// The longest command of a client that has yet to give the password, so that strangers hold little memory. As in Redis.
+/// The longest command of a client before `AUTH`, so that strangers hold little memory. As in Redis.
 const MAX_STRANGER_COMMAND_BYTES: usize = 16 * 1024;
 
 /// One client.
@@ -58,38 +42,28 @@ pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) version: Version,
     pub(crate) authenticated: bool,
-    /// Whether it may ban.
+    /// True if the client may ban.
     pub(crate) admin: bool,
     pub(crate) name: Vec<u8>,
-    /// Where it comes from, to count its wrong passwords.
+    /// The address by which its wrong passwords are counted.
     source: Source,
-    /// What it holds of commands and replies, as last noted.
-    occupied: u64,
-    /// Whether to go on after the command at hand.
+    held: HeldBytes,
     pub(crate) end: End,
-    /// What `CL.THROTTLE` has answered since it was last told to the metrics.
-    throttled: Throttled,
-    /// What it has said since `MULTI`.
+    pub(super) batch: BatchMetrics,
+    /// The commands since `MULTI`.
     pub(crate) transaction: Option<Box<Transaction>>,
 }
 
-/// Answers of `CL.THROTTLE`, counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Throttled {
-    allowed: u64,
-    limited: u64,
-}
-
-/// How a conversation goes on.
+/// When the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It does.
+    /// The connection goes on.
     NotYet,
-    /// It ends once the replies are sent.
+    /// Once the replies are sent.
     AfterReplies,
-    /// The same, and the replies are held back for [`PAUSE`](crate::wrong_secrets::REPLY_PAUSE).
+    /// Once the replies are sent, which wait for [`REPLY_PAUSE`](crate::wrong_secrets::REPLY_PAUSE).
     AfterPause,
-    /// It ends at once, unheard.
+    /// At once; replies and commands are dropped.
     AtOnce,
 }
 
@@ -107,104 +81,45 @@ impl Session {
             admin,
             name: Vec::new(),
             source: peer.into(),
-            occupied: 0,
+            held: HeldBytes::default(),
             end: End::NotYet,
-            throttled: Throttled::default(),
+            batch: BatchMetrics::default(),
             transaction: None,
         }
     }
 
-    /// Takes note of how much this client holds; false when that is too much.
+    /// Notes how many bytes this client holds. False if it must be disconnected.
     #[inline]
-    pub(crate) fn occupy(&mut self, bytes: usize) -> bool {
-        // Nearly always both are nothing.
-        bytes as u64 == self.occupied || self.occupy_other(bytes as u64)
+    pub(crate) fn hold(&mut self, bytes: usize) -> bool {
+        self.held.update(bytes, self.shared.memory_bound, &self.shared.counters.occupied)
     }
 
-    #[cold]
-    fn occupy_other(&mut self, bytes: u64) -> bool {
-        let all = &self.shared.counters.occupied;
-        let less = std::mem::replace(&mut self.occupied, bytes);
-        if bytes < less {
-            all.subtract(less - bytes);
-            return true;
-        }
-        all.add(bytes - less);
-        bytes <= self.shared.room.share || all.get() <= self.shared.room.all
-    }
-
-    /// Notes that a command is not understood: of a transaction nothing is done then.
+    /// Notes a command that is wrong: an open transaction is then refused as a whole.
     pub(crate) fn refuse(&mut self) {
         if let Some(transaction) = &mut self.transaction {
             transaction.refuse();
         }
     }
 
-    /// What it has said since `MULTI`, in bytes.
+    /// The bytes of the commands since `MULTI`.
     #[inline]
-    pub(crate) fn kept_bytes(&self) -> usize {
+    pub(crate) fn transaction_bytes(&self) -> usize {
         self.transaction.as_ref().map_or(0, |transaction| transaction.bytes())
     }
 
-    /// Notes an answer of `CL.THROTTLE`: of a batch all are counted at once, by [`Session::end_batch`].
-    #[inline]
-    pub(crate) fn throttled(
-        &mut self,
-        key: &[u8],
-        at: Reading,
-        answer: Answer<Result<ThrottleReply, ThrottleError>>,
-    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
-        match &answer {
-            Answer::Now(Ok(reply)) => {
-                let Throttled { allowed, limited } = &mut self.throttled;
-                *(if reply.limited { limited } else { allowed }) += 1;
-                self.shared.service.observer().key_seen(key, !reply.limited, at.now);
-                answer
-            }
-            Answer::Now(Err(_)) => answer,
-            Answer::Later(_) => self.shared.service.observer().throttle_to_come(key, at, answer),
-        }
-    }
-
-    /// Tells the metrics what a batch of commands came to.
-    #[inline]
-    pub(crate) fn end_batch(&mut self, commands: u64) {
-        let metrics = self.shared.service.metrics();
-        self.shared.counters.commands.add(commands);
-        let Throttled { allowed, limited } = std::mem::take(&mut self.throttled);
-        if allowed > 0 {
-            metrics.keys.add(RuleOutcome::Allowed, allowed);
-        }
-        if limited > 0 {
-            metrics.keys.add(RuleOutcome::Denied, limited);
-        }
-    }
-
-    /// Tells the metrics how long a batch took that began at `began` and has all its answers. One batch of many is worth
-    /// a second look at the clock.
-    #[inline]
-    pub(crate) fn note_latency(&self, commands: u64, began: Reading) {
-        if commands > 0
-            && let Some(weight) = sampling::weight(Kind::Latency, began.now)
-        {
-            let took = began.real_wait(self.shared.service.now().since(began.now));
-            self.shared.service.metrics().resp_latency.note(took, commands * u64::from(weight));
-        }
-    }
-
-    /// The longest command that this client may send.
+    /// The longest command that this client may send, in bytes.
     pub(crate) fn max_command(&self) -> usize {
         let max = self.shared.max_command;
         if self.authenticated { max } else { max.min(MAX_STRANGER_COMMAND_BYTES) }
     }
 
-    /// Lets the client in as this user; false when it may not. Takes the same time for every password of the same
-    /// length.
+    /// Logs the client in as `user`; false if the password is wrong. Takes the same time for every password of the
+    /// same length.
     pub(crate) fn log_in(&mut self, user: &[u8], password: &[u8]) -> bool {
         let is_right = |right: &Secret| bool::from(right.expose().as_bytes().ct_eq(password));
         let is_known = match user {
             b"default" => self.shared.password.as_ref().is_none_or(is_right),
-            b"admin" => self.shared.admin_token.as_ref().is_some_and(is_right),
+            b"admin" => self.shared.any_admin_token().is_some_and(is_right),
             _ => false,
         };
         if is_known {
@@ -214,7 +129,7 @@ impl Session {
         is_known
     }
 
-    /// Counts a wrong password. A client whose address gave too many of them waits for its answer, which is the last.
+    /// Counts a wrong password. After too many from its address, the client gets a late reply, which is its last.
     #[cold]
     pub(crate) fn note_wrong_password(&mut self) {
         let shared = &self.shared;
@@ -225,14 +140,19 @@ impl Session {
         }
     }
 
-    /// Takes back what the client was let in for.
+    /// Gives the client the rights of a stranger.
     pub(crate) fn log_out(&mut self) {
         (self.authenticated, self.admin) = self.shared.rights_of_strangers();
     }
 }
 
 impl Shared {
-    /// Whether a client that has said nothing yet may ask, and may ban.
+    /// The token of the configuration, or else the one that the server made for itself.
+    fn any_admin_token(&self) -> Option<&Secret> {
+        self.admin_token.as_ref().or_else(|| self.made_admin_token.get())
+    }
+
+    /// Whether a client before `AUTH` is authenticated, and whether it may ban.
     fn rights_of_strangers(&self) -> (bool, bool) {
         (self.password.is_none(), self.admin_token.is_none())
     }
@@ -241,6 +161,6 @@ impl Shared {
 impl Drop for Session {
     fn drop(&mut self) {
         self.shared.counters.open.subtract(1);
-        self.shared.counters.occupied.subtract(self.occupied);
+        self.held.release(&self.shared.counters.occupied);
     }
 }

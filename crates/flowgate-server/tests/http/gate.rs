@@ -167,6 +167,8 @@ fn what_an_untrusted_peer_says_is_ignored() {
     }
     let locked = Running::start(&format!("auth = {{ api_token = 'decide' }}\n{rules}"));
     locked.gate(&[]).is_mistake(401, Some("authorization"));
+    let metrics = locked.get("/metrics").body;
+    assert!(metrics.contains("flowgate_authentication_failures_total{protocol=\"http\"} 1\n"), "{metrics}");
     assert_eq!(locked.gate(&[("authorization", "Bearer decide")]).status, 200);
     let trusting = Running::start("auth = { api_token = 'decide' }");
     assert_eq!(trusting.gate(&[]).status, 200, "a trusted proxy needs no token");

@@ -69,13 +69,25 @@ fn a_transaction_bans_only_as_admin() {
 }
 
 #[test]
-fn without_an_admin_token_whoever_may_ask_may_ban() {
+fn without_an_admin_token_every_client_may_ban() {
     let server = Running::start(locked(), "");
     let script = "
         FG.BAN user 42 60               -> -NOAUTH Authentication required.
         AUTH admin sesame               -> -WRONGPASS invalid username-password pair or user is disabled.
         AUTH sesame                     -> OK
         FG.BAN user 42 60               -> OK
+        FG.UNBAN user 42                -> 1";
+    check(&server, &mut server.connect(), script);
+}
+
+#[test]
+fn the_token_that_the_server_made_is_the_password_of_admin() {
+    let server = Running::serve(locked(), |server| server.set_admin_token(Secret::new("m4de")));
+    let script = "
+        AUTH admin sesame               -> -WRONGPASS invalid username-password pair or user is disabled.
+        AUTH admin m4de                 -> OK
+        FG.BAN user 42 60               -> OK
+        AUTH sesame                     -> OK
         FG.UNBAN user 42                -> 1";
     check(&server, &mut server.connect(), script);
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use flowgate_engine::config::{Config, Secret};
 use tokio::io::{DuplexStream, ReadBuf};
 
-use super::super::session::{Room, Shared};
+use super::super::memory_bound::MemoryBound;
+use super::super::session::Shared;
 use super::*;
 use crate::listener::Peer;
 use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
 
-/// Room for three clients of 64 KiB, or for ten with a fair share.
+/// A bound for three clients of 64 KiB, or for ten with a fair share.
 fn shared() -> Arc<Shared> {
-    Arc::new(Shared { room: Room::new(192 << 10, 10), ..roomy() })
+    Arc::new(Shared { memory_bound: MemoryBound::new(192 << 10, 10), ..roomy() })
 }
 
 fn roomy() -> Shared {
@@ -21,8 +22,9 @@ fn roomy() -> Shared {
         service: Service::start(&Config::default()).unwrap(),
         password: None,
         admin_token: None,
+        made_admin_token: std::sync::OnceLock::new(),
         max_command: 1 << 20,
-        room: Room::new(64 << 20, 10),
+        memory_bound: MemoryBound::new(64 << 20, 10),
         wrong_passwords: WrongSecrets::default(),
         counters: Arc::default(),
     }
@@ -356,7 +358,11 @@ async fn a_server_that_stops_waits_for_no_wrong_password() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_behind_a_wrong_password_counts_with_what_all_may_hold() {
     let (_trigger, shutdown) = Shutdown::new();
-    let shared = Arc::new(Shared { password: Some(Secret::new("sesame")), room: Room::new(192 << 10, 10), ..roomy() });
+    let shared = Arc::new(Shared {
+        password: Some(Secret::new("sesame")),
+        memory_bound: MemoryBound::new(192 << 10, 10),
+        ..roomy()
+    });
     let mut client = connect(&shared, &shutdown);
     for _ in 0..10 {
         reply_to(&mut client, "AUTH wrong").await;

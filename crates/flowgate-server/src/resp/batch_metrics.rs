@@ -1,0 +1,66 @@
+//! What the metrics learn of a batch of commands, all at once at its end.
+
+use flowgate::{Reading, ThrottleError, ThrottleReply};
+use flowgate_engine::RuleOutcome;
+
+use super::session::Shared;
+use crate::answer::Answer;
+use crate::metrics::sampling::{self, Kind};
+
+/// The answers of `CL.THROTTLE` since the last report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BatchMetrics {
+    allowed: u64,
+    limited: u64,
+}
+
+impl BatchMetrics {
+    /// Counts an answer of `CL.THROTTLE`, now or once it arrives.
+    #[inline]
+    pub(super) fn count_throttle(
+        &mut self,
+        shared: &Shared,
+        key: &[u8],
+        at: Reading,
+        answer: Answer<Result<ThrottleReply, ThrottleError>>,
+    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
+        match &answer {
+            Answer::Now(Ok(reply)) => {
+                if reply.limited {
+                    self.limited += 1;
+                } else {
+                    self.allowed += 1;
+                }
+                shared.service.observer().key_seen(key, !reply.limited, at.now);
+                answer
+            }
+            Answer::Now(Err(_)) => answer,
+            Answer::Later(_) => shared.service.observer().throttle_to_come(key, at, answer),
+        }
+    }
+
+    /// Reports the commands of a batch and the answers of `CL.THROTTLE` among them.
+    #[inline]
+    pub(super) fn report(&mut self, shared: &Shared, commands: u64) {
+        shared.counters.commands.add(commands);
+        let BatchMetrics { allowed, limited } = std::mem::take(self);
+        let keys = &shared.service.metrics().keys;
+        if allowed > 0 {
+            keys.add(RuleOutcome::Allowed, allowed);
+        }
+        if limited > 0 {
+            keys.add(RuleOutcome::Denied, limited);
+        }
+    }
+}
+
+/// Notes how long an answered batch took, for a sample of the batches: it costs a second reading of the clock.
+#[inline]
+pub(super) fn note_latency(shared: &Shared, commands: u64, began: Reading) {
+    if commands > 0
+        && let Some(weight) = sampling::weight(Kind::Latency, began.now)
+    {
+        let took = began.real_wait(shared.service.now().since(began.now));
+        shared.service.metrics().resp_latency.note(took, commands * u64::from(weight));
+    }
+}
