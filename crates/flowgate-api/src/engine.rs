@@ -2,15 +2,28 @@
 
 use std::borrow::Cow;
 
-use flowgate::{Limit, MAX_COUNT, MemoryStats, Retry, Span, Time};
-use flowgate_engine::{self as engine, DecidedBy, Matched, OnFailure};
+use flowgate::{Limit, MAX_COUNT, MemoryStats, Op, Retry, Span, Time};
+use flowgate_engine::{self as engine, DecidedBy, Matched, OnFailure, config};
 
 use crate::{
-    Decision, Exceeded, Explanation, FailedCondition, LimitReport, MAX_COST, ManualBan, Memory, Millis, Problem,
-    QUOTA_EXCEEDED, RuleBan, RuleReport,
+    Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, LimitReport, MAX_COST, ManualBan, Memory,
+    Millis, Operation, Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, Severity,
 };
 
 const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
+
+impl Operation {
+    /// What the operation asks of counters; `None`: to forget them.
+    pub fn op(self) -> Option<Op> {
+        match self {
+            Operation::Take => Some(Op::Take),
+            Operation::Peek => Some(Op::Peek),
+            Operation::Record => Some(Op::Record),
+            Operation::Refund => Some(Op::Refund),
+            Operation::Reset => None,
+        }
+    }
+}
 
 impl From<Span> for Millis {
     /// Rounded up, so that a client that waits that long passes.
@@ -149,6 +162,29 @@ impl<'a> From<&'a engine::RuleBan> for RuleBan<'a> {
         let subject = ban.subject.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let (id, rule) = (ban.id.to_string().into(), ban.rule.name().into());
         RuleBan { id, rule, subject, until: ban.until.into() }
+    }
+}
+
+impl<'r> From<&'r config::Report> for Findings<'r> {
+    fn from(report: &'r config::Report) -> Findings<'r> {
+        Findings { findings: report.entries().map(Finding::from).collect(), report: report.to_string() }
+    }
+}
+
+impl<'r> From<config::ReportEntry<'r>> for Finding<'r> {
+    fn from(entry: config::ReportEntry<'r>) -> Finding<'r> {
+        let severity = match entry.severity {
+            config::Severity::Error => Severity::Error,
+            config::Severity::Warning => Severity::Warning,
+        };
+        Finding {
+            severity,
+            message: entry.message.into(),
+            source: entry.source.map(Cow::from),
+            line: entry.position.map(|position| position.line as u64),
+            column: entry.position.map(|position| position.column as u64),
+            hint: entry.hint.into(),
+        }
     }
 }
 

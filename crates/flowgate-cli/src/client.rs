@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use flowgate_api::ErrorBody;
 use flowgate_engine::config::Secret;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use ureq::config::Config;
 use ureq::http::{Method, Request, Response, StatusCode, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
@@ -44,6 +45,25 @@ pub(crate) struct Client {
     agent: Agent,
     base: String,
     tokens: Tokens,
+}
+
+/// The body of a server's answer.
+#[derive(Debug)]
+pub(crate) struct Answer(String);
+
+impl Answer {
+    /// The document that the answer is.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn document<'a, T: Deserialize<'a>>(&'a self) -> anyhow::Result<T> {
+        serde_json::from_str(&self.0).context("the server is not a Flowgate server: its answer")
+    }
+
+    /// The answer as the server wrote it, on a line.
+    pub(crate) fn json(&self) -> String {
+        format!("{}\n", self.0)
+    }
 }
 
 impl Server {
@@ -122,19 +142,19 @@ fn certificates(pem: &str) -> anyhow::Result<Vec<Certificate<'static>>> {
 impl Client {
     /// # Errors
     /// When the server cannot be reached, or does not do what it is asked.
-    pub(crate) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        self.send(Method::POST, path, Some(body))
+    pub(crate) fn post(&self, path: &str, document: &impl Serialize) -> anyhow::Result<Answer> {
+        self.send(Method::POST, path, Some(serde_json::to_string(document).context("the request")?))
     }
 
     /// # Errors
     /// As [`Client::post`].
-    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Answer> {
         self.send(Method::GET, path, None)
     }
 
     /// # Errors
     /// As [`Client::post`].
-    pub(crate) fn delete(&self, path: &str) -> anyhow::Result<Value> {
+    pub(crate) fn delete(&self, path: &str) -> anyhow::Result<Answer> {
         self.send(Method::DELETE, path, None)
     }
 
@@ -145,11 +165,11 @@ impl Client {
 
     /// Sends a request, with one token after the other until one is taken. A request that is refused for its token has
     /// done nothing.
-    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+    fn send(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<Answer> {
         let mut tokens = self.tokens.list.iter();
         loop {
             let token = tokens.next();
-            let mut answer = self.ask(method.clone(), path, body, token)?;
+            let mut answer = self.ask(method.clone(), path, body.as_deref(), token)?;
             if answer.status() != StatusCode::UNAUTHORIZED || tokens.len() == 0 {
                 return self.read_answer(&mut answer);
             }
@@ -160,7 +180,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
+        body: Option<&str>,
         token: Option<&Secret>,
     ) -> anyhow::Result<Response<Body>> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url()));
@@ -169,7 +189,7 @@ impl Client {
         }
         let answer = match body {
             Some(body) => {
-                let request = request.header("content-type", "application/json").body(body.to_string());
+                let request = request.header("content-type", "application/json").body(body);
                 self.agent.run(request.context("the request")?)
             }
             None => self.agent.run(request.body(()).context("the request")?),
@@ -177,25 +197,21 @@ impl Client {
         answer.map_err(|error| self.unreachable(error))
     }
 
-    fn read_answer(&self, answer: &mut Response<Body>) -> anyhow::Result<Value> {
+    fn read_answer(&self, answer: &mut Response<Body>) -> anyhow::Result<Answer> {
         let status = answer.status();
         let text = answer.body_mut().read_to_string().context("the answer broke off")?;
-        let value =
-            if text.is_empty() { json!({}) } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) };
         if status.is_success() {
-            return match value {
-                Value::String(_) => bail!("this is no Flowgate server: its answer is not JSON"),
-                value => Ok(value),
-            };
+            return Ok(Answer(text));
         }
         let advice = match status {
             StatusCode::UNAUTHORIZED => self.tokens.advice(),
             _ => String::new(),
         };
-        let problem = value["error"].as_str().unwrap_or("no reason given");
-        match value["field"].as_str() {
-            Some(field) if !problem.starts_with(field) => bail!("{field}: {problem} (status {status}){advice}"),
-            _ => bail!("{problem} (status {status}){advice}"),
+        let no_reason = ErrorBody { error: "no reason given".into(), field: None };
+        let ErrorBody { error, field } = serde_json::from_str(&text).unwrap_or(no_reason);
+        match field {
+            Some(field) if !error.starts_with(&*field) => bail!("{field}: {error} (status {status}){advice}"),
+            _ => bail!("{error} (status {status}){advice}"),
         }
     }
 
@@ -256,7 +272,7 @@ mod tests {
         });
         let mut client = Server { server: base, token_file: None, ca: None }.client().unwrap();
         client.tokens.list = ["one", "two", "three"].map(Secret::new).into();
-        assert_eq!(client.get("/v1/bans").unwrap(), json!({}));
+        assert_eq!(client.get("/v1/bans").unwrap().json(), "{}\n");
         assert_eq!(server.join().unwrap(), ["one", "two"]);
     }
 

@@ -1,10 +1,10 @@
 //! The `flowgate` binary: reads the command line and hands over to one module per command.
 
-mod answer;
 mod client;
 mod cmd;
 mod configuration;
 mod logging;
+mod render;
 mod settings;
 mod signals;
 mod state_directory;
@@ -13,8 +13,7 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-
-use cmd::decide::Operation;
+use flowgate_api::Operation;
 
 /// Decides, for any event, whether it may happen now.
 #[derive(Debug, Parser)]

@@ -4,7 +4,7 @@
 //! [`Call`], what they share with all others in [`Shared`]; what goes wrong is an [`Error`] and becomes an
 //! answer by the table there. To add an endpoint, see [`routes`].
 //!
-//! [`json`] writes objects, [`crate::decision_json`] decisions; [`body`] and [`fields`] read what clients send; [`auth`] lets them in.
+//! The documents that clients send and get are types of [`flowgate_api`]; [`body`] reads them, [`auth`] lets clients in.
 
 mod auth;
 mod bans;
@@ -12,16 +12,15 @@ mod body;
 mod decide;
 mod error;
 mod explain;
-mod fields;
 mod gate;
 mod health;
-mod json;
 mod koala;
 mod limit;
 mod metrics;
 mod origin;
 mod progress;
 mod reply;
+mod request;
 mod routes;
 mod rules;
 mod stats;

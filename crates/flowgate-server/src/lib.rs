@@ -21,7 +21,6 @@
 pub mod admin_token;
 mod answer;
 mod clock_report;
-pub mod decision_json;
 mod http;
 mod limit_cache;
 mod listener;

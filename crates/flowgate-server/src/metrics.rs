@@ -58,18 +58,13 @@ pub(crate) struct Metrics {
     pub(crate) most_denied: TopList,
 }
 
-/// What is asked of counters besides taking.
-const OPERATIONS: [(Operation, &str); 4] = [
-    (Operation::Peek, "peek"),
-    (Operation::Record, "record"),
-    (Operation::Refund, "refund"),
-    (Operation::Reset, "reset"),
-];
+/// The operations besides taking, each with a counter. Decisions count the takes.
+const OPERATIONS: [Operation; 4] = [Operation::Peek, Operation::Record, Operation::Refund, Operation::Reset];
 
 impl Metrics {
-    /// Notes an operation that is no decision.
+    /// Counts an operation besides taking.
     pub(crate) fn count_operation(&self, operation: Operation) {
-        if let Some(index) = OPERATIONS.iter().position(|(known, _)| *known == operation) {
+        if let Some(index) = OPERATIONS.iter().position(|known| *known == operation) {
             self.operations[index].add(1);
         }
     }

@@ -17,6 +17,7 @@ mod koala;
 use std::sync::Arc;
 
 use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
+pub use flowgate_api::Operation;
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request, RuleSet};
 
@@ -53,22 +54,6 @@ pub struct Service {
     /// Where counters live, unless in the engine's memory.
     shared: Option<Arc<SharedStore>>,
     koala: Arc<koala::InForce>,
-}
-
-/// What a caller asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Operation {
-    /// Check and count, in one step.
-    #[default]
-    Take,
-    /// Would it pass? Changes nothing.
-    Peek,
-    /// Count, whatever the limits say.
-    Record,
-    /// Give back; never beyond a fresh state.
-    Refund,
-    /// Forget what was counted for the subject. Answers how things stand then.
-    Reset,
 }
 
 /// The store that the nodes share does not answer, and what was asked can only be answered by it.
@@ -250,19 +235,6 @@ impl Service {
     /// What the store holds and had to give up. Visits all of it: for a report, not for every request.
     pub fn stats(&self) -> MemoryStats {
         self.shared.as_ref().map_or_else(|| self.engine.memory().stats(), |shared| shared.local_stats())
-    }
-}
-
-impl Operation {
-    /// What it asks of counters; `None`: to forget them.
-    fn op(self) -> Option<Op> {
-        match self {
-            Operation::Take => Some(Op::Take),
-            Operation::Peek => Some(Op::Peek),
-            Operation::Record => Some(Op::Record),
-            Operation::Refund => Some(Op::Refund),
-            Operation::Reset => None,
-        }
     }
 }
 

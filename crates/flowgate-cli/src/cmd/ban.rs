@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use flowgate_api::{BanOrder, Bans, RuleBan, Text};
 use flowgate_engine::BanId;
-use serde_json::{Value, json};
 
 use super::request::field;
-use crate::answer::Telling;
 use crate::client::{Client, Server};
+use crate::render::Renderer;
 use crate::terminal;
 
 /// Ban a value of a field on a running server, or list the bans in force
@@ -45,22 +45,20 @@ pub(crate) struct UnbanArgs {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let client = args.server.client()?;
     let (answer, text) = match (&args.who, &args.length) {
-        (Some((name, value)), Some(length)) => {
-            let mut order = json!({ "field": name, "value": value, "for": length });
-            if let Some(reason) = &args.reason {
-                order["reason"] = reason.as_str().into();
-            }
-            let ban = client.post("/v1/bans", &order)?;
-            let text = Telling::to_stdout().imposed(&ban);
-            (ban, text)
+        (Some((field, value)), Some(length)) => {
+            let reason = args.reason.as_ref().map(|reason| Text(reason.into()));
+            let (field, value, length) = (Text(field.into()), Text(value.into()), Text(length.into()));
+            let answer = client.post("/v1/bans", &BanOrder { field, value, length, reason })?;
+            let text = Renderer::for_stdout().new_ban(&answer.document()?);
+            (answer, text)
         }
         _ => {
-            let bans = client.get("/v1/bans")?;
-            let text = Telling::to_stdout().bans(&bans);
-            (bans, text)
+            let answer = client.get("/v1/bans")?;
+            let text = Renderer::for_stdout().bans(&answer.document()?);
+            (answer, text)
         }
     };
-    terminal::print(&if args.json { format!("{answer}\n") } else { text })?;
+    terminal::print(&if args.json { answer.json() } else { text })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,18 +77,17 @@ pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
 
 /// The ban by hand of a value; else the only ban by a rule whose subject is just that.
 fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<BanId> {
-    let bans = client.get("/v1/bans")?;
-    let list = |kind: &str| bans[kind].as_array().cloned().unwrap_or_default();
-    let by_hand = list("bans").into_iter().find(|ban| ban["field"] == name && ban["value"] == value);
-    let is_subject = |ban: &Value| {
-        let subject = ban["subject"].as_object();
-        subject.is_some_and(|subject| subject.len() == 1 && subject.get(name).is_some_and(|found| found == value))
+    let answer = client.get("/v1/bans")?;
+    let Bans { bans, rule_bans } = answer.document()?;
+    let by_hand = bans.into_iter().find(|ban| ban.field == name && ban.value == value).map(|ban| ban.id);
+    let is_subject = |ban: &RuleBan<'_>| matches!(&*ban.subject.0, [(field, of)] if field.0 == name && of.0 == value);
+    let mut by_rules = rule_bans.into_iter().filter(is_subject).map(|ban| ban.id);
+    let id = match (by_hand, by_rules.next(), by_rules.next()) {
+        (Some(id), ..) | (None, Some(id), None) => id,
+        (None, None, _) => bail!("{name}={value} is not banned"),
+        (None, Some(_), Some(_)) => {
+            bail!("several rules have banned {name}={value}: name one by its id (see `flowgate ban`)")
+        }
     };
-    let by_rules: Vec<Value> = list("rule_bans").into_iter().filter(is_subject).collect();
-    let ban = match (&by_hand, by_rules.as_slice()) {
-        (Some(ban), _) | (None, [ban]) => ban,
-        (None, []) => bail!("{name}={value} is not banned"),
-        (None, _) => bail!("several rules have banned {name}={value}: name one by its id (see `flowgate ban`)"),
-    };
-    ban["id"].as_str().unwrap_or_default().parse().context("this is not a Flowgate server: the id of a ban")
+    id.parse().context("the server is not a Flowgate server: the id of a ban")
 }

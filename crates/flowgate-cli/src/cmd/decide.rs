@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use serde_json::{Value, json};
+use flowgate_api::{Cost, Decision, LimitCall, Operation, Text};
 
 use super::request;
-use crate::answer::Telling;
+use crate::client::Answer;
+use crate::render::Renderer;
 use crate::terminal;
 
 /// The exit code of `take` and `peek` when the answer is no.
@@ -28,7 +28,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    request: request::Asked,
+    request: request::RequestArgs,
     /// Ask about this key, by --limit, instead of a request and its rules
     #[arg(long, value_name = "KEY", requires = "limit", conflicts_with_all = ["fields", "gate"])]
     key: Option<String>,
@@ -37,46 +37,25 @@ pub(crate) struct Args {
     limit: Option<String>,
 }
 
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Take,
-    Peek,
-    Reset,
-}
-
-impl Operation {
-    fn name(self) -> &'static str {
-        match self {
-            Operation::Take => "take",
-            Operation::Peek => "peek",
-            Operation::Reset => "reset",
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode> {
-    let decision = ask(args, operation)?;
-    if args.request.json {
-        terminal::print(&format!("{decision}\n"))?;
-    } else {
-        let what = if operation == Operation::Reset { "reset    " } else { "" };
-        terminal::print(&format!("{what}{}", Telling::to_stdout().decision(&decision)))?;
-    }
-    match decision["allowed"].as_bool() {
-        Some(false) if operation != Operation::Reset => Ok(ExitCode::from(DENIED)),
-        Some(_) => Ok(ExitCode::SUCCESS),
-        None => bail!("this is no Flowgate server: its answer is no decision"),
-    }
+    let answer = ask(args, operation)?;
+    let decision: Decision<'_> = answer.document()?;
+    terminal::print(&match (args.request.json, operation) {
+        (true, _) => answer.json(),
+        (false, Operation::Reset) => format!("reset    {}", Renderer::for_stdout().decision(&decision)),
+        (false, _) => Renderer::for_stdout().decision(&decision),
+    })?;
+    let denied = !decision.allowed && operation != Operation::Reset;
+    Ok(if denied { ExitCode::from(DENIED) } else { ExitCode::SUCCESS })
 }
 
-fn ask(args: &Args, operation: Operation) -> anyhow::Result<Value> {
+fn ask(args: &Args, operation: Operation) -> anyhow::Result<Answer> {
     let client = args.request.server.client()?;
     match (&args.key, &args.limit) {
         (Some(key), Some(limit)) => {
-            let op = operation.name();
-            client.post("/v1/limit", &json!({ "key": key, "limit": limit, "cost": args.request.cost, "op": op }))
+            let (key, limit, cost) = (Text(key.into()), Text(limit.into()), Cost(args.request.cost));
+            client.post("/v1/limit", &LimitCall { key, limit, cost, op: operation })
         }
-        _ => client.post(&format!("/v1/{}", operation.name()), &args.request.body()?),
+        _ => client.post(&format!("/v1/{}", operation.name()), &args.request.call()?),
     }
 }

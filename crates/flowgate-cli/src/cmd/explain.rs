@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::request;
-use crate::answer::Telling;
+use crate::render::Renderer;
 use crate::terminal;
 
 /// Explain what a running server would decide, and why
@@ -13,14 +13,14 @@ use crate::terminal;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    request: request::Asked,
+    request: request::RequestArgs,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let explanation = args.request.server.client()?.post("/v1/explain", &args.request.body()?)?;
+    let answer = args.request.server.client()?.post("/v1/explain", &args.request.call()?)?;
     let text = match args.request.json {
-        true => format!("{explanation}\n"),
-        false => Telling::to_stdout().explanation(&explanation),
+        true => answer.json(),
+        false => Renderer::for_stdout().explanation(&answer.document()?),
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)

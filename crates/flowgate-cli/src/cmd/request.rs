@@ -1,12 +1,12 @@
 //! What the commands that ask about a request have in common: fields as `key=value`, or a key and a limit.
 
 use anyhow::bail;
-use serde_json::{Map, Value, json};
+use flowgate_api::{Cost, DecideCall};
 
 use crate::client::Server;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
+pub(crate) struct RequestArgs {
     /// The request: its fields, such as `act=reply user=42`
     #[arg(value_name = "FIELD=VALUE", value_parser = field)]
     pub(crate) fields: Vec<(String, String)>,
@@ -23,27 +23,22 @@ pub(crate) struct Asked {
     pub(crate) server: Server,
 }
 
-impl Asked {
-    /// The request as the server takes it.
+impl RequestArgs {
+    /// The call that asks about the request.
     ///
     /// # Errors
     /// When there is nothing to ask about, or a field stands twice.
-    pub(crate) fn body(&self) -> anyhow::Result<Value> {
+    pub(crate) fn call(&self) -> anyhow::Result<DecideCall<'_>> {
         if self.fields.is_empty() {
             bail!("a request has fields: add some, such as user=42");
         }
-        let mut fields = Map::new();
-        for (name, value) in &self.fields {
-            if fields.insert(name.clone(), value.as_str().into()).is_some() {
+        for (index, (name, _)) in self.fields.iter().enumerate() {
+            if self.fields[..index].iter().any(|(other, _)| other == name) {
                 bail!("the field {name} stands twice");
             }
         }
-        let mut body = json!({ "fields": fields, "cost": self.cost });
-        if self.gate {
-            // Left out otherwise: older servers know no such member.
-            body["gate"] = true.into();
-        }
-        Ok(body)
+        let fields = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        Ok(DecideCall { fields, cost: Cost(self.cost), gate: self.gate })
     }
 }
 

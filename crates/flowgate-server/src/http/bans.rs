@@ -3,49 +3,30 @@
 use std::borrow::Cow;
 
 use flowgate::Span;
+use flowgate_api::{Bans, NewBan};
 use flowgate_engine::config::parse_duration;
-use flowgate_engine::{BanOrder, ManualBan, RuleBan, normalized_host};
+use flowgate_engine::{BanOrder, ManualBan, normalized_host};
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use serde::Deserialize;
 
 use super::error::Error;
-use super::fields::Text;
-use super::json::{self, Object};
 use super::reply::{self, Reply};
 use super::{Call, body};
 use crate::service::Service;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Asked<'b> {
-    #[serde(borrow)]
-    field: Text<'b>,
-    #[serde(borrow)]
-    value: Text<'b>,
-    #[serde(borrow, rename = "for")]
-    length: Text<'b>,
-    #[serde(borrow, default)]
-    reason: Option<Text<'b>>,
-}
 
 /// Every ban in force: `{"bans":[..]}`.
 pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
     let service = &call.shared.service;
     let (by_hand, by_rules) = (service.bans(), call.answered(service.rule_bans()).await??);
-    let mut out = Vec::new();
-    let mut object = Object::new(&mut out);
-    object.list("bans", by_hand, |out, ban| write_manual(out, &ban));
-    object.list("rule_bans", by_rules, |out, ban| write_imposed(out, &ban));
-    object.end();
-    Ok(reply::json(out))
+    let bans = by_hand.iter().map(|ban| (&**ban).into()).collect();
+    Ok(reply::json(&Bans { bans, rule_bans: by_rules.iter().map(Into::into).collect() }))
 }
 
 /// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
 /// warning where no rule uses the field, or no request at the gate has the value.
 pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
-    let Asked { field, value, length, reason } = body::parse(&body)?;
+    let flowgate_api::BanOrder { field, value, length, reason } = body::parse(&body)?;
     let length = match parse_duration(&length.0) {
         Some(length) if !length.is_zero() => Span::from(length),
         _ => return Err(Error::invalid("for", "expected a length such as \"10m\", \"1h\" or \"7d\", at most 366d")),
@@ -54,14 +35,7 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     let order = BanOrder { field: &field.0, value: &value.0, length, reason };
     let service = &call.shared.service;
     let ban = call.answered(service.ban(order)).await??;
-    let mut out = Vec::with_capacity(128);
-    let mut object = Object::new(&mut out);
-    members(&mut object, &ban);
-    if let Some(warning) = warning(service, &ban) {
-        object.text("warning", &warning);
-    }
-    object.end();
-    let mut reply = reply::json(out);
+    let mut reply = reply::json(&NewBan { ban: (&*ban).into(), warning: warning(service, &ban) });
     *reply.status_mut() = StatusCode::CREATED;
     Ok(reply)
 }
@@ -93,27 +67,4 @@ pub(super) async fn lift(call: &Call<'_>) -> Result<Reply, Error> {
         Err(_) => false,
     };
     if lifted { Ok(reply::empty(StatusCode::NO_CONTENT)) } else { Err(Error::NoSuchThing("no ban of that id")) }
-}
-
-pub(super) fn write_manual(out: &mut Vec<u8>, ban: &ManualBan) {
-    let mut object = Object::new(out);
-    members(&mut object, ban);
-    object.end();
-}
-
-fn members(object: &mut Object<'_>, ban: &ManualBan) {
-    object.text("id", &ban.id.to_string());
-    object.text("field", &ban.field);
-    object.text("value", &ban.value);
-    object.time("until", ban.until);
-    object.text("reason", &ban.reason);
-}
-
-fn write_imposed(out: &mut Vec<u8>, ban: &RuleBan) {
-    let mut object = Object::new(out);
-    object.text("id", &ban.id.to_string());
-    object.text("rule", ban.rule.name());
-    object.value("subject", |out| json::fields(out, &ban.subject));
-    object.time("until", ban.until);
-    object.end();
 }

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use flowgate::{LimitError, OtherAlgorithm};
+use flowgate_api::ErrorBody;
 use flowgate_engine::BanOrderError;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
 
-use super::json::Object;
 use super::reply::{self, Reply};
 use crate::rules_file::WriteError;
 use crate::service::{BanError, StoreAway};
@@ -109,12 +109,8 @@ impl Error {
     }
 
     pub(crate) fn reply(&self) -> Reply {
-        let mut body = Vec::with_capacity(128);
-        let mut object = Object::new(&mut body);
-        object.text("error", &self.to_string());
-        object.optional_text("field", self.field());
-        object.end();
-        let mut reply = reply::json(body);
+        let body = ErrorBody { error: self.to_string().into(), field: self.field().map(Cow::from) };
+        let mut reply = reply::json(&body);
         *reply.status_mut() = self.status();
         if let Some((name, value)) = self.header() {
             reply.headers_mut().insert(name, value);

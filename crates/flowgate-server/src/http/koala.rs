@@ -12,15 +12,15 @@ pub(super) use answers::Rendered;
 
 use std::sync::Arc;
 
-use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules};
+use flowgate_api::koala::{CounterValue, Counters, RuleCounter};
+use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, RuleTally};
 use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
 
 use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::{Call, body, json};
-use crate::decision_json;
+use super::{Call, body};
 use answers::Answers;
 use form::Form;
 
@@ -92,13 +92,13 @@ pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
 /// Asks the store for any key: it need not be there.
 async fn alive(call: &Call<'_>) -> Reply {
     match call.answered(call.shared.service.key_lifetime(b"koala:alive")).await {
-        Ok(Ok(_)) => reply::json(ALIVE),
+        Ok(Ok(_)) => reply::json_text(ALIVE),
         Ok(Err(_)) | Err(_) => failed(STORE_AWAY, StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
 
 fn failed(text: &'static str, status: StatusCode) -> Reply {
-    let mut reply = reply::json(text);
+    let mut reply = reply::json_text(text);
     *reply.status_mut() = status;
     reply
 }
@@ -117,19 +117,19 @@ impl Koala<'_> {
     async fn browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::BrowseAndCount } else { KoalaAsk::Browse };
         let answer = self.call.answered(self.call.shared.service.koala(&self.rules, ask, &form.request())).await?;
-        Ok(reply::json(self.answers().of(&answer)))
+        Ok(reply::json_text(self.answers().of(&answer)))
     }
 
     async fn complete(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::CompleteAndCount } else { KoalaAsk::Complete };
         let answer = self.call.answered(self.call.shared.service.koala(&self.rules, ask, &form.request())).await?;
-        Ok(reply::json(self.answers().list(&answer)))
+        Ok(reply::json_text(self.answers().list(&answer)))
     }
 
     async fn update(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let request = form.request();
         self.call.answered(self.call.shared.service.koala(&self.rules, KoalaAsk::Update, &request)).await?;
-        Ok(reply::json(UPDATED))
+        Ok(reply::json_text(UPDATED))
     }
 
     async fn feedback(&self, form: &Form<'_>) -> Result<Reply, Error> {
@@ -140,7 +140,7 @@ impl Koala<'_> {
         };
         let given = self.call.shared.service.koala_feedback(&self.rules, erase, &form.request());
         self.call.answered(given).await??;
-        Ok(reply::json(UPDATED))
+        Ok(reply::json_text(UPDATED))
     }
 
     async fn value(&self, form: &Form<'_>) -> Result<Reply, Error> {
@@ -149,7 +149,7 @@ impl Koala<'_> {
         };
         let value = self.call.shared.service.koala_value(&self.rules, number, &form.request());
         match self.call.answered(value).await? {
-            Ok(Some(value)) => Ok(reply::json(format!(r#"{{"err_no":0,"err_msg":"","cache_val":{value}}}"#))),
+            Ok(Some(value)) => Ok(reply::json(&CounterValue { err_no: 0, err_msg: "", cache_val: value })),
             Ok(None) => Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST)),
             Err(_) => Ok(failed(VALUE_AWAY, StatusCode::INTERNAL_SERVER_ERROR)),
         }
@@ -163,13 +163,13 @@ impl Koala<'_> {
         };
         let met = self.decide(&jobs, ask).await?;
         let answers = self.answers();
-        Ok(reply::json(jobs::written(&jobs, |index, out| out.extend_from_slice(&answers.of(&met[index])))))
+        Ok(reply::json_text(jobs::written(&jobs, |index, out| out.extend_from_slice(&answers.of(&met[index])))))
     }
 
     async fn multi_update(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let jobs = jobs::read(form)?;
         self.decide(&jobs, |_| KoalaAsk::Update).await?;
-        Ok(reply::json(jobs::written(&jobs, |_, out| out.extend_from_slice(UPDATED.as_bytes()))))
+        Ok(reply::json_text(jobs::written(&jobs, |_, out| out.extend_from_slice(UPDATED.as_bytes()))))
     }
 
     /// All are asked before the first is waited for, so that they share a round trip.
@@ -197,19 +197,8 @@ impl Koala<'_> {
                 return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
             }
         }
-        let mut out = Vec::new();
-        let mut object = json::Object::new(&mut out);
-        object.number("err_no", 0);
-        object.text("err_msg", "");
-        object.list("counters", tally, |out, rule| {
-            let mut object = json::Object::new(out);
-            object.value("rule_no", |out| decision_json::write_number(out, rule.rule.into()));
-            object.number("allow", rule.allowed);
-            object.number("deny", rule.denied);
-            object.end();
-        });
-        object.end();
-        Ok(reply::json(out))
+        let counter = |rule: &RuleTally| RuleCounter { rule_no: rule.rule, allow: rule.allowed, deny: rule.denied };
+        Ok(reply::json(&Counters { err_no: 0, err_msg: "", counters: tally.iter().map(counter).collect() }))
     }
 }
 

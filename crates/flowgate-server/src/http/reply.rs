@@ -4,12 +4,29 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
+use serde::Serialize;
 
 pub(crate) type Reply = Response<Full<Bytes>>;
 
-/// 200 with JSON.
-pub(crate) fn json(body: impl Into<Bytes>) -> Reply {
-    with_type(body, "application/json")
+/// Most documents are shorter.
+const DOCUMENT_BYTES: usize = 256;
+
+/// 200 with a document as JSON.
+pub(crate) fn json(document: &impl Serialize) -> Reply {
+    json_text(written(document))
+}
+
+/// 200 with a text that is JSON.
+pub(crate) fn json_text(text: impl Into<Bytes>) -> Reply {
+    with_type(text, "application/json")
+}
+
+/// A document as JSON.
+pub(crate) fn written(document: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(DOCUMENT_BYTES);
+    // Neither a buffer that grows nor a document whose keys are texts can fail.
+    let _ = serde_json::to_writer(&mut out, document);
+    out
 }
 
 /// 200 with a body of a content type.

@@ -106,7 +106,7 @@ impl Endpoint {
             Endpoint::RollBackRules => rules::roll_back(call, body).await,
             Endpoint::Alive => Ok(health::alive()),
             Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
-            Endpoint::Description => Ok(reply::json(DESCRIPTION)),
+            Endpoint::Description => Ok(reply::json_text(DESCRIPTION)),
             Endpoint::Stats => Ok(stats::stats(&call.shared.service)),
             Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
         }

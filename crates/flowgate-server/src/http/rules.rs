@@ -5,25 +5,18 @@
 use std::str;
 use std::sync::Arc;
 
-use flowgate_engine::config::{LoadedConfig, Report, Severity};
+use flowgate_api::{History, Replaced, Rollback, Validation, Version};
+use flowgate_engine::config::LoadedConfig;
 use hyper::body::Incoming;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
-use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::error::Error;
-use super::json::Object;
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::rules_file::{AdminFile, Precondition, Text, Turn, Version, WriteError, WriteReport};
+use crate::rules_file::{self, AdminFile, Precondition, Text, Turn, WriteError, WriteReport};
 
 const TOML: &str = "application/toml";
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rollback {
-    version: u64,
-}
 
 /// The text, with an `ETag`. Secrets are hidden.
 pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
@@ -43,33 +36,23 @@ pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
 pub(super) async fn validate(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let text = text(call, body).await?;
     let checked = on_disk(call, move |file| file.check(&text)).await?;
-    let mut out = Vec::with_capacity(256);
-    let mut object = Object::new(&mut out);
-    let (valid, rules, report) = match &checked {
-        Ok(LoadedConfig { config, warnings, .. }) => (true, Some(config.policy.rules.len() as u64), warnings),
-        Err(report) => (false, None, report),
-    };
-    object.boolean("valid", valid);
-    object.optional_number("rules", rules);
-    write_findings(&mut object, report);
-    object.end();
-    Ok(reply::json(out))
+    Ok(reply::json(&match &checked {
+        Ok(LoadedConfig { config, warnings, .. }) => {
+            Validation { valid: true, rules: Some(config.policy.rules.len() as u64), findings: warnings.into() }
+        }
+        Err(report) => Validation { valid: false, rules: None, findings: report.into() },
+    }))
 }
 
 /// `{"versions":[{"version":2,"time":1700000000,"bytes":512}, ..]}`, newest first.
 pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
     let versions = on_disk(call, |file| file.versions().map_err(WriteError::Io)).await??;
-    let mut out = Vec::with_capacity(1024);
-    let mut object = Object::new(&mut out);
-    object.list("versions", &versions, |out, Version { number, time, bytes }| {
-        let mut object = Object::new(out);
-        object.number("version", *number);
-        object.time("time", *time);
-        object.number("bytes", *bytes);
-        object.end();
-    });
-    object.end();
-    Ok(reply::json(out))
+    let version = |version: &rules_file::Version| Version {
+        version: version.number,
+        time: version.time.into(),
+        bytes: version.bytes,
+    };
+    Ok(reply::json(&History { versions: versions.iter().map(version).collect() }))
 }
 
 /// `{"version":n}`: puts the text of that version in force, as a new version.
@@ -125,13 +108,8 @@ fn expected(headers: &HeaderMap) -> Result<Precondition, Error> {
 }
 
 fn written_reply(written: &WriteReport) -> Reply {
-    let mut out = Vec::with_capacity(256);
-    let mut object = Object::new(&mut out);
-    object.number("version", written.version);
-    object.number("rules", written.rules as u64);
-    write_findings(&mut object, &written.warnings);
-    object.end();
-    with_etag(reply::json(out), &written.etag)
+    let (rules, findings) = (written.rules as u64, (&written.warnings).into());
+    with_etag(reply::json(&Replaced { version: written.version, rules, findings }), &written.etag)
 }
 
 fn with_etag(mut reply: Reply, etag: &str) -> Reply {
@@ -140,19 +118,4 @@ fn with_etag(mut reply: Reply, etag: &str) -> Reply {
         reply.headers_mut().insert(ETAG, value);
     }
     reply
-}
-
-/// The findings one by one, and the whole as it is shown to people.
-fn write_findings(object: &mut Object<'_>, report: &Report) {
-    object.list("findings", report.entries(), |out, entry| {
-        let mut object = Object::new(out);
-        object.text("severity", if entry.severity == Severity::Error { "error" } else { "warning" });
-        object.text("message", entry.message);
-        object.optional_text("source", entry.source);
-        object.optional_number("line", entry.position.map(|position| position.line as u64));
-        object.optional_number("column", entry.position.map(|position| position.column as u64));
-        object.text("hint", &entry.hint);
-        object.end();
-    });
-    object.text("report", &report.to_string());
 }

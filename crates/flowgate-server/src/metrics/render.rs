@@ -84,8 +84,8 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     by_rule("flowgate_bans_started_total", "Bans that a rule has started.", RuleOutcome::BanStarted);
 
     let mut family = out.counter("flowgate_operations_total", "What else was asked of counters.");
-    for ((_, name), counter) in OPERATIONS.iter().zip(&metrics.operations) {
-        family.sample(&[("operation", name)], counter.get());
+    for (operation, counter) in OPERATIONS.iter().zip(&metrics.operations) {
+        family.sample(&[("operation", operation.name())], counter.get());
     }
     out.counter("flowgate_degraded_decisions_total", "Decisions that were a stopgap, as the store was away.")
         .sample(&[], metrics.degraded.get());

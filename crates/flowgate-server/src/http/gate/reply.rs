@@ -4,15 +4,14 @@ use std::fmt;
 use std::io::Write;
 
 use bytes::Bytes;
-use flowgate_engine::{DecidedBy, Decision, QUOTA_EXCEEDED, Quota};
+use flowgate_api::Problem;
+use flowgate_engine::{DecidedBy, Decision, Quota};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use smallvec::SmallVec;
 
 use super::Gate;
 use super::original::Unclear;
-use crate::decision_json;
-use crate::http::json::Object;
 use crate::http::reply::{self, Reply};
 
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -27,7 +26,7 @@ const ACTION: HeaderName = HeaderName::from_static("x-flowgate-action");
 pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> Reply {
     let mut reply = match status(gate, decision, chosen) {
         StatusCode::OK => reply::empty(StatusCode::OK),
-        denied => problem(denied, |object| describe(object, decision)),
+        denied => problem(denied, &Problem::from_decision(denied.as_u16(), decision)),
     };
     write_headers(gate, decision, reply.headers_mut());
     reply
@@ -36,11 +35,8 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
 /// The answer to a request that can be read in two ways. It is a denial, not an error: a gateway that stays open when it
 /// gets no answer must not be opened by a client who makes one up.
 pub(super) fn unclear(unclear: &Unclear<'_>, chosen: Option<StatusCode>) -> Reply {
-    problem(chosen.unwrap_or(StatusCode::FORBIDDEN), |object| {
-        object.text("type", "about:blank");
-        object.text("title", "Forbidden");
-        object.text("detail", &unclear.to_string());
-    })
+    let status = chosen.unwrap_or(StatusCode::FORBIDDEN);
+    problem(status, &Problem::forbidden(status.as_u16(), &unclear.to_string()))
 }
 
 fn status(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> StatusCode {
@@ -51,36 +47,10 @@ fn status(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> Statu
     }
 }
 
-fn problem(status: StatusCode, describe: impl FnOnce(&mut Object<'_>)) -> Reply {
-    let mut body = Vec::with_capacity(256);
-    let mut object = Object::new(&mut body);
-    object.number("status", status.as_u16().into());
-    describe(&mut object);
-    object.end();
-    let mut reply = reply::with_type(body, "application/problem+json");
+fn problem(status: StatusCode, problem: &Problem<'_>) -> Reply {
+    let mut reply = reply::with_type(reply::written(problem), "application/problem+json");
     *reply.status_mut() = status;
     reply
-}
-
-fn describe(object: &mut Object<'_>, decision: &Decision) {
-    if decision.decided_by == DecidedBy::Limits {
-        object.text("type", QUOTA_EXCEEDED);
-        object.text("title", "Quota exceeded");
-    } else {
-        object.text("type", "about:blank");
-        object.text("title", "Forbidden");
-    }
-    if let Some(message) = &decision.message {
-        object.text("detail", message);
-    }
-    object.text("action", decision.action());
-    if let Some(code) = decision.code {
-        object.signed("code", code);
-    }
-    if let Some(wait) = decision.retry_after() {
-        object.seconds("retry_after", wait);
-    }
-    object.list("violated-policies", decision.violated_policies(), decision_json::write_text);
 }
 
 fn write_headers(gate: &Gate, decision: &Decision, headers: &mut HeaderMap) {
@@ -91,13 +61,13 @@ fn write_headers(gate: &Gate, decision: &Decision, headers: &mut HeaderMap) {
             values.shown(RATELIMIT, quota.header());
         }
         if gate.x_ratelimit {
-            values.number(X_LIMIT, quota.limit);
-            values.number(X_REMAINING, quota.remaining);
-            values.number(X_RESET, quota.reset);
+            values.shown(X_LIMIT, quota.limit);
+            values.shown(X_REMAINING, quota.remaining);
+            values.shown(X_RESET, quota.reset);
         }
     }
     if let Some(wait) = decision.retry_after_header() {
-        values.number(RETRY_AFTER, wait);
+        values.shown(RETRY_AFTER, wait);
     }
     if let Some(rule) = &decision.rule {
         values.text(RULE, rule.name());
@@ -116,11 +86,6 @@ struct Values {
 impl Values {
     fn text(&mut self, name: HeaderName, value: &str) {
         self.text.extend_from_slice(value.as_bytes());
-        self.ends.push((name, self.text.len()));
-    }
-
-    fn number(&mut self, name: HeaderName, value: u64) {
-        decision_json::write_number(&mut self.text, value);
         self.ends.push((name, self.text.len()));
     }
 

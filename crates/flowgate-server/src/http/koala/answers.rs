@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use flowgate_engine::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
-
-use crate::decision_json;
+use serde::Serializer;
+use serde_json::Value;
 
 /// What a ban by hand answers where the file has no denial, as Koala's sample file writes it.
 const BANNED: &[u8] = br#"{"Ret_type":2,"Ret_code":0,"Err_no":10,"Err_msg":"","Str_reason":"Deny","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
@@ -64,29 +64,33 @@ impl Answers {
 
     /// Every exceeded rule; without any, that nothing is.
     pub(super) fn list(&self, answer: &KoalaAnswer) -> Bytes {
-        let mut out = Vec::with_capacity(256);
-        let append = |out: &mut Vec<u8>, one: &Bytes| out.extend_from_slice(one);
         let mut exceeded = answer.exceeded().map(|rule| &self.of_rules[rule]).peekable();
         match exceeded.peek() {
-            Some(_) => crate::http::json::list(&mut out, exceeded, append),
-            None if answer.banned() => crate::http::json::list(&mut out, [&self.banned], append),
-            None => crate::http::json::list(&mut out, [&self.unmatched], append),
+            Some(_) => list(exceeded),
+            None if answer.banned() => list([&self.banned]),
+            None => list([&self.unmatched]),
         }
-        out.into()
     }
 }
 
-fn written(result: &KoalaResult, rule: u32) -> Bytes {
-    let mut out = Vec::with_capacity(192);
-    for (index, (name, value)) in result.fields(rule).enumerate() {
-        out.push(if index == 0 { b'{' } else { b',' });
-        decision_json::write_text(&mut out, name);
-        out.push(b':');
-        match value {
-            KoalaValue::Number(number) => decision_json::write_signed(&mut out, number),
-            KoalaValue::Text(text) => decision_json::write_text(&mut out, &text),
-        }
+/// A list of answers that are JSON already.
+fn list<'a>(answers: impl IntoIterator<Item = &'a Bytes>) -> Bytes {
+    let mut out = Vec::with_capacity(256);
+    for answer in answers {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        out.extend_from_slice(answer);
     }
-    out.push(b'}');
+    out.push(b']');
+    out.into()
+}
+
+fn written(result: &KoalaResult, rule: u32) -> Bytes {
+    let fields = result.fields(rule).map(|(name, value)| match value {
+        KoalaValue::Number(number) => (name, Value::from(number)),
+        KoalaValue::Text(text) => (name, Value::from(&*text)),
+    });
+    let mut out = Vec::with_capacity(192);
+    // Neither a buffer that grows nor a text as a key can fail.
+    let _ = serde_json::Serializer::new(&mut out).collect_map(fields);
     out.into()
 }

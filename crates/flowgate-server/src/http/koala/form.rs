@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
+use flowgate_api::MAX_FIELDS;
 use flowgate_engine::{Request, decoded_query};
 
 use crate::http::error::Error;
-
-/// No rule reads that many.
-const MAX_FIELDS: usize = 256;
 
 /// Names and values, the last one given first: of several values of a field it counts.
 #[derive(Debug)]

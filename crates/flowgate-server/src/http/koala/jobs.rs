@@ -4,23 +4,15 @@
 
 use std::borrow::Cow;
 
+use flowgate_api::koala;
 use flowgate_engine::decoded_query;
-use serde::Deserialize;
 
 use super::form::Form;
-use crate::decision_json;
 use crate::http::error::Error;
+use crate::http::reply;
 
 /// They are decided in one go; more would hold up the other connections of the event loop.
 const MAX_JOBS: usize = 1000;
-
-#[derive(Debug, Deserialize)]
-struct Sent {
-    #[serde(default, rename = "Id", alias = "id", alias = "ID")]
-    id: String,
-    #[serde(default, rename = "Arg", alias = "arg")]
-    arg: String,
-}
 
 /// One of the requests.
 #[derive(Debug)]
@@ -41,7 +33,7 @@ pub(super) fn read(form: &Form<'_>) -> Result<Vec<Job>, Error> {
     const FIELD: &str = "argsJson";
     let Some(text) = form.get(FIELD) else { return Err(Error::invalid(FIELD, "it is missing")) };
     let unreadable = |error| Error::invalid(FIELD, format!(r#"expected [{{"Id":"0","Arg":"k%3Dv"}}, ..]: {error}"#));
-    let sent: Vec<Sent> = serde_json::from_str(text).map_err(unreadable)?;
+    let sent: Vec<koala::Job> = serde_json::from_str(text).map_err(unreadable)?;
     if sent.len() > MAX_JOBS {
         return Err(Error::invalid(FIELD, format!("more than {MAX_JOBS} requests")));
     }
@@ -49,18 +41,20 @@ pub(super) fn read(form: &Form<'_>) -> Result<Vec<Job>, Error> {
         Cow::Borrowed(_) => arg,
         Cow::Owned(decoded) => decoded,
     };
-    Ok(sent.into_iter().map(|Sent { id, arg }| Job { id, query: decoded(arg) }).collect())
+    Ok(sent.into_iter().map(|koala::Job { id, arg }| Job { id, query: decoded(arg) }).collect())
 }
 
 /// `[{"Id":"0","Result":..}, ..]`.
 pub(super) fn written(jobs: &[Job], result: impl Fn(usize, &mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + jobs.len() * 256);
-    crate::http::json::list(&mut out, jobs.iter().enumerate(), |out, (index, job)| {
-        out.extend_from_slice(br#"{"Id":"#);
-        decision_json::write_text(out, &job.id);
+    out.push(b'[');
+    for (index, job) in jobs.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { br#"{"Id":"# } else { br#",{"Id":"# });
+        out.extend_from_slice(&reply::written(&job.id));
         out.extend_from_slice(br#","Result":"#);
-        result(index, out);
+        result(index, &mut out);
         out.push(b'}');
-    });
+    }
+    out.push(b']');
     out
 }

@@ -1,0 +1,355 @@
+//! A server's answers as text for people.
+//!
+//! Rule       The first line says what matters. Colours repeat what the words say, and never replace it.
+//! Rule       What the server leaves out is left out here.
+
+mod instant;
+
+use std::fmt::Write;
+
+use flowgate::{Clock, Time};
+use flowgate_api::{Bans, Decision, Explanation, LimitReport, ManualBan, Millis, NewBan, RuleReport};
+use flowgate_engine::config::Color;
+
+use crate::terminal;
+
+/// Appends a line to a text. Writing to a string cannot fail.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => {{ let _ = writeln!($out, $($arg)*); }};
+}
+
+/// Rule names beyond this width are not aligned.
+const MAX_NAME_WIDTH: usize = 40;
+
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const DIM: &str = "2";
+
+/// Renders answers in colour or without, with waits from `now`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renderer {
+    color: Color,
+    now: Time,
+}
+
+impl Renderer {
+    /// For standard output, now.
+    pub(crate) fn for_stdout() -> Renderer {
+        Renderer { color: terminal::color_on_stdout(), now: Clock::System.now() }
+    }
+
+    /// A decision in one line, and what else the rule says.
+    pub(crate) fn decision(self, decision: &Decision<'_>) -> String {
+        let mut out = String::new();
+        let verdict = match decision.allowed {
+            true => format!("{}  ", self.paint("allowed", GREEN)),
+            false => format!("{}   ", self.paint("denied", RED)),
+        };
+        let mut parts = Vec::new();
+        let action = match &*decision.action {
+            "" | "allow" | "deny" => String::new(),
+            action => format!(" ({action})"),
+        };
+        if let Some(rule) = &decision.rule {
+            parts.push(format!("by {rule}{action}"));
+        }
+        parts.extend(left(decision.remaining, decision.limit));
+        parts.extend(wait(decision.retry_after, decision.never));
+        if decision.allowed && decision.reset_after > Millis(0) {
+            parts.push(format!("all back in {}s", decision.reset_after));
+        }
+        parts.extend(delay(decision.delay));
+        if parts.is_empty() && !decision.matched {
+            parts.push("no rule matches".to_owned());
+        }
+        line!(out, "{verdict}{}", parts.join(", "));
+        if let Some(message) = &decision.message {
+            let code = decision.code.map_or(String::new(), |code| format!(" (code {code})"));
+            line!(out, "         {message}{code}");
+        }
+        for exceeded in &decision.exceeded {
+            let rule = exceeded.rule.as_ref().map_or(String::new(), |rule| format!(" of {rule}"));
+            let wait = wait(exceeded.retry_after, exceeded.never).map_or(String::new(), |wait| format!(", {wait}"));
+            line!(out, "         exceeded {}{rule}{wait}", plain(&exceeded.limit));
+        }
+        if !decision.shadow.is_empty() {
+            line!(out, "         would be denied by {} (shadow)", plain(&decision.shadow.join(", ")));
+        }
+        if let Some(until) = decision.banned_until {
+            line!(out, "         banned until {}", self.instant(until));
+        }
+        if decision.degraded {
+            line!(out, "         {}", self.paint("the shared store is away: this is a stopgap", YELLOW));
+        }
+        out
+    }
+
+    /// An explanation: the decision, then every rule with what it makes of the request.
+    pub(crate) fn explanation(self, explanation: &Explanation<'_>) -> String {
+        let mut out = self.decision(&explanation.decision);
+        if let Some(ban) = &explanation.ban {
+            let told = format!("A ban by hand comes before all rules: {}", self.manual_ban(ban));
+            line!(out, "\n{}", self.paint(&told, RED));
+        }
+        if explanation.rules.is_empty() {
+            line!(out, "\nThere are no rules.");
+            return out;
+        }
+        let width = explanation.rules.iter().map(|rule| rule.rule.chars().count()).max();
+        let width = width.unwrap_or(0).min(MAX_NAME_WIDTH);
+        line!(out, "");
+        if explanation.decision.degraded {
+            let told = "While the store is away each rule's on_failure decides. Under \"local\" limits are this node's \
+                        share, and counts are its own:";
+            line!(out, "{}", self.paint(told, YELLOW));
+        }
+        for (number, rule) in (1..).zip(&explanation.rules) {
+            line!(out, "{number:>3}  {:<width$}  {}", plain(&rule.rule), self.rule(rule));
+            for limit in &rule.limits {
+                line!(out, "     {:<width$}  {}", "", limit_line(limit));
+            }
+        }
+        out
+    }
+
+    /// Whether a rule matches, and if not, why.
+    fn rule(self, rule: &RuleReport<'_>) -> String {
+        if let Some(failed) = &rule.failed {
+            let found = failed.found.as_ref().map_or("is not there".to_owned(), |found| format!("is {found:?}"));
+            let told = format!("no: {} {found}, must be {}", plain(&failed.field), plain(&failed.expected));
+            return self.paint(&told, DIM);
+        }
+        let mut says = match (rule.reached, &*rule.action) {
+            (false, _) => "matches, but something above it has decided".to_owned(),
+            (true, "allow") => "matches: allow".to_owned(),
+            (true, action) if rule.limits.is_empty() => format!("matches: {action}"),
+            (true, _) => "matches".to_owned(),
+        };
+        if rule.shadow {
+            says.push_str(", as a shadow");
+        }
+        if let Some(on_failure) = rule.on_failure.as_ref().filter(|_| !rule.limits.is_empty()) {
+            let _ = write!(says, ", on_failure = {on_failure:?}");
+        }
+        if let Some(until) = rule.banned_until {
+            let _ = write!(says, ", and bans the subject until {}", self.instant(until));
+        }
+        says
+    }
+
+    /// The bans in force, one a line.
+    pub(crate) fn bans(self, bans: &Bans<'_>) -> String {
+        let mut out = String::new();
+        for ban in &bans.bans {
+            line!(out, "{:<16}  {}", plain(&ban.id), self.manual_ban(ban));
+        }
+        for ban in &bans.rule_bans {
+            let fields = ban.subject.0.iter().map(|(name, value)| format!("{}={}", name.0, plain(&value.0)));
+            let subject = fields.collect::<Vec<_>>().join(" ");
+            let (id, rule, until) = (plain(&ban.id), plain(&ban.rule), self.instant(ban.until));
+            line!(out, "{id:<16}  {subject}  by rule {rule}, until {until}");
+        }
+        if out.is_empty() {
+            out.push_str("no bans are in force\n");
+        }
+        out
+    }
+
+    /// A ban that was just imposed.
+    pub(crate) fn new_ban(self, NewBan { ban, warning }: &NewBan<'_>) -> String {
+        let mut out = String::new();
+        line!(out, "banned   {}, as {}", self.manual_ban(ban), plain(&ban.id));
+        if let Some(warning) = warning {
+            line!(out, "         {}", self.paint(&plain(warning), YELLOW));
+        }
+        out
+    }
+
+    fn manual_ban(self, ban: &ManualBan<'_>) -> String {
+        let reason = if ban.reason.is_empty() { String::new() } else { format!("  {}", plain(&ban.reason)) };
+        let (field, value) = (plain(&ban.field), plain(&ban.value));
+        format!("{field}={value}  by hand, until {}{reason}", self.instant(ban.until))
+    }
+
+    fn instant(self, instant: Millis) -> String {
+        instant::render(instant, self.now)
+    }
+
+    fn paint(self, text: &str, code: &str) -> String {
+        match self.color {
+            Color::Always => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            Color::Never => text.to_owned(),
+        }
+    }
+}
+
+/// A limit and how it stands; a `!` marks one that denies.
+fn limit_line(limit: &LimitReport<'_>) -> String {
+    let mark = if limit.allowed { " " } else { "!" };
+    let mut parts = Vec::new();
+    parts.extend(left(limit.remaining, limit.most));
+    parts.extend(wait(limit.retry_after, limit.never));
+    parts.extend(delay(limit.delay));
+    let colon = if parts.is_empty() { "" } else { ": " };
+    format!("{mark} {}{colon}{}", plain(&limit.limit), parts.join(", "))
+}
+
+fn left(remaining: Option<u64>, most: Option<u64>) -> Option<String> {
+    let (left, most) = (remaining?, most?);
+    Some(format!("{left} of {most} left"))
+}
+
+fn wait(retry_after: Option<Millis>, never: bool) -> Option<String> {
+    match retry_after {
+        Some(wait) => Some(format!("come back in {wait}s")),
+        None if never => Some("no wait helps".to_owned()),
+        None => None,
+    }
+}
+
+fn delay(delay: Millis) -> Option<String> {
+    (delay > Millis(0)).then(|| format!("to be held for {delay}s"))
+}
+
+/// A text on one line: control characters are replaced.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate_api::Exceeded;
+
+    use super::*;
+
+    const PLAIN: Renderer = Renderer { color: Color::Never, now: Time::from_secs(1_700_000_000) };
+
+    fn allowed(rule: &str) -> Decision<'_> {
+        Decision {
+            allowed: true,
+            action: "allow".into(),
+            rule: Some(rule.into()),
+            matched: true,
+            ..Decision::default()
+        }
+    }
+
+    fn denied(rule: &str) -> Decision<'_> {
+        Decision { allowed: false, action: "deny".into(), ..allowed(rule) }
+    }
+
+    fn rule<'a>(name: &'a str, on_failure: Option<&'a str>, limits: Vec<LimitReport<'a>>) -> RuleReport<'a> {
+        RuleReport {
+            rule: name.into(),
+            matched: true,
+            reached: true,
+            action: "deny".into(),
+            limits,
+            on_failure: on_failure.map(Into::into),
+            ..RuleReport::default()
+        }
+    }
+
+    #[test]
+    fn allowed_request_is_one_line() {
+        let taken = Decision { limit: Some(5), remaining: Some(4), reset_after: Millis(60_000), ..allowed("reply") };
+        assert_eq!(PLAIN.decision(&taken), "allowed  by reply, 4 of 5 left, all back in 60s\n");
+        let held = Decision { delay: Millis(250), ..allowed("p") };
+        assert_eq!(PLAIN.decision(&held), "allowed  by p, to be held for 0.25s\n");
+        let unmatched = Decision { rule: None, matched: false, ..allowed("") };
+        assert_eq!(PLAIN.decision(&unmatched), "allowed  no rule matches\n");
+    }
+
+    #[test]
+    fn denial_says_why_and_when_to_come_back() {
+        let exceeded = Exceeded {
+            rule: Some("reply".into()),
+            limit: "sliding 5/60s".into(),
+            retry_after: Some(Millis(12_250)),
+            never: false,
+        };
+        let full = Decision {
+            action: "captcha".into(),
+            code: Some(201),
+            message: Some("You reply too fast.".into()),
+            limit: Some(5),
+            remaining: Some(0),
+            retry_after: Some(Millis(12_250)),
+            reset_after: Millis(59_500),
+            exceeded: vec![exceeded],
+            shadow: vec!["new".into()],
+            banned_until: Some(Millis(1_700_000_060_000)),
+            degraded: true,
+            ..denied("reply")
+        };
+        assert_eq!(
+            PLAIN.decision(&full),
+            "denied   by reply (captcha), 0 of 5 left, come back in 12.25s\n         \
+             You reply too fast. (code 201)\n         \
+             exceeded sliding 5/60s of reply, come back in 12.25s\n         \
+             would be denied by new (shadow)\n         \
+             banned until 2023-11-14 22:14:20Z (in 1m)\n         \
+             the shared store is away: this is a stopgap\n",
+        );
+        let never = Decision { limit: Some(5), remaining: Some(5), never: true, ..denied("r") };
+        assert_eq!(PLAIN.decision(&never), "denied   by r, 5 of 5 left, no wait helps\n");
+    }
+
+    #[test]
+    fn colours_only_where_they_are_wanted() {
+        let painted = Renderer { color: Color::Always, ..PLAIN }.decision(&denied("r"));
+        assert!(painted.starts_with("\u{1b}[31mdenied\u{1b}[0m"));
+        assert!(!PLAIN.decision(&denied("r")).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn explanation_names_the_ban_by_hand() {
+        let ban = ManualBan {
+            id: "h-3f0k2m9qav-3".into(),
+            field: "user".into(),
+            value: "7".into(),
+            until: Millis(1_700_003_600_000),
+            reason: "spam\n".into(),
+        };
+        let rules = vec![RuleReport { reached: false, ..rule("all", None, Vec::new()) }];
+        let decision = Decision { rule: None, ..denied("") };
+        assert_eq!(
+            PLAIN.explanation(&Explanation { decision, ban: Some(ban), rules }),
+            "denied   \n\nA ban by hand comes before all rules: user=7  by hand, until 2023-11-14 23:13:20Z (in 1h)  \
+             spam\u{fffd}\n\n  1  all  matches, but something above it has decided\n"
+        );
+    }
+
+    #[test]
+    fn explanation_without_the_store_says_whose_counts_it_shows() {
+        let two = LimitReport {
+            limit: "sliding 2/1h".into(),
+            allowed: true,
+            most: Some(2),
+            remaining: Some(1),
+            ..LimitReport::default()
+        };
+        let nine = LimitReport {
+            limit: "sliding 9/1h".into(),
+            remaining: Some(0),
+            retry_after: Some(Millis(1000)),
+            ..LimitReport::default()
+        };
+        let rules = vec![
+            rule("five", Some("local"), vec![two]),
+            rule("shut", Some("deny"), vec![nine]),
+            rule("none", Some("local"), Vec::new()),
+        ];
+        let decision = Decision { degraded: true, retry_after: Some(Millis(1000)), ..denied("shut") };
+        assert_eq!(
+            PLAIN.explanation(&Explanation { decision, ban: None, rules }),
+            "denied   by shut, come back in 1s\n         the shared store is away: this is a stopgap\n\n\
+             While the store is away each rule's on_failure decides. Under \"local\" limits are this node's share, and \
+             counts are its own:\n  \
+             1  five  matches, on_failure = \"local\"\n             sliding 2/1h: 1 of 2 left\n  \
+             2  shut  matches, on_failure = \"deny\"\n           ! sliding 9/1h: come back in 1s\n  \
+             3  none  matches: deny\n"
+        );
+    }
+}
