@@ -1,35 +1,21 @@
-//! The core: one request in, one decision out.
+//! The engine: a [`Decider`] and the rules in force. One request in, one decision out.
 //!
-//! ```text
-//! request -> plan      which rules match, whom they count, what is asked of each counter       (pure)
-//!         -> apply     the store decides all of it in one atomic step
-//!         -> conclude  who decided, what is left, when to come back                             (pure)
-//! ```
-//!
-//! Rule       Bans by hand come first. Then rules top to bottom: one without limits decides there and then; the
-//!            limits of all that matched above it are applied together, all or nothing, with their bans.
 //! Invariant  Rules are read once per request and replaced whole, so no request sees half of a change.
-//! Rule       Calls that take a [`Reading`] of a clock tell waits and the ends of bans in real time. A plain [`Time`] is
-//!            on the caller's own clock (a replay, a node that goes by Redis's time), and so is what follows from it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flowgate::{
-    CounterId, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time,
-};
+use flowgate::{MemoryStore, Op, Reading, Time};
 
-use crate::bans::{
-    BanId, BanIds, BanKind, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace,
-};
+use crate::decider::Decider;
 use crate::decision::Decision;
-use crate::key;
+use crate::explain::Explanation;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::rules::{Found, Policy, PolicyError, RuleSet, Subjects, Values};
-use crate::store::Store;
+use crate::rules::{Policy, PolicyError, RuleSet};
 
-/// A policy in force, with its counters and bans.
+/// A policy in force, with its counters and bans. Calls that need no rules are those of [`Decider`].
 ///
 /// ```
 /// use flowgate::{MemoryStore, Op, Time};
@@ -49,12 +35,7 @@ use crate::store::Store;
 #[derive(Debug)]
 pub struct Engine {
     rules: ArcSwap<RuleSet>,
-    bans: ManualBans,
-    imposed: ImposedBans,
-    ban_ids: BanIds,
-    memory: MemoryStore,
-    /// The one counter of every ad hoc key.
-    ad_hoc: CounterId,
+    decider: Decider,
 }
 
 impl Engine {
@@ -63,10 +44,14 @@ impl Engine {
     /// # Errors
     /// When the rules do not fit together; the error names the rule and the part.
     pub fn new(policy: &Policy, memory: MemoryStore) -> Result<Engine, PolicyError> {
-        let rules = RuleSet::compile(policy, &memory)?;
-        let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
-        let ad_hoc = memory.counter(&key::ad_hoc_counter());
-        Ok(Engine { rules: ArcSwap::from_pointee(rules), bans, imposed, ban_ids, memory, ad_hoc })
+        let decider = Decider::new(memory);
+        let rules = decider.compile(policy, None)?;
+        Ok(Engine { rules: ArcSwap::from_pointee(rules), decider })
+    }
+
+    /// An engine without any rule.
+    pub fn without_rules(memory: MemoryStore) -> Engine {
+        Engine { rules: ArcSwap::default(), decider: Decider::new(memory) }
     }
 
     /// Puts another policy in force. Requests under way finish with the old one; a counter lives on where its rule's
@@ -75,25 +60,27 @@ impl Engine {
     /// # Errors
     /// As [`Engine::new`]; then nothing has changed.
     pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        let mut rules = RuleSet::compile(policy, &self.memory)?;
-        rules.inherit_counters(&self.rules.load());
+        let rules = self.compile(policy, Some(&self.rules.load()))?;
         self.rules.store(Arc::new(rules));
         Ok(())
     }
 
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.rules.load_full()
+    }
+
+    /// The rules in force, and the rest: for a service that keeps the rules itself.
+    pub fn into_parts(self) -> (Arc<RuleSet>, Decider) {
+        (self.rules.into_inner(), self.decider)
+    }
+
     /// Decides a request: may it happen now?
     pub fn decide(&self, op: Op, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
-        self.decide_read(op, request, at.into())
+        self.decide_by(&self.rules.load(), op, request, at)
     }
 
-    /// Compiled once, whatever the time is given as.
-    fn decide_read(&self, op: Op, request: &Request<'_>, at: Reading) -> Decision {
-        let mut decision = self.decide_watched(op.on_clock(at), request, at.now, |_| ());
-        decision.make_real(at);
-        decision
-    }
-
-    /// As [`Engine::decide`], and shows the plan with its outcomes to whoever wants to know which rules had a say.
+    /// As [`Engine::decide`], and shows the plan with its outcomes: which rules had a say.
     #[inline]
     pub fn decide_watched(&self, op: Op, request: &Request<'_>, now: Time, watch: impl FnOnce(&Plan<'_>)) -> Decision {
         let rules = self.rules.load();
@@ -103,234 +90,22 @@ impl Engine {
         plan.conclude(now)
     }
 
-    /// What a request asks of the store.
-    #[inline]
-    pub fn plan<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
-        let mut plan = Plan::empty(rules);
-        self.plan_into(&mut plan, op, request, now);
-        plan
-    }
-
-    /// As [`Engine::plan`], in the place of an older plan by the same rules. Who has several requests at hand plans them
-    /// all, says so with [`Engine::prefetch_plan`], and then applies one after the other: that gives the same answers,
-    /// sooner.
-    pub fn plan_into(&self, plan: &mut Plan<'_>, op: Op, request: &Request<'_>, now: Time) {
-        plan.begin(op, request.units());
-        let rules = plan.rule_set();
-        let values = rules.read(request);
-        let mut subjects = Subjects::new(rules, &values, &self.memory);
-        self.evaluate(rules, request, &values, now, |found| match found {
-            Found::Ban(ban) => plan.end_with_ban(ban),
-            Found::Limits(rule, limits) => plan.limit(rule, subjects.of(rule), limits),
-            Found::PassBy(rule) => plan.pass_by(rule),
-            Found::End(rule) => plan.end_with(rule),
-        });
-    }
-
-    /// Says that a plan will be applied in a moment. Changes nothing but how soon its counters are at hand.
-    #[inline]
-    pub fn prefetch_plan(&self, plan: &Plan<'_>) {
-        plan.hits.iter().for_each(|hit| self.memory.prefetch(hit.key()));
-    }
-
-    /// Has the store decide the plan of a request; [`Plan::conclude`] tells what follows. The request is asked for only
-    /// where its subject was banned, which is remembered by name.
-    #[inline]
-    pub fn apply<'q>(&self, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, now: Time) {
-        self.memory.apply_plan(plan, now);
-        if plan.new_bans().next().is_some() {
-            self.note_bans(plan, &request());
-        }
-    }
-
-    /// Goes through bans and rules, top to bottom, to the end of the evaluation.
-    #[inline]
-    pub(crate) fn evaluate<'r>(
-        &self,
-        rules: &'r RuleSet,
-        request: &Request<'_>,
-        values: &Values<'_>,
-        now: Time,
-        mut found: impl FnMut(Found<'r>),
-    ) {
-        if let Some(ban) = self.bans.find(request, now) {
-            return found(Found::Ban(ban));
-        }
-        for (rule, limits) in rules.matching(values) {
-            if !limits.is_empty() {
-                found(Found::Limits(rule, limits));
-            } else if rule.is_shadow() {
-                found(Found::PassBy(rule));
-            } else {
-                return found(Found::End(rule));
-            }
-        }
-    }
-
-    /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers how things
-    /// stand then.
+    /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers what a peek of
+    /// cost 0 answers then.
     pub fn reset(&self, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
-        let rules = self.rules.load();
-        let values = rules.read(request);
-        let mut subjects = Subjects::new(&rules, &values, &self.memory);
-        for (rule, _) in rules.matching(&values) {
-            let subject = subjects.of(rule);
-            for counter in rule.counter_ids() {
-                self.memory.reset(subject.counter(counter));
-            }
-        }
-        self.decide(Op::Peek, &request.clone().cost(0), at)
+        self.reset_by(&self.rules.load(), request, at)
     }
 
-    /// Applies a limit that is in no rule to a key of the caller's.
-    ///
-    /// # Errors
-    /// When the key is in use by a limit of another algorithm.
-    pub fn limit(&self, op: Op, call: AdHoc<'_>, at: impl Into<Reading>) -> Result<flowgate::Decision, OtherAlgorithm> {
-        let at = at.into();
-        let mut decision =
-            self.memory.apply_same(op.on_clock(at), call.cost, at.now, self.ad_hoc_key(call.key), call.limit)?;
-        decision.make_real(at);
-        Ok(decision)
-    }
-
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, as [`Engine::ad_hoc_key`] names it.
-    ///
-    /// # Errors
-    /// When the key is in use by a limit, or the numbers do not fit.
-    #[inline]
-    pub fn throttle(
-        &self,
-        key: Key,
-        throttle: &Throttle,
-        at: impl Into<Reading>,
-    ) -> Result<ThrottleReply, ThrottleError> {
-        let at = at.into();
-        let mut reply = self.memory.throttle(key, throttle, at.now)?;
-        reply.make_real(at);
-        Ok(reply)
-    }
-
-    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand.
-    #[inline]
-    pub fn prefetch(&self, key: Key) {
-        self.memory.prefetch(key);
-    }
-
-    /// How long an ad hoc key lives on; `None` when it is as if never used.
-    pub fn limit_lifetime(&self, key: &[u8], at: impl Into<Reading>) -> Option<flowgate::Span> {
-        let at = at.into();
-        self.memory.lifetime(self.ad_hoc_key(key), at.now).map(|left| at.real_wait(left))
-    }
-
-    /// Forgets an ad hoc key; true when there was one.
-    pub fn limit_reset(&self, key: &[u8]) -> bool {
-        self.memory.reset(self.ad_hoc_key(key))
-    }
-
-    /// Bans a value of a field, in place of an earlier ban of the same.
-    ///
-    /// # Errors
-    /// When the value is neither a text nor addresses, a text is too long, or there are too many bans.
-    pub fn ban(&self, order: BanOrder<'_>, at: impl Into<Reading>) -> Result<Arc<ManualBan>, BanOrderError> {
-        let at = at.into();
-        Ok(self.bans.impose(order, self.next_ban_id(BanKind::Hand), at.now)?.on_the_wall(at))
-    }
-
-    /// Lifts a ban by its id, whoever imposed it; false when there is none.
-    pub fn unban(&self, id: BanId, now: Time) -> bool {
-        match id.kind() {
-            BanKind::Hand => self.bans.lift(id, now),
-            BanKind::Rule => self.imposed.lift(id, &self.memory, now),
-        }
-    }
-
-    /// Lifts the ban of a field's value, however an address in it is written; false when there is none.
-    pub fn unban_value(&self, field: &str, value: &str, now: Time) -> bool {
-        self.bans.lift_value(field, value, None, now)
-    }
-
-    /// The bans by hand that are in force, oldest first.
-    pub fn bans(&self, at: impl Into<Reading>) -> Vec<Arc<ManualBan>> {
-        let at = at.into();
-        self.bans.list(at.now).into_iter().map(|ban| ban.on_the_wall(at)).collect()
-    }
-
-    /// The ban by hand of an id, if it is in force.
-    pub fn manual_ban(&self, id: BanId, now: Time) -> Option<Arc<ManualBan>> {
-        self.bans.with_id(id, now)
-    }
-
-    /// The number of bans by hand that are in force.
-    pub fn number_of_bans(&self, now: Time) -> usize {
-        self.bans.number(now)
-    }
-
-    /// The fields by whose values somebody is banned by hand. No allocation when there are none.
-    pub fn ban_fields(&self) -> Vec<Arc<str>> {
-        self.bans.fields()
-    }
-
-    /// The bans by rules that are in force, oldest first: the newest 10,000 of them.
-    pub fn rule_bans(&self, at: impl Into<Reading>) -> Vec<RuleBan> {
-        let at = at.into();
-        let mut bans = self.imposed.list(&self.memory, at.now);
-        bans.iter_mut().for_each(|ban| ban.until = at.on_the_wall(ban.until));
-        bans
-    }
-
-    /// The number of bans by rules that are in force, 10,000 at most.
-    pub fn number_of_rule_bans(&self, now: Time) -> usize {
-        self.imposed.number(&self.memory, now)
-    }
-
-    /// The rules in force.
-    pub fn rules(&self) -> Arc<RuleSet> {
-        self.rules.load_full()
-    }
-
-    /// The counters.
-    pub fn memory(&self) -> &MemoryStore {
-        &self.memory
-    }
-
-    /// Remembers by name whom this request has got banned.
-    fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
-        for (rule, key, until) in plan.new_bans() {
-            let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
-            let subject = plan.by(rule).map(value).collect();
-            let (id, place) = (self.next_ban_id(BanKind::Rule), RuleBanPlace::Memory(key));
-            self.imposed.note(RuleBan { id, rule: Arc::clone(rule), subject, until, place });
-        }
-    }
-
-    #[cfg(feature = "redis")]
-    pub(crate) fn imposed(&self) -> &ImposedBans {
-        &self.imposed
-    }
-
-    pub(crate) fn manual_bans(&self) -> &ManualBans {
-        &self.bans
-    }
-
-    pub(crate) fn next_ban_id(&self, kind: BanKind) -> BanId {
-        self.ban_ids.next(kind)
-    }
-
-    /// Where a key of the caller's is counted.
-    #[inline]
-    pub fn ad_hoc_key(&self, key: &[u8]) -> Key {
-        self.memory.subject_in(key::AD_HOC_SPACE, key).counter(self.ad_hoc)
+    /// What would be decided, and why. Changes nothing.
+    pub fn explain(&self, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
+        self.explain_by(&self.rules.load(), request, at)
     }
 }
 
-/// A limit without a rule: a key, the limit, what it costs.
-#[derive(Clone, Copy, Debug)]
-pub struct AdHoc<'a> {
-    /// Any bytes.
-    pub key: &'a [u8],
-    /// The limit; another count or burst than before applies from now on.
-    pub limit: &'a Limit,
-    /// How much.
-    pub cost: u64,
+impl Deref for Engine {
+    type Target = Decider;
+
+    fn deref(&self) -> &Decider {
+        &self.decider
+    }
 }

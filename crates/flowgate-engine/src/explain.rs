@@ -7,8 +7,8 @@ use std::sync::Arc;
 use flowgate::{Limit, Op, Reading, Standing, Time};
 
 use crate::bans::ManualBan;
+use crate::decider::Decider;
 use crate::decision::Decision;
-use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::rules::{Mismatch, OnFailure, Rule, RuleSet, Values};
@@ -80,13 +80,13 @@ pub struct LimitReport {
     pub outcome: flowgate::Decision,
 }
 
-impl Engine {
+impl Decider {
     /// What would be decided, and why. Changes nothing.
-    pub fn explain(&self, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
-        let (at, rules) = (at.into(), self.rules());
-        let mut plan = self.plan(&rules, Op::Peek, request, at.now);
+    pub fn explain_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
+        let at = at.into();
+        let mut plan = self.plan(rules, Op::Peek, request, at.now);
         self.memory().apply_plan(&mut plan, at.now);
-        let mut explanation = Explanation::of(&rules, request, &plan, at.now);
+        let mut explanation = Explanation::of(rules, request, &plan, at.now);
         explanation.make_real(at);
         explanation
     }

@@ -4,6 +4,7 @@ mod address;
 mod bans;
 mod client_address;
 pub mod config;
+mod decider;
 mod decision;
 mod engine;
 mod explain;
@@ -24,8 +25,9 @@ mod text;
 
 pub use bans::{BanId, BanKind, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, NotABanId, RuleBan};
 pub use client_address::{Client, ClientAddresses};
+pub use decider::{AdHoc, Decider};
 pub use decision::{DecidedBy, Decision, Exceeded};
-pub use engine::{AdHoc, Engine};
+pub use engine::Engine;
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
 pub use headers::{QUOTA_EXCEEDED, Quota};
 pub use host::normalized_host;

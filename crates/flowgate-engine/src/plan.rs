@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
 use crate::decision::{DecidedBy, Decision, Exceeded};
-use crate::rules::{Action, NamedLimit, Rule, RuleSet};
+use crate::rules::{Action, LimitList, LimitListId, NamedLimit, Rule, RuleSet};
 
 /// What a request asks of the store, and how its evaluation ended.
 #[derive(Debug)]
@@ -20,10 +20,16 @@ pub struct Plan<'r> {
     cost: u64,
     pub(crate) hits: SmallVec<[Hit<'r>; 4]>,
     pub(crate) bans: SmallVec<[BanHit<'r>; 1]>,
-    matched: bool,
+    steps: SmallVec<[Step; 2]>,
     /// Shadow rules without limits.
     passed_by: SmallVec<[&'r Arc<Rule>; 1]>,
     end: End<'r>,
+}
+
+/// A rule whose limits are applied to a subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) limits: LimitListId,
 }
 
 /// What ended the evaluation of the rules.
@@ -39,11 +45,19 @@ enum End<'r> {
 
 impl<'r> Plan<'r> {
     pub(crate) fn new(rules: &'r RuleSet, op: Op, cost: u64) -> Plan<'r> {
-        let (hits, bans, passed_by) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
-        Plan { rules, asked: op, cost, hits, bans, matched: false, passed_by, end: End::Bottom }
+        Plan {
+            rules,
+            asked: op,
+            cost,
+            hits: SmallVec::new(),
+            bans: SmallVec::new(),
+            steps: SmallVec::new(),
+            passed_by: SmallVec::new(),
+            end: End::Bottom,
+        }
     }
 
-    /// A plan of nothing, in whose place [`Engine::plan_into`](crate::Engine::plan_into) puts others.
+    /// A plan of nothing, in whose place [`Decider::plan_into`](crate::Decider::plan_into) puts others.
     pub fn empty(rules: &'r RuleSet) -> Plan<'r> {
         Plan::new(rules, Op::Peek, 0)
     }
@@ -51,9 +65,10 @@ impl<'r> Plan<'r> {
     /// Begins anew, for another request.
     #[inline]
     pub(crate) fn begin(&mut self, op: Op, cost: u64) {
-        (self.asked, self.cost, self.matched, self.end) = (op, cost, false, End::Bottom);
+        (self.asked, self.cost, self.end) = (op, cost, End::Bottom);
         self.hits.clear();
         self.bans.clear();
+        self.steps.clear();
         self.passed_by.clear();
     }
 
@@ -63,11 +78,11 @@ impl<'r> Plan<'r> {
     }
 
     /// Applies the limits of a rule to a subject.
-    pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, limits: &'r [NamedLimit]) {
-        self.matched = true;
+    pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, list: LimitList<'r>) {
+        self.steps.push(Step { limits: list.id });
         let hit =
             |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit).in_rule(rule.id(), rule.flags());
-        self.hits.extend(limits.iter().map(hit));
+        self.hits.extend(list.limits.iter().map(hit));
         if let Some((ban, id)) = rule.ban() {
             self.bans.push(BanHit::new(subject.counter(id), ban, rule.id()));
         }
@@ -76,7 +91,6 @@ impl<'r> Plan<'r> {
     /// As [`Plan::limit`], where the counters are kept elsewhere.
     #[cfg(feature = "redis")]
     pub(crate) fn limit_elsewhere(&mut self, rule: &'r Rule, limits: &'r [NamedLimit]) {
-        self.matched = true;
         self.hits.extend(limits.iter().map(|named| Hit::portable(&named.limit).in_rule(rule.id(), rule.flags())));
         if let Some((ban, _)) = rule.ban() {
             self.bans.push(BanHit::portable(ban, rule.id()));
@@ -85,19 +99,16 @@ impl<'r> Plan<'r> {
 
     /// Ends with a rule without limits.
     pub(crate) fn end_with(&mut self, rule: &'r Arc<Rule>) {
-        self.matched = true;
         self.end = End::Rule(rule);
     }
 
     /// Notes a shadow rule without limits, which ends nothing.
     pub(crate) fn pass_by(&mut self, rule: &'r Arc<Rule>) {
-        self.matched = true;
         self.passed_by.push(rule);
     }
 
     /// Ends before any rule.
     pub(crate) fn end_with_ban(&mut self, ban: Arc<ManualBan>) {
-        self.matched = true;
         self.end = End::Ban(ban);
     }
 
@@ -119,6 +130,12 @@ impl<'r> Plan<'r> {
     /// The hits, for the store to apply and the curious to look at.
     pub fn hits(&self) -> &[Hit<'r>] {
         &self.hits
+    }
+
+    /// Which limits are asked, and by which rules: different for limits that differ.
+    pub fn limits_id(&self) -> u64 {
+        let first = self.rules.generation().rotate_left(32);
+        self.steps.iter().fold(first, |id, step| id.rotate_left(9) ^ u64::from(step.limits.number()))
     }
 
     /// The positions of the rules that matched as far as the evaluation went, each once, in no particular order.
@@ -145,7 +162,7 @@ impl<'r> Plan<'r> {
     /// Whether any rule matched, or a ban by hand did.
     #[inline]
     pub fn matched(&self) -> bool {
-        self.matched
+        !self.hits.is_empty() || !self.passed_by.is_empty() || !matches!(self.end, End::Bottom)
     }
 
     /// Whether a denial of it by its limits would change nothing and be the same for whoever asks the same: no rule of
@@ -202,7 +219,7 @@ impl<'r> Plan<'r> {
                 (None, None, _) => self.counted(),
             },
         };
-        Decision { matched: self.matched, shadow: self.shadows(), ..decided }
+        Decision { matched: self.matched(), shadow: self.shadows(), ..decided }
     }
 
     /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.

@@ -11,8 +11,10 @@ mod index;
 mod matcher;
 mod number;
 mod path_condition;
+mod predicate;
+mod rule;
 mod set;
-mod test;
+mod subjects;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +26,11 @@ pub(crate) use fields::Values;
 pub(crate) use matcher::shown;
 pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
 pub(crate) use number::Decimal;
-pub(crate) use set::{Found, Mismatch, NamedLimit, Subjects};
-pub use set::{Rule, RuleSet};
+pub use rule::Rule;
+pub(crate) use rule::{LimitListId, NamedLimit};
+pub use set::RuleSet;
+pub(crate) use set::{Found, LimitList, Mismatch};
+pub(crate) use subjects::Subjects;
 pub use {glob::Glob, number::NumberRange};
 
 use crate::lists::List;

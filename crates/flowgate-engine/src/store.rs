@@ -3,10 +3,10 @@
 //! Rule       A store decides all of a plan in one atomic step and fills in the outcomes. It adds no policy: what
 //!            must be atomic is in the plan.
 //!
-//! In memory that happens at once. A store across the network does the same between [`Engine::plan`] and
+//! In memory that happens at once. A store across the network does the same between [`Decider::plan`] and
 //! [`Plan::conclude`], which are pure: it awaits its answer there, and nothing else differs.
 //!
-//! [`Engine::plan`]: crate::Engine::plan
+//! [`Decider::plan`]: crate::Decider::plan
 
 #[cfg(feature = "redis")]
 pub mod redis;

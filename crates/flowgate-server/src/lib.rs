@@ -51,6 +51,6 @@ pub use redis::SharedStats;
 pub use reload::{POLL_INTERVAL, Reload, ReloadStatus, Reloader};
 pub use rules_file::{Loader, MAX_VERSIONS, RulesFile};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
-pub use service::{Answer, Awaited, BanError, KeyDecision, Operation, Service, StoreAway};
+pub use service::{Answer, Awaited, BanError, KeyDecision, KoalaInForce, Operation, Service, Snapshot, StoreAway};
 pub use shutdown::{Shutdown, Trigger};
 pub use tls::{Certificates, TlsError};

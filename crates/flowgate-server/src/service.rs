@@ -13,13 +13,15 @@
 mod bans;
 mod keys;
 mod koala;
+mod snapshot;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 pub use flowgate_api::Operation;
 use flowgate_engine::config::{Config, Denials};
-use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request, RuleSet};
+use flowgate_engine::{Decider, Decision, Engine, Explanation, PolicyError, Request, RuleSet};
 
 pub use crate::answer::{Answer, Awaited};
 use crate::clock_report;
@@ -30,6 +32,7 @@ use crate::redis::{SharedStats, SharedStore};
 pub use bans::BanError;
 pub use keys::KeyDecision;
 pub(crate) use keys::Prefetched;
+pub use snapshot::{KoalaInForce, Snapshot};
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
@@ -47,13 +50,13 @@ pub(crate) use keys::Prefetched;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Service {
-    engine: Arc<Engine>,
+    decider: Arc<Decider>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
     clock: Clock,
     observer: Arc<Observer>,
     started: Time,
     /// Where counters live, unless in the engine's memory.
     shared: Option<Arc<SharedStore>>,
-    koala: Arc<koala::InForce>,
 }
 
 /// The store that the nodes share does not answer, and what was asked can only be answered by it.
@@ -78,27 +81,26 @@ impl Service {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
         let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
         let service = match &config.store.redis {
-            None => {
-                let engine = Engine::new(&config.policy, MemoryStore::new(memory))?;
-                Service::new(Arc::new(engine), clock).log_denials(config.log.denials)
-            }
+            None => Service::new(Engine::without_rules(MemoryStore::new(memory)), clock),
             Some(redis) => {
-                // What this node counts itself while Redis is away lies elsewhere: these stay empty.
-                let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
-                let shared = SharedStore::new(redis, memory, &config.policy, Arc::clone(&engine), clock.clone())?;
-                let service = Service::new(engine, clock).log_denials(config.log.denials);
+                // This memory stays empty: what the node counts while Redis is away lies in a memory of its own.
+                let service = Service::new(Engine::without_rules(MemoryStore::default()), clock.clone());
+                let shared = SharedStore::new(redis, memory, Arc::clone(&service.decider), clock);
                 Service { shared: Some(Arc::new(shared)), ..service }
             }
         };
-        service.replace_koala(config.koala_file.as_deref())?;
+        let service = service.log_denials(config.log.denials);
+        service.swap(service.compile(&config.policy, config.koala_file.as_deref())?);
         Ok(service)
     }
 
     /// A service of an engine and a clock: tests bring one that they move by hand.
-    pub fn new(engine: Arc<Engine>, clock: Clock) -> Service {
+    pub fn new(engine: Engine, clock: Clock) -> Service {
+        let (rules, decider) = engine.into_parts();
+        let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::in_memory(rules)));
         let started = clock.now();
         let observer = Arc::new(Observer::new(Denials::Off, clock.clone()));
-        Service { engine, clock, observer, started, shared: None, koala: Arc::default() }
+        Service { decider: Arc::new(decider), snapshot, clock, observer, started, shared: None }
     }
 
     /// Logs denials. To be called before anything is decided: counts begin anew.
@@ -147,56 +149,62 @@ impl Service {
     /// As [`Service::decide`], at a time that was read for a batch.
     #[inline]
     pub fn decide_at(&self, operation: Operation, request: &Request<'_>, at: impl Into<Reading>) -> Answer<Decision> {
-        let at = at.into();
-        let answer = self.decide_unnoted(operation.op(), request, at);
+        self.decide_by(&self.snapshot.load(), operation, request, at.into())
+    }
+
+    /// As [`Service::decide_at`], by a snapshot that the caller has read the rules of.
+    #[inline]
+    pub fn decide_by(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        operation: Operation,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Decision> {
+        let answer = self.decide_unnoted(snapshot, operation.op(), request, at);
         self.observer.decision(operation, request, at, answer)
     }
 
-    /// Takes, for a caller who cannot be held for longer than `longest`: a turn further away is denied.
-    pub fn take_within(&self, longest: Span, request: &Request<'_>) -> Answer<Decision> {
+    /// Takes, for a caller that holds a request for `longest` at most: a turn further away is denied.
+    pub fn take_within(&self, snapshot: &Arc<Snapshot>, longest: Span, request: &Request<'_>) -> Answer<Decision> {
         let at = self.read();
-        let answer = self.decide_unnoted(Some(Op::TakeWithin(longest)), request, at);
+        let answer = self.decide_unnoted(snapshot, Some(Op::TakeWithin(longest)), request, at);
         self.observer.decision(Operation::Take, request, at, answer)
     }
 
     /// `None`: forgets.
     #[inline]
-    fn decide_unnoted(&self, op: Option<Op>, request: &Request<'_>, at: Reading) -> Answer<Decision> {
+    fn decide_unnoted(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        op: Option<Op>,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Decision> {
         match (&self.shared, op) {
-            (None, Some(op)) => Answer::Now(self.engine.decide(op, request, at)),
-            (None, None) => Answer::Now(self.engine.reset(request, at)),
-            (Some(shared), Some(op)) => shared.decide(op, request, at),
-            (Some(shared), None) => shared.reset(request, at),
+            (None, Some(op)) => Answer::Now(self.decider.decide_by(&snapshot.rules, op, request, at)),
+            (None, None) => Answer::Now(self.decider.reset_by(&snapshot.rules, request, at)),
+            (Some(shared), Some(op)) => shared.decide(snapshot, op, request, at),
+            (Some(shared), None) => shared.reset(snapshot, request, at),
         }
     }
 
     /// Why a request would be decided as it would be: every rule, and how its limits stand.
     pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
+        self.explain_by(&self.snapshot.load(), request)
+    }
+
+    /// As [`Service::explain`], by a snapshot that the caller has read the rules of.
+    pub fn explain_by(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>) -> Answer<Explanation> {
         match &self.shared {
-            None => Answer::Now(self.engine.explain(request, self.read())),
-            Some(shared) => shared.explain(request, self.read()),
+            None => Answer::Now(self.decider.explain_by(&snapshot.rules, request, self.read())),
+            Some(shared) => shared.explain(snapshot, request, self.read()),
         }
-    }
-
-    /// Whether some rule, or some Koala rule, looks at a field or counts by it.
-    pub fn uses_field(&self, field: &str) -> bool {
-        let koala = self.koala_rules();
-        self.rules().field_names().any(|name| name == field) || koala.is_some_and(|rules| rules.uses_field(field))
-    }
-
-    /// Puts other rules and lists in force, whole: requests under way finish with the old ones. Counters live on
-    /// where their rule's name and `by` and their limit's algorithm and period stay.
-    ///
-    /// # Errors
-    /// When the rules do not fit together; then nothing has changed.
-    pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        self.engine.replace(policy)?;
-        self.shared.as_ref().map_or(Ok(()), |shared| shared.replace(policy))
     }
 
     /// The rules in force.
     pub fn rules(&self) -> Arc<RuleSet> {
-        self.engine.rules()
+        Arc::clone(&self.snapshot.load().rules)
     }
 
     /// What is counted, as text for Prometheus. Visits all counters: for a scrape, not for every request.
@@ -234,13 +242,14 @@ impl Service {
 
     /// What the store holds and had to give up. Visits all of it: for a report, not for every request.
     pub fn stats(&self) -> MemoryStats {
-        self.shared.as_ref().map_or_else(|| self.engine.memory().stats(), |shared| shared.local_stats())
+        self.shared.as_ref().map_or_else(|| self.decider.memory().stats(), |shared| shared.local_stats())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use flowgate::ManualClock;
+    use flowgate_engine::Policy;
 
     use super::*;
 
@@ -250,7 +259,7 @@ mod tests {
         let config = Config::from_toml(toml).unwrap();
         let clock = ManualClock::new(START);
         let engine = Engine::new(&config.policy, MemoryStore::default()).unwrap();
-        (Service::new(Arc::new(engine), clock.clone().into()), clock)
+        (Service::new(engine, clock.clone().into()), clock)
     }
 
     /// Counters in memory answer at once.

@@ -19,7 +19,7 @@ use super::rule::Method;
 use super::tally::{Counts, KoalaTally, RuleTally};
 use crate::config::render::quoted;
 use crate::config::report::Report;
-use crate::engine::Engine;
+use crate::decider::Decider;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::rule_counters::RuleCounters;
@@ -282,7 +282,7 @@ impl KoalaRules {
     }
 }
 
-impl Engine {
+impl Decider {
     /// The answer to a request that a ban by hand keeps out.
     pub fn koala_ban(&self, ask: KoalaAsk, request: &Request<'_>, now: Time) -> Option<KoalaAnswer> {
         let asks = ask != KoalaAsk::Update;
@@ -290,14 +290,14 @@ impl Engine {
         banned.then(|| KoalaAnswer { banned, ..KoalaAnswer::default() })
     }
 
-    /// What a request asks of the store by Koala's rules, once no [ban by hand](Engine::koala_ban) keeps it out.
+    /// What a request asks of the store by Koala's rules, once no [ban by hand](Decider::koala_ban) keeps it out.
     pub fn koala_plan<'r>(&self, rules: &'r KoalaRules, ask: KoalaAsk, request: &Request<'_>) -> KoalaPlan<'r> {
         let mut plan = KoalaPlan { plan: Plan::new(&rules.set, ask.op(), 1), direct: SmallVec::new() };
         let values = rules.set.read(request);
         let mut subjects = Subjects::new(&rules.set, &values, self.memory());
         for (rule, limits) in rules.set.matching(&values) {
-            if !limits.is_empty() {
-                plan.plan.limit(rule, subjects.of(rule), limits);
+            if !limits.limits.is_empty() {
+                plan.plan.limit(rule, subjects.counted_by(rule), limits);
                 continue;
             }
             plan.direct.push(rule.id());
@@ -328,7 +328,7 @@ impl Engine {
         for (rule, limits) in rules.set.matching(&values) {
             if let Some(units) = rules.erased(rule, erase) {
                 let mut plan = Plan::new(&rules.set, Op::Refund, units);
-                plan.limit(rule, subjects.of(rule), limits);
+                plan.limit(rule, subjects.counted_by(rule), limits);
                 plans.push(plan);
             }
         }
@@ -349,7 +349,7 @@ impl Engine {
         let values = rules.gauges.read(request);
         let mut plan = Plan::new(&rules.gauges, Op::Peek, 0);
         if let Ok(limits) = rules.gauges.check(rule, &values) {
-            plan.limit(rule, Subjects::new(&rules.gauges, &values, self.memory()).of(rule), limits);
+            plan.limit(rule, Subjects::new(&rules.gauges, &values, self.memory()).counted_by(rule), limits);
         }
         Some(plan)
     }

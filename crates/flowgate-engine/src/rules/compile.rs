@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Ban, CounterId, Limit, MemoryStore};
 use hashbrown::HashMap;
@@ -13,8 +14,9 @@ use super::fields::{FieldId, FieldNames};
 use super::index::{Entry, Index};
 use super::matcher::{Matcher, is_name, shown};
 use super::path_condition;
-use super::set::{Check, NamedLimit, Rule, RuleLimits, RuleSet, SubjectId};
-use super::test::Test;
+use super::predicate::Predicate;
+use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
+use super::set::RuleSet;
 use super::{Action, Condition, Limits, Policy, RuleDef};
 use crate::key;
 use crate::lists::List;
@@ -28,6 +30,9 @@ const MAX_LIMITS: usize = 32;
 
 const MAX_RULES: usize = 100_000;
 
+/// The generation of the last set that was compiled.
+static LAST_GENERATION: AtomicU64 = AtomicU64::new(0);
+
 impl RuleSet {
     /// Compiles a policy. Counters are named for `memory`, so the set can only be used with it.
     ///
@@ -35,7 +40,8 @@ impl RuleSet {
     /// When the rules do not fit together; the error names the rule and the part.
     pub fn compile(policy: &Policy, memory: &MemoryStore) -> Result<RuleSet, PolicyError> {
         let path_lists = path_lists(policy);
-        let mut compiler = Compiler { policy, memory, path_lists, fields: FieldNames::default(), subjects: Vec::new() };
+        let (fields, subjects, limits) = (FieldNames::default(), Vec::new(), Vec::new());
+        let mut compiler = Compiler { policy, memory, path_lists, fields, subjects, limits };
         let mut names = HashSet::new();
         let mut rules = Vec::with_capacity(policy.rules.len());
         for (number, def) in policy.rules.iter().enumerate() {
@@ -48,13 +54,20 @@ impl RuleSet {
             }
             rules.push(Arc::new(compiler.rule(&wrong)?));
         }
-        let Compiler { fields, subjects, .. } = compiler;
+        let Compiler { fields, subjects, limits, .. } = compiler;
         let matchers: Vec<Vec<Cow<'_, Matcher>>> = policy.rules.iter().map(|def| matchers(policy, def)).collect();
         let entries: Vec<Entry<'_>> =
             matchers.iter().zip(&rules).map(|(matchers, rule)| entry(matchers, rule, &subjects)).collect();
         let index = Index::new(&entries, &fields);
-        let path_spelling = policy.path_spelling;
-        Ok(RuleSet { fields, rules: rules.into(), index, subjects: subjects.into(), path_spelling })
+        Ok(RuleSet {
+            fields,
+            rules: rules.into(),
+            index,
+            subjects: subjects.into(),
+            limits: limits.into(),
+            path_spelling: policy.path_spelling,
+            generation: LAST_GENERATION.fetch_add(1, Relaxed) + 1,
+        })
     }
 }
 
@@ -98,6 +111,7 @@ struct Compiler<'a> {
     path_lists: BTreeMap<String, Arc<List>>,
     fields: FieldNames,
     subjects: Vec<Box<[FieldId]>>,
+    limits: Vec<Box<[NamedLimit]>>,
 }
 
 impl Compiler<'_> {
@@ -134,12 +148,12 @@ impl Compiler<'_> {
         let Condition { field, matcher: written } = condition;
         let lists = if field == PATH_FIELD { &self.path_lists } else { &self.policy.lists };
         let matcher = matcher(self.policy, condition);
-        let test = Test::compile(&matcher, lists).map_err(|missing| {
+        let predicate = Predicate::compile(&matcher, lists).map_err(|missing| {
             let known: Vec<&str> = self.policy.lists.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none is".to_owned() } else { known.join(", ") };
             wrong.part("when", Some(field), missing, format!("a list that is defined: {known}"))
         })?;
-        Ok(Check { field: self.field(wrong, "when", field)?, test, written: written.to_string().into() })
+        Ok(Check { field: self.field(wrong, "when", field)?, predicate, written: written.to_string().into() })
     }
 
     fn field(&mut self, wrong: &Wrong<'_>, key: &'static str, name: &str) -> Result<FieldId, PolicyError> {
@@ -199,7 +213,7 @@ impl Compiler<'_> {
         key: &'static str,
         case: Option<&str>,
         limits: &[Limit],
-    ) -> Result<Box<[NamedLimit]>, PolicyError> {
+    ) -> Result<LimitListId, PolicyError> {
         if limits.is_empty() || limits.len() > MAX_LIMITS {
             return Err(wrong.part(key, case, &format!("{} limits", limits.len()), "1 to 32 limits"));
         }
@@ -214,7 +228,8 @@ impl Compiler<'_> {
                 tail: crate::store::redis::limit_counter(&wrong.def.name, limit, nth),
             }
         });
-        Ok(named.collect())
+        self.limits.push(named.collect());
+        Ok(LimitListId(self.limits.len() as u32 - 1))
     }
 
     fn ban(&self, wrong: &Wrong<'_>) -> Result<Option<(Ban, CounterId)>, PolicyError> {

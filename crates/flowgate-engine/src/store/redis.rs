@@ -15,9 +15,9 @@
 
 mod ad_hoc;
 mod bans;
+mod decider;
 mod decode;
 mod encode;
-mod engine;
 mod keys;
 mod koala;
 mod prepared;

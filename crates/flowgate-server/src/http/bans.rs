@@ -55,7 +55,7 @@ fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
         ));
     }
     // A slip of the pen, or a field that only callers know: a ban needs no rule.
-    let is_unused = !service.uses_field(field);
+    let is_unused = !service.snapshot().uses_field(field);
     is_unused.then(|| format!("no rule uses the field {field:?}; only requests that bring it are stopped"))
 }
 

@@ -13,8 +13,10 @@ use crate::service::Answer;
 /// `{"fields":{..},"cost":1,"gate":false}` -> a decision.
 pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
-    let asked = CallRequest::new(call.shared, body::parse(&body)?);
-    let decision = call.answered(call.shared.service.decide(operation, &call.named(asked.request()))).await?;
+    let (service, snapshot) = (&call.shared.service, call.shared.service.snapshot());
+    let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
+    let answer = service.decide_by(&snapshot, operation, &call.named(asked.request()), service.read());
+    let decision = call.answered(answer).await?;
     Ok(reply::json(&flowgate_api::Decision::from(&decision)))
 }
 
@@ -26,11 +28,12 @@ pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     if items.len() > MAX_BATCH {
         return Err(Error::invalid(format!("[{MAX_BATCH}]"), format!("more than {MAX_BATCH} requests")));
     }
-    let at = call.shared.service.read();
+    let (service, snapshot) = (&call.shared.service, call.shared.service.snapshot());
+    let at = service.read();
     // The service is asked about every request before the first answer is awaited, so that they share a round trip.
     let ask = |BatchItem { op, fields, cost, gate }: BatchItem<'_>| {
-        let asked = CallRequest::new(call.shared, DecideCall { fields, cost, gate });
-        call.shared.service.decide_at(op, &call.named(asked.request()), at)
+        let asked = CallRequest::new(call.shared, &snapshot, DecideCall { fields, cost, gate });
+        service.decide_by(&snapshot, op, &call.named(asked.request()), at)
     };
     let answers: Vec<Answer<Decision>> = items.into_iter().map(ask).collect();
     let mut decisions = Vec::with_capacity(answers.len());

@@ -11,7 +11,8 @@ use super::{Call, body};
 /// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..]}`.
 pub(super) async fn explain(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
-    let asked = CallRequest::new(call.shared, body::parse(&body)?);
-    let explanation = call.answered(call.shared.service.explain(&asked.request())).await?;
+    let snapshot = call.shared.service.snapshot();
+    let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
+    let explanation = call.answered(call.shared.service.explain_by(&snapshot, &asked.request())).await?;
     Ok(reply::json(&Explanation::from(&explanation)))
 }

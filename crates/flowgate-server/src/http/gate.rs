@@ -107,7 +107,8 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     if call.head.uri.query().is_some_and(|query| query.contains("deny=")) {
         gate.warn_of_ignored_query();
     }
-    let (rules, ban_fields) = (call.shared.service.rules(), call.shared.service.ban_fields());
+    let (snapshot, ban_fields) = (call.shared.service.snapshot(), call.shared.service.ban_fields());
+    let rules = snapshot.rules();
     let spelling = rules.path_spelling();
     let original = match Original::from_headers(call, gate, spelling) {
         Ok(original) => original,
@@ -122,7 +123,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
     let request = call.named(fields.request());
-    let decision = call.answered(call.shared.service.take_within(LONGEST_HOLD, &request)).await?;
+    let decision = call.answered(call.shared.service.take_within(&snapshot, LONGEST_HOLD, &request)).await?;
     if !decision.delay().is_zero() {
         tokio::time::sleep(decision.delay().into()).await;
     }

@@ -13,7 +13,7 @@ pub(super) use answers::Rendered;
 use std::sync::Arc;
 
 use flowgate_api::koala::{CounterValue, Counters, RuleCounter};
-use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, RuleTally};
+use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, RuleTally};
 use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
 
@@ -21,6 +21,7 @@ use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body};
+use crate::service::KoalaInForce;
 use answers::Answers;
 use form::Form;
 
@@ -61,7 +62,7 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
 
 /// Answers a request to a path that is nobody else's.
 pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
-    let Some(rules) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
+    let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let path = call.head.uri.path();
     let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
         let mut reply = reply::text("not found");
@@ -74,7 +75,7 @@ pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     }
     let sent = body::read_form(call.shared, call.headers(), body).await?;
     let form = Form::read(&sent, call.head.uri.query().unwrap_or_default())?;
-    let koala = Koala { call, rules };
+    let koala = Koala { call, koala };
     match endpoint {
         Endpoint::Browse => koala.browse(&form).await,
         Endpoint::BrowseComplete => koala.complete(&form).await,
@@ -83,7 +84,7 @@ pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
         Endpoint::Value => koala.value(&form).await,
         Endpoint::MultiBrowse => koala.multi_browse(&form).await,
         Endpoint::MultiUpdate => koala.multi_update(&form).await,
-        Endpoint::AllRules => Ok(reply::text(koala.rules.file().text().to_string())),
+        Endpoint::AllRules => Ok(reply::text(koala.koala.rules.file().text().to_string())),
         Endpoint::Counters => koala.counters(&form),
         Endpoint::Alive => Ok(alive(call).await),
     }
@@ -106,29 +107,29 @@ fn failed(text: &'static str, status: StatusCode) -> Reply {
 /// One request to Koala.
 struct Koala<'c> {
     call: &'c Call<'c>,
-    rules: Arc<KoalaRules>,
+    koala: Arc<KoalaInForce>,
 }
 
 impl Koala<'_> {
     fn answers(&self) -> Arc<Answers> {
-        self.call.shared.koala.of(&self.rules)
+        self.call.shared.koala.of(&self.koala.rules)
     }
 
     async fn browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::BrowseAndCount } else { KoalaAsk::Browse };
-        let answer = self.call.answered(self.call.shared.service.koala(&self.rules, ask, &form.request())).await?;
+        let answer = self.call.answered(self.call.shared.service.koala(&self.koala, ask, &form.request())).await?;
         Ok(reply::json_text(self.answers().of(&answer)))
     }
 
     async fn complete(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::CompleteAndCount } else { KoalaAsk::Complete };
-        let answer = self.call.answered(self.call.shared.service.koala(&self.rules, ask, &form.request())).await?;
+        let answer = self.call.answered(self.call.shared.service.koala(&self.koala, ask, &form.request())).await?;
         Ok(reply::json_text(self.answers().list(&answer)))
     }
 
     async fn update(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let request = form.request();
-        self.call.answered(self.call.shared.service.koala(&self.rules, KoalaAsk::Update, &request)).await?;
+        self.call.answered(self.call.shared.service.koala(&self.koala, KoalaAsk::Update, &request)).await?;
         Ok(reply::json_text(UPDATED))
     }
 
@@ -138,7 +139,7 @@ impl Koala<'_> {
             Some("erase2") => KoalaErase::Erase2,
             Some(_) => return Err(Error::invalid("_feedbackType", "expected erase1 or erase2")),
         };
-        let given = self.call.shared.service.koala_feedback(&self.rules, erase, &form.request());
+        let given = self.call.shared.service.koala_feedback(&self.koala, erase, &form.request());
         self.call.answered(given).await??;
         Ok(reply::json_text(UPDATED))
     }
@@ -147,7 +148,7 @@ impl Koala<'_> {
         let Some(number) = form.get("rule_no").and_then(|number| number.parse().ok()) else {
             return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
         };
-        let value = self.call.shared.service.koala_value(&self.rules, number, &form.request());
+        let value = self.call.shared.service.koala_value(&self.koala, number, &form.request());
         match self.call.answered(value).await? {
             Ok(Some(value)) => Ok(reply::json(&CounterValue { err_no: 0, err_msg: "", cache_val: value })),
             Ok(None) => Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST)),
@@ -179,7 +180,7 @@ impl Koala<'_> {
         // All are read before the first is counted: a batch is refused whole.
         let forms = jobs.iter().map(jobs::Job::form).collect::<Result<Vec<_>, _>>()?;
         for form in &forms {
-            asked.push(self.call.shared.service.koala_at(&self.rules, ask(form), &form.request(), at));
+            asked.push(self.call.shared.service.koala_at(&self.koala, ask(form), &form.request(), at));
         }
         let mut met = Vec::with_capacity(asked.len());
         for answer in asked {
@@ -190,7 +191,7 @@ impl Koala<'_> {
 
     fn counters(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let only = form.get("rule_no");
-        let mut tally = self.call.shared.service.koala_tally(&self.rules);
+        let mut tally = self.call.shared.service.koala_tally(&self.koala.rules);
         if let Some(only) = only {
             tally.retain(|rule| rule.rule.to_string() == only);
             if tally.is_empty() {

@@ -7,6 +7,7 @@ use flowgate_api::{Cost, DecideCall, Fields, Text};
 use flowgate_engine::{ClientAddresses, PathSpelling, Request};
 
 use super::Shared;
+use crate::service::Snapshot;
 
 const ADDRESS_FIELD: &str = "ip";
 const PATH_FIELD: &str = "path";
@@ -21,10 +22,10 @@ pub(super) struct CallRequest<'b> {
 }
 
 impl<'b> CallRequest<'b> {
-    pub(super) fn new(shared: &Shared, call: DecideCall<'b>) -> CallRequest<'b> {
+    pub(super) fn new(shared: &Shared, snapshot: &Snapshot, call: DecideCall<'b>) -> CallRequest<'b> {
         let mut request = CallRequest { fields: call.fields, cost: call.cost, network: None };
         if call.gate {
-            request.spell_as_at_the_gate(shared.gate.addresses(), shared.service.rules().path_spelling());
+            request.spell_as_at_the_gate(shared.gate.addresses(), snapshot.rules().path_spelling());
         }
         request
     }

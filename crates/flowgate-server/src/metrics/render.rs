@@ -101,7 +101,8 @@ fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     let unruled = metrics.koala.read();
     sample(NO_RULE, "allow", unruled.get(RuleOutcome::Allowed));
     sample(BAN_BY_HAND, "ban", unruled.get(RuleOutcome::Banned));
-    let Some(rules) = service.koala_rules() else { return };
+    let Some(koala) = service.koala_rules() else { return };
+    let rules = &koala.rules;
     let mut others = RuleCounts::default();
     for rule in 0..rules.len() {
         let counts = rules.decided_by(rule).read();

@@ -17,9 +17,11 @@ use flowgate::{
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::PreparedKoala;
 use flowgate_engine::{
-    AdHoc, DecidedBy, Decision, Engine, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits, OnFailure,
-    Plan, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
+    AdHoc, DecidedBy, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits,
+    OnFailure, Plan, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
 };
+
+use crate::service::Snapshot;
 
 /// When to come back to a store that is away. Nobody knows when it will be there.
 const RETRY: Span = Span::from_secs(1);
@@ -27,8 +29,7 @@ const RETRY: Span = Span::from_secs(1);
 /// This node's own counters, and who may use them.
 #[derive(Debug)]
 pub(crate) struct Fallback {
-    /// With the rules in force, in shares.
-    engine: Engine,
+    decider: Decider,
     settings: Settings,
 }
 
@@ -42,26 +43,25 @@ pub(crate) struct Settings {
 }
 
 impl Fallback {
-    pub(crate) fn new(policy: &Policy, settings: Settings) -> Result<Fallback, PolicyError> {
-        let engine = Engine::new(&settings.shared(policy), MemoryStore::new(settings.memory))?;
-        Ok(Fallback { engine, settings })
+    pub(crate) fn new(settings: Settings) -> Fallback {
+        Fallback { decider: Decider::new(MemoryStore::new(settings.memory)), settings }
     }
 
-    /// Puts other rules in force.
-    pub(crate) fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        self.engine.replace(&self.settings.shared(policy))
+    /// The rules of a policy in this node's shares.
+    pub(crate) fn compile(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
+        self.decider.compile(&self.settings.shared(policy), None)
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
-        self.engine.memory().stats()
+        self.decider.memory().stats()
     }
 
-    /// Decides a request that meets those of `rules` that are in `met`, top to bottom.
+    /// Decides a request that meets the rules in `met`, top to bottom.
     pub(crate) fn decide<'r>(
         &self,
+        snapshot: &Snapshot,
         op: Op,
         request: &Request<'_>,
-        rules: &RuleSet,
         mut met: impl Iterator<Item = &'r Arc<Rule>>,
         at: Reading,
     ) -> Decision {
@@ -69,7 +69,7 @@ impl Fallback {
         let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.of(rule) == OnFailure::Deny;
         match met.find(denies) {
             Some(rule) if asks => denied(rule),
-            _ => degraded(self.engine.decide(op, request, at), rules),
+            _ => degraded(self.decider.decide_by(local(snapshot), op, request, at), &snapshot.rules),
         }
     }
 
@@ -77,15 +77,15 @@ impl Fallback {
     /// each limit in its share. `plan` is the one by the rules in force.
     pub(crate) fn explain(
         &self,
+        snapshot: &Snapshot,
         decision: Decision,
         request: &Request<'_>,
-        rules: &RuleSet,
         plan: &Plan<'_>,
         at: Reading,
     ) -> Explanation {
-        let mut explanation = self.engine.explain(request, at);
+        let mut explanation = self.decider.explain_by(local(snapshot), request, at);
         for report in &mut explanation.rules {
-            original(rules, &mut report.rule);
+            original(&snapshot.rules, &mut report.rule);
             let on_failure = self.settings.of(&report.rule);
             report.on_failure = Some(on_failure);
             if on_failure != OnFailure::Local {
@@ -104,7 +104,7 @@ impl Fallback {
             OnFailure::Local => limit.share(share.part(), share.whole()),
             OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),
         };
-        rules.with_limits(limit, self.engine.memory())
+        rules.with_limits(limit, self.decider.memory())
     }
 
     /// Decides a request by Koala's rules, which follow the store's `on_failure`.
@@ -117,13 +117,13 @@ impl Fallback {
     ) -> KoalaAnswer {
         match (self.settings.on_failure, prepared.ask()) {
             (OnFailure::Deny, ask) if ask != KoalaAsk::Update => prepared.denied(),
-            (_, ask) => self.engine.koala(local, ask, request, now),
+            (_, ask) => self.decider.koala(local, ask, request, now),
         }
     }
 
     /// Forgets what this node has counted for a request's subjects.
-    pub(crate) fn reset(&self, request: &Request<'_>, rules: &RuleSet, at: Reading) -> Decision {
-        degraded(self.engine.reset(request, at), rules)
+    pub(crate) fn reset(&self, snapshot: &Snapshot, request: &Request<'_>, at: Reading) -> Decision {
+        degraded(self.decider.reset_by(local(snapshot), request, at), &snapshot.rules)
     }
 
     /// Applies a limit that the caller brings.
@@ -132,7 +132,7 @@ impl Fallback {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let limit = call.limit.share(self.settings.share.part(), self.settings.share.whole());
-                self.engine.limit(op, AdHoc { limit: &limit, ..call }, at)
+                self.decider.limit(op, AdHoc { limit: &limit, ..call }, at)
             }
             OnFailure::Deny if asks => Ok(unasked(OnFailure::Deny)),
             OnFailure::Allow | OnFailure::Deny => Ok(unasked(OnFailure::Allow)),
@@ -144,7 +144,7 @@ impl Fallback {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
-                self.engine.throttle(self.engine.ad_hoc_key(key), &throttle, at)
+                self.decider.throttle(self.decider.ad_hoc_key(key), &throttle, at)
             }
             OnFailure::Deny => Ok(throttle.denied(RETRY)),
             OnFailure::Allow => Ok(throttle.allowed()),
@@ -181,6 +181,11 @@ impl Settings {
         };
         RuleDef { limits, ban: rule.ban.clone().filter(|_| local), ..rule.clone() }
     }
+}
+
+/// The rules in this node's shares, which a snapshot has that was compiled with a shared store.
+fn local(snapshot: &Snapshot) -> &RuleSet {
+    snapshot.local_rules.as_ref().unwrap_or(&snapshot.rules)
 }
 
 /// A decision of this node alone. It is told, and counted, as one by the rules in force, of which ours are copies.
@@ -244,25 +249,33 @@ mod tests {
     const NOW: Time = Time::from_secs(1_700_000_000);
 
     struct Away {
-        engine: Engine,
+        decider: Decider,
         fallback: Fallback,
+        snapshot: Snapshot,
     }
 
     fn away(share: &str, toml: &str) -> Away {
         let policy = Config::from_toml(toml).unwrap().policy;
         let memory = MemoryConfig { max_bytes: 1 << 20, when_full: WhenFull::Evict, seed: Seed::random() };
         let settings = Settings { memory, on_failure: OnFailure::Local, share: share.parse().unwrap() };
-        let engine = Engine::new(&policy, MemoryStore::default()).unwrap();
-        Away { engine, fallback: Fallback::new(&policy, settings).unwrap() }
+        let decider = Decider::new(MemoryStore::default());
+        let fallback = Fallback::new(settings);
+        let snapshot = snapshot(&decider, &fallback, &policy);
+        Away { decider, fallback, snapshot }
+    }
+
+    fn snapshot(decider: &Decider, fallback: &Fallback, policy: &Policy) -> Snapshot {
+        let rules = decider.compile(policy, None).unwrap();
+        Snapshot::with_local(rules.into(), fallback.compile(policy).unwrap().into())
     }
 
     impl Away {
         fn take(&self, fields: &[(&str, &str)]) -> Decision {
             let request = fields.iter().copied().collect();
-            let rules = self.engine.rules();
-            let plan = self.engine.plan(&rules, Op::Take, &request, NOW);
+            let rules = &self.snapshot.rules;
+            let plan = self.decider.plan(rules, Op::Take, &request, NOW);
             let met = plan.hits().iter().map(|hit| &rules.rules()[hit.rule_id() as usize]);
-            self.fallback.decide(Op::Take, &request, &rules, met, NOW.into())
+            self.fallback.decide(&self.snapshot, Op::Take, &request, met, NOW.into())
         }
 
         fn admits(&self, fields: &[(&str, &str)]) -> usize {
@@ -301,8 +314,8 @@ mod tests {
         let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
         let throttle = Throttle::new(0, 1, 60).unwrap();
         let waits = |away: &Away| {
-            let rules = away.engine.rules();
-            let decide = || away.fallback.decide(Op::Take, &Request::new(), &rules, std::iter::empty(), at);
+            let none = std::iter::empty;
+            let decide = || away.fallback.decide(&away.snapshot, Op::Take, &Request::new(), none(), at);
             let limit = || away.fallback.limit(Op::Take, call, at).unwrap();
             let throttled = || away.fallback.throttle(b"t", throttle, at).unwrap();
             decide();
@@ -317,9 +330,10 @@ mod tests {
 
     #[test]
     fn other_rules_keep_what_was_counted() {
-        let away = away("1/1", RULES);
+        let mut away = away("1/1", RULES);
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 10);
-        away.fallback.replace(&Config::from_toml(&RULES.replace("10/60s", "11/60s")).unwrap().policy).unwrap();
+        let policy = Config::from_toml(&RULES.replace("10/60s", "11/60s")).unwrap().policy;
+        away.snapshot = snapshot(&away.decider, &away.fallback, &policy);
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 1);
     }
 

@@ -50,11 +50,10 @@ impl Memo {
         let op = plan.op();
         let remembered = matches!(op, Op::Take | Op::TakeWithin(_) | Op::Peek) && plan.is_idle_when_denied();
         let question = remembered.then(|| {
-            // A counter may be under another limit for another request: by the value of a field.
-            let limits = plan.hits().iter().map(|hit| std::ptr::from_ref(hit.limit()).addr() as u64);
-            // What one caller would not wait for another may.
+            // A caller may wait longer than another.
             let patience = if let Op::TakeWithin(longest) = op { longest.as_nanos().saturating_add(1) } else { 0 };
-            let limits = limits.fold(patience, |sum, limit| sum.rotate_left(9) ^ limit);
+            // One counter may be under different limits: by the value of a field, or after a reload.
+            let limits = plan.limits_id() ^ patience.rotate_left(48);
             let asked = u128::from(limits) << 64 | u128::from(plan.cost());
             self.cache.question(plan.hits().iter().map(|hit| hit.key().bits()), asked)
         });
@@ -178,11 +177,6 @@ impl Memo {
     /// Something was, or may have been, given back to these counters.
     pub(crate) fn end(&self, counters: &[u128]) {
         self.cache.end(counters.iter().copied());
-    }
-
-    /// Forgets everything.
-    pub(crate) fn clear(&self) {
-        self.cache.clear();
     }
 }
 

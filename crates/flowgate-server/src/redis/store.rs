@@ -16,7 +16,7 @@ use std::time::Duration;
 use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Reading, Span, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::{BanCopy, Prepared};
-use flowgate_engine::{Decision, Engine, Explanation, Policy, PolicyError, Request};
+use flowgate_engine::{Decider, Decision, Explanation, Policy, PolicyError, Request, RuleSet};
 
 use tokio::time::timeout;
 
@@ -32,13 +32,13 @@ use super::wire::Reply;
 use crate::answer::Answer;
 use crate::owned_request::OwnedRequest;
 use crate::readiness::Readiness;
-use crate::service::StoreAway;
+use crate::service::{Snapshot, StoreAway};
 use asking::Ending;
 
 /// Counters that several nodes share.
 #[derive(Debug)]
 pub(crate) struct SharedStore {
-    engine: Arc<Engine>,
+    decider: Arc<Decider>,
     clock: Clock,
     servers: Servers,
     prefix: String,
@@ -57,19 +57,10 @@ const REFRESH: Duration = Duration::from_secs(1);
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 
 impl SharedStore {
-    /// A store of these servers, for the rules of `engine`.
-    ///
-    /// # Errors
-    /// When the rules do not fit together.
-    pub(crate) fn new(
-        redis: &config::Redis,
-        memory: MemoryConfig,
-        policy: &Policy,
-        engine: Arc<Engine>,
-        clock: Clock,
-    ) -> Result<SharedStore, PolicyError> {
+    /// A store of these servers. `decider` keeps the bans; its counters are not used.
+    pub(crate) fn new(redis: &config::Redis, memory: MemoryConfig, decider: Arc<Decider>, clock: Clock) -> SharedStore {
         let settings = Settings { memory, on_failure: redis.on_failure, share: redis.local_share };
-        let fallback = Arc::new(Fallback::new(policy, settings)?);
+        let fallback = Arc::new(Fallback::new(settings));
         let health = Arc::new(Health::default());
         let common = Common { timeout: span(redis.timeout), prefix: &redis.prefix, health: Arc::clone(&health) };
         let servers = match &redis.servers {
@@ -79,7 +70,7 @@ impl SharedStore {
         let memo = redis.deny_cache.then(|| Memo::new(span(redis.deny_cache_max)));
         let (prefix, bans) = (redis.prefix.clone(), Mutex::default());
         let redis_clock = RedisClock::new(clock.clone());
-        Ok(SharedStore { engine, clock, servers, prefix, memo, fallback, health, bans, redis_clock })
+        SharedStore { decider, clock, servers, prefix, memo, fallback, health, bans, redis_clock }
     }
 
     /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
@@ -123,13 +114,9 @@ impl SharedStore {
         self.fallback.stats()
     }
 
-    /// Takes note that other rules are in force.
-    pub(crate) fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        self.fallback.replace(policy)?;
-        if let Some(memo) = &self.memo {
-            memo.clear();
-        }
-        Ok(())
+    /// The rules by which this node decides while the store is away.
+    pub(crate) fn local_rules(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
+        self.fallback.compile(policy)
     }
 
     /// The time by Redis's clock, by which bans end.
@@ -138,13 +125,18 @@ impl SharedStore {
     }
 
     /// Decides a request by the rules.
-    pub(crate) fn decide(self: &Arc<Self>, op: Op, request: &Request<'_>, at: Reading) -> Answer<Decision> {
+    pub(crate) fn decide(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        op: Op,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Decision> {
         let (now, redis_time) = (at.now, self.redis_time());
         let asked = match &self.memo {
             None => None,
             Some(memo) => {
-                let rules = self.engine.rules();
-                let asked = memo.ask(&self.engine.plan(&rules, op, request, redis_time));
+                let asked = memo.ask(&self.decider.plan(&snapshot.rules, op, request, redis_time));
                 if let Some(denied) = asked.as_ref().and_then(|asked| memo.denied(asked, self.clock.monotonic())) {
                     self.health.deny_cache_hit();
                     return Answer::Now(denied);
@@ -153,14 +145,14 @@ impl SharedStore {
                 asked
             }
         };
-        let prepared = self.engine.prepare(op, request, redis_time);
+        let prepared = self.decider.prepare_by(&snapshot.rules, op, request, redis_time);
         if let Some(decision) = prepared.at_once(redis_time) {
             return Answer::Now(decision);
         }
         let Ok(sent) = self.send(&prepared, now) else {
-            return Answer::Now(self.without(&prepared, request, at));
+            return Answer::Now(self.without(snapshot, &prepared, request, at));
         };
-        let (store, request) = (Arc::clone(self), OwnedRequest::new(request));
+        let (store, snapshot, request) = (Arc::clone(self), Arc::clone(snapshot), OwnedRequest::new(request));
         Answer::later(async move {
             let concluded = store.conclude(&prepared, sent, now).await;
             if let (Some(memo), Some(asked)) = (&store.memo, &asked) {
@@ -169,12 +161,12 @@ impl SharedStore {
             }
             match concluded {
                 Ok(conclusion) => {
-                    store.engine.note_conclusion(&conclusion);
+                    store.decider.note_conclusion(&conclusion);
                     conclusion.decision
                 }
                 Err(failed) => {
                     store.note_failure(failed.why);
-                    let decision = store.without(&prepared, &request.get(), at);
+                    let decision = store.without(&snapshot, &prepared, &request.get(), at);
                     store.settle(failed, &prepared, Ending::of(decision.allowed()));
                     decision
                 }
@@ -183,18 +175,22 @@ impl SharedStore {
     }
 
     /// Forgets what matching rules have counted for the request's subjects. Answers how things stand then.
-    pub(crate) fn reset(self: &Arc<Self>, request: &Request<'_>, at: Reading) -> Answer<Decision> {
-        let keys = self.engine.reset_keys(&self.prefix, request);
+    pub(crate) fn reset(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Decision> {
+        let keys = self.decider.reset_keys_by(&snapshot.rules, &self.prefix, request);
         let sent: Result<Vec<_>, Failure> = keys.into_iter().map(|keys| self.send_delete(keys)).collect();
         let asked = self.memo.as_ref().map(|memo| {
-            let rules = self.engine.rules();
-            let counters = memo.counters(&self.engine.plan(&rules, Op::Refund, request, at.now));
+            let counters = memo.counters(&self.decider.plan(&snapshot.rules, Op::Refund, request, at.now));
             memo.end(&counters);
             counters
         });
         // Sent after the deletions, over the same links.
-        let peek = self.decide(Op::Peek, &request.clone().cost(0), at);
-        let (store, request) = (Arc::clone(self), OwnedRequest::new(request));
+        let peek = self.decide(snapshot, Op::Peek, &request.clone().cost(0), at);
+        let (store, snapshot, request) = (Arc::clone(self), Arc::clone(snapshot), OwnedRequest::new(request));
         Answer::later(async move {
             let mut deleted = sent.is_ok();
             for (sent, command) in sent.into_iter().flatten() {
@@ -204,19 +200,24 @@ impl SharedStore {
             if let (Some(memo), Some(counters)) = (&store.memo, asked) {
                 memo.end(&counters);
             }
-            if deleted { decision } else { store.fallback.reset(&request.get(), &store.engine.rules(), at) }
+            if deleted { decision } else { store.fallback.reset(&snapshot, &request.get(), at) }
         })
     }
 
     /// Why a request would be decided as it would be.
-    pub(crate) fn explain(self: &Arc<Self>, request: &Request<'_>, at: Reading) -> Answer<Explanation> {
+    pub(crate) fn explain(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Explanation> {
         let (now, redis_time) = (at.now, self.redis_time());
-        let prepared = self.engine.prepare(Op::Peek, request, redis_time);
+        let prepared = self.decider.prepare_by(&snapshot.rules, Op::Peek, request, redis_time);
         if prepared.at_once(redis_time).is_some() {
             return Answer::Now(prepared.explain_at_once(request, redis_time));
         }
         let sent = self.send(&prepared, now);
-        let (store, request) = (Arc::clone(self), OwnedRequest::new(request));
+        let (store, snapshot, request) = (Arc::clone(self), Arc::clone(snapshot), OwnedRequest::new(request));
         Answer::later(async move {
             let request = request.get();
             let explained = match sent {
@@ -225,10 +226,9 @@ impl SharedStore {
             };
             explained.unwrap_or_else(|failure| {
                 store.note_failure(failure);
-                let decision = store.without(&prepared, &request, at);
-                let rules = store.engine.rules();
-                let plan = store.engine.plan(&rules, Op::Peek, &request, redis_time);
-                store.fallback.explain(decision, &request, &rules, &plan, at)
+                let decision = store.without(&snapshot, &prepared, &request, at);
+                let plan = store.decider.plan(&snapshot.rules, Op::Peek, &request, redis_time);
+                store.fallback.explain(&snapshot, decision, &request, &plan, at)
             })
         })
     }
@@ -258,9 +258,9 @@ impl SharedStore {
     }
 
     /// Decides without Redis.
-    fn without(&self, prepared: &Prepared, request: &Request<'_>, at: Reading) -> Decision {
+    fn without(&self, snapshot: &Snapshot, prepared: &Prepared, request: &Request<'_>, at: Reading) -> Decision {
         self.health.degraded();
-        self.fallback.decide(prepared.op(), request, &self.engine.rules(), prepared.limited_by(), at)
+        self.fallback.decide(snapshot, prepared.op(), request, prepared.limited_by(), at)
     }
 
     fn note_failure(&self, failure: Failure) {

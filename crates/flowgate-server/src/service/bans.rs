@@ -26,7 +26,7 @@ impl Service {
     /// does not answer.
     pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
         match &self.shared {
-            None => Answer::Now(self.engine.ban(order, self.read()).map_err(BanError::Order)),
+            None => Answer::Now(self.decider.ban(order, self.read()).map_err(BanError::Order)),
             Some(shared) => shared.ban(order),
         }
     }
@@ -37,7 +37,7 @@ impl Service {
     /// When the shared store does not answer.
     pub fn unban(&self, id: BanId) -> Answer<Result<bool, StoreAway>> {
         match &self.shared {
-            None => Answer::Now(Ok(self.engine.unban(id, self.now()))),
+            None => Answer::Now(Ok(self.decider.unban(id, self.now()))),
             Some(shared) => shared.unban(id),
         }
     }
@@ -48,7 +48,7 @@ impl Service {
     /// When the shared store does not answer.
     pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
         match &self.shared {
-            None => Answer::Now(Ok(self.engine.unban_value(field, value, self.now()))),
+            None => Answer::Now(Ok(self.decider.unban_value(field, value, self.now()))),
             Some(shared) => shared.unban_value(field, value),
         }
     }
@@ -60,22 +60,22 @@ impl Service {
 
     /// The bans by hand that are in force, oldest first.
     pub fn bans(&self) -> Vec<Arc<ManualBan>> {
-        self.engine.bans(self.ban_time(self.read()))
+        self.decider.bans(self.ban_time(self.read()))
     }
 
     /// The number of bans by hand that are in force.
     pub fn number_of_bans(&self) -> usize {
-        self.engine.number_of_bans(self.ban_time(self.read()).now)
+        self.decider.number_of_bans(self.ban_time(self.read()).now)
     }
 
     /// The number of bans by rules that are in force, 10,000 at most.
     pub fn number_of_rule_bans(&self) -> usize {
-        self.engine.number_of_rule_bans(self.ban_time(self.read()).now)
+        self.decider.number_of_rule_bans(self.ban_time(self.read()).now)
     }
 
     /// The fields by whose values somebody is banned by hand.
     pub fn ban_fields(&self) -> Vec<Arc<str>> {
-        self.engine.ban_fields()
+        self.decider.ban_fields()
     }
 
     /// The bans by rules that are in force, oldest first.
@@ -83,7 +83,7 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn rule_bans(&self) -> Answer<Result<Vec<RuleBan>, StoreAway>> {
-        Answer::Now(Ok(self.engine.rule_bans(self.ban_time(self.read()))))
+        Answer::Now(Ok(self.decider.rule_bans(self.ban_time(self.read()))))
     }
 }
 

@@ -48,10 +48,10 @@ impl Service {
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let at = at.into();
         let answer = match (&self.shared, operation.op()) {
-            (None, Some(op)) => Answer::Now(self.engine.limit(op, call, at).map(KeyDecision::certain)),
+            (None, Some(op)) => Answer::Now(self.decider.limit(op, call, at).map(KeyDecision::certain)),
             (None, None) => {
-                self.engine.limit_reset(call.key);
-                let peek = self.engine.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
+                self.decider.limit_reset(call.key);
+                let peek = self.decider.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
                 Answer::Now(peek.map(KeyDecision::certain))
             }
             (Some(shared), Some(op)) => shared.limit(op, call, at),
@@ -76,8 +76,8 @@ impl Service {
         let at = at.into();
         match &self.shared {
             None => {
-                let key = prefetched.map_or_else(|| self.engine.ad_hoc_key(key), |Prefetched(key)| key);
-                Answer::Now(self.engine.throttle(key, throttle, at))
+                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(key), |Prefetched(key)| key);
+                Answer::Now(self.decider.throttle(key, throttle, at))
             }
             Some(shared) => shared.throttle(key, throttle, at),
         }
@@ -88,8 +88,8 @@ impl Service {
     #[inline]
     pub fn prefetch(&self, key: &[u8]) -> Option<Prefetched> {
         self.shared.is_none().then(|| {
-            let key = self.engine.ad_hoc_key(key);
-            self.engine.prefetch(key);
+            let key = self.decider.ad_hoc_key(key);
+            self.decider.prefetch(key);
             Prefetched(key)
         })
     }
@@ -108,7 +108,7 @@ impl Service {
     /// As [`Service::key_lifetime`].
     pub fn key_lifetime_at(&self, key: &[u8], at: impl Into<Reading>) -> Answer<Result<Option<Span>, StoreAway>> {
         match &self.shared {
-            None => Answer::Now(Ok(self.engine.limit_lifetime(key, at))),
+            None => Answer::Now(Ok(self.decider.limit_lifetime(key, at))),
             Some(shared) => shared.key_lifetime(key),
         }
     }
@@ -130,8 +130,8 @@ impl Service {
             return shared.key_reset(key);
         }
         // A counter that has run out may still lie in the table; to callers it is gone.
-        let lived = self.engine.limit_lifetime(key, at).is_some();
-        Answer::Now(Ok(self.engine.limit_reset(key) && lived))
+        let lived = self.decider.limit_lifetime(key, at).is_some();
+        Answer::Now(Ok(self.decider.limit_reset(key) && lived))
     }
 }
 

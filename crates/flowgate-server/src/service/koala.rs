@@ -2,62 +2,38 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use flowgate::Reading;
-use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, PolicyError, Request, RuleTally};
+use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, Request, RuleTally};
 
-use super::{Answer, Operation, Service, StoreAway};
-
-/// The rules in force; empty: Koala is not served.
-#[derive(Debug, Default)]
-pub(super) struct InForce {
-    rules: ArcSwapOption<KoalaRules>,
-    /// The same in this node's shares, for while the shared store is away; empty where there is none.
-    local: ArcSwapOption<KoalaRules>,
-}
+use super::{Answer, KoalaInForce, Operation, Service, StoreAway};
 
 impl Service {
-    /// Puts a Koala rule file in force, or none. Requests under way finish with the old one; counters live on where
-    /// their rule's number, fields, method and time stay, and so does what was tallied today.
-    ///
-    /// # Errors
-    /// When the rules do not fit together, which those of a file that was loaded do; then nothing has changed.
-    pub fn replace_koala(&self, file: Option<&KoalaFile>) -> Result<(), PolicyError> {
-        let before = self.koala.rules.load_full();
-        let compiled = file.map(|file| KoalaRules::new(file.clone(), self.engine.memory(), before.as_deref()));
-        let rules = compiled.transpose()?;
-        let local = rules.as_ref().zip(self.shared.as_ref()).map(|(rules, shared)| shared.koala_local(rules));
-        self.koala.local.store(local.transpose()?.map(Arc::new));
-        self.koala.rules.store(rules.map(Arc::new));
-        Ok(())
-    }
-
     /// The Koala rules in force; `None`: Koala is not served.
-    pub fn koala_rules(&self) -> Option<Arc<KoalaRules>> {
-        self.koala.rules.load_full()
+    pub fn koala_rules(&self) -> Option<Arc<KoalaInForce>> {
+        self.snapshot.load().koala().cloned()
     }
 
     /// Decides a request by Koala's rules, and tallies what it met unless it only counts.
-    pub fn koala(&self, rules: &Arc<KoalaRules>, ask: KoalaAsk, request: &Request<'_>) -> Answer<KoalaAnswer> {
-        self.koala_at(rules, ask, request, self.read())
+    pub fn koala(&self, koala: &Arc<KoalaInForce>, ask: KoalaAsk, request: &Request<'_>) -> Answer<KoalaAnswer> {
+        self.koala_at(koala, ask, request, self.read())
     }
 
     /// As [`Service::koala`], at a time that was read for a batch.
     pub fn koala_at(
         &self,
-        rules: &Arc<KoalaRules>,
+        koala: &Arc<KoalaInForce>,
         ask: KoalaAsk,
         request: &Request<'_>,
         at: Reading,
     ) -> Answer<KoalaAnswer> {
         let now = at.now;
-        let banned = self.engine.koala_ban(ask, request, self.ban_time(at).now);
-        let answer = match (banned, &self.shared, self.koala.local.load_full()) {
-            (Some(banned), ..) => Answer::Now(banned),
-            (None, Some(shared), Some(local)) => shared.koala(rules, &local, ask, request, now),
-            _ => Answer::Now(self.engine.koala(rules, ask, request, now)),
+        let banned = self.decider.koala_ban(ask, request, self.ban_time(at).now);
+        let answer = match (banned, &self.shared) {
+            (Some(banned), _) => Answer::Now(banned),
+            (None, Some(shared)) => shared.koala(koala, ask, request, now),
+            (None, None) => Answer::Now(self.decider.koala(&koala.rules, ask, request, now)),
         };
-        self.observer.koala(rules, ask, at, answer)
+        self.observer.koala(&koala.rules, ask, at, answer)
     }
 
     /// Gives back what feedback gives back.
@@ -66,15 +42,15 @@ impl Service {
     /// When the shared store does not answer.
     pub fn koala_feedback(
         &self,
-        rules: &Arc<KoalaRules>,
+        koala: &Arc<KoalaInForce>,
         erase: KoalaErase,
         request: &Request<'_>,
     ) -> Answer<Result<(), StoreAway>> {
         self.metrics().count_operation(Operation::Refund);
         if let Some(shared) = &self.shared {
-            return shared.koala_feedback(rules, erase, request, self.now());
+            return shared.koala_feedback(&koala.rules, erase, request, self.now());
         }
-        self.engine.koala_feedback(rules, erase, request, self.now());
+        self.decider.koala_feedback(&koala.rules, erase, request, self.now());
         Answer::Now(Ok(()))
     }
 
@@ -84,14 +60,14 @@ impl Service {
     /// When the shared store does not answer.
     pub fn koala_value(
         &self,
-        rules: &Arc<KoalaRules>,
+        koala: &Arc<KoalaInForce>,
         number: u32,
         request: &Request<'_>,
     ) -> Answer<Result<Option<u64>, StoreAway>> {
         self.metrics().count_operation(Operation::Peek);
         match &self.shared {
-            Some(shared) => shared.koala_value(rules, number, request, self.now()),
-            None => Answer::Now(Ok(self.engine.koala_value(rules, number, request, self.now()))),
+            Some(shared) => shared.koala_value(&koala.rules, number, request, self.now()),
+            None => Answer::Now(Ok(self.decider.koala_value(&koala.rules, number, request, self.now()))),
         }
     }
 

@@ -28,6 +28,32 @@ fn about<'a>(client: &'a str, uri: &'a str) -> [(&'a str, &'a str); 2] {
     [("x-forwarded-for", client), ("x-forwarded-uri", uri)]
 }
 
+/// Both sets of rules deny the request, each by a header that the other does not look at.
+#[test]
+fn a_reload_while_the_gate_reads_fields_lets_no_request_slip_past_both_rules() {
+    let rules = |header: &str| {
+        let toml = format!("rule = [{{ name = 'r', when = {{ 'header.{header}' = '1' }}, action = 'deny' }}]");
+        Config::from_toml(&toml).unwrap()
+    };
+    let (one, other) = (rules("x-one"), rules("x-other"));
+    let (services, service) = std::sync::mpsc::channel();
+    let server = Running::start_with(one.clone(), move |server| services.send(server.service().clone()).unwrap());
+    let (service, ended) = (service.recv().unwrap(), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                service.replace(&other.policy).unwrap();
+                service.replace(&one.policy).unwrap();
+            }
+        });
+        let mut client = server.connect();
+        let headers = [("x-forwarded-uri", "/"), ("x-one", "1"), ("x-other", "1")];
+        let passed = (0..2000).filter(|_| client.call("GET", "/gate", &headers, "").status == 200).count();
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(passed, 0);
+    });
+}
+
 #[test]
 fn so_many_pass_and_no_more() {
     let server = Running::start(API);

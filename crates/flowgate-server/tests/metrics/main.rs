@@ -7,7 +7,6 @@ mod packaging;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
 use exposition::Samples;
@@ -36,7 +35,7 @@ const RULES: &str = r#"
 fn service(rules: &str) -> (Service, ManualClock) {
     let clock = ManualClock::new(Time::from_secs(1_700_000_000));
     let engine = Engine::new(&Config::from_toml(rules).unwrap().policy, MemoryStore::default()).unwrap();
-    (Service::new(Arc::new(engine), clock.clone().into()), clock)
+    (Service::new(engine, clock.clone().into()), clock)
 }
 
 fn take(service: &Service, fields: &[(&str, &str)]) -> bool {
@@ -218,7 +217,7 @@ fn a_server_tells_of_both_its_doors() {
 fn what_is_full_is_told() {
     let memory = flowgate::MemoryConfig { max_bytes: 64 << 10, ..flowgate::MemoryConfig::default() };
     let config = Config::from_toml(r#"rule = [{ name = "r", by = ["user"], limits = ["1/60s"] }]"#).unwrap();
-    let engine = Arc::new(Engine::new(&config.policy, MemoryStore::new(memory)).unwrap());
+    let engine = Engine::new(&config.policy, MemoryStore::new(memory)).unwrap();
     let now = Time::from_secs(1_700_000_000);
     for user in 0..20_000 {
         engine.decide(Op::Take, &Request::new().field("user", &user.to_string()), now);

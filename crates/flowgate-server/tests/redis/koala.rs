@@ -31,7 +31,7 @@ impl Node {
         let rules = self.service.koala_rules().unwrap();
         let request: Request<'_> = fields.split(' ').map(|field| field.split_once('=').unwrap()).collect();
         let answer = self.service.koala(&rules, ask, &request).await;
-        answer.decided().map_or(0, |rule| rules.number(rule))
+        answer.decided().map_or(0, |rule| rules.rules.number(rule))
     }
 
     async fn value(&self, number: u32, fields: &str) -> Option<Option<u64>> {

@@ -2,7 +2,7 @@
 
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Running {
         let when_full = config.store.when_full;
         let memory = MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
         let engine = Engine::new(&config.policy, memory).unwrap();
-        let service = Service::new(Arc::new(engine), clock.clone().into());
+        let service = Service::new(engine, clock.clone().into());
         service.replace_koala(config.koala_file.as_deref()).unwrap();
         let koala = config.koala_file.is_some();
         let (trigger, shutdown) = Shutdown::new();

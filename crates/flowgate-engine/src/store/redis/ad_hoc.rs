@@ -11,7 +11,7 @@ use super::keys;
 use super::prepared::takes;
 use super::script::{DECIDE, ScriptCall, THROTTLE};
 use super::undo::UndoCall;
-use crate::engine::AdHoc;
+use crate::decider::AdHoc;
 
 /// The key under which Redis keeps what the caller names: for `DEL`, `EXISTS`, `PTTL`.
 pub fn ad_hoc_key(prefix: &str, key: &[u8]) -> Vec<u8> {

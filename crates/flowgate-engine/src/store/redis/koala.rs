@@ -50,7 +50,7 @@ impl KoalaRules {
         let mut prepared = Prepared::new(set, ask.op(), 1);
         let mut direct = SmallVec::new();
         for (rule, limits) in set.matching(&values) {
-            if !limits.is_empty() {
+            if !limits.limits.is_empty() {
                 prepared.note(Found::Limits(rule, limits), &values);
                 continue;
             }

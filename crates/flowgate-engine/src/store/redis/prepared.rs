@@ -1,12 +1,12 @@
 //! A request on its way to Redis: what to send, and the decision that follows from the reply.
 //!
-//! Rule       Between [`Engine::prepare`] and [`Prepared::conclude`] a reply is awaited, for as long as that takes. What is
+//! Rule       Between [`Decider::prepare`] and [`Prepared::conclude`] a reply is awaited, for as long as that takes. What is
 //!            prepared therefore owns all it needs, and the rules it was made with are those it is concluded with.
 //! Rule       On a single server one call decides the whole request. In a cluster each *group*, the rules that count
 //!            for one subject, is decided where that subject lives; if one of them denies, what the others have
 //!            taken is rolled back by name ([`Prepared::rollbacks`]).
 //!
-//! [`Engine::prepare`]: crate::Engine::prepare
+//! [`Decider::prepare`]: crate::Decider::prepare
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::decision::Decision;
 use crate::explain::Explanation;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::rules::{Found, NamedLimit, Rule, RuleSet, Values};
+use crate::rules::{Found, LimitListId, NamedLimit, Rule, RuleSet, Values};
 
 /// A request that awaits its reply.
 #[derive(Clone, Debug)]
@@ -46,8 +46,7 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 struct Step {
     rule: u32,
-    /// The value that chose among `limits_by`.
-    case: Option<Box<str>>,
+    limits: LimitListId,
     /// `None` where Redis has no say.
     group: Option<usize>,
     /// Whom a ban would name; empty where the rule does not ban.
@@ -121,8 +120,8 @@ impl Prepared {
     /// Notes what the evaluation of the rules has found.
     pub(crate) fn note(&mut self, found: Found<'_>, values: &Values<'_>) {
         match found {
-            Found::Limits(rule, limits) => {
-                let group = is_asked(rule, limits).then(|| {
+            Found::Limits(rule, list) => {
+                let group = is_asked(rule, list.limits).then(|| {
                     let tag = tag(&self.rules, rule, values);
                     let known = self.groups.iter().position(|group| **group == *tag);
                     known.unwrap_or_else(|| {
@@ -134,8 +133,7 @@ impl Prepared {
                     Some(_) => self.rules.subject_fields(rule, values).map(owned).collect(),
                     None => Box::default(),
                 };
-                let case = self.rules.case(rule, values).map(Into::into);
-                self.steps.push(Step { rule: rule.id(), case, group, subject });
+                self.steps.push(Step { rule: rule.id(), limits: list.id, group, subject });
             }
             Found::PassBy(rule) => self.passed_by.push(rule.id()),
             Found::End(rule) => self.end = Ending::Rule(rule.id()),
@@ -338,7 +336,7 @@ impl Prepared {
     }
 
     fn limits(&self, step: &Step) -> &[NamedLimit] {
-        self.rules.limits(self.rules.rule(step.rule), step.case.as_deref())
+        self.rules.limits(step.limits)
     }
 
     /// Puts what the script has found into a plan.

@@ -19,7 +19,7 @@ use crate::service::{BanError, StoreAway};
 impl SharedStore {
     /// Bans a value of a field, everywhere.
     pub(crate) fn ban(self: &Arc<Self>, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
-        let id = self.engine.next_manual_ban_id();
+        let id = self.decider.next_manual_ban_id();
         let call = match self.ban_call().impose(order, id) {
             Ok(call) => call,
             Err(error) => return Answer::Now(Err(error.into())),
@@ -28,14 +28,14 @@ impl SharedStore {
         let (store, order) = (Arc::clone(self), OwnedOrder::new(order));
         Answer::later(async move {
             let reply = store.ban_reply(sent, call).await?;
-            let imposed = store.with_bans(|bans| bans.take_imposed(&store.engine, order.get(), id, &reply))?;
+            let imposed = store.with_bans(|bans| bans.take_imposed(&store.decider, order.get(), id, &reply))?;
             Ok(imposed?)
         })
     }
 
     /// Lifts a ban by its id, whoever imposed it; false when there is none.
     pub(crate) fn unban(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
-        match (id.kind(), self.engine.manual_ban(id, self.redis_time())) {
+        match (id.kind(), self.decider.manual_ban(id, self.redis_time())) {
             (BanKind::Rule, _) => self.unban_rule(id),
             (BanKind::Hand, Some(ban)) => self.lift(&ban.field, &ban.value, Some(id)),
             (BanKind::Hand, None) => {
@@ -43,7 +43,7 @@ impl SharedStore {
                 let store = Arc::clone(self);
                 Answer::later(async move {
                     store.refresh_bans().await?;
-                    match store.engine.manual_ban(id, store.redis_time()) {
+                    match store.decider.manual_ban(id, store.redis_time()) {
                         Some(ban) => store.lift(&ban.field, &ban.value, Some(id)).await,
                         None => Ok(false),
                     }
@@ -65,20 +65,20 @@ impl SharedStore {
         let (store, field, value) = (Arc::clone(self), field.to_owned(), value.to_owned());
         Answer::later(async move {
             let reply = store.ban_reply(sent, call).await?;
-            store.with_bans(|bans| bans.take_lifted(&store.engine, (&field, &value), &reply))
+            store.with_bans(|bans| bans.take_lifted(&store.decider, (&field, &value), &reply))
         })
     }
 
     /// Lifts a ban that a rule has imposed through this node; false when there is none. It stays listed until Redis says
     /// that it is gone.
     fn unban_rule(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
-        let Some(tail) = self.engine.rule_ban_key(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
+        let Some(tail) = self.decider.rule_ban_key(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
         let key = [self.prefix.as_bytes(), &tail].concat();
         let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
         let store = Arc::clone(self);
         self.plain(command).map(move |reply| {
             let lifted = reply? == Reply::Integer(1);
-            store.engine.strike_rule_ban(id, store.redis_time());
+            store.decider.strike_rule_ban(id, store.redis_time());
             Ok(lifted)
         })
     }
@@ -89,7 +89,7 @@ impl SharedStore {
             let call = self.ban_call().read(&self.bans());
             let sent = self.send_script(&call).map_err(|_| StoreAway)?;
             let reply = self.ban_reply(sent, call).await?;
-            if !self.with_bans(|bans| bans.take_page(&self.engine, &reply))? {
+            if !self.with_bans(|bans| bans.take_page(&self.decider, &reply))? {
                 return Ok(());
             }
         }

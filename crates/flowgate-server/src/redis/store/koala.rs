@@ -10,31 +10,30 @@ use super::SharedStore;
 use super::asking::Ending;
 use crate::answer::Answer;
 use crate::owned_request::OwnedRequest;
-use crate::service::StoreAway;
+use crate::service::{KoalaInForce, StoreAway};
 
 impl SharedStore {
-    /// The rules by which this node decides while the store is away.
-    pub(crate) fn koala_local(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
+    /// Koala's rules by which this node decides while the store is away.
+    pub(crate) fn local_koala(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
         self.fallback.koala_rules(rules)
     }
 
-    /// Decides a request by Koala's rules; by `local` ones while the store is away.
+    /// Decides a request by Koala's rules, in this node's shares while the store is away.
     pub(crate) fn koala(
         self: &Arc<Self>,
-        rules: &KoalaRules,
-        local: &Arc<KoalaRules>,
+        koala: &Arc<KoalaInForce>,
         ask: KoalaAsk,
         request: &Request<'_>,
         now: Time,
     ) -> Answer<KoalaAnswer> {
-        let prepared = rules.prepare(ask, request);
+        let prepared = koala.rules.prepare(ask, request);
         if let Some(answer) = prepared.at_once() {
             return Answer::Now(answer);
         }
         let Ok(sent) = self.send(&prepared.prepared, now) else {
-            return Answer::Now(self.koala_without(&prepared, local, request, now));
+            return Answer::Now(self.koala_without(&prepared, koala, request, now));
         };
-        let (store, local, request) = (Arc::clone(self), Arc::clone(local), OwnedRequest::new(request));
+        let (store, koala, request) = (Arc::clone(self), Arc::clone(koala), OwnedRequest::new(request));
         Answer::later(async move {
             match store.conclude(&prepared.prepared, sent, now).await {
                 Ok(conclusion) => prepared.conclude(&conclusion),
@@ -42,7 +41,7 @@ impl SharedStore {
                 Err(undecided) => {
                     store.note_failure(undecided.why);
                     store.settle(undecided, &prepared.prepared, Ending::Allowed);
-                    store.koala_without(&prepared, &local, &request.get(), now)
+                    store.koala_without(&prepared, &koala, &request.get(), now)
                 }
             }
         })
@@ -93,11 +92,13 @@ impl SharedStore {
     fn koala_without(
         &self,
         prepared: &PreparedKoala,
-        local: &KoalaRules,
+        koala: &KoalaInForce,
         request: &Request<'_>,
         now: Time,
     ) -> KoalaAnswer {
         self.health.degraded();
+        // Rules that were compiled with a shared store have a local copy.
+        let local = koala.local.as_ref().unwrap_or(&koala.rules);
         self.fallback.koala(prepared, local, request, now).as_stopgap()
     }
 }

@@ -12,7 +12,7 @@ use flowgate::Time;
 
 use super::{Change, ChangeResult, Changed, Page};
 use crate::bans::{BanId, BanOrder, BanOrderError, Edit, ManualBan, target_name};
-use crate::engine::Engine;
+use crate::decider::Decider;
 use crate::store::redis::ReplyError;
 
 /// What a node has read of the shared bans. The bans themselves are in its engine.
@@ -44,9 +44,9 @@ impl BanCopy {
     ///
     /// # Errors
     /// When it is not the script's.
-    pub fn take_page(&mut self, engine: &Engine, reply: &[Vec<u8>]) -> Result<bool, ReplyError> {
+    pub fn take_page(&mut self, decider: &Decider, reply: &[Vec<u8>]) -> Result<bool, ReplyError> {
         let page = Page::read(reply)?;
-        let (bans, now) = (engine.manual_bans(), page.now);
+        let (bans, now) = (decider.manual_bans(), page.now);
         self.redis_time = now;
         if page.whole {
             if self.epoch != page.epoch {
@@ -95,13 +95,13 @@ impl BanCopy {
     /// When it is not the script's.
     pub fn take_imposed(
         &mut self,
-        engine: &Engine,
+        decider: &Decider,
         order: BanOrder<'_>,
         id: BanId,
         reply: &[Vec<u8>],
     ) -> Result<Result<Arc<ManualBan>, BanOrderError>, ReplyError> {
         let changed = Changed::read(reply)?;
-        let (bans, now) = (engine.manual_bans(), changed.now);
+        let (bans, now) = (decider.manual_bans(), changed.now);
         self.redis_time = now;
         match changed.result {
             ChangeResult::Done => {}
@@ -123,12 +123,12 @@ impl BanCopy {
     /// When it is not the script's.
     pub fn take_lifted(
         &mut self,
-        engine: &Engine,
+        decider: &Decider,
         (field, value): (&str, &str),
         reply: &[Vec<u8>],
     ) -> Result<bool, ReplyError> {
         let changed = Changed::read(reply)?;
-        let (bans, now) = (engine.manual_bans(), changed.now);
+        let (bans, now) = (decider.manual_bans(), changed.now);
         self.redis_time = now;
         if changed.result != ChangeResult::Done {
             return Ok(false);

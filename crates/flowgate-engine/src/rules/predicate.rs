@@ -14,15 +14,15 @@ use crate::lists::List;
 
 /// What must hold of a value.
 #[derive(Debug)]
-pub(crate) enum Test {
+pub(crate) enum Predicate {
     Equal(Box<str>),
     Present,
     Absent,
-    Not(Box<Test>),
+    Not(Box<Predicate>),
     /// One of many texts (sorted), or what else there is.
     OneOf {
         texts: Box<[Box<str>]>,
-        others: Box<[Test]>,
+        others: Box<[Predicate]>,
     },
     Number(NumberRange),
     Address(AddressRange),
@@ -31,30 +31,30 @@ pub(crate) enum Test {
     List(Arc<List>),
 }
 
-impl Test {
-    /// The test that a matcher asks for; the name of the list that is not there otherwise.
-    pub(crate) fn compile<'m>(matcher: &'m Matcher, lists: &BTreeMap<String, Arc<List>>) -> Result<Test, &'m str> {
+impl Predicate {
+    /// The predicate that a matcher asks for; the name of the list that is not there otherwise.
+    pub(crate) fn compile<'m>(matcher: &'m Matcher, lists: &BTreeMap<String, Arc<List>>) -> Result<Predicate, &'m str> {
         Ok(match matcher {
-            Matcher::Equal(text) => Test::Equal(text.clone()),
-            Matcher::Present => Test::Present,
-            Matcher::Absent => Test::Absent,
-            Matcher::Not(inner) => Test::Not(Box::new(Test::compile(inner, lists)?)),
+            Matcher::Equal(text) => Predicate::Equal(text.clone()),
+            Matcher::Present => Predicate::Present,
+            Matcher::Absent => Predicate::Absent,
+            Matcher::Not(inner) => Predicate::Not(Box::new(Predicate::compile(inner, lists)?)),
             Matcher::OneOf(matchers) => {
                 let (mut texts, mut others) = (Vec::new(), Vec::new());
                 for matcher in matchers {
-                    match Test::compile(matcher, lists)? {
-                        Test::Equal(text) => texts.push(text),
+                    match Predicate::compile(matcher, lists)? {
+                        Predicate::Equal(text) => texts.push(text),
                         other => others.push(other),
                     }
                 }
                 texts.sort_unstable();
-                Test::OneOf { texts: texts.into(), others: others.into() }
+                Predicate::OneOf { texts: texts.into(), others: others.into() }
             }
-            Matcher::Number(range) => Test::Number(range.clone()),
-            Matcher::Address(AddressMatcher(range)) => Test::Address(*range),
-            Matcher::Glob(glob) => Test::Glob(glob.clone()),
-            Matcher::Regex(regex) => Test::Regex(Arc::clone(regex)),
-            Matcher::List(name) => Test::List(Arc::clone(lists.get(&**name).ok_or(&**name)?)),
+            Matcher::Number(range) => Predicate::Number(range.clone()),
+            Matcher::Address(AddressMatcher(range)) => Predicate::Address(*range),
+            Matcher::Glob(glob) => Predicate::Glob(glob.clone()),
+            Matcher::Regex(regex) => Predicate::Regex(Arc::clone(regex)),
+            Matcher::List(name) => Predicate::List(Arc::clone(lists.get(&**name).ok_or(&**name)?)),
         })
     }
 
@@ -68,26 +68,26 @@ impl Test {
 
     fn holds_of(&self, value: Value<'_, '_>) -> bool {
         match self {
-            Test::Equal(text) => **text == *value.text,
-            Test::Present => !value.text.is_empty(),
-            Test::Absent => value.text.is_empty(),
-            Test::Not(inner) => !inner.holds_of(value),
-            Test::OneOf { texts, others } => {
+            Predicate::Equal(text) => **text == *value.text,
+            Predicate::Present => !value.text.is_empty(),
+            Predicate::Absent => value.text.is_empty(),
+            Predicate::Not(inner) => !inner.holds_of(value),
+            Predicate::OneOf { texts, others } => {
                 texts.binary_search_by(|text| (**text).cmp(value.text)).is_ok()
                     || others.iter().any(|other| other.holds_of(value))
             }
-            Test::Number(range) => range.contains(value.text),
-            Test::Address(range) => value.address().is_some_and(|address| range.contains(address)),
-            Test::Glob(glob) => glob.matches(value.text),
-            Test::Regex(regex) => regex.is_match(value.text),
-            Test::List(list) => list.holds(value.text, || value.address()),
+            Predicate::Number(range) => range.contains(value.text),
+            Predicate::Address(range) => value.address().is_some_and(|address| range.contains(address)),
+            Predicate::Glob(glob) => glob.matches(value.text),
+            Predicate::Regex(regex) => regex.is_match(value.text),
+            Predicate::List(list) => list.holds(value.text, || value.address()),
         }
     }
 
     fn holds_of_nothing(&self) -> bool {
         match self {
-            Test::Absent => true,
-            Test::OneOf { others, .. } => others.iter().any(Test::holds_of_nothing),
+            Predicate::Absent => true,
+            Predicate::OneOf { others, .. } => others.iter().any(Predicate::holds_of_nothing),
             _ => false,
         }
     }
@@ -101,13 +101,13 @@ mod tests {
     use super::*;
     use crate::Request;
 
-    fn test(matcher: &Matcher) -> Test {
+    fn predicate(matcher: &Matcher) -> Predicate {
         let vip = List::parse("7\n42\n10.0.0.0/8").unwrap();
-        Test::compile(matcher, &BTreeMap::from([("vip".to_owned(), Arc::new(vip))])).unwrap()
+        Predicate::compile(matcher, &BTreeMap::from([("vip".to_owned(), Arc::new(vip))])).unwrap()
     }
 
     fn holds(matcher: &str, value: Option<&str>) -> bool {
-        with_value(value, |value| test(&Matcher::parse(matcher).unwrap()).holds(value))
+        with_value(value, |value| predicate(&Matcher::parse(matcher).unwrap()).holds(value))
     }
 
     /// Lends a value, as a request would.
@@ -158,19 +158,19 @@ mod tests {
     #[test]
     fn one_of_takes_any_form() {
         let parts = ["b", "a", "10.0.0.0/8", "/x/*"].map(|part| Matcher::parse(part).unwrap());
-        let any = test(&Matcher::OneOf(parts.to_vec()));
+        let any = predicate(&Matcher::OneOf(parts.to_vec()));
         for (value, expected) in [("a", true), ("b", true), ("10.2.3.4", true), ("/x/y", true), ("c", false)] {
             assert_eq!(with_value(Some(value), |value| any.holds(value)), expected, "{value}");
         }
         assert!(!any.holds(None));
-        let or_absent = test(&Matcher::OneOf(vec![Matcher::equal("a"), Matcher::Absent]));
+        let or_absent = predicate(&Matcher::OneOf(vec![Matcher::equal("a"), Matcher::Absent]));
         assert!(or_absent.holds(None) && with_value(Some("a"), |value| or_absent.holds(value)));
     }
 
     #[test]
     fn a_literal_is_taken_as_it_is() {
         for text in ["*literal", "!x", "10.0.0.0/8", "~x", "@vip", "> 5", ""] {
-            let literal = test(&Matcher::equal(text));
+            let literal = predicate(&Matcher::equal(text));
             assert!(with_value(Some(text), |value| literal.holds(value)), "{text}");
             assert!(!literal.holds(None), "{text}");
         }
@@ -205,9 +205,9 @@ mod tests {
                 if !matcher.lists().is_empty() {
                     return Ok(());
                 }
-                let found = with_value(Some(&value), |value| test(&matcher).holds(value));
+                let found = with_value(Some(&value), |value| predicate(&matcher).holds(value));
                 let again = Matcher::parse(&matcher.to_string()).unwrap();
-                prop_assert_eq!(with_value(Some(&value), |value| test(&again).holds(value)), found);
+                prop_assert_eq!(with_value(Some(&value), |value| predicate(&again).holds(value)), found);
             }
         }
 

@@ -1,4 +1,4 @@
-//! What the engine does where its counters live in Redis.
+//! What decides where the counters live in Redis.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use flowgate::{Op, Time};
 use super::keys;
 use super::prepared::{Conclusion, Prepared, tag};
 use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
+use crate::decider::Decider;
 use crate::engine::Engine;
 use crate::request::Request;
+use crate::rules::RuleSet;
 
-impl Engine {
-    /// What a request asks of Redis: the counterpart of [`Engine::decide`], which asks its own memory.
-    pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> Prepared {
-        let rules = self.rules();
+impl Decider {
+    /// What a request asks of Redis: the counterpart of [`Decider::decide_by`], which asks its own memory.
+    pub fn prepare_by(&self, rules: &Arc<RuleSet>, op: Op, request: &Request<'_>, now: Time) -> Prepared {
         let values = rules.read(request);
-        let mut prepared = Prepared::new(&rules, op, request.units());
-        self.evaluate(&rules, request, &values, now, |found| prepared.note(found, &values));
+        let mut prepared = Prepared::new(rules, op, request.units());
+        self.evaluate(rules, request, &values, now, |found| prepared.note(found, &values));
         prepared
     }
 
     /// The keys of all that matching rules have counted for the request's subjects, bans included, those of each
     /// subject together: what to delete for a `reset`. Afterwards, a `peek` of 0 tells how things stand.
-    pub fn reset_keys(&self, prefix: &str, request: &Request<'_>) -> Vec<Vec<Vec<u8>>> {
-        let rules = self.rules();
+    pub fn reset_keys_by(&self, rules: &RuleSet, prefix: &str, request: &Request<'_>) -> Vec<Vec<Vec<u8>>> {
         let values = rules.read(request);
         let mut groups: Vec<(Vec<u8>, Vec<Vec<u8>>)> = Vec::new();
         for (rule, _) in rules.matching(&values) {
-            let tag = tag(&rules, rule, &values);
+            let tag = tag(rules, rule, &values);
             let mut found: Vec<Vec<u8>> = Vec::new();
             let mut name = |counter: &str| {
                 let mut key = Vec::new();
@@ -36,7 +36,7 @@ impl Engine {
                     found.push(key);
                 }
             };
-            rule.all_limits().for_each(|named| name(&named.tail));
+            rules.all_limits(rule).for_each(|named| name(&named.tail));
             if rule.ban().is_some() {
                 name(&keys::ban_counter(rule.name()));
             }
@@ -74,5 +74,17 @@ impl Engine {
     /// The id of the next ban by hand that this node imposes in the shared store.
     pub fn next_manual_ban_id(&self) -> BanId {
         self.next_ban_id(BanKind::Hand)
+    }
+}
+
+impl Engine {
+    /// What a request asks of Redis by the rules in force.
+    pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> Prepared {
+        self.prepare_by(&self.rules(), op, request, now)
+    }
+
+    /// As [`Decider::reset_keys_by`], by the rules in force.
+    pub fn reset_keys(&self, prefix: &str, request: &Request<'_>) -> Vec<Vec<Vec<u8>>> {
+        self.reset_keys_by(&self.rules(), prefix, request)
     }
 }

@@ -1,0 +1,300 @@
+//! What decides by rules that the caller hands in: the counters and the bans, which outlive every change of the rules.
+//!
+//! ```text
+//! request -> plan      which rules match, whom they count, what is asked of each counter       (pure)
+//!         -> apply     the store decides all of it in one atomic step
+//!         -> conclude  what decided, what is left, when to come back                            (pure)
+//! ```
+//!
+//! Rule       Bans by hand come first. Then rules top to bottom: one without limits decides there and then; the
+//!            limits of all that matched above it are applied together, all or nothing, with their bans.
+//! Rule       Calls that take a [`Reading`] of a clock tell waits and the ends of bans in real time. A plain [`Time`] is
+//!            on the caller's own clock (a replay, a node that goes by Redis's time), and so is what follows from it.
+
+use std::sync::Arc;
+
+use flowgate::{
+    CounterId, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time,
+};
+
+use crate::bans::{
+    BanId, BanIds, BanKind, BanOrder, BanOrderError, ImposedBans, ManualBan, ManualBans, RuleBan, RuleBanPlace,
+};
+use crate::decision::Decision;
+use crate::key;
+use crate::plan::Plan;
+use crate::request::Request;
+use crate::rules::{Found, Policy, PolicyError, RuleSet, Subjects, Values};
+use crate::store::Store;
+
+/// Counters and bans. Rules are handed in with each request.
+#[derive(Debug)]
+pub struct Decider {
+    bans: ManualBans,
+    imposed: ImposedBans,
+    ban_ids: BanIds,
+    memory: MemoryStore,
+    /// The one counter of every ad hoc key.
+    ad_hoc: CounterId,
+}
+
+impl Decider {
+    /// No bans, and the counters of `memory`.
+    pub fn new(memory: MemoryStore) -> Decider {
+        let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
+        let ad_hoc = memory.counter(&key::ad_hoc_counter());
+        Decider { bans, imposed, ban_ids, memory, ad_hoc }
+    }
+
+    /// Compiles a policy for these counters. The rules continue the counts of those of the same name in `before`.
+    ///
+    /// # Errors
+    /// When the rules do not fit together; the error names the rule and the part.
+    pub fn compile(&self, policy: &Policy, before: Option<&RuleSet>) -> Result<RuleSet, PolicyError> {
+        let mut rules = RuleSet::compile(policy, &self.memory)?;
+        if let Some(before) = before {
+            rules.inherit_counters(before);
+        }
+        Ok(rules)
+    }
+
+    /// Decides a request: may it happen now?
+    #[inline]
+    pub fn decide_by(&self, rules: &RuleSet, op: Op, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
+        self.decide_read(rules, op, request, at.into())
+    }
+
+    /// One function for all types of time, so that it is compiled once.
+    fn decide_read(&self, rules: &RuleSet, op: Op, request: &Request<'_>, at: Reading) -> Decision {
+        let mut plan = self.plan(rules, op.on_clock(at), request, at.now);
+        self.apply(&mut plan, || request.clone(), at.now);
+        let mut decision = plan.conclude(at.now);
+        decision.make_real(at);
+        decision
+    }
+
+    /// What a request asks of the store.
+    #[inline]
+    pub fn plan<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
+        let mut plan = Plan::empty(rules);
+        self.plan_into(&mut plan, op, request, now);
+        plan
+    }
+
+    /// As [`Decider::plan`], in the place of an older plan by the same rules. A caller with several requests at hand plans
+    /// them all, announces each with [`Decider::prefetch_plan`], and then applies one after the other: that gives the same
+    /// answers, sooner.
+    pub fn plan_into(&self, plan: &mut Plan<'_>, op: Op, request: &Request<'_>, now: Time) {
+        plan.begin(op, request.units());
+        let rules = plan.rule_set();
+        let values = rules.read(request);
+        let mut subjects = Subjects::new(rules, &values, &self.memory);
+        self.evaluate(rules, request, &values, now, |found| match found {
+            Found::Ban(ban) => plan.end_with_ban(ban),
+            Found::Limits(rule, limits) => plan.limit(rule, subjects.counted_by(rule), limits),
+            Found::PassBy(rule) => plan.pass_by(rule),
+            Found::End(rule) => plan.end_with(rule),
+        });
+    }
+
+    /// Fetches the counters of a plan that is applied in a moment. Changes nothing but how soon they are at hand.
+    #[inline]
+    pub fn prefetch_plan(&self, plan: &Plan<'_>) {
+        plan.hits.iter().for_each(|hit| self.memory.prefetch(hit.key()));
+    }
+
+    /// Lets the store decide the plan of a request; [`Plan::conclude`] tells what follows. The request is asked for only
+    /// if it starts a ban, which is listed with the names of its subject.
+    #[inline]
+    pub fn apply<'q>(&self, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, now: Time) {
+        self.memory.apply_plan(plan, now);
+        if plan.new_bans().next().is_some() {
+            self.note_bans(plan, &request());
+        }
+    }
+
+    /// Goes through bans and rules, top to bottom, to the end of the evaluation.
+    #[inline]
+    pub(crate) fn evaluate<'r>(
+        &self,
+        rules: &'r RuleSet,
+        request: &Request<'_>,
+        values: &Values<'_>,
+        now: Time,
+        mut found: impl FnMut(Found<'r>),
+    ) {
+        if let Some(ban) = self.bans.find(request, now) {
+            return found(Found::Ban(ban));
+        }
+        for (rule, list) in rules.matching(values) {
+            if !list.limits.is_empty() {
+                found(Found::Limits(rule, list));
+            } else if rule.is_shadow() {
+                found(Found::PassBy(rule));
+            } else {
+                return found(Found::End(rule));
+            }
+        }
+    }
+
+    /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers what a peek of
+    /// cost 0 answers then.
+    pub fn reset_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
+        let values = rules.read(request);
+        let mut subjects = Subjects::new(rules, &values, &self.memory);
+        for (rule, _) in rules.matching(&values) {
+            let subject = subjects.counted_by(rule);
+            for counter in rules.counter_ids(rule) {
+                self.memory.reset(subject.counter(counter));
+            }
+        }
+        self.decide_by(rules, Op::Peek, &request.clone().cost(0), at)
+    }
+
+    /// Applies a limit that is in no rule to a key of the caller's.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit of another algorithm.
+    pub fn limit(&self, op: Op, call: AdHoc<'_>, at: impl Into<Reading>) -> Result<flowgate::Decision, OtherAlgorithm> {
+        let at = at.into();
+        let mut decision =
+            self.memory.apply_same(op.on_clock(at), call.cost, at.now, self.ad_hoc_key(call.key), call.limit)?;
+        decision.make_real(at);
+        Ok(decision)
+    }
+
+    /// Answers a call of `CL.THROTTLE` on a key of the caller's, as [`Decider::ad_hoc_key`] names it.
+    ///
+    /// # Errors
+    /// When the key is in use by a limit, or the numbers do not fit.
+    #[inline]
+    pub fn throttle(
+        &self,
+        key: Key,
+        throttle: &Throttle,
+        at: impl Into<Reading>,
+    ) -> Result<ThrottleReply, ThrottleError> {
+        let at = at.into();
+        let mut reply = self.memory.throttle(key, throttle, at.now)?;
+        reply.make_real(at);
+        Ok(reply)
+    }
+
+    /// Fetches an ad hoc key that is asked for in a moment. Changes nothing but how soon it is at hand.
+    #[inline]
+    pub fn prefetch(&self, key: Key) {
+        self.memory.prefetch(key);
+    }
+
+    /// How long an ad hoc key lives on; `None` when it is as if never used.
+    pub fn limit_lifetime(&self, key: &[u8], at: impl Into<Reading>) -> Option<flowgate::Span> {
+        let at = at.into();
+        self.memory.lifetime(self.ad_hoc_key(key), at.now).map(|left| at.real_wait(left))
+    }
+
+    /// Forgets an ad hoc key; true when there was one.
+    pub fn limit_reset(&self, key: &[u8]) -> bool {
+        self.memory.reset(self.ad_hoc_key(key))
+    }
+
+    /// Bans a value of a field, in place of an earlier ban of the same.
+    ///
+    /// # Errors
+    /// When the value is neither a text nor addresses, a text is too long, or there are too many bans.
+    pub fn ban(&self, order: BanOrder<'_>, at: impl Into<Reading>) -> Result<Arc<ManualBan>, BanOrderError> {
+        let at = at.into();
+        Ok(self.bans.impose(order, self.next_ban_id(BanKind::Hand), at.now)?.on_the_wall(at))
+    }
+
+    /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
+    pub fn unban(&self, id: BanId, now: Time) -> bool {
+        match id.kind() {
+            BanKind::Hand => self.bans.lift(id, now),
+            BanKind::Rule => self.imposed.lift(id, &self.memory, now),
+        }
+    }
+
+    /// Lifts the ban of a field's value, however an address in it is written; false when there is none.
+    pub fn unban_value(&self, field: &str, value: &str, now: Time) -> bool {
+        self.bans.lift_value(field, value, None, now)
+    }
+
+    /// The bans by hand that are in force, oldest first.
+    pub fn bans(&self, at: impl Into<Reading>) -> Vec<Arc<ManualBan>> {
+        let at = at.into();
+        self.bans.list(at.now).into_iter().map(|ban| ban.on_the_wall(at)).collect()
+    }
+
+    /// The ban by hand of an id, if it is in force.
+    pub fn manual_ban(&self, id: BanId, now: Time) -> Option<Arc<ManualBan>> {
+        self.bans.with_id(id, now)
+    }
+
+    /// The number of bans by hand that are in force.
+    pub fn number_of_bans(&self, now: Time) -> usize {
+        self.bans.number(now)
+    }
+
+    /// The fields of which some value is banned by hand. No allocation when there are none.
+    pub fn ban_fields(&self) -> Vec<Arc<str>> {
+        self.bans.fields()
+    }
+
+    /// The newest 10,000 bans by rules that are in force, oldest first.
+    pub fn rule_bans(&self, at: impl Into<Reading>) -> Vec<RuleBan> {
+        let at = at.into();
+        let mut bans = self.imposed.list(&self.memory, at.now);
+        bans.iter_mut().for_each(|ban| ban.until = at.on_the_wall(ban.until));
+        bans
+    }
+
+    /// The number of bans by rules that are in force, 10,000 at most.
+    pub fn number_of_rule_bans(&self, now: Time) -> usize {
+        self.imposed.number(&self.memory, now)
+    }
+
+    /// The counters.
+    pub fn memory(&self) -> &MemoryStore {
+        &self.memory
+    }
+
+    /// Lists the bans that this request has started, with the names of their subjects.
+    fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
+        for (rule, key, until) in plan.new_bans() {
+            let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
+            let subject = plan.by(rule).map(value).collect();
+            let (id, place) = (self.next_ban_id(BanKind::Rule), RuleBanPlace::Memory(key));
+            self.imposed.note(RuleBan { id, rule: Arc::clone(rule), subject, until, place });
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn imposed(&self) -> &ImposedBans {
+        &self.imposed
+    }
+
+    pub(crate) fn manual_bans(&self) -> &ManualBans {
+        &self.bans
+    }
+
+    pub(crate) fn next_ban_id(&self, kind: BanKind) -> BanId {
+        self.ban_ids.next(kind)
+    }
+
+    /// The counter of a key of the caller's.
+    #[inline]
+    pub fn ad_hoc_key(&self, key: &[u8]) -> Key {
+        self.memory.subject_in(key::AD_HOC_SPACE, key).counter(self.ad_hoc)
+    }
+}
+
+/// A limit without a rule: a key, the limit, what it costs.
+#[derive(Clone, Copy, Debug)]
+pub struct AdHoc<'a> {
+    /// Any bytes.
+    pub key: &'a [u8],
+    /// The limit. Another count or burst than before applies from now on.
+    pub limit: &'a Limit,
+    /// The number of units.
+    pub cost: u64,
+}

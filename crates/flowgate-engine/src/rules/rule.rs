@@ -1,0 +1,152 @@
+//! A compiled rule.
+
+use std::sync::Arc;
+
+use flowgate::{Ban, CounterId, Limit, RuleFlags};
+use hashbrown::HashMap;
+
+use super::fields::FieldId;
+use super::predicate::Predicate;
+use super::{Action, OnFailure};
+use crate::rule_counters::RuleCounters;
+
+/// A compiled rule.
+#[derive(Debug)]
+pub struct Rule {
+    pub(super) name: Box<str>,
+    pub(super) title: Option<Box<str>>,
+    pub(super) action: Action,
+    pub(super) code: Option<i64>,
+    pub(super) message: Option<Arc<str>>,
+    pub(super) on_failure: Option<OnFailure>,
+    pub(super) id: u32,
+    pub(super) flags: RuleFlags,
+    pub(super) checks: Box<[Check]>,
+    pub(super) subject: SubjectId,
+    pub(super) limits: RuleLimits,
+    pub(super) ban: Option<(Ban, CounterId)>,
+    /// The names of the fields that the rule counts by, in the order in which they are written.
+    pub(super) by: Box<[Box<str>]>,
+    pub(super) counters: Arc<RuleCounters>,
+}
+
+/// One condition of a rule.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub(crate) field: FieldId,
+    pub(crate) predicate: Predicate,
+    /// The condition as it was written: an explanation shows it.
+    pub(crate) written: Box<str>,
+}
+
+/// The index of a rule's `by` among those of its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SubjectId(pub(super) u32);
+
+/// The index of a list of limits among those of its set. Sets that are compiled from policies that differ in nothing but
+/// their limits have the same indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitListId(pub(super) u32);
+
+impl LimitListId {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Which limits a rule applies to a request.
+#[derive(Debug)]
+pub(super) enum RuleLimits {
+    /// The rule decides at once.
+    None,
+    Fixed(LimitListId),
+    ByField {
+        field: FieldId,
+        cases: HashMap<Box<str>, LimitListId>,
+        default: Option<LimitListId>,
+    },
+}
+
+/// A limit and the name of its counter.
+#[derive(Debug)]
+pub(crate) struct NamedLimit {
+    pub(crate) limit: Limit,
+    pub(crate) id: CounterId,
+    /// The part of the counter's key in Redis that follows the subject.
+    #[cfg(feature = "redis")]
+    pub(crate) tail: Box<str>,
+}
+
+impl Rule {
+    /// The name: letters, digits, `_`, `.` and `-`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Any text.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What the caller is to do when a limit is exceeded, or at once where the rule has no limits.
+    pub fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// A number for the caller.
+    pub fn code(&self) -> Option<i64> {
+        self.code
+    }
+
+    /// A text for the caller.
+    pub fn message(&self) -> Option<&Arc<str>> {
+        self.message.as_ref()
+    }
+
+    /// What the rule does while the store is away, where it differs from the store's setting.
+    pub fn on_failure(&self) -> Option<OnFailure> {
+        self.on_failure
+    }
+
+    /// The fields whose values make the subject, as they are written. Without any, one counter is for all requests.
+    pub fn by(&self) -> impl Iterator<Item = &str> {
+        self.by.iter().map(|field| &**field)
+    }
+
+    /// What the rule has decided, as far as a service counts it.
+    #[inline]
+    pub fn counters(&self) -> &RuleCounters {
+        &self.counters
+    }
+
+    /// The place of the rule in the policy, from 0 at the top.
+    pub fn position(&self) -> usize {
+        self.id as usize
+    }
+
+    /// Whether the rule is evaluated, counted and reported, but never denies.
+    pub fn is_shadow(&self) -> bool {
+        self.flags.shadow
+    }
+
+    /// The position as a number for the library.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// How the limits of the rule behave together.
+    #[inline]
+    pub(crate) fn flags(&self) -> RuleFlags {
+        self.flags
+    }
+
+    /// The rule's ban and the counter that records it. A shadow rule never denies, so it never bans.
+    pub(crate) fn ban(&self) -> Option<(&Ban, CounterId)> {
+        self.ban.as_ref().filter(|_| !self.is_shadow()).map(|(ban, id)| (ban, *id))
+    }
+
+    pub(crate) fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+}
