@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flowgate::{Limit, MemoryStore, MemoryConfig, Op, Seed, Span, Time, WhenFull};
+use flowgate::{Ask, Limit, MemoryStore, MemoryConfig, Op, Seed, Span, Time, WhenFull};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, [u64; 4])| {
@@ -18,12 +18,12 @@ fuzz_target!(|input: (&str, [u64; 4])| {
     let [start, step, cost, more] = numbers;
     let mut now = Time::from_nanos(start);
     for (op, cost) in [(Op::Take, cost), (Op::Record, more), (Op::Take, 1), (Op::Refund, cost), (Op::Peek, 0)] {
-        let decision = memory.apply_one(op, cost, now, key, &limit);
+        let decision = memory.apply_one(Ask::new(op, cost, now), key, &limit);
         // Time may end before the wait does, and nobody lives to see it.
         if let Some(wait) = decision.retry_after()
             && (now + wait).since(now) == wait
         {
-            let then = memory.apply_one(Op::Peek, cost, now + wait, key, &limit);
+            let then = memory.apply_one(Ask::new(Op::Peek, cost, now + wait), key, &limit);
             assert!(op != Op::Take || then.allowed(), "{written:?}: denied after waiting {wait:?}");
         }
         now = now + Span::from_nanos(step);

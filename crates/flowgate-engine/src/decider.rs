@@ -157,8 +157,11 @@ impl Decider {
     /// When the key is in use by a limit of another algorithm.
     pub fn limit(&self, op: Op, call: AdHoc<'_>, at: impl Into<Reading>) -> Result<flowgate::Decision, OtherAlgorithm> {
         let at = at.into();
-        let mut decision =
-            self.memory.apply_same(op.on_clock(at), call.cost, at.now, self.ad_hoc_key(call.key), call.limit)?;
+        let mut decision = self.memory.apply_same(
+            flowgate::Ask::new(op.on_clock(at), call.cost, at.now),
+            self.ad_hoc_key(call.key),
+            call.limit,
+        )?;
         decision.make_real(at);
         Ok(decision)
     }

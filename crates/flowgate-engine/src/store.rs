@@ -11,7 +11,7 @@
 #[cfg(feature = "redis")]
 pub mod redis;
 
-use flowgate::{MemoryStore, Time};
+use flowgate::{Ask, MemoryStore, Time};
 
 use crate::plan::Plan;
 
@@ -24,7 +24,7 @@ pub trait Store {
 impl Store for MemoryStore {
     #[inline]
     fn apply_plan(&self, plan: &mut Plan<'_>, now: Time) {
-        let (op, cost) = (plan.op(), plan.cost());
-        self.apply_banning(op, cost, now, &mut plan.hits, &mut plan.bans);
+        let ask = Ask::new(plan.op(), plan.cost(), now);
+        self.apply(&mut flowgate::Plan::banning(ask, &mut plan.hits, &mut plan.bans));
     }
 }

@@ -24,11 +24,11 @@ pub(crate) use sliding::{Entries, Entry, Log, Sliding};
 #[cfg(feature = "portable")]
 pub(crate) use ticks::Ticks;
 
+use crate::ask::{Ask, Op};
 use crate::ban::LastBan;
 use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{After, Law, Limit, MAX_COUNT};
-use crate::plan::Op;
 use crate::time::{Span, Time};
 
 /// No debt is longer than 36,500 days.
@@ -139,7 +139,9 @@ pub(crate) trait Words: StateKind {
 
 /// Applies `op` to one state.
 #[inline(always)]
-pub(crate) fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, now: u64, cost: u64) -> Decision {
+pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>) -> Decision {
+    let Ask { op, cost, now } = ask;
+    let now = now.as_nanos();
     let mut verdict = Verdict::PASS;
     if cost > 0 {
         if op.asks() {
@@ -162,50 +164,42 @@ pub(crate) fn apply<M: Meter>(meter: &M, op: Op, state: &mut Option<M::State>, n
 }
 
 #[inline(always)]
-fn apply_words<M>(meter: &M, op: Op, words: &mut Option<[u64; 2]>, now: u64, cost: u64) -> (Decision, Class)
+fn apply_words<M>(meter: &M, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class)
 where
     M: Meter<State: Words>,
 {
     let mut state = words.map(Words::unpack);
-    let decision = apply(meter, op, &mut state, now, cost);
+    let decision = apply(meter, ask, &mut state);
     *words = state.as_ref().map(Words::pack);
     (decision, meter.class(&decision))
 }
 
 impl Limit {
     /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
-    pub(crate) fn apply(&self, op: Op, counter: &mut Counter, now: Time, cost: u64) -> Decision {
-        let verdict = match op {
-            Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny => {
-                self.check(op, counter, now, cost)
-            }
-            Op::Record | Op::Refund => Verdict::PASS,
-        };
-        match op {
+    pub(crate) fn apply(&self, ask: Ask, counter: &mut Counter) -> Decision {
+        let verdict = if ask.op.asks() { self.check(ask, counter) } else { Verdict::PASS };
+        match ask.op {
             Op::Take | Op::TakeWithin(_) if !verdict.allowed() => {}
             Op::Take | Op::TakeWithin(_) | Op::Record | Op::CheckAndRecord => {
-                self.charge(counter, now, cost, Charge::Counted);
+                self.charge(ask, counter, Charge::Counted);
             }
-            Op::Refund => self.refund(counter, now, cost),
+            Op::Refund => self.refund(ask, counter),
             Op::Peek | Op::Deny => {}
         }
-        self.status(counter, now, verdict)
+        self.status(counter, ask.now, verdict)
     }
 
     /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The short way for the many
     /// requests that meet one limit: the same, without leaving the registers. Also gives the class of what it leaves.
     #[inline(always)]
-    pub(crate) fn apply_words(&self, op: Op, words: &mut Option<[u64; 2]>, now: Time, cost: u64) -> (Decision, Class) {
-        let now = now.as_nanos();
+    pub(crate) fn apply_words(&self, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class) {
         match self.law() {
-            Law::Bucket(bucket) => apply_words(bucket, op, words, now, cost),
-            Law::WideBucket(bucket) => apply_words(bucket, op, words, now, cost),
-            Law::Pace(pace) if let Op::TakeWithin(longest) = op => {
-                apply_words(&pace.within(longest), op, words, now, cost)
-            }
-            Law::Pace(pace) => apply_words(pace, op, words, now, cost),
-            Law::Fixed(fixed) => apply_words(fixed, op, words, now, cost),
-            Law::Approx(approx) => apply_words(approx, op, words, now, cost),
+            Law::Bucket(bucket) => apply_words(bucket, ask, words),
+            Law::WideBucket(bucket) => apply_words(bucket, ask, words),
+            Law::Pace(pace) if let Op::TakeWithin(longest) = ask.op => apply_words(&pace.within(longest), ask, words),
+            Law::Pace(pace) => apply_words(pace, ask, words),
+            Law::Fixed(fixed) => apply_words(fixed, ask, words),
+            Law::Approx(approx) => apply_words(approx, ask, words),
             Law::Unlimited | Law::Sliding(_) => unreachable!("not two words: the caller asked `is_words`"),
         }
     }
@@ -227,25 +221,32 @@ impl Limit {
 
     /// Would `cost` pass now?
     #[inline]
-    pub(crate) fn check(&self, op: Op, counter: &Counter, now: Time, cost: u64) -> Verdict {
+    pub(crate) fn check(&self, ask: Ask, counter: &Counter) -> Verdict {
+        match self.after_window() {
+            None => self.check_own(ask, counter),
+            Some(after) => self.check_after(ask, after, counter),
+        }
+    }
+
+    /// The same, as if nothing were free.
+    #[inline]
+    pub(crate) fn check_own(&self, ask: Ask, counter: &Counter) -> Verdict {
+        let Ask { op, cost, now } = ask;
         if cost == 0 {
             return Verdict::PASS;
         }
         if cost > MAX_COUNT && !matches!(self.law(), Law::Unlimited) {
             return Verdict::Deny(Retry::Never);
         }
-        let now = now.as_nanos();
-        match self.after_window() {
-            None => self.law().check(op, &counter.state, now, cost),
-            Some(after) => self.check_after(op, after, counter, now, cost),
-        }
+        self.law().check(op, &counter.state, now.as_nanos(), cost)
     }
 
-    fn check_after(&self, op: Op, after: &After, counter: &Counter, now: u64, cost: u64) -> Verdict {
-        if WindowCount::count_at(counter.seen.as_ref(), now) + cost <= after.free {
+    fn check_after(&self, ask: Ask, after: &After, counter: &Counter) -> Verdict {
+        let (cost, now) = (ask.cost, ask.now.as_nanos());
+        if WindowCount::count_at(counter.seen.as_ref(), now).saturating_add(cost) <= after.free {
             return Verdict::PASS;
         }
-        match self.law().check(op, &counter.state, now, cost) {
+        match self.check_own(ask, counter) {
             // When the period of `seen` ends, the request is free again.
             Verdict::Deny(retry) if cost <= after.free => {
                 Verdict::Deny(retry.min(Retry::After(WindowCount::reset_after(counter.seen.as_ref(), now))))
@@ -256,11 +257,11 @@ impl Limit {
 
     /// Counts `cost`, whatever the limit says.
     #[inline]
-    pub(crate) fn charge(&self, counter: &mut Counter, now: Time, cost: u64, charge: Charge) {
-        if cost == 0 {
+    pub(crate) fn charge(&self, ask: Ask, counter: &mut Counter, charge: Charge) {
+        if ask.cost == 0 {
             return;
         }
-        let (now, cost) = (now.as_nanos(), cost.min(MAX_COUNT));
+        let (now, cost) = (ask.now.as_nanos(), ask.cost.min(MAX_COUNT));
         if let Some(after) = self.after_window() {
             let enforced = WindowCount::count_at(counter.seen.as_ref(), now) + cost >= after.free;
             let cap = if charge == Charge::Denied { after.free } else { MAX_EXACT_INTEGER };
@@ -273,11 +274,11 @@ impl Limit {
     }
 
     /// Gives `cost` back.
-    pub(crate) fn refund(&self, counter: &mut Counter, now: Time, cost: u64) {
-        if cost == 0 {
+    pub(crate) fn refund(&self, ask: Ask, counter: &mut Counter) {
+        if ask.cost == 0 {
             return;
         }
-        let (now, cost) = (now.as_nanos(), cost.min(MAX_COUNT));
+        let (now, cost) = (ask.now.as_nanos(), ask.cost.min(MAX_COUNT));
         if let Some(after) = self.after_window() {
             let enforced = WindowCount::count_at(counter.seen.as_ref(), now) >= after.free;
             counter.seen = WindowCount::refunded(counter.seen, now, cost);

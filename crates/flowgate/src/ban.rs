@@ -115,6 +115,16 @@ pub enum Standing {
     },
 }
 
+impl Standing {
+    /// The end of the ban.
+    pub fn until(self) -> Option<Time> {
+        match self {
+            Standing::Clear => None,
+            Standing::Banned { until } | Standing::JustBanned { until } => Some(until),
+        }
+    }
+}
+
 /// A rule that bans, beside the rule's hits in a plan.
 #[derive(Debug)]
 pub struct BanHit<'a> {
@@ -151,6 +161,11 @@ impl<'a> BanHit<'a> {
     /// What became of it, once it was applied.
     pub fn standing(&self) -> Standing {
         self.standing
+    }
+
+    /// A hit on the same record, with what was loaded of it.
+    pub(crate) fn split_off(&mut self) -> BanHit<'a> {
+        BanHit { record: std::mem::take(&mut self.record), ..BanHit::new(self.key, self.ban, self.rule_id) }
     }
 
     /// Sees whether a ban is in force.

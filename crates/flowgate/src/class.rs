@@ -98,8 +98,8 @@ impl ThrottleReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::{Ask, Op};
     use crate::decision::{Retry, Verdict};
-    use crate::plan::Op;
     use crate::time::Span;
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
     /// The class after so many units were taken one by one at one instant.
     fn class_after(limit: &str, units: u64) -> Class {
         let (limit, now, mut counter) = (limit.parse::<Limit>().unwrap(), Time::from_secs(100), Counter::default());
-        let last = (0..units).map(|_| limit.apply(Op::Take, &mut counter, now, 1)).last().unwrap();
+        let last = (0..units).map(|_| limit.apply(Ask::new(Op::Take, 1, now), &mut counter)).last().unwrap();
         let [own, seen] = limit.classes(&counter, now, &last);
         own.max(seen)
     }

@@ -91,6 +91,7 @@
 #![deny(clippy::float_arithmetic)]
 
 mod algorithm;
+mod ask;
 mod ban;
 mod calendar;
 mod class;
@@ -110,13 +111,14 @@ mod time;
 mod vectors;
 mod wait;
 
+pub use ask::{Ask, Op};
 pub use ban::{Ban, BanError, BanHit, Standing};
 pub use clock::{Clock, ClockStatus, ManualClock, Reading, Steps};
 pub use decision::{Decision, Retry, Verdict};
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{CounterId, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull};
-pub use plan::{Hit, Op, RuleFlags};
+pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};
 pub use single::Single;
 pub use time::{Span, Time};

@@ -6,11 +6,12 @@ use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use crate::algorithm::Counter;
+use crate::ask::{Ask, Op};
 use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{Limit, LimitError, Part};
 use crate::memory::{CounterId, MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
-use crate::plan::{Hit, Op, RuleFlags};
+use crate::plan::{Hit, RuleFlags};
 use crate::queue::Queues;
 use crate::time::Span;
 use crate::wait::{WaitError, Waiting};
@@ -286,10 +287,8 @@ impl Limiter {
     /// How far away the turn is at least, of one before whom others wait.
     pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, at: Reading) -> Retry {
         // Whether it passes some day does not depend on what was counted.
-        let fresh = Counter::default();
-        let never = |named: &NamedLimit| {
-            named.limit.check(Op::TakeWithin(Span::ZERO), &fresh, at.now, cost) == Verdict::Deny(Retry::Never)
-        };
+        let (fresh, ask) = (Counter::default(), Ask::new(Op::TakeWithin(Span::ZERO), cost, at.now));
+        let never = |named: &NamedLimit| named.limit.check(ask, &fresh) == Verdict::Deny(Retry::Never);
         if self.inner.limits.load().iter().any(never) {
             return Retry::Never;
         }
@@ -302,17 +301,17 @@ impl Limiter {
     #[inline(always)]
     fn apply_as(&self, flags: RuleFlags, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
         let Inner { limits, memory, .. } = &*self.inner;
-        let (limits, now, op) = (limits.load(), at.now, op.on_clock(at));
+        let (limits, ask) = (limits.load(), Ask { op: op.on_clock(at), cost, now: at.now });
         if let [NamedLimit { id, limit }] = limits.as_slice()
             && !flags.count_denied
         {
-            let mut decision = memory.apply_one(op, cost, now, subject.counter(*id), limit);
+            let mut decision = memory.apply_one(ask, subject.counter(*id), limit);
             decision.make_real(at);
             return decision;
         }
         let mut hits: SmallVec<[Hit<'_>; FEW]> =
             limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)).collect();
-        memory.apply(op, cost, now, &mut hits);
+        memory.apply_part(ask, &mut hits, &mut []);
         let mut decision = Decision::from_hits(&hits);
         decision.make_real(at);
         decision

@@ -21,14 +21,16 @@ use std::sync::atomic::Ordering::Relaxed;
 pub use budget::WhenFull;
 pub use key::{CounterId, Key, Seed, Subject};
 
+use crate::ask::{Ask, Op};
 use crate::ban::BanHit;
 use crate::decision::Decision;
 use crate::limit::Limit;
-use crate::plan::{self, Hit, Op, RuleFlags};
+use crate::plan::joint::{self, Shared};
+use crate::plan::{self, Hit, Plan, PlanPart, RuleFlags};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::{Span, Time};
 use budget::Budget;
-use shard::{Ask, RESERVED_BYTES, Room, Shard};
+use shard::{RESERVED_BYTES, Room, Shard};
 use shards::{ShardGuard, Shards};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
@@ -43,18 +45,18 @@ const SHARDS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
 /// the store itself when the limits differ from call to call, or several subjects must be decided together.
 ///
 /// ```
-/// use flowgate::{Decision, Hit, Limit, MemoryStore, Op, Time};
+/// use flowgate::{Ask, Decision, Hit, Limit, MemoryStore, Op, Plan, Time};
 ///
 /// let memory = MemoryStore::default();
 /// let (user, address): (Limit, Limit) = ("5/60s".parse()?, "100/5s".parse()?);
 /// let replies = memory.counter(b"replies");
 /// let mut take = |now| {
-///     let mut plan = [
+///     let mut hits = [
 ///         Hit::new(memory.subject(b"user 42").counter(replies), &user),
 ///         Hit::new(memory.subject(b"ip 1.2.3.4").counter(replies), &address),
 ///     ];
-///     memory.apply(Op::Take, 1, Time::from_secs(now), &mut plan);
-///     Decision::from_hits(&plan).allowed()
+///     memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_secs(now)), &mut hits));
+///     Decision::from_hits(&hits).allowed()
 /// };
 /// let passed = (0..10).filter(|second| take(1_700_000_000 + second)).count();
 /// assert_eq!(passed, 5);
@@ -146,31 +148,50 @@ impl MemoryStore {
         self.seed.counter(bytes)
     }
 
-    /// Applies `op` to all hits in one atomic step and fills in their outcomes. Each names another counter.
+    /// Decides all parts of a plan in one atomic step and fills in the outcomes of their hits and bans.
     ///
     /// When the store is full and [`WhenFull::Deny`], a hit that would need a new counter is denied, with a wait of
-    /// a second: nobody knows when there will be room. As any denial, that of a shadow rule holds nobody back, and a
+    /// a second: when there will be room is unknown. As any denial, that of a shadow rule holds no request back, and a
     /// record is counted where it can be.
     #[inline]
-    pub fn apply(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
-        self.apply_banning(op, cost, now, hits, &mut []);
+    pub fn apply(&self, plan: &mut Plan<'_, '_>) {
+        match &mut *plan.parts {
+            [PlanPart { op, cost, hits, bans }] => {
+                self.apply_part(Ask { op: *op, cost: *cost, now: plan.now }, hits, bans);
+            }
+            parts => self.apply_joint(plan.now, parts),
+        }
     }
 
-    /// As [`MemoryStore::apply`], where some of the rules that have hits also ban: a ban in force denies and nothing
-    /// changes; a denial by such a rule is a strike.
+    /// Decides a plan of one part.
     #[inline]
-    pub fn apply_banning(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    pub(crate) fn apply_part(&self, ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
         let Some(first) = hits.first() else { return };
         let index = first.key.shard(self.shards.len());
         let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            if op == Op::Take && bans.is_empty() && shard.take_fast(cost, now, hits, &self.budget) {
+            if ask.op == Op::Take && bans.is_empty() && shard.take_fast(ask.cost, ask.now, hits, &self.budget) {
                 return;
             }
-            apply_to(&mut OneShard(&mut shard), &self.budget, op, cost, now, hits, bans);
+            apply_to(&mut OneShard(&mut shard), &self.budget, ask, hits, bans);
         } else {
-            self.apply_across(op, cost, now, hits, bans);
+            apply_to(&mut self.lock_all(hits, bans), &self.budget, ask, hits, bans);
+        }
+    }
+
+    /// Decides a plan of any number of parts.
+    #[cold]
+    fn apply_joint(&self, now: Time, parts: &mut [PlanPart<'_, '_>]) {
+        let mut shared = Shared::new(parts);
+        let mut locked = self.lock_all(&shared.hits, &shared.bans);
+        let at = load(&mut locked, &self.budget, now, &mut shared.hits, &mut shared.bans);
+        let (hits, bans) = (&mut shared.hits[..shared.creatable_hits], &mut shared.bans[..shared.creatable_bans]);
+        make_room(&mut locked, &self.budget, at, hits, bans);
+        joint::decide(at, parts, &mut shared);
+        keep(&mut locked, &self.budget, at, &mut shared.hits, &mut shared.bans);
+        for hit in parts.iter_mut().flat_map(|part| part.hits.iter_mut()) {
+            hit.outcome.count_from(now, at);
         }
     }
 
@@ -184,27 +205,28 @@ impl MemoryStore {
         counters: impl IntoIterator<Item = (CounterId, &'a Limit, RuleFlags)>,
         mut answer: impl FnMut(Decision),
     ) {
+        let ask = Ask::new(Op::Take, cost, now);
         let index = subject.counter(CounterId::default()).shard(self.shards.len());
         let mut shard = self.lock(index);
         for (id, limit, flags) in counters {
             let mut hit = [Hit::new(subject.counter(id), limit).in_rule(0, flags)];
             if !shard.take_fast(cost, now, &mut hit, &self.budget) {
-                apply_to(&mut OneShard(&mut shard), &self.budget, Op::Take, cost, now, &mut hit, &mut []);
+                apply_to(&mut OneShard(&mut shard), &self.budget, ask, &mut hit, &mut []);
             }
             answer(hit[0].outcome);
         }
     }
 
-    /// Applies `op` to one counter: what [`MemoryStore::apply`] does for a plan of one hit, the short way.
+    /// Asks one counter: what [`MemoryStore::apply`] does for a plan of one hit, in fewer steps.
     // Always inlined, so that it is compiled for the operation at hand.
     #[inline(always)]
-    pub fn apply_one(&self, op: Op, cost: u64, now: Time, key: Key, limit: &Limit) -> Decision {
+    pub fn apply_one(&self, ask: Ask, key: Key, limit: &Limit) -> Decision {
         if limit.is_words() {
             let mut shard = self.lock(key.shard(self.shards.len()));
-            return shard.apply_words(Ask { op, cost, now }, key.tag(), limit, &self.budget);
+            return shard.apply_words(ask, key.tag(), limit, &self.budget);
         }
         let mut hit = [Hit::new(key, limit)];
-        self.apply(op, cost, now, &mut hit);
+        self.apply_part(ask, &mut hit, &mut []);
         hit[0].outcome
     }
 
@@ -212,18 +234,11 @@ impl MemoryStore {
     ///
     /// # Errors
     /// When it does; nothing has changed then.
-    pub fn apply_same(
-        &self,
-        op: Op,
-        cost: u64,
-        now: Time,
-        key: Key,
-        limit: &Limit,
-    ) -> Result<Decision, OtherAlgorithm> {
+    pub fn apply_same(&self, ask: Ask, key: Key, limit: &Limit) -> Result<Decision, OtherAlgorithm> {
         let mut shard = self.lock(key.shard(self.shards.len()));
         match shard.owner(key.tag()) {
             Some((forget_at, mark)) if mark != limit.algorithm() as u8 => {
-                if now.as_nanos() < forget_at {
+                if ask.now.as_nanos() < forget_at {
                     return Err(OtherAlgorithm);
                 }
                 shard.forget(key.tag(), &self.budget);
@@ -231,7 +246,7 @@ impl MemoryStore {
             _ => {}
         }
         let mut hit = [Hit::new(key, limit)];
-        apply_to(&mut OneShard(&mut shard), &self.budget, op, cost, now, &mut hit, &mut []);
+        apply_to(&mut OneShard(&mut shard), &self.budget, ask, &mut hit, &mut []);
         Ok(hit[0].outcome)
     }
 
@@ -287,14 +302,14 @@ impl MemoryStore {
         }
     }
 
-    fn apply_across(&self, op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    /// Locks the shards of these counters and bans.
+    fn lock_all(&self, hits: &[Hit<'_>], bans: &[BanHit<'_>]) -> SeveralShards<'_> {
         let keys = hits.iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         let mut indices: Vec<usize> = keys.map(|key| key.shard(self.shards.len())).collect();
         indices.sort_unstable();
         indices.dedup();
         let guards = indices.into_iter().map(|index| (index, self.lock(index))).collect();
-        let mut locked = SeveralShards { guards, shards: self.shards.len() };
-        apply_to(&mut locked, &self.budget, op, cost, now, hits, bans);
+        SeveralShards { guards, shards: self.shards.len() }
     }
 
     #[inline]
@@ -343,37 +358,49 @@ impl LockedShards for SeveralShards<'_> {
 }
 
 #[inline]
-fn apply_to(
+fn apply_to(locked: &mut impl LockedShards, budget: &Budget, ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    let at = load(locked, budget, ask.now, hits, bans);
+    if ask.counts() {
+        make_room(locked, budget, at, hits, bans);
+    }
+    plan::decide_banning(ask.at(at), hits, bans);
+    keep(locked, budget, at, hits, bans);
+    for hit in hits {
+        hit.outcome.count_from(ask.now, at);
+    }
+}
+
+/// Loads counters and bans, and gives the instant to decide for: a caller whose time lies before what the shards have
+/// already forgotten is decided for at that later instant.
+#[inline]
+fn load(
     locked: &mut impl LockedShards,
     budget: &Budget,
-    op: Op,
-    cost: u64,
     now: Time,
     hits: &mut [Hit<'_>],
     bans: &mut [BanHit<'_>],
-) {
+) -> Time {
     let mut floor = 0;
     locked.each(|shard| {
         shard.tick(now.as_nanos(), budget);
         floor = floor.max(shard.floor);
     });
-    for hit in hits.iter_mut() {
+    for hit in hits {
         locked.shard(hit.key).load(hit);
     }
-    for ban in bans.iter_mut() {
+    for ban in bans {
         locked.shard(ban.key).load_ban(ban);
     }
-    // A caller whose time lies before what was already forgotten is decided for at that instant.
-    let at = now.max(Time::from_nanos(floor));
-    if cost > 0 && op.counts() {
-        make_room(locked, budget, at, hits, bans);
-    }
-    plan::decide_banning(op, cost, at, hits, bans);
-    for hit in hits.iter_mut() {
+    now.max(Time::from_nanos(floor))
+}
+
+/// Keeps the counters and bans that were loaded.
+#[inline]
+fn keep(locked: &mut impl LockedShards, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    for hit in hits {
         locked.shard(hit.key).keep(hit, at.as_nanos(), budget);
-        hit.outcome.count_from(now, at);
     }
-    for ban in bans.iter_mut() {
+    for ban in bans {
         locked.shard(ban.key).keep_ban(ban, at.as_nanos(), budget);
         if ban.lost {
             budget.bans_refused.fetch_add(1, Relaxed);
@@ -426,7 +453,9 @@ mod tests {
         let key = memory.subject(b"key").counter(memory.counter(b"any"));
         let take = |limit: &str, second: u64| {
             let limit: Limit = limit.parse().unwrap();
-            memory.apply_same(Op::Take, 1, Time::from_secs(second), key, &limit).map(|decision| decision.remaining)
+            memory
+                .apply_same(Ask::new(Op::Take, 1, Time::from_secs(second)), key, &limit)
+                .map(|decision| decision.remaining)
         };
         assert_eq!(take("bucket 5/60s", 100), Ok(Some(4)));
         assert_eq!(take("bucket 9/60s", 100), Ok(Some(6)), "another count applies from now on");
@@ -445,7 +474,7 @@ mod tests {
         let key = memory.subject(b"key").counter(memory.counter(b"any"));
         let apply = |op: Op, limit: &str| {
             let limit: Limit = limit.parse().unwrap();
-            memory.apply_same(op, 1, Time::from_secs(100), key, &limit).map(|decision| decision.remaining)
+            memory.apply_same(Ask::new(op, 1, Time::from_secs(100)), key, &limit).map(|decision| decision.remaining)
         };
         let (free, plain) = ("fixed 5/60s after=1/60s", "fixed 5/60s");
         assert_eq!(apply(Op::Take, free), Ok(Some(4)));

@@ -1,278 +1,264 @@
-//! A plan: what one request asks of its counters, and the one function that decides it.
+//! A plan: what one or several requests ask of their counters, and the functions that decide it.
 //!
 //! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
 //!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
 //!            pass. A rule that counts denied requests is charged, within its caps, when it denies. A ban in force
 //!            denies before any limit is asked and nothing at all changes; otherwise a rule that denies strikes.
 //!            A hit for whose counter there is no room is denied.
-//! Invariant  [`decide`] is pure: a store loads the counters before it and keeps them after it, under its locks.
+//! Rule       Several parts are decided together, all or nothing; see [`joint`].
+//! Invariant  Every function here is pure: a store loads the counters before it and keeps them after it, under its
+//!            locks.
+
+mod hit;
+pub(crate) mod joint;
+
+use smallvec::{SmallVec, smallvec};
+
+pub use hit::{Hit, RuleFlags};
 
 use crate::algorithm::{Charge, Counter};
+use crate::ask::{Ask, Op};
 use crate::ban::{BanHit, Standing};
-use crate::class::Class;
-use crate::clock::Reading;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::Limit;
-use crate::memory::Key;
 use crate::time::{Span, Time};
 
-/// What to do with the counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// Check and count, in one step.
-    Take,
-    /// Would it pass? Changes nothing.
-    Peek,
-    /// Count, whatever the limit says.
-    Record,
-    /// Check, and count whatever the answer is: the verdict of a [`Op::Peek`] with the state that a [`Op::Record`]
-    /// leaves, in one step. Each hit is counted by itself, so nothing is ever taken back. The numbers are those after
-    /// it. (What Koala's `_writeThrough` does.)
-    CheckAndRecord,
-    /// Give back; never beyond a fresh state.
-    Refund,
-    /// Take, for one who would not be held for longer than this: as if no `pace` had a larger `max_wait`. With
-    /// [`Span::ZERO`] only what may go at once is taken.
-    TakeWithin(Span),
-    /// Take, but denied whatever the limits say, because something else has decided so: changes what a denial
-    /// changes and nothing else.
-    Deny,
-}
-
-impl Op {
-    /// The same for a clock that is ahead: the time for which a caller would be held is real time.
-    #[inline]
-    #[must_use]
-    pub fn on_clock(self, at: Reading) -> Op {
-        match self {
-            Op::TakeWithin(longest) => Op::TakeWithin(at.passes_in(longest)),
-            other => other,
-        }
-    }
-
-    /// Whether it asks to pass, rather than correcting a count.
-    pub(crate) fn asks(self) -> bool {
-        matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)
-    }
-
-    /// Whether it may leave a counter where there was none.
-    pub(crate) fn counts(self) -> bool {
-        matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Record | Op::Deny)
-    }
-}
-
-/// How the limits of one rule behave together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuleFlags {
-    /// The rule is also charged for a request that it denies.
-    pub count_denied: bool,
-    /// The rule is evaluated and counted, but never denies.
-    pub shadow: bool,
-}
-
-/// One limit applied to one counter: the element of a plan.
+/// What is asked of a store in one atomic step: one request, or several that pass together or not at all.
 ///
 /// ```
-/// use flowgate::{Decision, Hit, Limit, MemoryStore, Op, Time};
+/// use flowgate::{Ask, Hit, Limit, MemoryStore, Op, Plan, PlanPart, Time};
 ///
 /// let memory = MemoryStore::default();
-/// let (minute, day): (Limit, Limit) = ("5/60s".parse()?, "fixed 100/day tz=UTC".parse()?);
-/// let subject = memory.subject(b"user:42");
-/// let mut plan = [
-///     Hit::new(subject.counter(memory.counter(b"reply minute")), &minute),
-///     Hit::new(subject.counter(memory.counter(b"reply day")), &day),
-/// ];
-/// memory.apply(Op::Take, 1, Time::from_secs(1_700_000_000), &mut plan);
-/// assert_eq!(Decision::from_hits(&plan).remaining, Some(4));
+/// let (user, address): (Limit, Limit) = ("5/60s".parse()?, "2/h".parse()?);
+/// let replies = memory.counter(b"replies");
+/// let now = Time::from_secs(1_700_000_000);
+/// let take = || {
+///     let mut by_user = [Hit::new(memory.subject(b"user 42").counter(replies), &user)];
+///     let mut by_address = [Hit::new(memory.subject(b"ip 1.2.3.4").counter(replies), &address)];
+///     let mut plan = Plan::new(now);
+///     plan.push(PlanPart::new(Op::Take, 1, &mut by_user));
+///     plan.push(PlanPart::new(Op::Take, 1, &mut by_address));
+///     memory.apply(&mut plan);
+///     (plan.allowed(), plan.parts()[0].hits[0].outcome().remaining)
+/// };
+/// assert_eq!(take(), (true, Some(4)));
+/// assert_eq!(take(), (true, Some(3)));
+/// assert_eq!(take(), (false, Some(3)), "the address is exceeded, so the user is not charged");
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
 #[derive(Debug)]
-pub struct Hit<'a> {
-    pub(crate) key: Key,
-    pub(crate) limit: &'a Limit,
-    /// The hits of one rule stand next to each other.
-    pub(crate) rule_id: u32,
-    pub(crate) flags: RuleFlags,
-    /// Loaded by the store, changed by [`decide`].
-    pub(crate) counter: Counter,
-    /// The classes of the counter's two parts: loaded and changed with it.
-    pub(crate) classes: [Class; 2],
-    /// How many slots of its counter the store neither has nor has made room for.
-    pub(crate) new_slots: usize,
-    /// The store has no room for the new slots, so the counter cannot be charged.
-    pub(crate) no_room: bool,
-    pub(crate) outcome: Decision,
+pub struct Plan<'p, 'a> {
+    pub(crate) now: Time,
+    pub(crate) parts: SmallVec<[PlanPart<'p, 'a>; 1]>,
 }
 
-impl<'a> Hit<'a> {
-    /// A hit on the counter `key` under `limit`. It belongs to rule 0, which has no flags.
+/// What one request asks: an operation and its cost, the counters and the bans it meets.
+///
+/// Each hit names another counter. The hits of several parts may name the same one: then they share it.
+#[derive(Debug)]
+pub struct PlanPart<'p, 'a> {
+    /// The operation.
+    pub op: Op,
+    /// How many units it is about.
+    pub cost: u64,
+    /// The limits it meets. Hits of one rule stand next to each other.
+    pub hits: &'p mut [Hit<'a>],
+    /// The bans of those rules.
+    pub bans: &'p mut [BanHit<'a>],
+}
+
+impl<'p, 'a> Plan<'p, 'a> {
+    /// A plan without parts, to be decided at `now`.
     #[inline]
-    pub fn new(key: Key, limit: &'a Limit) -> Hit<'a> {
-        let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        let (counter, classes) = (Counter::default(), [Class::LITTLE; 2]);
-        let (rule_id, flags) = (0, RuleFlags::default());
-        Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome }
+    pub fn new(now: Time) -> Plan<'p, 'a> {
+        Plan { now, parts: SmallVec::new() }
     }
 
-    /// The same hit as part of a rule. The hits of one rule stand next to each other in a plan.
+    /// A plan of one part.
     #[inline]
-    #[must_use]
-    pub fn in_rule(self, rule_id: u32, flags: RuleFlags) -> Hit<'a> {
-        Hit { rule_id, flags, ..self }
+    pub fn one(ask: Ask, hits: &'p mut [Hit<'a>]) -> Plan<'p, 'a> {
+        Plan::banning(ask, hits, &mut [])
     }
 
-    /// What became of it, once it was applied.
-    pub fn outcome(&self) -> &Decision {
-        &self.outcome
-    }
-
-    /// The counter.
+    /// A plan of one part, of whose rules some ban: a ban in force denies, and a denial by such a rule is a strike.
     #[inline]
-    pub fn key(&self) -> Key {
-        self.key
+    pub fn banning(ask: Ask, hits: &'p mut [Hit<'a>], bans: &'p mut [BanHit<'a>]) -> Plan<'p, 'a> {
+        let Ask { op, cost, now } = ask;
+        Plan { now, parts: smallvec![PlanPart { op, cost, hits, bans }] }
     }
 
-    /// The rule it belongs to.
+    /// Adds a part.
+    pub fn push(&mut self, part: PlanPart<'p, 'a>) {
+        self.parts.push(part);
+    }
+
+    /// The parts in order.
     #[inline]
-    pub fn rule_id(&self) -> u32 {
-        self.rule_id
+    pub fn parts(&self) -> &[PlanPart<'p, 'a>] {
+        &self.parts
     }
 
-    /// The flags of that rule.
-    #[inline]
-    pub fn flags(&self) -> RuleFlags {
-        self.flags
+    /// Whether the step passed, once it was decided: no part denies it. If so, every part is charged; otherwise none
+    /// but the refunds.
+    pub fn allowed(&self) -> bool {
+        !self.parts.iter().any(PlanPart::denies)
     }
 
-    /// The limit it is under.
-    pub fn limit(&self) -> &'a Limit {
-        self.limit
-    }
-
-    /// Whether its rule does nothing but allow and deny.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        !self.flags.count_denied && !self.flags.shadow
-    }
-
-    #[inline]
-    fn check(&self, op: Op, cost: u64, now: Time) -> Verdict {
-        let verdict = self.limit.check(op, &self.counter, now, cost);
-        if self.no_room { verdict.refused() } else { verdict }
-    }
-
-    /// Fills in the outcome of a look.
-    #[inline]
-    fn report(&mut self, verdict: Verdict, now: Time) {
-        self.outcome = self.limit.status(&self.counter, now, verdict);
-    }
-
-    /// Fills in the outcome, and the classes that go with it. A counter that the store denies for want of room has
-    /// not denied anything itself.
-    #[inline]
-    fn conclude(&mut self, verdict: Verdict, now: Time) {
-        self.report(verdict, now);
-        if !self.no_room {
-            self.classes = self.limit.classes(&self.counter, now, &self.outcome);
-        }
+    /// The longest wait of all parts that deny, once the plan was decided; the longest delay if it passed.
+    pub fn verdict(&self) -> Verdict {
+        let parts = self.parts.iter().filter(|part| part.op != Op::Refund);
+        parts.map(|part| part.verdict(self.now)).fold(Verdict::PASS, Verdict::and)
     }
 }
 
-/// Applies `op` to the counters of all hits and fills in their outcomes.
+impl<'p, 'a> PlanPart<'p, 'a> {
+    /// A part whose rules do not ban.
+    #[inline]
+    pub fn new(op: Op, cost: u64, hits: &'p mut [Hit<'a>]) -> PlanPart<'p, 'a> {
+        PlanPart { op, cost, hits, bans: &mut [] }
+    }
+
+    /// Whether the part, once it was decided, denies the step.
+    pub fn denies(&self) -> bool {
+        let exceeded = || self.hits.iter().any(|hit| !hit.flags.shadow && !hit.outcome.allowed());
+        self.op.asks() && (self.op == Op::Deny || self.is_banned() || exceeded())
+    }
+
+    /// The longest wait of its hits and bans, or the longest delay of its hits.
+    fn verdict(&self, now: Time) -> Verdict {
+        let enforced = self.hits.iter().filter(|hit| !hit.flags.shadow);
+        let by_limits = enforced.map(|hit| hit.outcome.verdict).fold(Verdict::PASS, Verdict::and);
+        let bans = self.bans.iter().filter_map(|ban| ban.standing.until());
+        bans.map(|until| Verdict::Deny(Retry::After(until.since(now)))).fold(by_limits, Verdict::and)
+    }
+
+    fn ask(&self, now: Time) -> Ask {
+        Ask { op: self.op, cost: self.cost, now }
+    }
+
+    fn is_banned(&self) -> bool {
+        self.bans.iter().any(|ban| ban.standing != Standing::Clear)
+    }
+}
+
+/// Applies an operation to the counters of all hits and fills in their outcomes.
 #[inline]
-pub(crate) fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
-    match op {
-        Op::Take | Op::TakeWithin(_) | Op::Deny => take(op, cost, now, hits),
+pub(crate) fn decide(ask: Ask, hits: &mut [Hit<'_>]) {
+    match ask.op {
+        Op::Take | Op::TakeWithin(_) | Op::Deny => take(ask, hits),
         Op::Peek => {
             for hit in hits {
-                hit.report(hit.check(op, cost, now), now);
+                hit.report(hit.check(ask), ask.now);
             }
         }
         Op::Record | Op::CheckAndRecord => {
             for hit in hits {
-                let verdict = match op {
-                    Op::CheckAndRecord => hit.check(op, cost, now),
+                let verdict = match ask.op {
+                    Op::CheckAndRecord => hit.check(ask),
                     _ if hit.no_room => Verdict::PASS.refused(),
                     _ => Verdict::PASS,
                 };
                 if !hit.no_room {
-                    hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
+                    hit.limit.charge(ask, &mut hit.counter, Charge::Counted);
                 }
-                hit.conclude(verdict, now);
+                hit.conclude(verdict, ask.now);
             }
         }
         Op::Refund => {
             for hit in hits {
-                hit.limit.refund(&mut hit.counter, now, cost);
-                hit.conclude(Verdict::PASS, now);
+                hit.limit.refund(ask, &mut hit.counter);
+                hit.conclude(Verdict::PASS, ask.now);
             }
         }
     }
 }
 
 /// As [`decide`], where some of the rules ban.
-pub(crate) fn decide_banning(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    bans.iter_mut().for_each(|ban| ban.look(now));
-    if op.asks() && bans.iter().any(|ban| ban.standing != Standing::Clear) {
-        return decide(Op::Peek, cost, now, hits);
+pub(crate) fn decide_banning(ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+    bans.iter_mut().for_each(|ban| ban.look(ask.now));
+    if ask.op.asks() && bans.iter().any(|ban| ban.standing != Standing::Clear) {
+        return decide(Ask { op: Op::Peek, ..ask }, hits);
     }
-    decide(op, cost, now, hits);
-    if op == Op::Peek || !op.asks() {
+    decide(ask, hits);
+    if ask.op == Op::Peek || !ask.op.asks() {
         return;
     }
     for ban in bans {
         let mut of_rule = hits.iter().filter(|hit| hit.rule_id == ban.rule_id && !hit.flags.shadow);
-        // That the store is full is nobody's fault.
+        // A full store is not the client's fault.
         if of_rule.any(|hit| !hit.outcome.allowed() && !hit.no_room) {
-            ban.strike(now);
+            ban.strike(ask.now);
         }
     }
 }
 
 #[inline]
-fn take(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>]) {
-    let mut denied = op == Op::Deny;
+fn take(ask: Ask, hits: &mut [Hit<'_>]) {
+    let mut denied = ask.op == Op::Deny;
     for hit in hits.iter_mut() {
-        hit.outcome.verdict = hit.check(op, cost, now);
+        hit.outcome.verdict = hit.check(ask);
         denied |= !hit.outcome.allowed() && !hit.flags.shadow;
     }
     for rule_hits in hits.chunk_by_mut(|a, b| a.rule_id == b.rule_id) {
-        settle(op, cost, now, rule_hits, denied);
+        settle(ask, rule_hits, denied);
     }
 }
 
 /// Charges the hits of one rule, or does not, and concludes them. Their verdicts are in, `denied` is the request's.
 #[inline]
-fn settle(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], denied: bool) {
-    let flags = hits[0].flags;
-    let exceeded = hits.iter().any(|hit| !hit.outcome.allowed());
-    let passes = if flags.shadow { !exceeded } else { !denied };
-    let counts_denied = exceeded && flags.count_denied && !hits.iter().any(|hit| hit.outcome.never() || hit.no_room);
+fn settle(ask: Ask, hits: &mut [Hit<'_>], denied: bool) {
+    let passes = if hits[0].flags.shadow { !is_exceeded(hits) } else { !denied };
+    let counts_denied = counts_denied(hits);
     for hit in hits {
         let mut verdict = hit.outcome.verdict;
         if passes {
-            hit.limit.charge(&mut hit.counter, now, cost, Charge::Counted);
+            hit.limit.charge(ask, &mut hit.counter, Charge::Counted);
         } else if counts_denied {
-            hit.limit.charge(&mut hit.counter, now, cost, Charge::Denied);
-            verdict = hit.check(op, cost, now);
+            hit.limit.charge(ask, &mut hit.counter, Charge::Denied);
+            verdict = hit.check(ask);
         }
-        hit.conclude(verdict, now);
+        hit.conclude(verdict, ask.now);
     }
 }
 
-/// The answer on a counter that there is no room for: that of a fresh one, denied.
+/// Whether one of a rule's hits denies.
+#[inline]
+fn is_exceeded(hits: &[Hit<'_>]) -> bool {
+    hits.iter().any(|hit| !hit.outcome.allowed())
+}
+
+/// Whether a rule whose verdicts are in is charged although it denies.
+#[inline]
+fn counts_denied(hits: &[Hit<'_>]) -> bool {
+    let hopeless = || hits.iter().any(|hit| hit.outcome.never() || hit.no_room);
+    hits[0].flags.count_denied && is_exceeded(hits) && !hopeless()
+}
+
+/// The answer on a counter that the store has no room for: that of a fresh counter, denied.
 pub(crate) fn refused(limit: &Limit, now: Time, verdict: Verdict) -> Decision {
     limit.status(&Counter::default(), now, verdict.refused())
 }
 
 impl Verdict {
-    /// The same for who finds no room: denied.
+    /// Denies a request whose counter the full store could not create.
     fn refused(self) -> Verdict {
         if self.allowed() { Verdict::Deny(Retry::After(REFUSED_RETRY)) } else { self }
     }
+
+    /// The longer wait of two denials, the denial beside an allowance, the longer delay of two allowances.
+    fn and(self, other: Verdict) -> Verdict {
+        match (self, other) {
+            (Verdict::Deny(first), Verdict::Deny(second)) => Verdict::Deny(first.max(second)),
+            (Verdict::Deny(_), Verdict::Allow { .. }) => self,
+            (Verdict::Allow { .. }, Verdict::Deny(_)) => other,
+            (Verdict::Allow { delay: first }, Verdict::Allow { delay: second }) => {
+                Verdict::Allow { delay: first.max(second) }
+            }
+        }
+    }
 }
 
-/// When to come back to a store that was full. Nobody knows when it will have room.
+/// The wait that a full store tells. When it will have room is unknown.
 pub(crate) const REFUSED_RETRY: Span = Span::from_secs(1);
 
 impl Decision {

@@ -26,11 +26,19 @@ pub use state::{AlgorithmState, BanState, WindowState};
 pub use terms::{AfterTerms, AlgorithmTerms, BanTerms, Terms, WindowTerms};
 pub use undo::{AlgorithmUndo, Undo};
 
-use crate::ban::BanHit;
-use crate::plan::{self, Hit, Op};
-use crate::time::Time;
+use crate::plan::joint::{self, Shared};
+use crate::plan::{self, Plan, PlanPart};
 
-/// Applies `op` to hits whose states were restored, as of the other side's `now`, and fills in their outcomes.
-pub fn decide(op: Op, cost: u64, now: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    plan::decide_banning(op, cost, now, hits, bans);
+/// Decides a plan whose hits were restored, as of the other side's `now`, and fills in the outcomes. Hits that name the
+/// same counter share the state of the first.
+pub fn decide(plan: &mut Plan<'_, '_>) {
+    match &mut *plan.parts {
+        [PlanPart { op, cost, hits, bans }] => {
+            plan::decide_banning(crate::Ask::new(*op, *cost, plan.now), hits, bans);
+        }
+        parts => {
+            let mut shared = Shared::new(parts).with_copies();
+            joint::decide(plan.now, parts, &mut shared);
+        }
+    }
 }

@@ -5,10 +5,10 @@ mod spin;
 use std::sync::{Mutex, PoisonError};
 
 use crate::algorithm::Counter;
+use crate::ask::{Ask, Op};
 use crate::clock::{Clock, Reading};
 use crate::decision::Decision;
 use crate::limit::{Limit, LimitError};
-use crate::plan::Op;
 use spin::SpinWords;
 
 /// A limit on one thing: the calls to a backend, the jobs of a worker.
@@ -102,17 +102,17 @@ impl Single {
     #[inline(always)]
     pub fn apply_at(&self, op: Op, cost: u64, at: impl Into<Reading>) -> Decision {
         let at = at.into();
-        let (op, now) = (op.on_clock(at), at.now);
+        let ask = Ask { op: op.on_clock(at), cost, now: at.now };
         let mut decision = match &self.counter {
             LockedCounter::Words(spin) => {
                 let mut words = spin.take();
-                let (decision, _) = self.limit.apply_words(op, &mut words, now, cost);
+                let (decision, _) = self.limit.apply_words(ask, &mut words);
                 spin.put(words);
                 decision
             }
             LockedCounter::Counter(counter) => {
                 let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
-                self.limit.apply(op, &mut counter, now, cost)
+                self.limit.apply(ask, &mut counter)
             }
         };
         decision.make_real(at);

@@ -91,6 +91,15 @@ impl fmt::Debug for Time {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
+impl std::ops::Add for Span {
+    type Output = Span;
+
+    /// At most [`Span::MAX`].
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);

@@ -1,11 +1,13 @@
 //! The recorded traces of `testdata/vectors/limits.jsonl`, on the pure functions and on the memory store.
 
+mod joint;
+
 use flowgate_testkit::vectors::limits::{Trace, traces};
 use flowgate_testkit::{numbers, op};
 
 use crate::memory::MemoryStore;
-use crate::plan::{self, Hit, Op, RuleFlags};
-use crate::{Decision, Limit, Time};
+use crate::plan::{self, Hit, Plan, RuleFlags};
+use crate::{Ask, Decision, Limit, Time};
 
 /// A trace with its limits parsed, as far as it has been replayed.
 struct Run<'a> {
@@ -21,14 +23,14 @@ impl Run<'_> {
     }
 
     /// Applies the next step and compares the answer; false when there is none.
-    fn step(&mut self, names: &MemoryStore, apply: &mut impl FnMut(Op, u64, Time, &mut [Hit<'_>])) -> bool {
+    fn step(&mut self, names: &MemoryStore, apply: &mut impl FnMut(Ask, &mut [Hit<'_>])) -> bool {
         let Some(step) = self.trace.steps.get(self.done) else { return false };
         let flags = RuleFlags { count_denied: self.trace.count_denied, shadow: false };
         let subject = names.subject(self.trace.case.as_bytes());
         let key = |index: usize| subject.counter(names.counter(&index.to_le_bytes()));
         let hit = |(index, limit)| Hit::new(key(index), limit).in_rule(0, flags);
         let mut hits: Vec<Hit<'_>> = self.limits.iter().enumerate().map(hit).collect();
-        apply(op!(crate, step.op), step.cost, Time::from_micros(step.at_us), &mut hits);
+        apply(Ask::new(op!(crate, step.op), step.cost, Time::from_micros(step.at_us)), &mut hits);
         self.trace.check(self.done, numbers!(Decision::from_hits(&hits)));
         self.done += 1;
         true
@@ -38,7 +40,7 @@ impl Run<'_> {
 /// Replays every trace; `start` gives the function that applies an operation to a trace's fresh counters.
 fn replay<A>(mut start: impl FnMut() -> A)
 where
-    A: FnMut(Op, u64, Time, &mut [Hit<'_>]),
+    A: FnMut(Ask, &mut [Hit<'_>]),
 {
     let names = MemoryStore::default();
     for trace in &traces() {
@@ -51,12 +53,12 @@ where
 fn the_pure_functions_give_the_recorded_answers() {
     replay(|| {
         let mut counters = Vec::new();
-        move |op, cost, now, hits: &mut [Hit<'_>]| {
+        move |ask, hits: &mut [Hit<'_>]| {
             counters.resize_with(hits.len(), Default::default);
             for (hit, counter) in hits.iter_mut().zip(&mut counters) {
                 hit.counter = std::mem::take(counter);
             }
-            plan::decide(op, cost, now, hits);
+            plan::decide(ask, hits);
             for (hit, counter) in hits.iter_mut().zip(&mut counters) {
                 *counter = std::mem::take(&mut hit.counter);
             }
@@ -68,7 +70,7 @@ fn the_pure_functions_give_the_recorded_answers() {
 fn the_memory_store_gives_the_recorded_answers() {
     replay(|| {
         let memory = MemoryStore::default();
-        move |op, cost, now, hits: &mut [Hit<'_>]| memory.apply(op, cost, now, hits)
+        move |ask, hits: &mut [Hit<'_>]| memory.apply(&mut Plan::one(ask, hits))
     });
 }
 
@@ -79,7 +81,7 @@ fn traces_that_share_a_store_do_not_touch_each_other() {
     let traces = traces();
     let memory = MemoryStore::default();
     let mut runs: Vec<Run<'_>> = traces.iter().map(Run::new).collect();
-    let mut apply = |op, cost, now, hits: &mut [Hit<'_>]| memory.apply(op, cost, now, hits);
+    let mut apply = |ask, hits: &mut [Hit<'_>]| memory.apply(&mut Plan::one(ask, hits));
     let mut order: Vec<(u64, usize)> = Vec::new();
     for (index, trace) in traces.iter().enumerate() {
         let mut latest = 0;

@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use flowgate::{
-    Ban, BanHit, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, Seed, Span, Standing, Throttle, Time, WhenFull,
+    Ask, Ban, BanHit, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, Plan, Seed, Span, Standing, Throttle, Time,
+    WhenFull,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -37,7 +38,7 @@ fn victim(number: u32) -> Vec<u8> {
 /// Applies `op` by way of a plan of one hit.
 fn apply(memory: &MemoryStore, limit: &Limit, rule: &[u8], subject: &[u8], op: Op, now: u64) -> Decision {
     let mut hits = [Hit::new(memory.subject(subject).counter(memory.counter(rule)), limit)];
-    memory.apply(op, 1, Time::from_nanos(now), &mut hits);
+    memory.apply(&mut Plan::one(Ask::new(op, 1, Time::from_nanos(now)), &mut hits));
     *hits[0].outcome()
 }
 
@@ -81,7 +82,7 @@ fn check_by(way: Way, exhausted: &str, apart: u64, crowd_limit: &str, rule: &[u8
             Way::Plan => apply(&memory, &limit, b"victims", &victim(number), op, now),
             Way::One => {
                 let key = memory.subject(&victim(number)).counter(memory.counter(b"victims"));
-                memory.apply_one(op, 1, Time::from_nanos(now), key, &limit)
+                memory.apply_one(Ask::new(op, 1, Time::from_nanos(now)), key, &limit)
             }
         };
         for number in 0..VICTIMS {
@@ -164,7 +165,7 @@ fn a_crowd_does_not_reset_the_stricter_of_two_limits() {
             let subject = memory.subject(&victim(number));
             let hit = |name: &[u8], limit| Hit::new(subject.counter(memory.counter(name)), limit);
             let mut hits = [hit(b"strict", &limits[0]), hit(b"lax", &limits[1])];
-            memory.apply(op, 1, Time::from_nanos(now), &mut hits);
+            memory.apply(&mut Plan::one(Ask::new(op, 1, Time::from_nanos(now)), &mut hits));
             !Decision::from_hits(&hits).allowed()
         };
         (0..VICTIMS).for_each(|number| while !denied(number, Op::Take, START) {});
@@ -220,7 +221,7 @@ impl<'a> Banning<'a> {
         let subject = self.memory.subject(subject);
         let mut hits = [Hit::new(subject.counter(self.memory.counter(b"rule")), &self.limit)];
         let mut bans = [BanHit::new(subject.counter(self.memory.counter(b"ban")), &self.ban, 0)];
-        self.memory.apply_banning(op, 1, Time::from_nanos(now), &mut hits, &mut bans);
+        self.memory.apply(&mut Plan::banning(Ask::new(op, 1, Time::from_nanos(now)), &mut hits, &mut bans));
         (hits[0].outcome().allowed(), bans[0].standing())
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use flowgate::{
-    Decision, Hit, Limit, MemoryConfig, MemoryStats, MemoryStore, Op, RuleFlags, Seed, Span, Time, WhenFull,
+    Ask, Decision, Hit, Limit, MemoryConfig, MemoryStats, MemoryStore, Op, Plan, RuleFlags, Seed, Span, Time, WhenFull,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -16,14 +16,14 @@ fn store(max_bytes: usize, when_full: WhenFull) -> MemoryStore {
 /// Applies `op` to the one counter of `subject`, the short way.
 fn apply(memory: &MemoryStore, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
     let key = memory.subject(subject).counter(memory.counter(b"counter"));
-    memory.apply_one(op, cost, Time::from_nanos(now), key, limit)
+    memory.apply_one(Ask::new(op, cost, Time::from_nanos(now)), key, limit)
 }
 
 /// The same by way of a plan.
 fn apply_plan(memory: &MemoryStore, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
     let key = memory.subject(subject).counter(memory.counter(b"counter"));
     let mut hits = [Hit::new(key, limit)];
-    memory.apply(op, cost, Time::from_nanos(now), &mut hits);
+    memory.apply(&mut Plan::one(Ask::new(op, cost, Time::from_nanos(now)), &mut hits));
     *hits[0].outcome()
 }
 
@@ -75,11 +75,11 @@ fn counters_of_one_subject_are_told_apart() {
     let ids: Vec<_> = (0..200u32).map(|id| memory.counter(&id.to_le_bytes())).collect();
     for (index, &id) in ids.iter().enumerate() {
         let mut hits = [Hit::new(subject.counter(id), &limit)];
-        memory.apply(Op::Record, index as u64, Time::from_nanos(START), &mut hits);
+        memory.apply(&mut Plan::one(Ask::new(Op::Record, index as u64, Time::from_nanos(START)), &mut hits));
     }
     for (index, &id) in ids.iter().enumerate() {
         let mut hits = [Hit::new(subject.counter(id), &limit)];
-        memory.apply(Op::Peek, 0, Time::from_nanos(START), &mut hits);
+        memory.apply(&mut Plan::one(Ask::new(Op::Peek, 0, Time::from_nanos(START)), &mut hits));
         assert_eq!(hits[0].outcome().remaining, Some(1000 - index as u64));
     }
 }
@@ -309,7 +309,7 @@ fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
             Hit::new(memory.subject(b"user").counter(id), &limit),
             Hit::new(memory.subject(&address.to_le_bytes()).counter(id), &limit).in_rule(1, shadow),
         ];
-        memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
+        memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(START)), &mut hits));
         taken += u64::from(Decision::from_hits(&hits).allowed());
         assert!(!hits[1].outcome().allowed(), "there is no room for {address}");
     }
@@ -370,7 +370,7 @@ fn a_counter_named_twice_frees_nobody() {
         let key = memory.subject(b"key").counter(memory.counter(b"counter"));
         let take = |step: u64| {
             let mut hits = [(); 3].map(|()| Hit::new(key, &limit));
-            memory.apply(Op::Take, 1, Time::from_nanos(START + step), &mut hits);
+            memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(START + step)), &mut hits));
             Decision::from_hits(&hits).allowed()
         };
         let passed = (0..100).filter(|&step| take(step)).count();

@@ -5,7 +5,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Decision, Hit, Limit, Limiter, MemoryConfig, MemoryStore, Op, Single, Time, WhenFull};
+use flowgate::{Ask, Decision, Hit, Limit, Limiter, MemoryConfig, MemoryStore, Op, Plan, Single, Time, WhenFull};
 
 const THREADS: u64 = 8;
 const SECOND: u64 = 1_000_000_000;
@@ -51,11 +51,11 @@ fn threads_on_one_key_get_what_the_limit_grants() {
         let (memory, limit) = (MemoryStore::default(), limit(text));
         let key = memory.subject(b"key").counter(memory.counter(b""));
         let passed = together(|_| {
-            let take = |_: &u64| memory.apply_one(Op::Take, 1, START, key, &limit).allowed();
+            let take = |_: &u64| memory.apply_one(Ask::new(Op::Take, 1, START), key, &limit).allowed();
             (0..grants / 4).filter(take).count() as u64
         });
         assert_eq!(passed, grants, "{text}");
-        assert_eq!(memory.apply_one(Op::Peek, 0, START, key, &limit).remaining, Some(0), "{text}");
+        assert_eq!(memory.apply_one(Ask::new(Op::Peek, 0, START), key, &limit).remaining, Some(0), "{text}");
     }
 }
 
@@ -71,7 +71,7 @@ fn threads_on_many_keys_get_what_each_limit_grants() {
                 let number = (step + thread + round) % limits.len() as u64;
                 let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
                 let (limit, _) = &limits[number as usize];
-                passed += u64::from(memory.apply_one(Op::Take, 1, START, key, limit).allowed());
+                passed += u64::from(memory.apply_one(Ask::new(Op::Take, 1, START), key, limit).allowed());
             }
         }
         passed
@@ -120,7 +120,7 @@ fn plans_in_opposite_orders_do_not_wait_for_each_other() {
             if thread % 2 == 1 {
                 plan.reverse();
             }
-            memory.apply(Op::Take, 1, START, &mut plan);
+            memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, START), &mut plan));
             passed += 5 * u64::from(Decision::from_hits(&plan).allowed());
         }
         passed
@@ -128,7 +128,7 @@ fn plans_in_opposite_orders_do_not_wait_for_each_other() {
     // Every unit that passed is in exactly one counter, and no counter has more.
     let taken = |index: usize| {
         let mut hits = [hit(index)];
-        memory.apply(Op::Peek, 0, START, &mut hits);
+        memory.apply(&mut Plan::one(Ask::new(Op::Peek, 0, START), &mut hits));
         let Decision { limit, remaining, .. } = *hits[0].outcome();
         // Those with `after` tell what is left of what is free until that is used up.
         let free = if index % limits.len() == 3 && limit == Some(900) { 199 } else { 0 };
@@ -149,7 +149,7 @@ fn refunds_and_records_conserve_the_count() {
     {
         let (memory, limit) = (MemoryStore::default(), limit(text));
         let key = memory.subject(b"key").counter(memory.counter(b""));
-        let apply = |op, cost| memory.apply_one(op, cost, START, key, &limit);
+        let apply = |op, cost| memory.apply_one(Ask::new(op, cost, START), key, &limit);
         let kept = together(|thread| {
             let mut kept = 0;
             for round in 0..400 {
@@ -182,7 +182,7 @@ fn clocks_that_disagree_a_little_do_not_free_anybody() {
         let key = memory.subject(b"key").counter(memory.counter(b""));
         let passed = together(|thread| {
             let now = |step: u64| Time::from_nanos(START.as_nanos() + (step * 31 + thread * 1_000_003) % 5_000_000);
-            let take = |step: &u64| memory.apply_one(Op::Take, 1, now(*step), key, &limit).allowed();
+            let take = |step: &u64| memory.apply_one(Ask::new(Op::Take, 1, now(*step)), key, &limit).allowed();
             (0..1_000).filter(take).count() as u64
         });
         assert_eq!(passed, most, "{text}");
@@ -205,7 +205,10 @@ fn a_full_store_is_shared_by_threads() {
                 };
                 let mut plan = [hit(thread), hit(thread + 1)];
                 let now = Time::from_nanos(START.as_nanos() + round * SECOND / 100);
-                memory.apply(if round % 5 == 0 { Op::Record } else { Op::Take }, 1, now, &mut plan);
+                memory.apply(&mut Plan::one(
+                    Ask::new(if round % 5 == 0 { Op::Record } else { Op::Take }, 1, now),
+                    &mut plan,
+                ));
                 let stats = memory.stats();
                 assert!(stats.bytes <= stats.max_bytes, "{stats:?}");
             }

@@ -167,7 +167,7 @@ mod tests {
         let rules = RuleSet::compile(&policy, &memory).unwrap();
         let (bans, ids) = (ImposedBans::default(), BanIds::default());
         let key = memory.subject(b"s").counter(memory.counter(b"c"));
-        memory.apply_same(flowgate::Op::Record, 1, NOW, key, &"1/1h".parse().unwrap()).unwrap();
+        memory.apply_same(flowgate::Ask::new(flowgate::Op::Record, 1, NOW), key, &"1/1h".parse().unwrap()).unwrap();
         let note = |value: String| {
             let (id, rule) = (ids.next(BanKind::Rule), Arc::clone(rules.rule(0)));
             let (until, place) = (Time::from_secs(2000), RuleBanPlace::Memory(key));

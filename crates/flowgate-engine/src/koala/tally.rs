@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flowgate::{Limit, MemoryConfig, MemoryStore, Op, Time};
+use flowgate::{Ask, Limit, MemoryConfig, MemoryStore, Op, Time};
 
 /// The counts of all rules.
 #[derive(Debug, Default)]
@@ -84,5 +84,5 @@ impl Counts {
 fn day_end(day: &Limit, now: Time) -> Time {
     let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
     let key = memory.subject(b"").counter(memory.counter(b""));
-    now + memory.apply_one(Op::Record, 1, now, key, day).reset_after
+    now + memory.apply_one(Ask::new(Op::Record, 1, now), key, day).reset_after
 }

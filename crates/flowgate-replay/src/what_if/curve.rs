@@ -4,7 +4,7 @@
 //! Invariant  Requests and subjects are counted by the *rank* of the subject, the number of zero bits at the end of its
 //!            hash. A sample is halved by dropping the lowest rank, without a record of each subject.
 
-use flowgate::{CounterId, Limit, MemoryConfig, MemoryStore, Op, RuleFlags, Seed, Subject, Time, WhenFull};
+use flowgate::{Ask, CounterId, Limit, MemoryConfig, MemoryStore, Op, RuleFlags, Seed, Subject, Time, WhenFull};
 use flowgate_api::Operation;
 use flowgate_engine::{Request, RuleDef};
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -132,7 +132,7 @@ impl Curve {
 
     fn apply(&self, op: Op, subject: Subject, cost: u64, now: Time) {
         for variant in &self.variants {
-            self.memory.apply_one(op, cost, now, subject.counter(variant.id), &variant.limit);
+            self.memory.apply_one(Ask::new(op, cost, now), subject.counter(variant.id), &variant.limit);
         }
     }
 

@@ -81,7 +81,6 @@ pub struct Key {
 
 impl Key {
     /// Of a counter that this store does not keep.
-    #[cfg(feature = "portable")]
     pub(crate) const NOWHERE: Key = Key { place: 0, name: 0 };
     /// All bits of the hash, for a table of one's own.
     #[inline]

@@ -24,7 +24,6 @@ use crate::ban::{BanHit, Record};
 use crate::class::Class;
 use crate::limit::Law;
 use crate::plan::Hit;
-pub(super) use fast_path::Ask;
 pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 
 // In this order: what every call needs comes first and shares a cache line with the lock.

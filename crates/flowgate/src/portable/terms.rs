@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use super::scale::{Exact, Scale};
 use crate::algorithm::{Bucket, MAX_DEBT_NANOS, MAX_EXACT_INTEGER, Pace, Ticks, Window};
+use crate::ask::Op;
 use crate::ban::Ban;
 use crate::calendar::Calendar;
 use crate::limit::{After, Law, Limit, MAX_COUNT, Unit};
-use crate::plan::Op;
 use crate::time::{NANOS_PER_MICRO, Time};
 
 /// How far the other side's clock may be from the caller's before it has to ask for other ends of calendar periods.

@@ -3,8 +3,9 @@
 use super::scale::Exact;
 use super::terms::AlgorithmTerms;
 use crate::algorithm::State;
+use crate::ask::Op;
 use crate::limit::Law;
-use crate::plan::{Hit, Op};
+use crate::plan::Hit;
 use crate::time::{NANOS_PER_MICRO, Time};
 
 /// How to undo a charge: its name is when, or in which window, it was made. What bears another name by now is somebody

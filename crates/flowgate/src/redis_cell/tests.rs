@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::memory::MemoryStore;
-use crate::{Key, MemoryConfig, Op, WhenFull};
+use crate::{Ask, Key, MemoryConfig, Op, WhenFull};
 
 /// Replays every recorded call; `start` gives the function that answers the calls of a case.
 fn replay<A>(mut start: impl FnMut() -> A)
@@ -153,7 +153,9 @@ fn a_key_belongs_to_a_limit_or_to_a_throttle_while_it_lives() {
     let key = key(&memory, "k");
     let limit = |limit: &str, second| {
         let limit = limit.parse().unwrap();
-        memory.apply_same(Op::Take, 1, Time::from_secs(second), key, &limit).map(|decision| decision.remaining)
+        memory
+            .apply_same(Ask::new(Op::Take, 1, Time::from_secs(second)), key, &limit)
+            .map(|decision| decision.remaining)
     };
     let call = |second| {
         let reply = memory.throttle(key, &Throttle::new(4, 1, 1).unwrap(), Time::from_secs(second));

@@ -14,7 +14,7 @@ mod reference;
 mod stepped;
 mod waits;
 
-use flowgate::{CounterId, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, RuleFlags, Subject, Time};
+use flowgate::{Ask, CounterId, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, Plan, RuleFlags, Subject, Time};
 use proptest::test_runner::Config;
 
 /// So many cases, times `FLOWGATE_CASES`.
@@ -51,7 +51,7 @@ impl Store {
     /// The short way for one limit.
     pub(crate) fn apply_one(&self, op: Op, cost: u64, now: u64) -> Decision {
         let (counter, limit) = &self.limits[0];
-        self.memory.apply_one(op, cost, Time::from_nanos(now), self.subject.counter(*counter), limit)
+        self.memory.apply_one(Ask::new(op, cost, Time::from_nanos(now)), self.subject.counter(*counter), limit)
     }
 
     pub(crate) fn take(&self, cost: u64, now: u64) -> Decision {
@@ -73,7 +73,7 @@ impl Store {
             .iter()
             .map(|(counter, limit)| Hit::new(subject.counter(*counter), limit).in_rule(0, self.flags));
         let mut hits: Vec<Hit<'_>> = hits.collect();
-        self.memory.apply(op, cost, Time::from_nanos(now), &mut hits);
+        self.memory.apply(&mut Plan::one(Ask::new(op, cost, Time::from_nanos(now)), &mut hits));
         Decision::from_hits(&hits)
     }
 }

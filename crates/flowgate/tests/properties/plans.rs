@@ -1,6 +1,6 @@
 //! Several rules and subjects at once: all or nothing.
 
-use flowgate::{CounterId, Decision, Hit, MemoryConfig, MemoryStore, Op, RuleFlags, Subject, Time};
+use flowgate::{Ask, CounterId, Decision, Hit, MemoryConfig, MemoryStore, Op, Plan, RuleFlags, Subject, Time};
 use flowgate_testkit::properties::naive::{self, RuleHits};
 use flowgate_testkit::properties::specs::{Spec, Step, any_spec, any_step, start};
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ impl Store<'_> {
         for (id, rule) in plan.iter().enumerate() {
             hits.extend(rule.counters.iter().map(|&counter| self.hit(counter).in_rule(id as u32, rule.flags)));
         }
-        self.memory.apply(op, cost, Time::from_nanos(now), &mut hits);
+        self.memory.apply(&mut Plan::one(Ask::new(op, cost, Time::from_nanos(now)), &mut hits));
         (Decision::from_hits(&hits), hits.iter().map(|hit| *hit.outcome()).collect())
     }
 
@@ -81,7 +81,7 @@ impl Store<'_> {
     fn seen(&self, now: u64) -> Vec<[Decision; 3]> {
         let peek = |counter, cost| {
             let mut hits = [self.hit(counter)];
-            self.memory.apply(Op::Peek, cost, Time::from_nanos(now), &mut hits);
+            self.memory.apply(&mut Plan::one(Ask::new(Op::Peek, cost, Time::from_nanos(now)), &mut hits));
             *hits[0].outcome()
         };
         let costs = |counter| [0, 1, self.setting.spec(counter).most()].map(|cost| peek(counter, cost));

@@ -79,7 +79,10 @@ impl PreparedLimit {
         let (own, seen) = reply.counter(&self.limit)?;
         reply.close()?;
         hit.restore(own, seen);
-        portable::decide(self.op, self.cost, now, std::slice::from_mut(&mut hit), &mut []);
+        portable::decide(&mut flowgate::Plan::one(
+            flowgate::Ask::new(self.op, self.cost, now),
+            std::slice::from_mut(&mut hit),
+        ));
         Ok(hit)
     }
 }

@@ -211,7 +211,8 @@ impl Prepared {
             // What passes by itself but is rolled back was denied by something else.
             let rolled_back = denied && !decided.denied && takes(part.op());
             let op = if rolled_back { Op::Deny } else { part.op() };
-            portable::decide(op, self.cost, decided.now, &mut part.hits, &mut part.bans);
+            let ask = flowgate::Ask::new(op, self.cost, decided.now);
+            portable::decide(&mut flowgate::Plan::banning(ask, &mut part.hits, &mut part.bans));
             settle(&mut plan, &part);
         }
         Ok((plan, now))
@@ -365,7 +366,8 @@ impl Prepared {
     fn decide_part(&self, which: Which, reply: &[i64]) -> Result<Decided<'_>, ReplyError> {
         let mut plan = self.plan(which);
         let now = self.restore(&mut plan, which, reply)?;
-        portable::decide(plan.op(), self.cost, now, &mut plan.hits, &mut plan.bans);
+        let ask = flowgate::Ask::new(plan.op(), self.cost, now);
+        portable::decide(&mut flowgate::Plan::banning(ask, &mut plan.hits, &mut plan.bans));
         let exceeded = plan.hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
         let banned = plan.bans.iter().any(|ban| ban.standing() != Standing::Clear);
         Ok(Decided { denied: exceeded || banned, now, plan })

@@ -11,29 +11,21 @@ use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, THROTTLE_MARK};
 use super::Shard;
 use crate::algorithm::{self, Entry, Log, Sliding, State};
+use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::Decision;
 use crate::limit::{Algorithm, Limit};
-use crate::plan::{self, Hit, Op};
+use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
-
-/// An operation, its cost and its time.
-#[derive(Clone, Copy)]
-pub(in crate::memory) struct Ask {
-    pub(in crate::memory) op: Op,
-    pub(in crate::memory) cost: u64,
-    pub(in crate::memory) now: Time,
-}
 
 impl Shard {
     /// Decides about one counter that is two words: the short way for the many requests that meet one limit.
     #[inline(always)]
     pub(in crate::memory) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
-        let Ask { op, cost, now } = ask;
-        let at = self.begin(now, budget);
-        let mut decision = self.decide_words(Ask { op, cost, now: at }, tag, limit, budget);
-        decision.count_from(now, at);
+        let at = self.begin(ask.now, budget);
+        let mut decision = self.decide_words(ask.at(at), tag, limit, budget);
+        decision.count_from(ask.now, at);
         decision
     }
 
@@ -60,7 +52,7 @@ impl Shard {
         for hit in hits.iter_mut() {
             let (found, kind) = (self.find(hit.key.tag()), Kind::of_words(hit.limit.algorithm()));
             let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-            (hit.outcome, _) = hit.limit.apply_words(Op::Peek, &mut words, at, cost);
+            (hit.outcome, _) = hit.limit.apply_words(Ask::new(Op::Peek, cost, at), &mut words);
             missing += usize::from(found.is_err());
             if !hit.outcome.allowed() {
                 passes = false;
@@ -72,7 +64,7 @@ impl Shard {
                 return false;
             }
             for hit in hits.iter_mut() {
-                hit.outcome = self.decide_words(Ask { op: Op::Take, cost, now: at }, hit.key.tag(), hit.limit, budget);
+                hit.outcome = self.decide_words(Ask::new(Op::Take, cost, at), hit.key.tag(), hit.limit, budget);
             }
         }
         hits.iter_mut().for_each(|hit| hit.outcome.count_from(now, at));
@@ -101,7 +93,7 @@ impl Shard {
             _ => return false,
         };
         let bytes = log.as_ref().map_or(0, Log::heap_bytes);
-        hit.outcome = algorithm::apply(sliding, Op::Take, &mut log, at.as_nanos(), cost);
+        hit.outcome = algorithm::apply(sliding, Ask::new(Op::Take, cost, at), &mut log);
         let label = Label { mark: Algorithm::Sliding as u8, class: hit.outcome.class() };
         hit.outcome.count_from(now, at);
         match (found, slot.log_index(), log) {
@@ -139,11 +131,11 @@ impl Shard {
 
     #[inline(always)]
     pub(in crate::memory) fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
-        let Ask { op, cost, now: at } = ask;
+        let (op, at) = (ask.op, ask.now);
         let kind = Kind::of_words(limit.algorithm());
         let found = self.find(tag);
         let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-        let (mut decision, class) = limit.apply_words(op, &mut words, at, cost);
+        let (mut decision, class) = limit.apply_words(ask, &mut words);
         let label = Label { mark: limit.algorithm() as u8, class };
         match (found, words) {
             (Ok(index), words) if !self.slots[index].is(kind) => self.change_kind(index, kind, label, words, budget),

@@ -11,7 +11,7 @@ use super::super::shards::Shards;
 use super::super::slot::Kind;
 use super::super::{Key, MemoryConfig, MemoryStore, Seed};
 use super::*;
-use crate::{Ban, BanHit, CounterId, Decision, Limit, Op, Span, Time};
+use crate::{Ask, Ban, BanHit, CounterId, Decision, Limit, Op, Plan, Span, Time};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
@@ -113,7 +113,7 @@ impl Modelled {
     fn apply(&self, op: Op, key: u32) -> Decision {
         let key = self.memory.subject(&key.to_le_bytes()).counter(self.memory.counter(b""));
         let mut hits = [Hit::new(key, &self.limit)];
-        self.memory.apply(op, 1, Time::from_nanos(self.now), &mut hits);
+        self.memory.apply(&mut Plan::one(Ask::new(op, 1, Time::from_nanos(self.now)), &mut hits));
         *hits[0].outcome()
     }
 
@@ -215,13 +215,13 @@ fn apply(memory: &MemoryStore, limits: &[Limit], ban: &Ban, call: &Call, now: u6
     let counter = |&(subject, limit): &(u32, usize)| key(subject, &limit.to_le_bytes());
     let now = Time::from_nanos(now);
     if short {
-        memory.apply_one(op, cost, now, counter(&hits[0]), &limits[hits[0].1]);
+        memory.apply_one(Ask::new(op, cost, now), counter(&hits[0]), &limits[hits[0].1]);
         return;
     }
     let mut bans = if bans { vec![BanHit::new(key(hits[0].0, b"ban"), ban, 0)] } else { Vec::new() };
     let hit = |hit: &(u32, usize)| Hit::new(counter(hit), &limits[hit.1]);
     let mut hits: Vec<Hit<'_>> = hits.iter().map(hit).collect();
-    memory.apply_banning(op, cost, now, &mut hits, &mut bans);
+    memory.apply(&mut Plan::banning(Ask::new(op, cost, now), &mut hits, &mut bans));
 }
 
 proptest! {
@@ -265,7 +265,7 @@ fn neighbours(memory: &MemoryStore) -> impl Iterator<Item = Key> {
 fn take(memory: &MemoryStore, key: Key, limit: &str, now: u64) -> Decision {
     let limit = limit.parse().unwrap();
     let mut hits = [Hit::new(key, &limit)];
-    memory.apply(Op::Take, 1, Time::from_nanos(now), &mut hits);
+    memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(now)), &mut hits));
     memory.check_invariants();
     *hits[0].outcome()
 }
@@ -358,7 +358,7 @@ fn what_takes_nothing_inserts_nothing() {
         for (op, cost) in [(Op::Peek, 1), (Op::Take, 0), (Op::Refund, 0), (Op::Peek, 9)] {
             for &key in &keys {
                 let mut hits = [Hit::new(key, &later)];
-                memory.apply(op, cost, Time::from_nanos(START), &mut hits);
+                memory.apply(&mut Plan::one(Ask::new(op, cost, Time::from_nanos(START)), &mut hits));
                 memory.check_invariants();
             }
         }
@@ -434,13 +434,13 @@ proptest! {
             let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
             let floor = || memory.lock(key.shard(memory.shards.len())).floor;
             let before = floor();
-            let found = memory.apply_one(op, 1, Time::from_nanos(now), key, limit);
+            let found = memory.apply_one(Ask::new(op, 1, Time::from_nanos(now)), key, limit);
             prop_assert!(floor() <= latest - super::super::expiry::GRACE);
             // A step of the sweep comes first, so the floor may have been raised before the decision or after it.
             let counter = counters.entry(number).or_default();
             let decided = [before, floor()].map(|floor| {
                 let (at, mut counter) = (now.max(floor), counter.clone());
-                let mut decision = limit.apply(op, &mut counter, Time::from_nanos(at), 1);
+                let mut decision = limit.apply(Ask::new(op, 1, Time::from_nanos(at)), &mut counter);
                 decision.count_from(Time::from_nanos(now), Time::from_nanos(at));
                 (decision, counter)
             });
@@ -477,7 +477,7 @@ fn a_call_forgets_a_few_at_a_time() {
         let limit: Limit = text.parse().unwrap();
         let apply = |op, number: u32, now| {
             let key = memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
-            memory.apply_one(op, 1, Time::from_nanos(now), key, &limit);
+            memory.apply_one(Ask::new(op, 1, Time::from_nanos(now)), key, &limit);
         };
         for step in 0..times {
             (0..keys).for_each(|number| apply(Op::Take, number, START + step));
@@ -522,7 +522,7 @@ fn a_large_plan_fits_at_the_end_of_a_table() {
         let key = |number: u32| last.counter(memory.counter(&number.to_le_bytes()));
         let mut hits: Vec<Hit<'_>> = (0..20).map(|number| Hit::new(key(number), &limit)).collect();
         for _ in 0..2 {
-            memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
+            memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(START)), &mut hits));
             memory.check_invariants();
         }
         assert_eq!(memory.stats().counters, plain + 40);
@@ -533,7 +533,7 @@ fn take_all(memory: &MemoryStore, limit: &Limit, subject: u32, ids: &[CounterId]
     let subject = memory.subject(&subject.to_le_bytes());
     let hit = |&id| Hit::new(subject.counter(id), limit);
     let mut hits: Vec<Hit<'_>> = ids.iter().map(hit).collect();
-    memory.apply(Op::Take, 1, Time::from_nanos(START), &mut hits);
+    memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(START)), &mut hits));
     Decision::from_hits(&hits).allowed()
 }
 
@@ -578,7 +578,7 @@ fn a_growing_table_is_allocated_a_few_times_only() {
     let (mut moves, mut before) = (0, std::ptr::null());
     for key in 0..150_000u32 {
         let key = memory.subject(&key.to_le_bytes()).counter(CounterId::default());
-        memory.apply_one(Op::Take, 1, Time::from_secs(1_700_000_000), key, &limit);
+        memory.apply_one(Ask::new(Op::Take, 1, Time::from_secs(1_700_000_000)), key, &limit);
         let shard = memory.lock(0);
         let table = shard.slots.as_ptr();
         moves += usize::from(shard.slots.len() > 128 && table != std::mem::replace(&mut before, table));
@@ -594,7 +594,7 @@ fn counters_are_counted_while_a_shard_is_locked() {
     let limit: Limit = "bucket 5/d".parse().unwrap();
     for key in 0..100u32 {
         let key = memory.subject(&key.to_le_bytes()).counter(CounterId::default());
-        memory.apply_one(Op::Take, 1, Time::from_secs(1_700_000_000), key, &limit);
+        memory.apply_one(Ask::new(Op::Take, 1, Time::from_secs(1_700_000_000)), key, &limit);
     }
     let _locked: Vec<_> = (0..memory.shards.len()).map(|index| memory.lock(index)).collect();
     assert_eq!(memory.stats().counters, 100);

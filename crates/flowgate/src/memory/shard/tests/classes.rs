@@ -18,8 +18,8 @@ const WAYS: [&str; 6] = ["one", "plan", "plan of two", "across shards", "each", 
 fn take_by(way: &str, memory: &MemoryStore, key: Key, limit: &Limit, cost: u64, now: Time) -> Decision {
     let wide = "fixed 1000/60s".parse().unwrap();
     match way {
-        "one" => return memory.apply_one(Op::Take, cost, now, key, limit),
-        "same" => return memory.apply_same(Op::Take, cost, now, key, limit).unwrap(),
+        "one" => return memory.apply_one(Ask::new(Op::Take, cost, now), key, limit),
+        "same" => return memory.apply_same(Ask::new(Op::Take, cost, now), key, limit).unwrap(),
         "each" => {
             let (subject, mut answers) = (memory.subject(b"subject"), Vec::new());
             let counter = memory.counter(b"counter");
@@ -35,7 +35,7 @@ fn take_by(way: &str, memory: &MemoryStore, key: Key, limit: &Limit, cost: u64, 
     };
     let mut hits = vec![Hit::new(key, limit), Hit::new(beside, &wide)];
     hits.truncate(if way == "plan" { 1 } else { 2 });
-    memory.apply(Op::Take, cost, now, &mut hits);
+    memory.apply(&mut Plan::one(Ask::new(Op::Take, cost, now), &mut hits));
     hits[0].outcome
 }
 
@@ -82,12 +82,12 @@ fn a_look_leaves_the_class() {
     for text in ["sliding 10/60s", "fixed 10/60s", "bucket 10/60s", "fixed 10/60s after=10/60s"] {
         let (memory, limit) = (MemoryStore::default(), text.parse::<Limit>().unwrap());
         let key = key(&memory, b"counter");
-        memory.apply_one(Op::Record, 6, Time::from_nanos(START), key, &limit);
+        memory.apply_one(Ask::new(Op::Record, 6, Time::from_nanos(START)), key, &limit);
         let before = class(&memory, key);
         for (cost, later) in [(0, 0), (10, 0), (1, 50 * SECOND)] {
-            memory.apply_one(Op::Peek, cost, Time::from_nanos(START + later), key, &limit);
+            memory.apply_one(Ask::new(Op::Peek, cost, Time::from_nanos(START + later)), key, &limit);
             let mut hits = [Hit::new(key, &limit)];
-            memory.apply(Op::Peek, cost, Time::from_nanos(START + later), &mut hits);
+            memory.apply(&mut Plan::one(Ask::new(Op::Peek, cost, Time::from_nanos(START + later)), &mut hits));
         }
         assert_eq!(class(&memory, key), before, "{text}");
     }
@@ -104,7 +104,7 @@ fn the_verdict_of_each_counter_counts() {
                 let flags = RuleFlags { count_denied: rules[1] == 1, shadow: false };
                 Hit::new(keys[index], &limits[index]).in_rule(rules[index], flags)
             };
-            memory.apply(Op::Take, 1, Time::from_nanos(START), &mut [hit(0), hit(1)]);
+            memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(START)), &mut [hit(0), hit(1)]));
         }
         assert_eq!(keys.map(|key| class(&memory, key)), [Some(Class::EXHAUSTED), Some(Class::LITTLE)]);
     }
@@ -216,7 +216,8 @@ fn an_exhausted_log_outlives_newer_logs() {
     let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let limit: Limit = "sliding 20/60s".parse().unwrap();
     let name = |number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
-    let record = |number: u32, now: u64| memory.apply_one(Op::Record, 1, Time::from_nanos(now), name(number), &limit);
+    let record =
+        |number: u32, now: u64| memory.apply_one(Ask::new(Op::Record, 1, Time::from_nanos(now)), name(number), &limit);
     for step in 0..20 {
         (0..30).for_each(|number| _ = record(number, START + step));
     }
@@ -227,6 +228,7 @@ fn an_exhausted_log_outlives_newer_logs() {
     let stats = memory.stats();
     assert!(stats.coarsened > 0, "{stats:?}");
     let now = START + 2 * SECOND;
-    let left = |number: u32| memory.apply_one(Op::Peek, 0, Time::from_nanos(now), name(number), &limit).remaining;
+    let left =
+        |number: u32| memory.apply_one(Ask::new(Op::Peek, 0, Time::from_nanos(now)), name(number), &limit).remaining;
     assert!((0..30).all(|number| left(number) == Some(0)), "{stats:?}");
 }

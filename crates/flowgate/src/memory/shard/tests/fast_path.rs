@@ -68,9 +68,9 @@ proptest! {
             if !left.take_fast(cost, now, &mut by_short, &short.budget) {
                 // Where it gives up, its step of the sweep is done.
                 right.tick(now.as_nanos(), &long.budget);
-                apply_to(&mut OneShard(&mut left), &short.budget, Op::Take, cost, now, &mut by_short, &mut []);
+                apply_to(&mut OneShard(&mut left), &short.budget, Ask::new(Op::Take, cost, now), &mut by_short, &mut []);
             }
-            apply_to(&mut OneShard(&mut right), &long.budget, Op::Take, cost, now, &mut by_long, &mut []);
+            apply_to(&mut OneShard(&mut right), &long.budget, Ask::new(Op::Take, cost, now), &mut by_long, &mut []);
             prop_assert_eq!(by_short[0].outcome(), by_long[0].outcome());
             prop_assert_eq!(left.contents(), right.contents());
             prop_assert_eq!(left.floor, right.floor);

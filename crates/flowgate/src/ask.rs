@@ -1,0 +1,80 @@
+//! What a decision asks: an operation, its cost and its time.
+
+use crate::clock::Reading;
+use crate::time::{Span, Time};
+
+/// What is asked of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The operation.
+    pub op: Op,
+    /// How many units it is about.
+    pub cost: u64,
+    /// When it happens.
+    pub now: Time,
+}
+
+impl Ask {
+    /// A question about `cost` units at `now`.
+    #[inline]
+    pub fn new(op: Op, cost: u64, now: Time) -> Ask {
+        Ask { op, cost, now }
+    }
+
+    /// The same at another time.
+    #[inline]
+    #[must_use]
+    pub fn at(self, now: Time) -> Ask {
+        Ask { now, ..self }
+    }
+
+    /// Whether it may leave a counter where there was none.
+    #[inline]
+    pub(crate) fn counts(self) -> bool {
+        self.cost > 0 && self.op.counts()
+    }
+}
+
+/// What to do with the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Check and count, in one step.
+    Take,
+    /// Would it pass? Changes nothing.
+    Peek,
+    /// Count, whatever the limit says.
+    Record,
+    /// Check, and count whatever the answer is: the verdict of a [`Op::Peek`] with the state that a [`Op::Record`]
+    /// leaves, in one step. The numbers are those after it. In a plan of several parts it is a take.
+    CheckAndRecord,
+    /// Give back; never beyond a fresh state.
+    Refund,
+    /// Take, for a caller that does not want to be held for longer than this: as if no `pace` had a larger `max_wait`.
+    /// With [`Span::ZERO`], a request that has to wait is denied.
+    TakeWithin(Span),
+    /// A take that something other than a limit has denied. It changes what a denial changes.
+    Deny,
+}
+
+impl Op {
+    /// The same for a clock that is ahead: the time for which a caller would be held is real time.
+    #[inline]
+    #[must_use]
+    pub fn on_clock(self, at: Reading) -> Op {
+        match self {
+            Op::TakeWithin(longest) => Op::TakeWithin(at.passes_in(longest)),
+            other => other,
+        }
+    }
+
+    /// Whether it asks to pass: it can be denied. The others correct a count.
+    #[inline]
+    pub fn asks(self) -> bool {
+        matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)
+    }
+
+    /// Whether it may leave a counter where there was none.
+    pub(crate) fn counts(self) -> bool {
+        matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Record | Op::Deny)
+    }
+}

@@ -1,0 +1,139 @@
+//! A hit: one limit applied to one counter.
+
+use super::Verdict;
+use crate::algorithm::Counter;
+use crate::ask::Ask;
+use crate::class::Class;
+use crate::decision::Decision;
+use crate::limit::Limit;
+use crate::memory::Key;
+use crate::time::{Span, Time};
+
+/// How the limits of one rule behave together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleFlags {
+    /// The rule is also charged for a request that it denies.
+    pub count_denied: bool,
+    /// The rule is evaluated and counted, but never denies.
+    pub shadow: bool,
+}
+
+/// One limit applied to one counter: the element of a plan.
+///
+/// ```
+/// use flowgate::{Ask, Decision, Hit, Limit, MemoryStore, Op, Plan, Time};
+///
+/// let memory = MemoryStore::default();
+/// let (minute, day): (Limit, Limit) = ("5/60s".parse()?, "fixed 100/day tz=UTC".parse()?);
+/// let subject = memory.subject(b"user:42");
+/// let mut hits = [
+///     Hit::new(subject.counter(memory.counter(b"reply minute")), &minute),
+///     Hit::new(subject.counter(memory.counter(b"reply day")), &day),
+/// ];
+/// memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_secs(1_700_000_000)), &mut hits));
+/// assert_eq!(Decision::from_hits(&hits).remaining, Some(4));
+/// # Ok::<(), flowgate::LimitError>(())
+/// ```
+#[derive(Debug)]
+pub struct Hit<'a> {
+    pub(crate) key: Key,
+    pub(crate) limit: &'a Limit,
+    /// The hits of one rule stand next to each other.
+    pub(crate) rule_id: u32,
+    pub(crate) flags: RuleFlags,
+    /// Loaded by the store, changed by the decision.
+    pub(crate) counter: Counter,
+    /// The classes of the counter's two parts: loaded and changed with it.
+    pub(crate) classes: [Class; 2],
+    /// How many slots of its counter the store neither has nor has made room for.
+    pub(crate) new_slots: usize,
+    /// The store has no room for the new slots, so the counter cannot be charged.
+    pub(crate) no_room: bool,
+    pub(crate) outcome: Decision,
+}
+
+impl<'a> Hit<'a> {
+    /// A hit on the counter `key` under `limit`. It belongs to rule 0, which has no flags.
+    #[inline]
+    pub fn new(key: Key, limit: &'a Limit) -> Hit<'a> {
+        let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
+        let (counter, classes) = (Counter::default(), [Class::LITTLE; 2]);
+        let (rule_id, flags) = (0, RuleFlags::default());
+        Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome }
+    }
+
+    /// The same hit as part of a rule. The hits of one rule stand next to each other in a plan.
+    #[inline]
+    #[must_use]
+    pub fn in_rule(self, rule_id: u32, flags: RuleFlags) -> Hit<'a> {
+        Hit { rule_id, flags, ..self }
+    }
+
+    /// What became of it, once it was applied.
+    pub fn outcome(&self) -> &Decision {
+        &self.outcome
+    }
+
+    /// The counter.
+    #[inline]
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The rule it belongs to.
+    #[inline]
+    pub fn rule_id(&self) -> u32 {
+        self.rule_id
+    }
+
+    /// The flags of that rule.
+    #[inline]
+    pub fn flags(&self) -> RuleFlags {
+        self.flags
+    }
+
+    /// The limit it is under.
+    pub fn limit(&self) -> &'a Limit {
+        self.limit
+    }
+
+    /// A hit on the same counter, with the state that was loaded.
+    pub(super) fn split_off(&mut self) -> Hit<'a> {
+        Hit { counter: std::mem::take(&mut self.counter), ..Hit::new(self.key, self.limit) }
+    }
+
+    /// Exchanges the counter and what the store says of it.
+    pub(super) fn swap_counter(&mut self, other: &mut Hit<'_>) {
+        std::mem::swap(&mut self.counter, &mut other.counter);
+        std::mem::swap(&mut self.classes, &mut other.classes);
+        std::mem::swap(&mut self.no_room, &mut other.no_room);
+    }
+
+    /// Whether its rule does nothing but allow and deny.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.flags.count_denied && !self.flags.shadow
+    }
+
+    #[inline]
+    pub(super) fn check(&self, ask: Ask) -> Verdict {
+        let verdict = self.limit.check(ask, &self.counter);
+        if self.no_room { verdict.refused() } else { verdict }
+    }
+
+    /// Fills in the outcome of a look.
+    #[inline]
+    pub(super) fn report(&mut self, verdict: Verdict, now: Time) {
+        self.outcome = self.limit.status(&self.counter, now, verdict);
+    }
+
+    /// Fills in the outcome, and the classes that go with it. A counter that the store denies for want of room has
+    /// not denied anything itself.
+    #[inline]
+    pub(super) fn conclude(&mut self, verdict: Verdict, now: Time) {
+        self.report(verdict, now);
+        if !self.no_room {
+            self.classes = self.limit.classes(&self.counter, now, &self.outcome);
+        }
+    }
+}
