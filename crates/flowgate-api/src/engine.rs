@@ -203,11 +203,12 @@ impl From<MemoryStats> for Memory {
 }
 
 impl<'a> Problem<'a> {
-    /// The problem document of a denial that is answered with `status`.
-    pub fn from_decision(status: u16, decision: &'a engine::Decision) -> Problem<'a> {
-        let (kind, title) = match decision.decided_by {
-            DecidedBy::Limits => (QUOTA_EXCEEDED, "Quota exceeded"),
-            _ => ("about:blank", "Forbidden"),
+    /// The problem document of a denial: with the status `quota_exceeded` where a limit denies, and `forbidden` where
+    /// a ban or a rule without limits does.
+    pub fn from_decision(decision: &'a engine::Decision, quota_exceeded: u16, forbidden: u16) -> Problem<'a> {
+        let (status, kind, title) = match decision.decided_by {
+            DecidedBy::Limits => (quota_exceeded, QUOTA_EXCEEDED, "Quota exceeded"),
+            _ => (forbidden, "about:blank", "Forbidden"),
         };
         Problem {
             status,

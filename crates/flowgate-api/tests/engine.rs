@@ -148,7 +148,7 @@ fn problem_of_a_limit_is_an_exceeded_quota() {
     engine.decide(Op::Take, &Request::new(), NOW);
     let denied = engine.decide(Op::Take, &Request::new(), NOW);
     assert_eq!(
-        serde_json::to_string(&Problem::from_decision(429, &denied)).unwrap(),
+        serde_json::to_string(&Problem::from_decision(&denied, 429, 403)).unwrap(),
         concat!(
             r#"{"status":429,"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","#,
             r#""title":"Quota exceeded","detail":"You reply too fast.","action":"deny","code":201,"retry_after":60,"#,
@@ -162,7 +162,7 @@ fn problem_of_a_rule_without_limits_is_forbidden() {
     let engine = engine("rule = [{ name = 'no', when = { user = '42' }, action = 'deny' }]");
     let denied = engine.decide(Op::Take, &Request::new().field("user", "42"), NOW);
     assert_eq!(
-        serde_json::to_string(&Problem::from_decision(403, &denied)).unwrap(),
+        serde_json::to_string(&Problem::from_decision(&denied, 429, 403)).unwrap(),
         r#"{"status":403,"type":"about:blank","title":"Forbidden","action":"deny","violated-policies":["no"]}"#
     );
     assert_eq!(

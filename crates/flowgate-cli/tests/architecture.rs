@@ -24,6 +24,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (TESTKIT, &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
 ];
 
+/// A crate and one that its tests compare it with.
+const COMPARED: (&str, &str) = ("flowgate-server", "flowgate-tower");
+
 /// What the tests of several crates share.
 const TESTKIT: &str = "flowgate-testkit";
 
@@ -103,7 +106,8 @@ fn wrong_dependencies(manifest: &str) -> Vec<String> {
     let is_ours = |used: &str| used == "flowgate" || used.starts_with("flowgate-");
     let mut wrong = Vec::new();
     for (table, used) in dependencies(&manifest) {
-        let is_test_support = used == TESTKIT && table == "dev-dependencies";
+        let is_for_tests = used == TESTKIT || (name, used.as_str()) == COMPARED;
+        let is_test_support = is_for_tests && table == "dev-dependencies";
         let forbidden = is_ours(&used) && !is_test_support && !allowed.contains(&used.as_str())
             || name == "flowgate-engine" && table == "dependencies" && NOT_IN_ENGINE.contains(&used.as_str());
         if forbidden {
@@ -223,6 +227,12 @@ mod the_checks_find {
             "[dependencies]\nflowgate-engine.workspace = true\nflowgate-server.workspace = true",
             &["flowgate-tower must not use flowgate-server (dependencies)"],
         );
+        check_manifest(
+            "flowgate-server",
+            "[dependencies]\nflowgate-tower.workspace = true",
+            &["flowgate-server must not use flowgate-tower (dependencies)"],
+        );
+        check_manifest("flowgate-server", "[dev-dependencies]\nflowgate-tower.workspace = true", &[]);
         check_manifest("flowgate-cli", "[dependencies]\nflowgate-server.workspace = true\ntokio = \"1\"", &[]);
     }
 

@@ -22,9 +22,6 @@ use flowgate::{Retry, Span, Verdict};
 
 use crate::decision::Decision;
 
-/// The type of a problem document (RFC 9457) that says that a quota is exceeded.
-pub const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
-
 /// The most that a structured field's integer can be.
 const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
 

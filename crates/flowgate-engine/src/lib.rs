@@ -29,7 +29,7 @@ pub use decider::{AdHoc, Decider};
 pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::Engine;
 pub use explain::{Explanation, LimitReport, Matched, RuleReport};
-pub use headers::{QUOTA_EXCEEDED, Quota};
+pub use headers::Quota;
 pub use host::normalized_host;
 pub use koala::{
     KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaPlan, KoalaResult, KoalaRules, KoalaTally, KoalaValue,

@@ -18,9 +18,9 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::answer;
 use crate::fields::FieldValue;
 use crate::future::ResponseFuture;
+use crate::response;
 
 /// The field by which the one rule of [`RateLimit::new`] counts.
 const KEY: &str = "key";
@@ -248,8 +248,8 @@ impl Taken {
     fn denial(&self, head: &Parts) -> Response<Bytes> {
         let Settings { on_deny, families, .. } = &*self.settings;
         let mut response =
-            on_deny.as_ref().map_or_else(|| answer::problem(&self.decision), |on_deny| on_deny(&self.decision, head));
-        answer::add_headers(response.headers_mut(), &self.decision, families);
+            on_deny.as_ref().map_or_else(|| response::problem(&self.decision), |on_deny| on_deny(&self.decision, head));
+        response::add_headers(response.headers_mut(), &self.decision, families);
         response
     }
 
@@ -263,7 +263,7 @@ impl Taken {
         let outcome = Outcome::Answered { status: response.status(), headers: response.headers() };
         let refunded = self.settle(outcome);
         let decision = refunded.as_ref().unwrap_or(&self.decision);
-        answer::add_headers(response.headers_mut(), decision, &self.settings.families);
+        response::add_headers(response.headers_mut(), decision, &self.settings.families);
     }
 
     /// Gives back what was taken, if it is to be, and tells how things stand then.

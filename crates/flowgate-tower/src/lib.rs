@@ -77,16 +77,16 @@
 //! * **A header is the client's word.** Count by one only behind something that checks it.
 //! * **Counters live in the process.** Three instances grant three times as much; for shared counters ask a server.
 
-mod answer;
 mod fields;
 mod future;
 mod layer;
+mod response;
 
-pub use answer::problem;
 pub use fields::{FieldValue, client_ip, header, host, method, path, path_spelled};
 pub use flowgate_engine::{Client, ClientAddresses, Decision, PathPart, PathSpelling, config::HeaderFamily};
 pub use future::ResponseFuture;
 pub use layer::{Error, Outcome, RateLimit, RateLimited};
+pub use response::problem;
 
 /// The README's examples are tests: here, where all that they use can be used.
 #[cfg(doctest)]

@@ -82,8 +82,9 @@ async fn a_limit_for_each_key() {
     let body = denied.into_body().collect().await.unwrap().to_bytes();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
+    assert_eq!(body["title"], "Quota exceeded");
     assert_eq!(body["violated-policies"], serde_json::json!(["api"]));
-    assert_eq!(body["status"], 429);
+    assert_eq!((&body["status"], &body["retry_after"]), (&429.into(), &60.into()));
 
     assert_eq!(ask(&service, get_as("b")).await.status(), 200, "another key");
     assert_eq!(reached.load(Relaxed), 3, "a denied request never reaches the service");

@@ -93,6 +93,43 @@ fn so_many_pass_and_no_more() {
     );
 }
 
+/// The gate and the tower layer are two ways to the same limits: clients read one problem document.
+#[test]
+fn problem_document_is_that_of_the_tower_layer() {
+    let toml = r#"
+        rule = [
+            { name = "blocked", when = { host = "blocked" }, action = "deny", code = 7, message = "Go \"away\"." },
+            { name = "human", when = { host = "human" }, action = "captcha" },
+            { name = "burst", when = { host = "burst" }, limits = ["bucket 3/10s"], code = -201, message = "Slowly." },
+            { name = "minute", when = { host = "burst" }, limits = ["3/60s", "3/h"] },
+            { name = "never", when = { host = "never" }, limits = ["pace 1/h"] },
+            { name = "strict", when = { host = "strict" }, by = ["host"], limits = ["1/60s"], ban = { after = 1, within = "10m", for = ["1h"] } },
+        ]"#;
+    let server = Running::start(toml);
+    let policy = &Config::from_toml(toml).unwrap().policy;
+    let engine = flowgate_engine::Engine::new(policy, flowgate::MemoryStore::default()).unwrap();
+    let ban =
+        flowgate_engine::BanOrder { field: "host", value: "banned", length: Span::from_secs(60), reason: "Spam." };
+    engine.ban(ban, server.clock.now()).unwrap();
+    server.post("/v1/bans", r#"{"field":"host","value":"banned","for":"60s","reason":"Spam."}"#);
+    let mut denials = 0;
+    for host in ["blocked", "human", "burst", "never", "strict", "banned"].repeat(5) {
+        server.clock.advance(Span::from_nanos(1_234_567));
+        let gate = server.gate(&[("x-forwarded-for", "203.0.113.7"), ("x-forwarded-host", host)]);
+        let take = flowgate::Op::TakeWithin(Span::from_secs(1));
+        let request = flowgate_engine::Request::new().field("host", host);
+        let decision = engine.decide(take, &request, server.clock.now());
+        assert_eq!(gate.status == 200, decision.allowed(), "{host}");
+        if !decision.allowed() {
+            let layer = flowgate_tower::problem(&decision);
+            assert_eq!((gate.status, gate.body.as_bytes()), (layer.status().as_u16(), &layer.body()[..]), "{host}");
+            assert_eq!(gate.header("content-type"), layer.headers()["content-type"].to_str().ok());
+            denials += 1;
+        }
+    }
+    assert_eq!(denials, 25);
+}
+
 #[test]
 fn no_spelling_slips_past_a_rule() {
     let spellings = [

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use bytes::Bytes;
 use flowgate_api::Problem;
-use flowgate_engine::{DecidedBy, Decision, Quota};
+use flowgate_engine::{Decision, Quota};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use smallvec::SmallVec;
@@ -24,9 +24,11 @@ const ACTION: HeaderName = HeaderName::from_static("x-flowgate-action");
 
 /// The answer that a decision is. `chosen` is the status that the gateway wants for a denial.
 pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> Reply {
-    let mut reply = match status(gate, decision, chosen) {
-        StatusCode::OK => reply::empty(StatusCode::OK),
-        denied => problem(denied, &Problem::from_decision(denied.as_u16(), decision)),
+    let mut reply = if decision.allowed() {
+        reply::empty(StatusCode::OK)
+    } else {
+        let (limited, forbidden) = (chosen.unwrap_or(gate.deny_status), chosen.unwrap_or(StatusCode::FORBIDDEN));
+        problem(&Problem::from_decision(decision, limited.as_u16(), forbidden.as_u16()))
     };
     write_headers(gate, decision, reply.headers_mut());
     reply
@@ -36,20 +38,13 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
 /// gets no answer must not be opened by a client who makes one up.
 pub(super) fn unclear(unclear: &Unclear<'_>, chosen: Option<StatusCode>) -> Reply {
     let status = chosen.unwrap_or(StatusCode::FORBIDDEN);
-    problem(status, &Problem::forbidden(status.as_u16(), &unclear.to_string()))
+    problem(&Problem::forbidden(status.as_u16(), &unclear.to_string()))
 }
 
-fn status(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> StatusCode {
-    match (decision.allowed(), decision.decided_by) {
-        (true, _) => StatusCode::OK,
-        (false, DecidedBy::Limits | DecidedBy::Nothing) => chosen.unwrap_or(gate.deny_status),
-        (false, DecidedBy::Rule | DecidedBy::Ban | DecidedBy::ManualBan) => chosen.unwrap_or(StatusCode::FORBIDDEN),
-    }
-}
-
-fn problem(status: StatusCode, problem: &Problem<'_>) -> Reply {
+fn problem(problem: &Problem<'_>) -> Reply {
     let mut reply = reply::with_type(reply::written(problem), "application/problem+json");
-    *reply.status_mut() = status;
+    // The gate has statuses that HTTP knows.
+    *reply.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN);
     reply
 }
 
