@@ -3,8 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-mod serving;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -14,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use serving::Serving;
+use flowgate_testkit::server_process::ServerProcess;
 
 const BAN: [&str; 6] = ["ban", "ip=192.0.2.0/24", "--for", "1h", "--reason", "scraping"];
 
@@ -40,16 +38,16 @@ impl Home {
         command
     }
 
-    fn serve(&self, more: &[&str]) -> Serving {
+    fn serve(&self, more: &[&str]) -> ServerProcess {
         let mut command = self.command(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
         command.args(more);
-        Serving::started_by(&mut command, String::new(), tempfile::tempdir().unwrap())
+        ServerProcess::spawn(&mut command)
     }
 
     /// What a command prints that asks a server.
     #[track_caller]
-    fn ask(&self, serving: &Serving, args: &[&str]) -> String {
-        done(self.command(args).env("FLOWGATE_SERVER", &serving.url)).unwrap()
+    fn ask(&self, server: &ServerProcess, args: &[&str]) -> String {
+        done(self.command(args).env("FLOWGATE_SERVER", &server.url)).unwrap()
     }
 }
 
@@ -66,6 +64,12 @@ fn done(command: &mut Command) -> Result<String, String> {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     if status.success() { Ok(stdout) } else { Err(stderr) }
+}
+
+/// Kills a server and returns everything that it wrote.
+fn all_lines(server: &mut ServerProcess) -> Vec<String> {
+    let rest = server.kill();
+    [std::mem::take(&mut server.announcement), rest].concat()
 }
 
 /// The binary where any user can start it.
@@ -90,13 +94,13 @@ fn without_rights(command: &mut Command, user: u32) -> &mut Command {
 fn a_newcomer_bans_without_any_setting() {
     let home = Home::new();
     let forum = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/forum.toml");
-    let serving = home.serve(&["--config", forum]);
-    assert!(home.ask(&serving, &["take", "act=reply", "user=43"]).starts_with("allowed  by reply"));
-    assert!(home.ask(&serving, &BAN).starts_with("banned   ip=192.0.2.0/24"));
+    let server = home.serve(&["--config", forum]);
+    assert!(home.ask(&server, &["take", "act=reply", "user=43"]).starts_with("allowed  by reply"));
+    assert!(home.ask(&server, &BAN).starts_with("banned   ip=192.0.2.0/24"));
     let (token, mode) = (home.token(), fs::metadata(home.token_file()).unwrap().permissions().mode());
     assert_eq!((token.len(), mode & 0o777), (64, 0o600), "256 bits, and only for this user");
     assert_eq!(done(&mut home.command(&["token"])).unwrap(), format!("{token}\n"));
-    serving.stop();
+    drop(server);
 
     let again = home.serve(&[]);
     assert_eq!(home.token(), token, "it is kept");
@@ -109,32 +113,32 @@ fn the_token_is_never_told() {
     let file = home.0.path().join("flowgate.toml");
     fs::write(&file, "[log]\nlevel = \"trace\"\nformat = \"json\"\ndenials = \"all\"\n").unwrap();
     let config = ["--config", file.to_str().unwrap()];
-    let serving = home.serve(&config);
+    let mut server = home.serve(&config);
     let token = home.token();
-    home.ask(&serving, &BAN);
-    home.ask(&serving, &["ban"]);
+    home.ask(&server, &BAN);
+    home.ask(&server, &["ban"]);
     let shown = done(home.command(&["config"]).args(config)).unwrap();
     assert!(shown.contains("admin_token = \"\"") && !shown.contains(&token), "{shown}");
-    let log = serving.stop_and_tell_all().join("\n");
+    let log = all_lines(&mut server).join("\n");
     assert!(!log.contains(&token), "{log}");
 }
 
 #[test]
 fn servers_of_one_user_share_a_token() {
     let home = Home::new();
-    let servers: Vec<Serving> = std::thread::scope(|scope| {
+    let servers: Vec<ServerProcess> = std::thread::scope(|scope| {
         let starting: Vec<_> = (0..2).map(|_| scope.spawn(|| home.serve(&[]))).collect();
         starting.into_iter().map(|server| server.join().unwrap()).collect()
     });
-    for serving in &servers {
-        assert!(home.ask(serving, &BAN).starts_with("banned"));
+    for server in &servers {
+        assert!(home.ask(server, &BAN).starts_with("banned"));
     }
 }
 
 #[test]
 fn another_user_is_told_the_file_and_sudo() {
     let (owner, other) = (Home::new(), tempfile::tempdir().unwrap());
-    let serving = owner.serve(&[]);
+    let server = owner.serve(&[]);
     let (token, file) = (owner.token(), owner.token_file());
     if !rustix::process::geteuid().is_root() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
@@ -142,7 +146,7 @@ fn another_user_is_told_the_file_and_sudo() {
     let binary = public_binary(other.path());
     let ask = |args: &[&str]| {
         let mut command = flowgate(&binary, args);
-        command.env("FLOWGATE_SERVER", &serving.url).env("STATE_DIRECTORY", file.parent().unwrap());
+        command.env("FLOWGATE_SERVER", &server.url).env("STATE_DIRECTORY", file.parent().unwrap());
         without_rights(&mut command, 65534);
         command
     };
@@ -165,18 +169,17 @@ fn a_server_without_a_place_for_its_token_serves_all_the_same() {
         if let Some(home) = home {
             command.env("HOME", home);
         }
-        let serving =
-            Serving::started_by(without_rights(&mut command, 65532), String::new(), tempfile::tempdir().unwrap());
-        let ask = |args: &[&str]| done(flowgate(&binary, args).env("FLOWGATE_SERVER", &serving.url));
+        let mut server = ServerProcess::spawn(without_rights(&mut command, 65532));
+        let ask = |args: &[&str]| done(flowgate(&binary, args).env("FLOWGATE_SERVER", &server.url));
         assert!(ask(&["take", "--key", "k", "--limit", "5/60s"]).is_ok());
         for token in ["", "guess"] {
             let refused =
-                done(flowgate(&binary, &BAN).env("FLOWGATE_SERVER", &serving.url).env("FLOWGATE_TOKEN", token));
+                done(flowgate(&binary, &BAN).env("FLOWGATE_SERVER", &server.url).env("FLOWGATE_TOKEN", token));
             let error = refused.unwrap_err();
             assert!(error.contains("status 403") && error.contains("auth.admin_token_file"), "{error}");
         }
         let warnings: Vec<_> =
-            serving.stop_and_tell_all().into_iter().filter(|line| line.contains("auth.admin_token_file")).collect();
+            all_lines(&mut server).into_iter().filter(|line| line.contains("auth.admin_token_file")).collect();
         assert!(matches!(&warnings[..], [line] if line.contains("WARN")), "{home:?}: {warnings:?}");
     }
 }

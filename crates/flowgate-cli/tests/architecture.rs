@@ -96,6 +96,15 @@ fn only_the_clock_module_reads_time() {
     assert!(seen >= 10, "only {seen} source files found");
 }
 
+/// Crates share code by dependencies, and tests by the testkit.
+#[test]
+fn no_module_has_a_path_attribute() {
+    for file in rust_files(&root().join("crates")) {
+        let source = fs::read_to_string(&file).unwrap();
+        assert_eq!(path_attributes(&file.display().to_string(), &source), [""; 0]);
+    }
+}
+
 /// What a crate's manifest names, in any of its dependency tables, and must not.
 fn wrong_dependencies(manifest: &str) -> Vec<String> {
     let manifest: Table = manifest.parse().unwrap();
@@ -158,6 +167,12 @@ fn unsafe_lines(path: &str, source: &str) -> Vec<String> {
         return Vec::new();
     }
     lines_with(path, source, &["unsafe {", "unsafe fn", "unsafe impl", "unsafe_code"])
+}
+
+/// The lines of a source file that give a module another path than its own.
+fn path_attributes(path: &str, source: &str) -> Vec<String> {
+    let lines = (1..).zip(source.lines()).filter(|(_, line)| line.trim_start().starts_with("#[path"));
+    lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())).collect()
 }
 
 /// The lines whose code, comments left aside, contains one of these texts.
@@ -274,6 +289,12 @@ mod the_checks_find {
             "[build-dependencies]\nkit = { package = \"flowgate-testkit\", path = \"..\" }",
             &["flowgate-server must not use flowgate-testkit (build-dependencies)"],
         );
+    }
+
+    #[test]
+    fn a_path_attribute() {
+        let source = "    #[path = \"../other.rs\"]\nmod other;\n// #[path = \"x.rs\"]\nlet text = \"#[path\";";
+        assert_eq!(path_attributes("x.rs", source), ["x.rs:1: #[path = \"../other.rs\"]"]);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::time::Duration;
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+
+use flowgate_testkit::certificates::self_signed;
+use flowgate_testkit::server_process::{ServerProcess, serve_command};
+use flowgate_testkit::wait::HANG_TIMEOUT;
+use flowgate_testkit::{files, http, resp};
 
 fn flowgate(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
@@ -19,93 +22,25 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A server on free ports, killed if a test fails before it has ended.
-struct Serving {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    http: String,
-    resp: String,
-    /// What it said before it announced where it is.
-    before: Vec<String>,
-}
-
-impl Serving {
-    fn start(more: &[&str]) -> Self {
-        Self::start_with(more, |command| command)
-    }
-
-    fn start_with(more: &[&str], prepare: impl FnOnce(&mut Command) -> &mut Command) -> Self {
-        let mut command = flowgate(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
-        Self::of(prepare(command.args(more)))
-    }
-
-    fn of(command: &mut Command) -> Self {
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut serving = Self { child, stderr, http: String::new(), resp: String::new(), before: Vec::new() };
-        serving.http = serving.announced(["http://", "https://"]);
-        serving.resp = serving.announced(["redis://", "rediss://"]);
-        serving
-    }
-
-    /// Reads standard error up to the line that announces an address of this kind.
-    fn announced(&mut self, schemes: [&str; 2]) -> String {
-        for line in self.stderr.by_ref().lines().map(Result::unwrap) {
-            if let Some((_, address)) = schemes.iter().find_map(|scheme| line.split_once(scheme)) {
-                return address.to_owned();
-            }
-            self.before.push(line);
-        }
-        panic!("the server ended without announcing {schemes:?}");
-    }
-
-    /// Reads standard error up to the line that has a text in it.
-    #[cfg(unix)]
-    fn said(&mut self, text: &str) -> String {
-        let found = self.stderr.by_ref().lines().map(Result::unwrap).find(|line| line.contains(text));
-        found.unwrap_or_else(|| panic!("the server ended without saying {text:?}"))
-    }
-
-    /// Sends `request` and expects the answer to begin with `reply`.
-    fn exchange(address: &str, request: &str, reply: &str) {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut said = vec![0; reply.len()];
-        stream.read_exact(&mut said).unwrap();
-        assert_eq!(text(&said), reply, "in answer to {request:?}");
-    }
-
-    #[cfg(unix)]
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Fails when it has ended by itself, which is what tests want.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start(more: &[&str]) -> ServerProcess {
+    let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+    ServerProcess::spawn(command.args(more).env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR")))
 }
 
 #[cfg(unix)]
 #[test]
 fn serves_until_it_is_told_to_stop() {
     for signal in ["TERM", "INT"] {
-        let mut serving = Serving::start(&[]);
-        Serving::exchange(&serving.resp, "PING\r\n", "+PONG\r\n");
-        Serving::exchange(&serving.http, "GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n", "HTTP/1.1 200 OK\r\n");
+        let mut server = start(&[]);
+        assert_eq!(resp::Client::connect(&server.resp).call("PING"), "PONG");
+        assert_eq!(http::Client::connect(&server.http).call("GET", "/healthz", &[], "").status, 200);
 
-        serving.signal(signal);
-        let mut rest = String::new();
-        serving.stderr.read_to_string(&mut rest).unwrap();
-        assert!(serving.child.wait().unwrap().success(), "after SIG{signal}: {rest}");
-        let port = serving.resp.rsplit(':').next().unwrap();
-        let try_it = format!("try: redis-cli -h 127.0.0.1 -p {port} FG.LIMIT user:42:reply 5/60s\n");
-        assert_eq!(rest, try_it + "stopping\n");
+        server.signal(signal);
+        let (status, rest) = server.wait();
+        assert!(status.success(), "after SIG{signal}: {rest:?}");
+        let port = server.resp.rsplit(':').next().unwrap();
+        let try_it = format!("try: redis-cli -h 127.0.0.1 -p {port} FG.LIMIT user:42:reply 5/60s");
+        assert_eq!(rest, [try_it.as_str(), "stopping"]);
     }
 }
 
@@ -114,37 +49,31 @@ fn serves_until_it_is_told_to_stop() {
 fn new_certificates_are_told_as_such_and_missing_ones_are_mistakes() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    let issue = || {
-        let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key -out cert -days 2";
-        let mut openssl = Command::new("openssl");
-        let made = openssl.args(args.split(' ')).args(["-subj", "/CN=x"]).current_dir(directory.path());
-        assert!(made.stderr(Stdio::null()).status().unwrap().success());
-    };
-    fs::write(path("flowgate.toml"), "[tls]\ncert = 'cert'\nkey = 'key'\n").unwrap();
+    let issue = || self_signed(directory.path(), "server", &[]);
+    fs::write(path("flowgate.toml"), "[tls]\ncert = 'server.pem'\nkey = 'server.key'\n").unwrap();
     let file = path("flowgate.toml").display().to_string();
     let invalid = flowgate(&["validate", &file]).output().unwrap();
     assert_eq!(invalid.status.code(), Some(1));
-    assert!(text(&invalid.stderr).contains("/key: there is no such file"), "{}", text(&invalid.stderr));
+    assert!(text(&invalid.stderr).contains("/server.key: there is no such file"), "{}", text(&invalid.stderr));
 
     issue();
-    let mut serving = Serving::start(&["--config", &file]);
-    let said = |serving: &mut Serving| {
-        serving.said("in force").split_once("new ").map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
-    };
+    let server = start(&["--config", &file]);
+    let said =
+        || server.line_with("in force").split_once("new ").map(|(_, rest)| rest.split(' ').next().unwrap().to_owned());
     issue();
-    serving.signal("HUP");
-    assert_eq!(said(&mut serving).as_deref(), Some("certificates"), "and nothing of rules");
-    serving.signal("HUP");
-    assert_eq!(said(&mut serving).as_deref(), Some("rules"), "nothing is new, but somebody has asked");
-    fs::write(path("key"), "no key").unwrap();
-    serving.signal("HUP");
-    serving.said("the certificates cannot be used, and all stays as it is");
-    fs::remove_file(path("key")).unwrap();
-    serving.signal("HUP");
-    serving.said("the configuration is wrong, and all stays as it is");
-    serving.said("/key: there is no such file");
+    server.signal("HUP");
+    assert_eq!(said().as_deref(), Some("certificates"), "and nothing of rules");
+    server.signal("HUP");
+    assert_eq!(said().as_deref(), Some("rules"), "nothing is new, but somebody has asked");
+    fs::write(path("server.key"), "no key").unwrap();
+    server.signal("HUP");
+    server.line_with("the certificates cannot be used, and all stays as it is");
+    fs::remove_file(path("server.key")).unwrap();
+    server.signal("HUP");
+    server.line_with("the configuration is wrong, and all stays as it is");
+    server.line_with("/server.key: there is no such file");
     issue();
-    assert_eq!(said(&mut serving).as_deref(), Some("certificates"), "noticed without being asked");
+    assert_eq!(said().as_deref(), Some("certificates"), "noticed without being asked");
 }
 
 #[test]
@@ -163,27 +92,24 @@ fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
     let rules = |names: &[&str]| -> String {
         names.iter().map(|name| format!("[[rule]]\nname = \"{name}\"\nlimits = [\"5/60s\"]\n")).collect()
     };
-    let write = |text: &str| {
-        fs::write(file.with_extension("new"), text).unwrap();
-        fs::rename(file.with_extension("new"), &file).unwrap();
-    };
+    let write = |text: &str| files::replace(&file, text);
     write(&rules(&["a"]));
-    let mut serving = Serving::start(&["--config", file.to_str().unwrap()]);
+    let server = start(&["--config", file.to_str().unwrap()]);
     write(&rules(&["a", "b"]));
-    serving.signal("HUP");
-    assert!(serving.said("new rules are in force").contains("rules=2"));
+    server.signal("HUP");
+    assert!(server.line_with("new rules are in force").contains("rules=2"));
     write(&rules(&["a", "a"]));
-    serving.signal("HUP");
-    serving.said("the configuration is wrong, and all stays as it is");
-    serving.said("flowgate.toml:5:8");
+    server.signal("HUP");
+    server.line_with("the configuration is wrong, and all stays as it is");
+    server.line_with("flowgate.toml:5:8");
     write(&format!("{}[server]\nthreads = 3\n", rules(&[])));
-    serving.signal("HUP");
-    assert!(serving.said("new rules are in force").contains("rules=0"));
-    assert!(serving.said("restart to change").contains("server.threads"));
-    Serving::exchange(&serving.resp, "PING\r\n", "+PONG\r\n");
+    server.signal("HUP");
+    assert!(server.line_with("new rules are in force").contains("rules=0"));
+    assert!(server.line_with("restart to change").contains("server.threads"));
+    assert_eq!(resp::Client::connect(&server.resp).call("PING"), "PONG");
     // And without being asked.
     write(&rules(&["a", "b", "c"]));
-    assert!(serving.said("new rules are in force").contains("rules=3"));
+    assert!(server.line_with("new rules are in force").contains("rules=3"));
 }
 
 #[cfg(unix)]
@@ -195,20 +121,21 @@ fn systemd_hears_how_it_is_doing() {
     let (socket, file) = (directory.path().join("notify"), directory.path().join("flowgate.toml"));
     fs::write(&file, "").unwrap();
     let systemd = UnixDatagram::bind(&socket).unwrap();
-    systemd.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    systemd.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
     let heard = || {
         let mut heard = [0; 200];
         let length = systemd.recv(&mut heard).unwrap();
         text(&heard[..length]).lines().next().unwrap().to_owned()
     };
-    let mut serving =
-        Serving::start_with(&["--config", file.to_str().unwrap()], |command| command.env("NOTIFY_SOCKET", &socket));
+    let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+    command.arg("--config").arg(&file).env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
+    let mut server = ServerProcess::spawn(command.env("NOTIFY_SOCKET", &socket));
     assert_eq!(heard(), "READY=1");
-    serving.signal("HUP");
+    server.signal("HUP");
     assert_eq!([heard(), heard()], ["RELOADING=1", "READY=1"]);
-    serving.signal("TERM");
+    server.signal("TERM");
     assert_eq!(heard(), "STOPPING=1");
-    assert!(serving.child.wait().unwrap().success());
+    assert!(server.wait().0.success());
 }
 
 #[cfg(target_os = "linux")]
@@ -222,18 +149,18 @@ fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_flowgate"), "serve", "--config"]).arg(&file);
         command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
-        Serving::of(command.args(["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]))
+        ServerProcess::spawn(command.args(["--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]))
     };
-    let allowed = |serving: &Serving| -> u64 {
-        let limits = fs::read_to_string(format!("/proc/{}/limits", serving.child.id())).unwrap();
+    let allowed = |server: &ServerProcess| -> u64 {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
         let mut soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap().split_whitespace();
         soft.next().unwrap().parse().unwrap()
     };
     assert!(allowed(&serve("500")) >= 2 * 500);
     // Few systems allow so many, whoever asks.
-    let serving = serve("10_000_000");
-    let said = serving.before.iter().any(|line| line.contains("open files and the system allows"));
-    assert_ne!(said, allowed(&serving) > 10_000_000, "{:?}", serving.before);
+    let server = serve("10_000_000");
+    let said = server.announcement.iter().any(|line| line.contains("open files and the system allows"));
+    assert_ne!(said, allowed(&server) > 10_000_000, "{:?}", server.announcement);
 }
 
 #[test]
@@ -243,14 +170,9 @@ fn what_is_in_force_is_said_at_the_start() {
     let text = "[store]\nmax_memory = \"64MB\"\n[lists]\nvip = { values = [\"7\"] }\n\
                 [[rule]]\nname = \"a\"\nwhen = { user = \"@vip\" }\naction = \"allow\"\n";
     fs::write(&file, text).unwrap();
-    let mut child = flowgate(&["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"])
-        .env("FLOWGATE_CONFIG", &file)
-        .spawn()
-        .unwrap();
-    let stderr = BufReader::new(child.stderr.take().unwrap());
-    let lines: Vec<_> = stderr.lines().map(Result::unwrap).take(5).collect();
-    let _ = child.kill();
-    let _ = child.wait();
+    let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+    command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).env("FLOWGATE_CONFIG", &file);
+    let lines = &ServerProcess::spawn(&mut command).announcement;
     assert_eq!(lines[1], format!("  config  {}", file.display()));
     assert_eq!(lines[2..4], ["  rules   1, lists 1", "  store   memory, at most 64MB"]);
 }

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-mod serving;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
+use flowgate_testkit::certificates::self_signed;
+use flowgate_testkit::server_process::ServerProcess;
 use serde_json::Value;
-use serving::Serving;
 
 const RULES: &str = r#"
     [[rule]]
@@ -32,12 +31,18 @@ const RULES: &str = r#"
     limits = ["1000/s"]
 "#;
 
-/// What commands say to a server.
+/// A server, and commands that ask it.
+struct Serving(ServerProcess);
+
 impl Serving {
+    fn start(configuration: &str) -> Serving {
+        Serving(ServerProcess::start(env!("CARGO_BIN_EXE_flowgate"), configuration))
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        command.args(args).env("FLOWGATE_SERVER", &self.url).stdin(Stdio::null());
-        command.env("STATE_DIRECTORY", self.state_directory());
+        command.args(args).env("FLOWGATE_SERVER", &self.0.url).stdin(Stdio::null());
+        command.env("STATE_DIRECTORY", self.0.directory());
         command
     }
 
@@ -140,7 +145,9 @@ fn bans_come_and_go() {
 fn a_door_that_is_a_socket() {
     let directory = tempfile::tempdir().unwrap();
     let address = format!("unix:{}", directory.path().join("http.sock").display());
-    let serving = Serving::start_at(&address, RULES);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+    command.args(["serve", "--http", &address, "--resp", "127.0.0.1:0"]);
+    let serving = Serving(ServerProcess::start_with(&mut command, RULES));
     assert_eq!(serving.run(&["take", "act=reply", "user=42"]).1, 0);
     assert_eq!(serving.run(&["peek", "act=reply", "user=42", "--cost", "2"]).1, 3);
     assert!(serving.run(&["ban", "user=7", "--for", "1h"]).0.starts_with("banned   user=7"));
@@ -216,17 +223,13 @@ fn a_certificate_that_is_not_trusted_comes_with_advice() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let start = |constraints: &str| {
-        let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
-        openssl.args(["-days", "2", "-subj", "/CN=test", "-keyout", &path("key"), "-out", &path("cert")]);
-        openssl.args(["-addext", "subjectAltName=IP:127.0.0.1", "-addext", constraints]);
-        assert!(openssl.output().unwrap().status.success());
-        Serving::start(&format!("[tls]\ncert = '{}'\nkey = '{}'\n", path("cert"), path("key")))
+        self_signed(directory.path(), "test", &["subjectAltName=IP:127.0.0.1", constraints]);
+        Serving::start(&format!("[tls]\ncert = '{}'\nkey = '{}'\n", path("test.pem"), path("test.key")))
     };
     let serving = start("basicConstraints=critical,CA:FALSE");
     assert!(serving.fail(&["take", "user=1"]).contains("; give theirs by --ca FILE: "));
-    assert_eq!(serving.run(&["take", "user=1", "--ca", &path("cert")]).1, 0);
+    assert_eq!(serving.run(&["take", "user=1", "--ca", &path("test.pem")]).1, 0);
     let serving = start("basicConstraints=critical,CA:TRUE");
-    let error = serving.fail(&["take", "user=1", "--ca", &path("cert")]);
+    let error = serving.fail(&["take", "user=1", "--ca", &path("test.pem")]);
     assert!(error.contains("make one with basicConstraints=CA:FALSE: "), "{error}");
 }

@@ -6,6 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use flowgate_testkit::certificates::self_signed;
+use flowgate_testkit::files::directory;
+
 /// Runs the binary in a directory, with no variables but these.
 fn run(directory: &Path, args: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
@@ -14,16 +17,6 @@ fn run(directory: &Path, args: &[&str], environment: &[(&str, &str)]) -> (Option
     command.env("HOME", directory.join("home"));
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
-
-fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = directory.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    directory
 }
 
 const RULE: &str = "[[rule]]\nname = \"reply\"\nlimits = [\"5/60s\"]\n";
@@ -67,10 +60,7 @@ fn warnings_alone_are_exit_code_0() {
 fn certificates_that_a_server_refuses_are_mistakes() {
     let directory = directory(&[]);
     for name in ["server", "other"] {
-        let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
-        openssl.args(["-subj", "/CN=test", "-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
-        assert!(openssl.current_dir(directory.path()).output().unwrap().status.success());
+        self_signed(directory.path(), name, &[]);
     }
     let validate = |key: &str| {
         let text = format!("[tls]\ncert = \"server.pem\"\nkey = \"{key}\"\n[lists]\nvip = {{ values = [\"7\"] }}\n");

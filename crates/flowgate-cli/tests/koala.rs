@@ -1,16 +1,17 @@
-//! Koala from the command line: serving, importing and checking a rule file.
+//! Koala from the command line: server, importing and checking a rule file.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use flowgate_testkit::files;
+use flowgate_testkit::http::Client;
+use flowgate_testkit::server_process::{ServerProcess, serve_command};
 
 fn sample() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/koala/sample.conf")
+    files::repository("testdata/koala/sample.conf")
 }
 
 fn run(args: &[&str]) -> Output {
@@ -22,44 +23,13 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A server that is killed when the test ends.
-struct Serving {
-    child: Child,
-    http: String,
+fn start(args: &[&str]) -> ServerProcess {
+    let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+    ServerProcess::spawn(command.args(args).env("FLOWGATE_AUTH__ADMIN_TOKEN", "adm1n"))
 }
 
-impl Serving {
-    fn start(args: &[&str]) -> Serving {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        command
-            .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
-            .args(args)
-            .env("FLOWGATE_AUTH__ADMIN_TOKEN", "adm1n");
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let http = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
-        // Somebody must go on reading, or the server would wait for it.
-        std::thread::spawn(move || lines.count());
-        Serving { child, http: http.expect("an address is announced") }
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.http).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let token = "authorization: Bearer adm1n";
-        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{token}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
-        reply.split_once("\r\n\r\n").unwrap().1.to_owned()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn get(server: &ServerProcess, path: &str) -> String {
+    Client::connect(&server.http).call("GET", path, &[("authorization", "Bearer adm1n")], "").body
 }
 
 #[test]
@@ -68,11 +38,11 @@ fn serves_a_rule_file_beside_a_configuration() {
     let config = directory.path().join("flowgate.toml");
     fs::write(&config, "[[rule]]\nname = \"mine\"\nlimits = [\"5/60s\"]\n").unwrap();
     let sample = sample();
-    let serving = Serving::start(&["--koala", sample.to_str().unwrap(), "--config", config.to_str().unwrap()]);
-    assert!(serving.get("/rule/browse?uid=boss").contains(r#""Ret_type":1,"Ret_code":101,"#));
-    assert_eq!(serving.get("/monitor/alive"), r#"{"errno": 0, "errmsg": "OK!"}"#);
-    assert_eq!(serving.get("/admin/allrules"), fs::read_to_string(&sample).unwrap());
-    assert_eq!(serving.get("/healthz"), "ok");
+    let server = start(&["--koala", sample.to_str().unwrap(), "--config", config.to_str().unwrap()]);
+    assert!(get(&server, "/rule/browse?uid=boss").contains(r#""Ret_type":1,"Ret_code":101,"#));
+    assert_eq!(get(&server, "/monitor/alive"), r#"{"errno": 0, "errmsg": "OK!"}"#);
+    assert_eq!(get(&server, "/admin/allrules"), fs::read_to_string(&sample).unwrap());
+    assert_eq!(get(&server, "/healthz"), "ok");
 }
 
 #[test]

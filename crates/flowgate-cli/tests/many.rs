@@ -7,59 +7,48 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells what it measured")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flowgate_testkit::server_process::ServerProcess;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What an idle connection may cost.
 const MAX_IDLE: u64 = 8 * 1024;
 
-/// A server of its own process, so that its memory is its own. Killed when it is dropped.
+/// A server of its own process, so that its memory is its own.
 struct Serving {
-    child: Child,
+    process: ServerProcess,
     address: SocketAddrV4,
 }
 
 impl Serving {
     fn start() -> Serving {
         raise_file_limit();
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("flowgate.toml");
-        fs::write(&file, "[server]\nmax_connections = 12_000\nthreads = 2\n").unwrap();
+        let configuration = "[server]\nmax_connections = 12_000\nthreads = 2\n";
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        command.args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--config"]).arg(&file);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let announced = lines.find_map(|line| line.split_once("redis://").map(|(_, address)| address.to_owned()));
-        // What it says later must not fill the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Serving { child, address: announced.expect("it ended without an address").parse().unwrap() }
+        command.args(["serve", "--http", "off", "--resp", "127.0.0.1:0"]);
+        let process = ServerProcess::start_with(&mut command, configuration);
+        Serving { address: process.resp.parse().unwrap(), process }
     }
 
     fn client(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         Client { stream }
     }
 
     /// Bytes of memory that the process has.
     fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim().strip_suffix(" kB");
         kib.unwrap().parse::<u64>().unwrap() * 1024
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,17 +3,18 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
+use flowgate_testkit::certificates::Authority;
 use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;
-use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
+use flowgate_testkit::resp::Client;
+use flowgate_testkit::server_process::{ServerProcess, serve_command};
+use flowgate_testkit::wait::eventually;
 
 /// Every algorithm, each with an allowance of 100 of which nothing comes back during a test. (The last of the free ones
 /// counts for the limit, too.)
@@ -28,48 +29,13 @@ const ALGORITHMS: [(&str, &str); 6] = [
 const ALLOWANCE: usize = 100;
 const CLIENTS: usize = 64;
 
-/// A server process, killed with this.
-struct Flowgate {
-    process: Child,
-    resp: String,
-    /// What it writes to standard error.
-    says: Receiver<String>,
+fn start(config: &Path) -> ServerProcess {
+    run(&mut serve_command(env!("CARGO_BIN_EXE_flowgate")), config)
 }
 
-impl Flowgate {
-    fn start(config: &Path) -> Flowgate {
-        Flowgate::run(&mut Command::new(env!("CARGO_BIN_EXE_flowgate")), config)
-    }
-
-    fn run(command: &mut Command, config: &Path) -> Flowgate {
-        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--config"]).arg(config);
-        command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
-        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let (told, says) = mpsc::channel();
-        // Lines before the announcement count, too.
-        let line = stderr
-            .by_ref()
-            .inspect(|line| drop(told.send(line.clone())))
-            .find(|line| line.trim_start().starts_with("resp "))
-            .expect("the server announces its address");
-        // Read whether or not anybody listens: what it says must not stop it.
-        thread::spawn(move || stderr.for_each(|line| drop(told.send(line))));
-        let resp = line.split_once("redis://").unwrap().1.to_owned();
-        Flowgate { process, resp, says }
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Flowgate {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
-    }
+fn run(command: &mut Command, config: &Path) -> ServerProcess {
+    command.arg("--config").arg(config).env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
+    ServerProcess::spawn(command)
 }
 
 fn configuration(redis: &Redis) -> tempfile::NamedTempFile {
@@ -82,43 +48,16 @@ fn configuration(redis: &Redis) -> tempfile::NamedTempFile {
     file
 }
 
-struct Client(BufReader<TcpStream>);
-
-impl Client {
-    fn connect(address: &str) -> Option<Client> {
-        let stream = TcpStream::connect(address).ok()?;
-        stream.set_read_timeout(Some(HANG_TIMEOUT)).ok()?;
-        Some(Client(BufReader::new(stream)))
+/// Takes one for each algorithm, in one pipeline. Returns which of them passed; `None` if the server is gone.
+fn take_all(client: &mut Client, user: usize) -> Option<[bool; ALGORITHMS.len()]> {
+    let command = |(name, _)| format!("FG.TAKE 1 act {name} user {user}\r\n");
+    let pipeline: String = ALGORITHMS.into_iter().map(command).collect();
+    client.try_send(pipeline)?;
+    let mut passed = [false; ALGORITHMS.len()];
+    for passed in &mut passed {
+        *passed = client.try_reply()?.starts_with("[1 ");
     }
-
-    /// Takes one for each algorithm, in one pipeline; which of them passed. `None`: the server is gone.
-    fn take_all(&mut self, user: usize) -> Option<[bool; ALGORITHMS.len()]> {
-        let command = |(name, _)| format!("FG.TAKE 1 act {name} user {user}\r\n");
-        let pipeline: String = ALGORITHMS.into_iter().map(command).collect();
-        self.0.get_mut().write_all(pipeline.as_bytes()).ok()?;
-        let mut passed = [false; ALGORITHMS.len()];
-        for passed in &mut passed {
-            *passed = self.reply()?;
-        }
-        Some(passed)
-    }
-
-    /// Whether the next decision allows.
-    fn reply(&mut self) -> Option<bool> {
-        assert_eq!(self.line()?, "*8");
-        let numbers: Vec<String> = (0..6).map(|_| self.line()).collect::<Option<_>>()?;
-        for _ in 0..2 {
-            let length: usize = self.line()?.strip_prefix('$')?.parse().unwrap();
-            self.0.read_exact(&mut vec![0; length + 2]).ok()?;
-        }
-        Some(numbers[0] == ":1")
-    }
-
-    fn line(&mut self) -> Option<String> {
-        let mut line = String::new();
-        self.0.read_line(&mut line).ok()?;
-        line.strip_suffix("\r\n").map(str::to_owned)
-    }
+    Some(passed)
 }
 
 type Admitted = [AtomicUsize; ALGORITHMS.len()];
@@ -141,17 +80,17 @@ impl Drop for AtTheEnd<'_> {
 fn four_servers_admit_exactly_what_is_allowed() {
     let redis = Redis::start();
     let config = configuration(&redis);
-    let servers: Vec<Flowgate> = (0..4).map(|_| Flowgate::start(config.path())).collect();
+    let servers: Vec<ServerProcess> = (0..4).map(|_| start(config.path())).collect();
     let addresses: Vec<&str> = servers.iter().map(|server| server.resp.as_str()).collect();
     let admitted: Vec<Admitted> = (0..USERS).map(|_| Admitted::default()).collect();
     thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (addresses, admitted) = (&addresses, &admitted);
             scope.spawn(move || {
-                let mut connection = Client::connect(addresses[client % addresses.len()]).unwrap();
+                let mut connection = Client::connect(addresses[client % addresses.len()]);
                 for round in 0..24 {
                     let user = (client + round) % USERS;
-                    let passed = connection.take_all(user).unwrap();
+                    let passed = take_all(&mut connection, user).unwrap();
                     passed.iter().zip(&admitted[user]).for_each(|(passed, count)| {
                         count.fetch_add(usize::from(*passed), SeqCst);
                     });
@@ -166,7 +105,7 @@ fn four_servers_admit_exactly_what_is_allowed() {
 fn servers_that_are_killed_never_admit_more() {
     let redis = Redis::start();
     let config = configuration(&redis);
-    let mut servers: Vec<Flowgate> = (0..4).map(|_| Flowgate::start(config.path())).collect();
+    let mut servers: Vec<ServerProcess> = (0..4).map(|_| start(config.path())).collect();
     let addresses: Vec<String> = servers.iter().map(|server| server.resp.clone()).collect();
     let admitted: Vec<Admitted> = (0..USERS).map(|_| Admitted::default()).collect();
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -182,7 +121,7 @@ fn servers_that_are_killed_never_admit_more() {
                         return;
                     }
                     let user = (client + round) % USERS;
-                    match connection.as_mut().and_then(|connection: &mut Client| connection.take_all(user)) {
+                    match connection.as_mut().and_then(|connection| take_all(connection, user)) {
                         Some(passed) => {
                             answered.fetch_add(1, SeqCst);
                             passed.iter().zip(&admitted[user]).for_each(|(passed, count)| {
@@ -191,7 +130,7 @@ fn servers_that_are_killed_never_admit_more() {
                         }
                         None => {
                             at += 1;
-                            connection = Client::connect(&addresses[at % addresses.len()]);
+                            connection = Client::try_connect(&addresses[at % addresses.len()]);
                         }
                     }
                 }
@@ -214,38 +153,29 @@ fn servers_that_are_killed_never_admit_more() {
 
 #[test]
 fn over_tls_only_with_a_certificate_that_is_trusted() {
-    let directory = tempfile::tempdir().unwrap();
-    let script = "
-        key='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
-        openssl req -x509 $key -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca &&
-        openssl req $key -keyout key.pem -out request.pem -subj /CN=redis &&
-        echo subjectAltName=IP:127.0.0.1 > names &&
-        openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out cert.pem";
-    let made = Command::new("sh").args(["-c", script]).current_dir(directory.path()).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let file = |name: &str| directory.path().join(name).display().to_string();
+    let authority = Authority::new();
+    authority.issue("redis");
     let claimed = Port::claim();
     let port = claimed.number.to_string();
-    let (cert, key, ca) = (file("cert.pem"), file("key.pem"), file("ca.pem"));
+    let (cert, key, ca) = (authority.text("redis.pem"), authority.text("redis.key"), authority.text("ca.pem"));
     let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
     let _redis = Redis::start_with(&[&["--tls-port", &port, "--tls-auth-clients", "no"][..], &files].concat());
     let mut config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     writeln!(config, "[store]\ntype = 'redis'\nurl = 'rediss://127.0.0.1:{port}'\ntimeout = '5s'").unwrap();
     writeln!(config, "on_failure = 'deny'").unwrap();
     let trusting = |trusted: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-        Flowgate::run(command.env("SSL_CERT_FILE", trusted), config.path())
+        let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+        run(command.env("SSL_CERT_FILE", trusted), config.path())
     };
-    let allowed = |server: &Flowgate| {
-        let mut client = Client::connect(&server.resp).unwrap();
-        client.0.get_mut().write_all(b"FG.LIMIT k 500/60s\r\n").unwrap();
-        client.reply().unwrap()
+    let allowed = |server: &ServerProcess| {
+        let mut client = Client::connect(&server.resp);
+        client.send("FG.LIMIT k 500/60s\r\n");
+        client.reply().starts_with("[1 ")
     };
     let server = trusting(&ca);
     eventually("it has connected", || allowed(&server));
     let server = trusting(&cert);
-    let away =
-        std::iter::repeat_with(|| server.says.recv_timeout(HANG_TIMEOUT).unwrap()).find(|line| line.contains("away"));
-    assert!(away.as_ref().unwrap().contains("certificate"), "{away:?}");
+    let away = server.first_line_with("away");
+    assert!(away.contains("certificate"), "{away}");
     assert!(!allowed(&server), "a server whose certificate nobody vouches for is not asked");
 }

@@ -5,20 +5,19 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const CLIENTS: usize = 20;
+use flowgate_testkit::port::Port;
+use flowgate_testkit::server_process::ServerProcess;
+use flowgate_testkit::wait::HANG_TIMEOUT;
 
-/// Much longer than anything takes.
-const STUCK: Duration = Duration::from_secs(60);
+const CLIENTS: usize = 20;
 
 const REQUEST: &[u8] = b"POST /v1/take HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
     content-length: 27\r\n\r\n{\"fields\":{\"user\":\"7\"}}    ";
@@ -26,12 +25,11 @@ const REQUEST: &[u8] = b"POST /v1/take HTTP/1.1\r\nhost: localhost\r\ncontent-ty
 #[test]
 fn clients_that_keep_their_connections_lose_no_request() {
     let restarts = std::env::var("TEST_RESTARTS").map_or(3, |count| count.parse().unwrap());
-    let address = free_address();
+    // No other process is given the port between two servers.
+    let port = Port::claim();
+    let address = port.address();
     let tally = Arc::new(Tally::default());
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("flowgate.toml");
-    fs::write(&file, "").unwrap();
-    let mut server = serve(address, &file);
+    let mut server = serve(address);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let tally = Arc::clone(&tally);
@@ -40,18 +38,17 @@ fn clients_that_keep_their_connections_lose_no_request() {
         .collect();
     for _ in 0..restarts {
         tally.wait_for_every_client();
-        assert!(Command::new("kill").arg(server.id().to_string()).status().unwrap().success());
-        let status = server.wait().unwrap();
+        server.signal("TERM");
+        let (status, _) = server.wait();
         assert!(status.success(), "{status}");
-        server = serve(address, &file);
+        server = serve(address);
     }
     tally.wait_for_every_client();
     tally.done.store(true, Relaxed);
     for client in clients {
         client.join().unwrap();
     }
-    server.kill().unwrap();
-    server.wait().unwrap();
+    drop(server);
     let (lost, told) = (tally.lost.load(Relaxed), tally.told_to_close.load(Relaxed));
     let answers: usize = tally.answers.iter().map(|answers| answers.load(Relaxed)).sum();
     println!("{restarts} restarts: {answers} answers, {told} with connection: close, {lost} lost");
@@ -72,7 +69,7 @@ struct Tally {
 impl Tally {
     /// Waits until every client has had a few answers more, so that all are in the middle of their work.
     fn wait_for_every_client(&self) {
-        let deadline = Instant::now() + STUCK;
+        let deadline = Instant::now() + HANG_TIMEOUT;
         for answers in &self.answers {
             let goal = answers.load(Relaxed) + 5;
             while answers.load(Relaxed) < goal {
@@ -85,7 +82,7 @@ impl Tally {
 
 /// Asks on one connection after the other, each for as long as the server keeps it.
 fn ask_until_the_end(address: SocketAddr, number: usize, tally: &Tally) {
-    let deadline = Instant::now() + STUCK * 10;
+    let deadline = Instant::now() + HANG_TIMEOUT * 10;
     while !tally.done.load(Relaxed) {
         assert!(Instant::now() < deadline, "no server");
         // Between two servers nobody listens: nothing has been sent, so nothing is lost.
@@ -93,7 +90,7 @@ fn ask_until_the_end(address: SocketAddr, number: usize, tally: &Tally) {
             thread::sleep(Duration::from_millis(1));
             continue;
         };
-        stream.set_read_timeout(Some(STUCK)).unwrap();
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut reader = BufReader::new(stream);
         while !tally.done.load(Relaxed) {
@@ -139,24 +136,7 @@ fn ask(reader: &mut BufReader<TcpStream>) -> Option<Answer> {
     Some(if close { Answer::Close } else { Answer::KeepAlive })
 }
 
-/// Below the ports that the system hands out, so that no client takes it between two servers.
-fn free_address() -> SocketAddr {
-    let first = 18_000 + (std::process::id() % 1000) as u16;
-    let port = (first..20_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
-    ([127, 0, 0, 1], port).into()
-}
-
-/// A server that is ready to answer.
-fn serve(address: SocketAddr, file: &Path) -> Child {
+fn serve(address: SocketAddr) -> ServerProcess {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-    command.args(["serve", "--resp", "off", "--http", &address.to_string(), "--config"]).arg(file);
-    command.env("STATE_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
-    let mut server = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + STUCK;
-    while TcpStream::connect(address).is_err() {
-        assert!(server.try_wait().unwrap().is_none(), "the server has ended");
-        assert!(Instant::now() < deadline, "the server does not listen");
-        thread::sleep(Duration::from_millis(1));
-    }
-    server
+    ServerProcess::start_with(command.args(["serve", "--resp", "off", "--http", &address.to_string()]), "")
 }

@@ -12,11 +12,11 @@ use std::time::Duration;
 use flowgate_engine::config::{Input, load};
 use flowgate_engine::{KoalaAsk, Request};
 use flowgate_server::{Operation, Reload, ReloadStatus, Reloader, Service};
+use flowgate_testkit::files;
+use flowgate_testkit::wait::eventually;
 use tempfile::TempDir;
 
-const POLL: Duration = Duration::from_millis(10);
-/// So many looks, each a poll apart: what has not happened in half a minute will not.
-const LOOKS: u32 = 3000;
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A service whose configuration is `flowgate.toml` in a directory of its own.
 struct Watched {
@@ -27,16 +27,11 @@ struct Watched {
 
 impl Watched {
     fn start(files: &[(&str, &str)]) -> Watched {
-        Watched::start_with(files, POLL, |_| {})
+        Watched::start_with(files, POLL_INTERVAL, |_| {})
     }
 
     fn start_with(files: &[(&str, &str)], poll: Duration, prepare: impl FnOnce(&Path)) -> Watched {
-        let directory = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = directory.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
+        let directory = files::directory(files);
         prepare(directory.path());
         let file = directory.path().join("flowgate.toml");
         let loaded = load(Input::File(&file), []).unwrap();
@@ -51,10 +46,8 @@ impl Watched {
         self.directory.path().join(name)
     }
 
-    /// Puts a file in place whole, so that no look can fall between two halves of it.
     fn write(&self, name: &str, text: &str) {
-        fs::write(self.path("half-written"), text).unwrap();
-        fs::rename(self.path("half-written"), self.path(name)).unwrap();
+        files::replace(&self.path(name), text);
     }
 
     fn allows(&self, field: &str, value: &str) -> bool {
@@ -68,13 +61,7 @@ impl Watched {
 
     #[track_caller]
     fn wait(&self, what: &str, condition: impl Fn(&Watched) -> bool) {
-        for _ in 0..LOOKS {
-            if condition(self) {
-                return;
-            }
-            thread::sleep(POLL);
-        }
-        panic!("{what}: has not happened; {:?}", self.reloader.status());
+        eventually(what, || condition(self));
     }
 
     #[track_caller]
@@ -134,7 +121,7 @@ fn a_link_that_leads_elsewhere() {
 
     let files = [("..1/flowgate.toml", rule("a")), ("..2/flowgate.toml", rule("b")), ("..3/flowgate.toml", rule("c"))];
     let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let watched = Watched::start_with(&files, POLL, |directory| {
+    let watched = Watched::start_with(&files, POLL_INTERVAL, |directory| {
         symlink("..1", directory.join("..data")).unwrap();
         symlink("..data/flowgate.toml", directory.join("flowgate.toml")).unwrap();
     });

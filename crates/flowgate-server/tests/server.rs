@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use flowgate_engine::config::{ByteSize, ListenAddress};
 use flowgate_server::{Config, RunError, Server, Shutdown, Trigger};
+use flowgate_testkit::wait::HANG_TIMEOUT;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-
-/// What takes longer than this on loopback is stuck.
-const STUCK: Duration = Duration::from_secs(30);
 
 /// A running server, stopped when it is dropped.
 struct Running {
@@ -52,7 +50,7 @@ fn one_connection() -> Config {
 }
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(STUCK, work).await.expect("the server is stuck")
+    tokio::time::timeout(HANG_TIMEOUT, work).await.expect("the server is stuck")
 }
 
 async fn connect(address: SocketAddr) -> TcpStream {

@@ -7,101 +7,50 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flowgate_engine::config::{Input, load};
-use flowgate_server::{Config, Reload, Reloader, Server, Shutdown, Trigger};
-use tempfile::TempDir;
+use flowgate_server::{Config, Reload, Reloader, Server};
+use flowgate_testkit::certificates::Authority;
+use flowgate_testkit::server::RunningServer;
+use flowgate_testkit::wait::{eventually, eventually_some};
 
-/// So many looks, each a little apart: what has not happened by then will not.
-const LOOKS: u32 = 2000;
-
-/// A certificate authority with its files, in a directory of its own.
-struct Authority {
-    directory: TempDir,
+/// A configuration file beside the authority's certificates.
+fn configure(authority: &Authority, client_ca: Option<&str>) -> PathBuf {
+    let mut text = "listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }\nserver = { threads = 1 }\n".to_owned();
+    text += "[tls]\ncert = 'server.pem'\nkey = 'server.key'\n";
+    if let Some(client_ca) = client_ca {
+        text += &format!("client_ca = '{client_ca}'\n");
+    }
+    fs::write(authority.path("flowgate.toml"), text).unwrap();
+    authority.path("flowgate.toml")
 }
 
-impl Authority {
-    fn new() -> Authority {
-        let authority = Authority { directory: tempfile::tempdir().unwrap() };
-        let args = ["req", "-x509", "-subj", "/CN=test authority", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem"];
-        authority.openssl(&[&args[..], NEW_KEY].concat());
-        authority
-    }
-
-    /// Signs a certificate for `name` and this machine: `name.pem`, `name.key`.
-    fn issue(&self, name: &str) {
-        let (key, request, cert) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
-        fs::write(self.path("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").unwrap();
-        let subject = format!("/CN={name}");
-        self.openssl(&[&["req", "-subj", &subject, "-keyout", &key, "-out", &request][..], NEW_KEY].concat());
-        let sign = ["x509", "-req", "-in", &request, "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
-        self.openssl(&[&sign[..], &["-days", "2", "-extfile", "names", "-out", &cert]].concat());
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-
-    fn openssl(&self, args: &[&str]) {
-        let output = run(Command::new("openssl").args(args).current_dir(self.directory.path()));
-        assert!(output.status.success(), "openssl {args:?}: {}", said(&output));
-    }
-
-    /// A configuration file with these certificates.
-    fn configure(&self, client_ca: Option<&str>) -> PathBuf {
-        let mut text = "listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }\nserver = { threads = 1 }\n".to_owned();
-        text += "[tls]\ncert = 'server.pem'\nkey = 'server.key'\n";
-        if let Some(client_ca) = client_ca {
-            text += &format!("client_ca = '{client_ca}'\n");
-        }
-        fs::write(self.path("flowgate.toml"), text).unwrap();
-        self.path("flowgate.toml")
-    }
-}
-
-/// A fast kind of key, not encrypted.
-const NEW_KEY: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-
-/// A server that renews its certificates, stopped when it is dropped.
+/// A server that renews its certificates.
 struct Running {
     resp: SocketAddr,
     http: SocketAddr,
     reloader: Reloader,
-    trigger: Trigger,
-    thread: Option<JoinHandle<()>>,
+    _server: RunningServer,
 }
 
 impl Running {
     fn start(file: &Path) -> Running {
         let file = file.to_owned();
         let loaded = load(Input::File(&file), []).unwrap();
-        let (trigger, shutdown) = Shutdown::new();
-        let (bound, addresses) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let server = Server::bind(&loaded.config).await.unwrap();
-                let reload = Reload {
-                    service: server.service().clone(),
-                    loaded,
-                    load: Box::new(move || load(Input::File(&file), [])),
-                    certificates: server.certificates().cloned(),
-                    poll: Duration::from_millis(10),
-                };
-                let reloader = reload.start().unwrap();
-                bound.send((server.resp_address().unwrap(), server.http_address().unwrap(), reloader)).unwrap();
-                server.run(shutdown).await.unwrap();
-            });
+        let config = loaded.config.clone();
+        let bind = async move || Server::bind(&config).await.unwrap();
+        let (server, reloader) = RunningServer::start_with(bind, |server| {
+            let reload = Reload {
+                service: server.service().clone(),
+                loaded,
+                load: Box::new(move || load(Input::File(&file), [])),
+                certificates: server.certificates().cloned(),
+                poll: Duration::from_millis(10),
+            };
+            reload.start().unwrap()
         });
-        let (resp, http, reloader) = addresses.recv().unwrap();
-        Running { resp, http, reloader, trigger, thread: Some(thread) }
+        Running { resp: server.resp.unwrap(), http: server.http.unwrap(), reloader, _server: server }
     }
 
     fn redis_cli(&self, args: &[&str]) -> Output {
@@ -112,16 +61,6 @@ impl Running {
     fn curl(&self, args: &[&str]) -> Output {
         let url = format!("https://{}/healthz", self.http);
         run(Command::new("curl").args(["-sS", "-m", "30"]).args(args).arg(url))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.trigger.stop();
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            assert!(ended.is_ok() || std::thread::panicking(), "the server panicked");
-        }
     }
 }
 
@@ -138,7 +77,7 @@ fn said(output: &Output) -> String {
 fn both_protocols_are_encrypted() {
     let authority = Authority::new();
     authority.issue("server");
-    let server = Running::start(&authority.configure(None));
+    let server = Running::start(&configure(&authority, None));
     let ca = authority.text("ca.pem");
 
     let tls = ["--tls", "--cacert", &ca];
@@ -155,7 +94,7 @@ fn both_protocols_are_encrypted() {
 fn replies_that_are_read_late_arrive_in_full() {
     let authority = Authority::new();
     authority.issue("server");
-    let server = Running::start(&authority.configure(None));
+    let server = Running::start(&configure(&authority, None));
     // Far more than the system and TLS hold on the way, so that the server has to wait for the client to read.
     let (ca, port, word) = (authority.text("ca.pem"), server.resp.port().to_string(), "x".repeat(100_000));
     // A tenth of a second, unless the server forgets about what is still to be sent.
@@ -189,7 +128,7 @@ fn mutual_tls_asks_for_a_certificate() {
     authority.issue("client");
     let stranger = Authority::new();
     stranger.issue("client");
-    let server = Running::start(&authority.configure(Some("ca.pem")));
+    let server = Running::start(&configure(&authority, Some("ca.pem")));
     let ca = authority.text("ca.pem");
 
     let show = |authority: &Authority| {
@@ -213,7 +152,7 @@ fn mutual_tls_asks_for_a_certificate() {
 fn who_speaks_in_clear_is_not_heard_and_others_are_served() {
     let authority = Authority::new();
     authority.issue("server");
-    let server = Running::start(&authority.configure(None));
+    let server = Running::start(&configure(&authority, None));
     let mut clear = TcpStream::connect(server.resp).unwrap();
     clear.write_all(b"PING\r\n").unwrap();
     let mut answer = Vec::new();
@@ -228,7 +167,7 @@ fn who_speaks_in_clear_is_not_heard_and_others_are_served() {
 fn renewed_certificates_are_shown_and_wrong_ones_are_not() {
     let authority = Authority::new();
     authority.issue("server");
-    let server = Running::start(&authority.configure(None));
+    let server = Running::start(&configure(&authority, None));
     let name = || {
         let mut command = Command::new("openssl");
         command.args(["s_client", "-connect", &server.resp.to_string()]).stdin(std::process::Stdio::null());
@@ -240,23 +179,13 @@ fn renewed_certificates_are_shown_and_wrong_ones_are_not() {
     // The key of another certificate: what is in force stays.
     authority.issue("renewed");
     fs::copy(authority.path("renewed.key"), authority.path("server.key")).unwrap();
-    let failed = wait_for(|| server.reloader.status().last_error);
+    let failed = eventually_some("the reload fails", || server.reloader.status().last_error);
     assert!(failed.contains("server.pem and ") && failed.contains("server.key cannot be used together"), "{failed}");
     assert_eq!(name(), "CN=server");
 
     fs::copy(authority.path("renewed.pem"), authority.path("server.pem")).unwrap();
-    wait_for(|| server.reloader.status().last_error.is_none().then_some(()));
+    eventually("the reload succeeds", || server.reloader.status().last_error.is_none());
     assert_eq!(name(), "CN=renewed");
-}
-
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..LOOKS {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it never happened");
 }
 
 #[tokio::test]
@@ -266,7 +195,7 @@ async fn a_file_that_cannot_be_used_is_named() {
     authority.issue("other");
     fs::write(authority.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
     fs::write(authority.path("empty.pem"), "").unwrap();
-    let in_directory = |text: &str| text.replace('@', &format!("{}/", authority.directory.path().display()));
+    let in_directory = |text: &str| text.replace('@', &format!("{}/", authority.directory().display()));
     for (tls, expected) in [
         ("cert = '@empty.pem'\nkey = '@server.key'", "[tls] cert: @empty.pem holds no certificate in PEM"),
         ("cert = '@server.pem'\nkey = '@server.pem'", "[tls] key: @server.pem holds no private key in clear in PEM"),

@@ -6,16 +6,28 @@
 //! | module | what it has | feature |
 //! |---|---|---|
 //! | [`vectors`] | the recorded traces of `testdata/vectors/` as plain data | |
+//! | [`server_process`] | the flowgate binary as a server | |
+//! | [`http`], [`resp`] | clients that fail by panicking | |
 //! | [`wait`], [`port`] | waiting with a timeout, and free TCP ports | |
+//! | [`files`], [`snapshots`], [`certificates`] | temporary files, recorded messages, certificates by `openssl` | |
 //! | [`properties`] | random limits and steps for property tests, and the naive reference | `properties` |
 //! | [`redis`] | a Redis server of a test's own | `redis` |
+//! | [`server`] | a server in a thread of the test's process | `server` |
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+pub mod certificates;
+pub mod files;
+pub mod http;
 pub mod port;
 #[cfg(feature = "properties")]
 pub mod properties;
 #[cfg(all(unix, feature = "redis"))]
 pub mod redis;
+pub mod resp;
+#[cfg(feature = "server")]
+pub mod server;
+pub mod server_process;
+pub mod snapshots;
 pub mod vectors;
 pub mod wait;

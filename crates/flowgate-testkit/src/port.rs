@@ -1,6 +1,6 @@
 //! TCP ports for servers that must be told one.
 
-use std::net::{TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 /// A free TCP port of this machine. Servers that can choose a port themselves get port 0 instead.
 ///
@@ -28,5 +28,11 @@ impl Port {
             Some(Port { number, _claim: claim })
         });
         claimed.expect("a free port")
+    }
+
+    /// The address of the port on this machine.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.number).into()
     }
 }

@@ -1,5 +1,7 @@
 //! Waiting for what happens in another process or thread.
 
+use std::net::{SocketAddr, TcpStream};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Much longer than anything takes, so that a test that hangs fails.
@@ -33,4 +35,17 @@ pub fn eventually_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
         assert!(started.elapsed() < HANG_TIMEOUT, "not within {HANG_TIMEOUT:?}: {what}");
         std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Waits until a process accepts connections on an address.
+///
+/// # Panics
+///
+/// If the process ends, or does not listen within [`HANG_TIMEOUT`].
+#[track_caller]
+pub fn until_listening(process: &mut Child, address: SocketAddr) {
+    eventually_some("the server listens", || {
+        assert!(process.try_wait().unwrap().is_none(), "the server has ended");
+        TcpStream::connect(address).ok()
+    });
 }

@@ -91,8 +91,7 @@ fn on_all_addresses_a_page_is_known_by_where_it_arrives() {
     let toml = "listen = { http = '0.0.0.0:0', resp = 'off' }\nauth.insecure = true";
     let server = Running::serve(Config::from_toml(toml).unwrap(), |_| {});
     let port = server.address.port();
-    let mut client =
-        Client { reader: BufReader::new(TcpStream::connect(("127.0.0.3", port)).unwrap()), described: true };
+    let mut client = Client { http: http::Client::connect(("127.0.0.3", port)), described: true };
     for (host, status) in [("127.0.0.3", 200), ("0.0.0.0", 403), ("192.0.2.1", 403)] {
         let host = format!("{host}:{port}");
         let headers = [JSON, ("host", host.as_str()), ("origin", &format!("http://{host}"))];

@@ -1,6 +1,8 @@
 //! Who may ask, how much, and what is said about mistakes.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
+
+use flowgate_testkit::wait::HANG_TIMEOUT;
 
 use super::*;
 
@@ -118,12 +120,12 @@ fn slow_head_is_cut_off_after_the_request_timeout() {
 #[test]
 fn drip_of_bytes_does_not_prolong_the_time_for_a_head() {
     let server = Running::start("server = { request_timeout = '300ms' }");
-    let client = server.connect().reader.into_inner();
+    let client = server.connect().http.stream.into_inner();
     let began = std::time::Instant::now();
     client.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
     (&client).write_all(b"GET / HTTP/1.1\r\nx-slow: ").unwrap();
     let closed = loop {
-        assert!(began.elapsed() < STUCK, "the server listens to a drip for ever");
+        assert!(began.elapsed() < HANG_TIMEOUT, "the server listens to a drip for ever");
         if let Err(error) = (&client).write_all(b"x") {
             break error.kind();
         }
@@ -140,7 +142,7 @@ fn drip_of_bytes_does_not_prolong_the_time_for_a_head() {
 #[test]
 fn who_does_not_read_is_let_go() {
     let server = Running::start("server = { idle_timeout = '200ms' }");
-    let client = server.connect().reader.into_inner();
+    let client = server.connect().http.stream.into_inner();
     // Answers pile up until neither side's buffers take more, and then the server reads no further requests.
     let requests = request("GET", "/openapi.json", &[], "").repeat(100);
     let closed = loop {

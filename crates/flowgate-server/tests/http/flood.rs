@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use flowgate::Span;
 use serde_json::json;
 
-use super::running::Running;
+use super::Running;
 
 const ACCOUNTS: usize = 20;
 

@@ -1,13 +1,13 @@
 //! Real gateways with the configurations of `docs/gateways`, on other ports.
 
 use std::fs;
-use std::net::{Shutdown as Close, SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown as Close, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
+use flowgate_testkit::port::Port;
+use flowgate_testkit::wait::until_listening;
 use tempfile::TempDir;
 
 use super::*;
@@ -37,7 +37,7 @@ const RULES: &str = r#"
 
 /// A gateway before a site that says `welcome`, and Flowgate beside it.
 struct Site {
-    address: SocketAddr,
+    port: Port,
     flowgate: Option<Running>,
     gateway: Child,
     _directory: TempDir,
@@ -48,7 +48,8 @@ impl Site {
     fn start(files: &[&str], edit: impl Fn(String) -> String, command: impl FnOnce(&Path) -> Command) -> Site {
         let directory = TempDir::new().unwrap();
         let flowgate = Running::start(RULES);
-        let address: SocketAddr = format!("127.0.0.1:{}", free_port()).parse().unwrap();
+        let port = Port::claim();
+        let address = port.address();
         for file in files {
             let text = fs::read_to_string(docs().join(file)).unwrap();
             let text = text
@@ -63,13 +64,8 @@ impl Site {
         let mut command = command(directory.path());
         let name = format!("{:?}", command.get_program());
         let gateway = command.stdout(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut site = Site { address, flowgate: Some(flowgate), gateway, _directory: directory };
-        let deadline = Instant::now() + STUCK;
-        while TcpStream::connect(address).is_err() {
-            assert!(site.gateway.try_wait().unwrap().is_none(), "{name} has ended");
-            assert!(Instant::now() < deadline, "{name} does not listen");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let mut site = Site { port, flowgate: Some(flowgate), gateway, _directory: directory };
+        until_listening(&mut site.gateway, address);
         site
     }
 
@@ -79,11 +75,10 @@ impl Site {
         let stream = runtime.block_on(async {
             let socket = tokio::net::TcpSocket::new_v4().unwrap();
             socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
-            socket.connect(self.address).await.unwrap().into_std().unwrap()
+            socket.connect(self.port.address()).await.unwrap().into_std().unwrap()
         });
         stream.set_nonblocking(false).unwrap();
-        stream.set_read_timeout(Some(STUCK)).unwrap();
-        Client { reader: BufReader::new(stream), described: false }
+        Client { http: http::Client::from_stream(stream), described: false }
     }
 
     fn get(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
@@ -149,16 +144,6 @@ impl Drop for Site {
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateways")
-}
-
-/// Below the ports that the system hands out, and each only once, so that no other test is given it meanwhile. Tests may
-/// run in a process each, so processes begin at ports of their own.
-pub(super) fn free_port() -> u16 {
-    static NEXT: LazyLock<AtomicU16> =
-        LazyLock::new(|| AtomicU16::new(20_000 + (std::process::id() % 600) as u16 * 20));
-    let next = || NEXT.fetch_add(1, Relaxed);
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(next).find(is_free).unwrap()
 }
 
 /// A site that says `welcome` to everybody, for as long as the tests run.
@@ -266,7 +251,7 @@ fn caddy_is_not_opened_by_a_large_head() {
     site.flowgate = None;
     for (size, status) in [(30_000, "200"), (60_000, "431"), (100_000, "431"), (900_000, "431")] {
         let mut client = site.connect();
-        let mut stream = client.reader.get_ref().try_clone().unwrap();
+        let mut stream = client.stream.get_ref().try_clone().unwrap();
         let head = request("GET", "/private", &[("x-large", &"x".repeat(size))], "");
         // Caddy answers before it has read all of it, and hangs up.
         let sent = std::thread::spawn(move || stream.write_all(head.as_ref()).is_ok());

@@ -16,18 +16,18 @@ mod openapi;
 mod proxied;
 mod recorded;
 mod rules;
-#[path = "../running/mod.rs"]
-mod running;
 #[cfg(unix)]
 mod special_files;
 mod stepped_clock;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 
+use flowgate::ManualClock;
 use flowgate_engine::config::Secret;
 use flowgate_server::{Config, Server};
-use running::{Running, STUCK};
+use flowgate_testkit::http::{self, Reply};
+use flowgate_testkit::server::RunningServer;
 use serde_json::Value;
 
 /// The admin token of servers whose configuration has none.
@@ -35,6 +35,15 @@ const ADMIN_TOKEN: &str = "adm1n";
 
 /// What only the admin token opens.
 const ADMIN_PATHS: [&str; 4] = ["/v1/bans", "/v1/rules", "/v1/stats", "/admin/"];
+
+/// A server on a port that the system chooses, and its clock.
+struct Running {
+    address: SocketAddr,
+    clock: ManualClock,
+    /// Whether it serves Koala's endpoints, which only docs/koala.md describes.
+    koala: bool,
+    _server: RunningServer,
+}
 
 impl Running {
     /// A server with this configuration, rules included, but on a free port.
@@ -49,8 +58,15 @@ impl Running {
         Running::serve(config, prepare)
     }
 
+    /// A server with exactly this configuration.
+    fn serve(config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
+        let koala = config.koala_file.is_some();
+        let (server, clock) = RunningServer::start_on_manual_clock(config, prepare);
+        Running { address: server.http.or(server.resp).unwrap(), clock, koala, _server: server }
+    }
+
     fn connect(&self) -> Client {
-        Client { reader: self.stream(), described: !self.koala }
+        Client { http: http::Client::connect(self.address), described: !self.koala }
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -62,18 +78,15 @@ impl Running {
     }
 }
 
+/// A client with the admin token.
 struct Client {
-    reader: BufReader<TcpStream>,
-    /// Whether answers are those of Flowgate, and so described.
+    http: http::Client,
+    /// Whether openapi.json describes the server's replies.
     described: bool,
 }
 
 impl Client {
-    fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.reader.get_mut().write_all(bytes.as_ref()).unwrap();
-    }
-
-    /// Sends a request and reads its answer.
+    /// Sends a [`request`] and reads the reply, which must be as described.
     fn call(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         self.send(request(method, path, headers, body));
         let reply = self.reply(method);
@@ -82,84 +95,29 @@ impl Client {
         }
         reply
     }
+}
 
-    /// The next answer, to a request by this method.
-    fn reply(&mut self, method: &str) -> Reply {
-        let line = self.line();
-        let status = line.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("no answer: {line:?}"));
-        let status = status[..3].parse().unwrap();
-        let mut headers = Vec::new();
-        loop {
-            let line = self.line();
-            let Some((name, value)) = line.split_once(": ") else { break };
-            headers.push((name.to_owned(), value.to_owned()));
-        }
-        let mut reply = Reply { status, headers, body: String::new() };
-        if method != "HEAD" && status != 204 {
-            let mut body = vec![0; reply.header("content-length").unwrap().parse().unwrap()];
-            self.reader.read_exact(&mut body).unwrap();
-            reply.body = String::from_utf8(body).unwrap();
-        }
-        reply
-    }
+impl Deref for Client {
+    type Target = http::Client;
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).unwrap();
-        line.strip_suffix("\r\n").unwrap_or_else(|| panic!("cut off: {line:?}")).to_owned()
-    }
-
-    /// What the server says until it closes the connection.
-    fn rest(&mut self) -> String {
-        let mut said = Vec::new();
-        // A connection that is closed with input unread may end in an error; what came before counts.
-        let _ = self.reader.read_to_end(&mut said);
-        String::from_utf8_lossy(&said).into_owned()
+    fn deref(&self) -> &http::Client {
+        &self.http
     }
 }
 
-/// A request's bytes. Where no header says so, it comes for `localhost`, and with the admin token where one is needed.
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut http::Client {
+        &mut self.http
+    }
+}
+
+/// A request's bytes, with the admin token where one is needed and no header says otherwise.
 fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
-    let mut text = format!("{method} {path} HTTP/1.1\r\n");
-    let given = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-    if !given("host") {
-        text += "host: localhost\r\n";
+    let authorized = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let mut headers = headers.to_vec();
+    let token = format!("Bearer {ADMIN_TOKEN}");
+    if !authorized && ADMIN_PATHS.iter().any(|admin| path.starts_with(admin)) {
+        headers.push(("authorization", &token));
     }
-    if !given("authorization") && ADMIN_PATHS.iter().any(|admin| path.starts_with(admin)) {
-        text += &format!("authorization: Bearer {ADMIN_TOKEN}\r\n");
-    }
-    if !given("content-length") && !given("transfer-encoding") && (!body.is_empty() || method == "POST") {
-        text += &format!("content-length: {}\r\n", body.len());
-    }
-    for (name, value) in headers {
-        text += &format!("{name}: {value}\r\n");
-    }
-    text + "\r\n" + body
-}
-
-#[derive(Debug)]
-struct Reply {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-impl Reply {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-    }
-
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
-    /// Expects a mistake in this field, and nothing else.
-    #[track_caller]
-    fn is_mistake(&self, status: u16, field: Option<&str>) {
-        let json = self.json();
-        assert_eq!((self.status, json["field"].as_str()), (status, field), "{self:?}");
-        assert!(!json["error"].as_str().unwrap().is_empty());
-        assert_eq!(json.as_object().unwrap().len(), 2);
-    }
+    http::request(method, path, &headers, body)
 }

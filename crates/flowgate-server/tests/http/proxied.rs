@@ -3,37 +3,33 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
+use flowgate_testkit::port::Port;
+use flowgate_testkit::wait::until_listening;
 use tempfile::TempDir;
 
-use super::gateways::{free_port, nginx};
+use super::gateways::nginx;
 use super::*;
 
 /// What a proxy may say of whom a request is for: what it does by itself, what the client says, nothing.
 const HOSTS: [&str; 3] = ["", "proxy_set_header Host $http_host;", "proxy_set_header Host \"\";"];
 
 struct Proxy {
-    address: (&'static str, u16),
+    port: Port,
     child: Child,
 }
 
 impl Proxy {
     /// Nginx that passes everything on, by each of [`HOSTS`] under a path of its own.
     fn start(directory: &Path, upstream: &str) -> Proxy {
-        let port = free_port();
+        let port = Port::claim();
         let location = |(index, host)| format!("location /{index}/ {{ {host} proxy_pass {upstream}/; }}\n");
         let locations: String = HOSTS.into_iter().enumerate().map(location).collect();
-        let server = format!("server {{ listen 127.0.0.1:{port};\n{locations} }}\n");
+        let server = format!("server {{ listen {};\n{locations} }}\n", port.address());
         fs::write(directory.join("nginx.conf"), server).unwrap();
         let child = nginx(directory).stdout(Stdio::null()).spawn().unwrap();
-        let mut proxy = Proxy { address: ("127.0.0.1", port), child };
-        let deadline = Instant::now() + STUCK;
-        while TcpStream::connect(proxy.address).is_err() {
-            assert!(proxy.child.try_wait().unwrap().is_none(), "nginx has ended");
-            assert!(Instant::now() < deadline, "nginx does not listen");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let mut proxy = Proxy { port, child };
+        until_listening(&mut proxy.child, proxy.port.address());
         proxy
     }
 
@@ -41,9 +37,7 @@ impl Proxy {
     fn check(&self) {
         for (index, host) in HOSTS.iter().enumerate() {
             let call = |method: &str, path: &str, token: &str| {
-                let stream = TcpStream::connect(self.address).unwrap();
-                stream.set_read_timeout(Some(STUCK)).unwrap();
-                let mut client = Client { reader: BufReader::new(stream), described: false };
+                let mut client = http::Client::connect(self.port.address());
                 let headers = [("authorization", token), ("content-type", "application/json"), ("connection", "close")];
                 let body = if method == "POST" { r#"{"fields":{}}"# } else { "" };
                 client.call(method, &format!("/{index}{path}"), &headers, body).status

@@ -5,14 +5,12 @@
 mod exposition;
 mod packaging;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
-
 use exposition::Samples;
 use flowgate::{Limit, ManualClock, MemoryStore, Op, Span, Time};
 use flowgate_engine::{AdHoc, BanOrder, Engine, Request};
-use flowgate_server::{Config, Operation, Server, Service, Shutdown};
+use flowgate_server::{Config, Operation, Server, Service};
+use flowgate_testkit::server::RunningServer;
+use flowgate_testkit::{http, resp};
 
 const RULES: &str = r#"
     [[rule]]
@@ -150,51 +148,27 @@ async fn who_asks_and_who_is_denied_most() {
     assert!(service.hottest().subjects.is_empty());
 }
 
-/// A server in a thread of its own until the end of the test, and the addresses of its listeners.
-fn serve(service: Service) -> (SocketAddr, SocketAddr, flowgate_server::Trigger) {
-    let config = Config::from_toml("listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }").unwrap();
-    let (trigger, shutdown) = Shutdown::new();
-    let (bound, addresses) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let server = Server::bind_service(&config, service).await.unwrap();
-            bound.send((server.http_address().unwrap(), server.resp_address().unwrap())).unwrap();
-            server.run(shutdown).await.unwrap();
-        });
-    });
-    let (http, resp) = addresses.recv().unwrap();
-    (http, resp, trigger)
-}
-
-/// All that a server says to these bytes until it closes.
-fn say(address: SocketAddr, bytes: &[u8]) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(bytes).unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap();
-    said
-}
-
-fn get(address: SocketAddr, path: &str) -> String {
-    say(address, format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
-}
-
 #[test]
 fn a_server_tells_of_both_its_doors() {
     let (service, _) = service("");
-    let (http, resp, _running) = serve(service);
-    let held = TcpStream::connect(resp).unwrap();
-    say(resp, b"CL.THROTTLE user:42 1 1 60\r\nCL.THROTTLE user:42 1 1 60\r\nCL.THROTTLE user:42 1 1 60\r\nQUIT\r\n");
-    say(resp, b"*x\r\n");
-    get(http, "/healthz");
+    let config = Config::from_toml("listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }").unwrap();
+    let bind = async move || Server::bind_service(&config, service).await.unwrap();
+    let (server, ()) = RunningServer::start_with(bind, |_| {});
+    let held = resp::Client::connect(server.resp.unwrap());
+    let say = |bytes: &[u8]| {
+        let mut client = resp::Client::connect(server.resp.unwrap());
+        client.send(bytes);
+        client.rest();
+    };
+    let get = |path: &str| http::Client::connect(server.http.unwrap()).call("GET", path, &[], "");
+    say(b"CL.THROTTLE user:42 1 1 60\r\nCL.THROTTLE user:42 1 1 60\r\nCL.THROTTLE user:42 1 1 60\r\nQUIT\r\n");
+    say(b"*x\r\n");
+    get("/healthz");
 
-    let said = get(http, "/metrics");
-    let (head, body) = said.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
-    let samples = Samples::parse(body);
+    let reply = get("/metrics");
+    assert_eq!(reply.status, 200);
+    assert!(reply.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"), "{reply:?}");
+    let samples = Samples::parse(&reply.body);
     assert_eq!(samples.get("flowgate_decisions_total{rule=\"(key)\",action=\"allow\"}"), 2.0);
     assert_eq!(samples.get("flowgate_decisions_total{rule=\"(key)\",action=\"deny\"}"), 1.0);
     assert_eq!(samples.get("flowgate_requests_total{protocol=\"resp\"}"), 4.0);

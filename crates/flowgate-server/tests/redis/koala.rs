@@ -1,11 +1,9 @@
 //! Koala's rules on a Redis that two nodes share, and while it is away.
 
-use std::net::SocketAddr;
-
 use flowgate_engine::{KoalaAsk, KoalaErase};
-use flowgate_server::{Server, Shutdown};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use flowgate_testkit::server::RunningServer;
+use flowgate_testkit::wait::eventually;
+use flowgate_testkit::{files, http};
 
 use super::*;
 
@@ -18,9 +16,8 @@ const KOALA: &str = "[rules]
 
 /// A node that serves these rules.
 fn node(redis: &Redis, settings: &str) -> (Node, tempfile::TempDir) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = files::directory(&[("koala.conf", KOALA)]);
     let path = directory.path().join("koala.conf");
-    std::fs::write(&path, KOALA).unwrap();
     let rules = format!("koala.rules = {:?}\n{RULES}", path.to_str().unwrap());
     (Node::new(&redis.url(), settings, &rules), directory)
 }
@@ -95,42 +92,28 @@ async fn a_decision_without_redis_is_counted_as_a_stopgap() {
     assert!(metrics.contains("\nflowgate_degraded_decisions_total 1\n"), "{metrics}");
 }
 
-#[tokio::test]
-async fn alive_says_whether_redis_is() {
+#[test]
+fn alive_says_whether_redis_is() {
     let mut redis = Redis::start();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = files::directory(&[("koala.conf", KOALA)]);
     let rules = directory.path().join("koala.conf");
-    std::fs::write(&rules, KOALA).unwrap();
     let toml = format!(
         "listen = {{ http = '127.0.0.1:0', resp = 'off' }}\nserver = {{ threads = 1 }}\nkoala.rules = {rules:?}\n\
          store = {{ type = 'redis', url = '{}', timeout = '500ms' }}",
         redis.url()
     );
-    let server = Server::bind(&Config::from_toml(&toml).unwrap()).await.unwrap();
-    let address = server.http_address().unwrap();
-    let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(server.run(shutdown));
-    answers(address, "200", r#"{"errno": 0, "errmsg": "OK!"}"#).await;
+    let server = RunningServer::start(Config::from_toml(&toml).unwrap());
+    let says = |status: u16, body: &str| {
+        let started = Instant::now();
+        eventually(body, || {
+            let reply = http::Client::connect(server.http.unwrap()).call("GET", "/monitor/alive", &[], "");
+            (reply.status, reply.body.as_str()) == (status, body)
+        });
+        assert!(started.elapsed() < RECOVERY, "{body}");
+    };
+    says(200, r#"{"errno": 0, "errmsg": "OK!"}"#);
     redis.kill();
-    answers(address, "500", r#"{"errno": -1, "errmsg": "redis-error!"}"#).await;
+    says(500, r#"{"errno": -1, "errmsg": "redis-error!"}"#);
     redis.up();
-    answers(address, "200", r#"{"errno": 0, "errmsg": "OK!"}"#).await;
-    trigger.stop();
-    running.await.unwrap().unwrap();
-}
-
-/// Asks until that is the answer.
-async fn answers(address: SocketAddr, status: &str, body: &str) {
-    let started = Instant::now();
-    loop {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"GET /monitor/alive HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        if answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.ends_with(body) {
-            return;
-        }
-        assert!(started.elapsed() < RECOVERY, "{answer}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    says(200, r#"{"errno": 0, "errmsg": "OK!"}"#);
 }

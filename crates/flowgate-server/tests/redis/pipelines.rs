@@ -1,67 +1,30 @@
 //! Pipelines over the Redis protocol: replies in order, whoever answers them, and others are not held up.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 
-use flowgate_server::{Config, Server, Shutdown};
+use flowgate_server::Config;
 use flowgate_testkit::redis::Redis;
-use flowgate_testkit::wait::HANG_TIMEOUT;
+use flowgate_testkit::resp::Client;
+use flowgate_testkit::server::RunningServer;
 
-/// A server on a port that the system chooses, in a thread of its own; ends with the process.
-fn serve(redis: &Redis) -> std::net::SocketAddr {
+fn serve(redis: &Redis) -> RunningServer {
     let url = redis.url();
     let toml = format!(
         "listen = {{ http = 'off', resp = '127.0.0.1:0' }}\nserver = {{ threads = 1 }}\n\
          store = {{ type = 'redis', url = '{url}', timeout = '2s' }}"
     );
-    let config = Config::from_toml(&toml).unwrap();
-    let (bound, address) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let server = Server::bind(&config).await.unwrap();
-            bound.send(server.resp_address().unwrap()).unwrap();
-            let (_trigger, shutdown) = Shutdown::new();
-            let _ = server.run(shutdown).await;
-        });
-    });
-    address.recv().unwrap()
+    RunningServer::start(Config::from_toml(&toml).unwrap())
 }
 
-struct Client(BufReader<TcpStream>);
-
-impl Client {
-    fn connect(address: std::net::SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
-        Client(BufReader::new(stream))
-    }
-
-    fn send(&mut self, commands: &str) {
-        self.0.get_mut().write_all(commands.as_bytes()).unwrap();
-    }
-
-    /// The next reply, flat.
-    fn reply(&mut self) -> String {
-        let mut line = String::new();
-        self.0.read_line(&mut line).unwrap();
-        let line = line.trim_end().to_owned();
-        match (line.as_bytes().first(), line.get(1..).and_then(|count| count.parse::<usize>().ok())) {
-            (Some(b'*'), Some(count)) => (0..count).map(|_| self.reply()).collect::<Vec<_>>().join(" "),
-            (Some(b'$'), Some(length)) => {
-                let mut text = vec![0; length + 2];
-                self.0.read_exact(&mut text).unwrap();
-                String::from_utf8(text[..length].to_vec()).unwrap()
-            }
-            _ => line[1..].to_owned(),
-        }
-    }
+fn connect(server: &RunningServer) -> Client {
+    Client::connect(server.resp.unwrap())
 }
 
 #[test]
 fn replies_come_in_order_however_long_the_pipeline() {
     let redis = Redis::start();
-    let mut client = Client::connect(serve(&redis));
+    let server = serve(&redis);
+    let mut client = connect(&server);
     client.send("FG.LIMIT first 1/1h\r\n");
     client.reply();
     // More than may be on their way at a time.
@@ -70,12 +33,12 @@ fn replies_come_in_order_however_long_the_pipeline() {
     for round in 0..ROUNDS {
         commands.push_str(&format!("ECHO before-{round}\r\nFG.LIMIT k{round} {}/1h\r\nPING\r\n", round + 1));
     }
-    let mut sender = client.0.get_ref().try_clone().unwrap();
+    let mut sender = client.stream.get_ref().try_clone().unwrap();
     let sending = std::thread::spawn(move || sender.write_all(commands.as_bytes()).unwrap());
     for round in 0..ROUNDS {
         assert_eq!(client.reply(), format!("before-{round}"));
         let decision = client.reply();
-        assert!(decision.starts_with(&format!("1 {} {round} -1 ", round + 1)), "{decision}");
+        assert!(decision.starts_with(&format!("[1 {} {round} -1 ", round + 1)), "{decision}");
         assert_eq!(client.reply(), "PONG");
     }
     sending.join().unwrap();
@@ -85,22 +48,23 @@ fn replies_come_in_order_however_long_the_pipeline() {
 #[test]
 fn a_transaction_is_answered_as_one_array() {
     let redis = Redis::start();
-    let mut client = Client::connect(serve(&redis));
+    let server = serve(&redis);
+    let mut client = connect(&server);
     // More than may be on their way at a time, and others around them.
     const KEPT: usize = 1500;
     let kept = "FG.LIMIT k 1000000/1h\r\nECHO between\r\n".repeat(KEPT);
     // Redis has to know the script: what is sent before it does is sent again, and then comes in another order.
     client.send("FG.LIMIT k 1000000/1h\r\n");
-    assert!(client.reply().starts_with("1 1000000 999999 -1 "));
-    client.send(&format!("MULTI\r\n{kept}EXEC\r\nECHO behind\r\n"));
+    assert!(client.reply().starts_with("[1 1000000 999999 -1 "));
+    client.send(format!("MULTI\r\n{kept}EXEC\r\nECHO behind\r\n"));
     assert_eq!(client.reply(), "OK");
     (0..2 * KEPT).for_each(|_| assert_eq!(client.reply(), "QUEUED"));
     let answers = client.reply();
-    let answers: Vec<_> = answers.split(" between").filter(|answer| !answer.is_empty()).collect();
+    let answers: Vec<_> = answers.split(" between").filter(|answer| *answer != "]").collect();
     assert_eq!(answers.len(), KEPT);
     for (index, answer) in answers.iter().enumerate() {
-        let expected = format!("1 1000000 {} -1 ", 999_998 - index);
-        assert!(answer.trim_start().starts_with(&expected), "{answer}");
+        let expected = format!("[1 1000000 {} -1 ", 999_998 - index);
+        assert!(answer[1..].starts_with(&expected), "{answer}");
     }
     assert_eq!(client.reply(), "behind");
 }
@@ -108,16 +72,16 @@ fn a_transaction_is_answered_as_one_array() {
 #[test]
 fn who_waits_holds_up_nobody_else() {
     let redis = Redis::start();
-    let address = serve(&redis);
-    let (mut waiting, mut other) = (Client::connect(address), Client::connect(address));
+    let server = serve(&redis);
+    let (mut waiting, mut other) = (connect(&server), connect(&server));
     waiting.send("FG.LIMIT k 5/1h\r\n");
-    assert!(waiting.reply().starts_with("1 5 4"));
+    assert!(waiting.reply().starts_with("[1 5 4"));
     redis.pause();
     waiting.send("FG.LIMIT k 5/1h\r\nPING\r\nQUIT\r\n");
     other.send("PING\r\n");
     assert_eq!(other.reply(), "PONG");
     redis.resume();
-    assert!(waiting.reply().starts_with("1 5 3"));
+    assert!(waiting.reply().starts_with("[1 5 3"));
     assert_eq!((waiting.reply(), waiting.reply()), ("PONG".to_owned(), "OK".to_owned()));
 }
 
@@ -125,12 +89,13 @@ fn who_waits_holds_up_nobody_else() {
 fn a_command_of_many_keys_is_answered() {
     const KEYS: usize = 8_000;
     let redis = Redis::start();
-    let mut client = Client::connect(serve(&redis));
+    let server = serve(&redis);
+    let mut client = connect(&server);
     client.send("FG.LIMIT k 5/1h\r\n");
     client.reply();
     for (command, found) in [("EXISTS", KEYS), ("DEL", 1)] {
         let keys = "$1\r\nk\r\n".repeat(KEYS);
-        client.send(&format!("*{}\r\n${}\r\n{command}\r\n{keys}PING\r\n", KEYS + 1, command.len()));
+        client.send(format!("*{}\r\n${}\r\n{command}\r\n{keys}PING\r\n", KEYS + 1, command.len()));
         assert_eq!((client.reply(), client.reply()), (found.to_string(), "PONG".to_owned()));
     }
 }

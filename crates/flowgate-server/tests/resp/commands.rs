@@ -312,7 +312,7 @@ proptest! {
             .iter()
             .map(|command| encode(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>()))
             .collect();
-        client.send(&encoded.concat());
+        client.send(encoded.concat());
         let mut other = apart.connect();
         for command in &commands {
             other.send(format!("{command}\r\n").as_bytes());
