@@ -138,7 +138,7 @@ impl<'a> Replay<'a> {
         let mut input = source.open(format)?;
         self.trace.begin();
         if let Some(decisions) = &mut self.decisions {
-            decisions.begin(source);
+            decisions.begin(source).map_err(ReplayError::Decisions)?;
         }
         let rules = self.first.engine.rules();
         let second_rules = self.second.as_ref().map(|(second, _)| second.engine.rules());
