@@ -108,7 +108,7 @@ impl Decider {
     #[inline]
     pub fn apply<'q>(&self, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, now: Time) {
         self.memory.apply_plan(plan, now);
-        if plan.new_bans().next().is_some() {
+        if plan.outcomes().new_bans().next().is_some() {
             self.note_bans(plan, &request());
         }
     }
@@ -263,9 +263,9 @@ impl Decider {
 
     /// Lists the bans that this request has started, with the names of their subjects.
     fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
-        for (rule, key, until) in plan.new_bans() {
+        for (rule, key, until) in plan.outcomes().new_bans() {
             let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
-            let subject = plan.by(rule).map(value).collect();
+            let subject = plan.outcomes().by(rule).map(value).collect();
             let (id, place) = (self.next_ban_id(BanKind::Rule), RuleBanPlace::Memory(key));
             self.imposed.note(RuleBan { id, rule: Arc::clone(rule), subject, until, place });
         }

@@ -9,7 +9,7 @@ use flowgate::{Limit, Op, Reading, Standing, Time};
 use crate::bans::ManualBan;
 use crate::decider::Decider;
 use crate::decision::Decision;
-use crate::plan::Plan;
+use crate::plan::{Outcomes, Plan};
 use crate::request::Request;
 use crate::rules::{Mismatch, OnFailure, Rule, RuleSet, Values};
 use crate::store::Store;
@@ -86,22 +86,30 @@ impl Decider {
         let at = at.into();
         let mut plan = self.plan(rules, Op::Peek, request, at.now);
         self.memory().apply_plan(&mut plan, at.now);
-        let mut explanation = Explanation::of(rules, request, &plan, at.now);
+        let mut explanation = Explanation::new(request, plan.outcomes(), at.now);
         explanation.make_real(at);
         explanation
     }
 }
 
+impl Plan<'_> {
+    /// Why a plan for a `peek` is decided as it is, once the store has filled in the outcomes.
+    pub fn explain(&self, request: &Request<'_>, now: Time) -> Explanation {
+        Explanation::new(request, self.outcomes(), now)
+    }
+}
+
 impl Explanation {
-    /// Of a plan for a `peek` whose outcomes the store has filled in.
-    pub(crate) fn of(rules: &RuleSet, request: &Request<'_>, plan: &Plan<'_>, now: Time) -> Explanation {
+    /// By the outcomes of a plan for a `peek`.
+    pub(crate) fn new(request: &Request<'_>, outcomes: Outcomes<'_, '_>, now: Time) -> Explanation {
+        let rules = outcomes.rules;
         let values = rules.read(request);
-        let reports = rules.rules().iter().map(|rule| report(rules, rule, &values, plan)).collect();
-        Explanation { rules: reports, ban: plan.ban_by_hand().cloned(), decision: plan.conclude(now) }
+        let reports = rules.rules().iter().map(|rule| report(rule, &values, outcomes)).collect();
+        Explanation { rules: reports, ban: outcomes.ban_by_hand().cloned(), decision: outcomes.conclude(now) }
     }
 
     /// Makes the waits real time, and the ends of bans instants on the wall clock.
-    fn make_real(&mut self, at: Reading) {
+    pub(crate) fn make_real(&mut self, at: Reading) {
         self.decision.make_real(at);
         self.ban = self.ban.take().map(|ban| ban.on_the_wall(at));
         for report in &mut self.rules {
@@ -111,19 +119,19 @@ impl Explanation {
     }
 }
 
-fn report(rules: &RuleSet, rule: &Arc<Rule>, values: &Values<'_>, plan: &Plan<'_>) -> RuleReport {
+fn report(rule: &Arc<Rule>, values: &Values<'_>, outcomes: Outcomes<'_, '_>) -> RuleReport {
     let id = rule.id();
-    let of_rule = plan.hits().iter().filter(|hit| hit.rule_id() == id);
+    let of_rule = outcomes.hits().iter().filter(|hit| hit.rule_id() == id);
     let limits = of_rule.map(|hit| LimitReport { limit: hit.limit().clone(), outcome: *hit.outcome() });
-    let standing = plan.bans.iter().find(|ban| ban.rule_id() == id).map(|ban| ban.standing());
+    let standing = outcomes.bans.iter().find(|ban| ban.rule_id() == id).map(|ban| ban.standing());
     let banned_until = match standing {
         Some(Standing::Banned { until }) => Some(until),
         _ => None,
     };
     RuleReport {
         rule: Arc::clone(rule),
-        matched: matched(rules, rule, values),
-        reached: plan.reached(rule),
+        matched: matched(outcomes.rules, rule, values),
+        reached: outcomes.reached(rule),
         limits: limits.collect(),
         banned_until,
         on_failure: None,

@@ -22,6 +22,8 @@ mod rule_counters;
 mod rules;
 mod store;
 mod text;
+#[cfg(feature = "count-work")]
+mod work;
 
 pub use bans::{BanId, BanKind, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, NotABanId, RuleBan};
 pub use client_address::{Client, ClientAddresses};
@@ -37,7 +39,7 @@ pub use koala::{
 };
 pub use lists::{List, ListDef, ListError, ListSource};
 pub use path::{PathPart, PathSpelling, decoded_query};
-pub use plan::Plan;
+pub use plan::{Outcomes, Plan};
 pub use request::Request;
 pub use rule_counters::{RuleCounters, RuleCounts, RuleOutcome};
 pub use rules::{
@@ -48,3 +50,5 @@ pub use store::Store;
 #[cfg(feature = "redis")]
 pub use store::redis;
 pub use text::escaped_text;
+#[cfg(feature = "count-work")]
+pub use work::Work;

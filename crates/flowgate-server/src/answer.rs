@@ -9,6 +9,12 @@ use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// An answer that is there, or what is to become one: a future that is not boxed yet, or what a store has sent.
+pub(crate) enum Pending<T, L> {
+    Now(T),
+    Later(L),
+}
+
 /// What a call of the service answers, now or later: `answer.await` in asynchronous code.
 ///
 /// ```

@@ -1,22 +1,21 @@
 //! What is noted about every decision: it is counted beside its rule, a few go to the top lists, and denials are
 //! logged as far as `log.denials` asks for it.
 //!
-//! Rule       The service notes, so that all protocols are noted alike. Only `CL.THROTTLE` counts by itself, a
-//!            batch at a time.
+//! Rule       The service notes, so that all protocols are noted alike. Only `CL.THROTTLE` from memory is counted by its
+//!            caller, a batch at a time.
 //! Rule       An answer that comes later is noted when it comes.
 
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Clock, OtherAlgorithm, Reading, ThrottleError, ThrottleReply, Time};
+use flowgate::{Clock, OtherAlgorithm, Reading, Time};
 use flowgate_engine::config::{Denials, Share};
-use flowgate_engine::{DecidedBy, Decision, KoalaAnswer, KoalaAsk, KoalaRules, Request, RuleOutcome};
+use flowgate_engine::{DecidedBy, Decision, KoalaAnswer, KoalaRules, Request, RuleOutcome};
 
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
 use crate::metrics::{MAX_SUBJECT_BYTES, Metrics};
-use crate::owned_request::OwnedRequest;
 use crate::service::{KeyDecision, Operation};
 
 /// What a line about a denial tells of the request's fields.
@@ -43,44 +42,38 @@ impl Observer {
         self.metrics.store_latency.note(asked.real_wait(self.clock.now().since(asked.now)), 1);
     }
 
-    /// Notes the answer to a request.
+    /// Counts an operation other than a take. True for a take: its answer is noted.
     #[inline]
-    pub(crate) fn decision(
-        self: &Arc<Self>,
-        operation: Operation,
-        request: &Request<'_>,
-        at: Reading,
-        answer: Answer<Decision>,
-    ) -> Answer<Decision> {
+    pub(crate) fn begin(&self, operation: Operation) -> bool {
         if operation != Operation::Take {
             self.metrics.count_operation(operation);
-            return answer;
         }
-        match answer {
-            Answer::Now(decision) => {
-                self.note(request, &decision, at.now);
-                Answer::Now(decision)
-            }
-            later => self.decision_to_come(request, at, later),
-        }
+        operation == Operation::Take
     }
 
+    /// The answer to a question that a store answers later. `note` sees it with its question when it comes, if it is
+    /// noted. This is the only box on the way of an answer.
     #[cold]
-    fn decision_to_come(
+    pub(crate) fn later<Q: Send + Sync + 'static, R: Send + 'static>(
         self: &Arc<Self>,
-        request: &Request<'_>,
+        reply: impl Future<Output = (Arc<Q>, R)> + Send + 'static,
+        is_noted: bool,
         at: Reading,
-        later: Answer<Decision>,
-    ) -> Answer<Decision> {
-        let (request, observer) = (OwnedRequest::new(request), Arc::clone(self));
-        later.map(move |decision| {
-            observer.note_arrival(at);
-            observer.note(&request.get(), &decision, at.now);
-            decision
+        note: fn(&Observer, &Q, &R, Time),
+    ) -> Answer<R> {
+        let observer = Arc::clone(self);
+        Answer::later(async move {
+            let (question, reply) = reply.await;
+            if is_noted {
+                observer.note_arrival(at);
+                note(&observer, &question, &reply, at.now);
+            }
+            reply
         })
     }
 
-    fn note(&self, request: &Request<'_>, decision: &Decision, now: Time) {
+    /// Notes the decision of a request.
+    pub(crate) fn note(&self, request: &Request<'_>, decision: &Decision, now: Time) {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
         match (&decision.rule, decision.decided_by) {
@@ -131,34 +124,7 @@ impl Observer {
     }
 
     /// Notes the answer to a request by Koala's rules.
-    pub(crate) fn koala(
-        self: &Arc<Self>,
-        rules: &Arc<KoalaRules>,
-        ask: KoalaAsk,
-        at: Reading,
-        answer: Answer<KoalaAnswer>,
-    ) -> Answer<KoalaAnswer> {
-        if ask == KoalaAsk::Update {
-            self.metrics.count_operation(Operation::Record);
-            return answer;
-        }
-        match answer {
-            Answer::Now(answer) => {
-                self.note_koala(rules, &answer, at.now);
-                Answer::Now(answer)
-            }
-            later => {
-                let (rules, observer) = (Arc::clone(rules), Arc::clone(self));
-                later.map(move |answer| {
-                    observer.note_arrival(at);
-                    observer.note_koala(&rules, &answer, at.now);
-                    answer
-                })
-            }
-        }
-    }
-
-    fn note_koala(&self, rules: &KoalaRules, answer: &KoalaAnswer, now: Time) {
+    pub(crate) fn note_koala(&self, rules: &KoalaRules, answer: &KoalaAnswer, now: Time) {
         let Metrics { koala, degraded, .. } = &self.metrics;
         rules.note(answer, now);
         match answer.decided() {
@@ -173,58 +139,12 @@ impl Observer {
     }
 
     /// Notes the answer to a limit on a key of the caller's.
-    #[inline]
-    pub(crate) fn key_answer(
-        self: &Arc<Self>,
-        operation: Operation,
-        key: &[u8],
-        at: Reading,
-        answer: Answer<Result<KeyDecision, OtherAlgorithm>>,
-    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        if operation != Operation::Take {
-            self.metrics.count_operation(operation);
-            return answer;
-        }
-        match answer {
-            Answer::Now(answer) => {
-                self.note_key(key, &answer, at.now);
-                Answer::Now(answer)
-            }
-            later => {
-                let (key, observer) = (key.to_vec(), Arc::clone(self));
-                later.map(move |answer| {
-                    observer.note_arrival(at);
-                    observer.note_key(&key, &answer, at.now);
-                    answer
-                })
-            }
-        }
-    }
-
-    fn note_key(&self, key: &[u8], answer: &Result<KeyDecision, OtherAlgorithm>, now: Time) {
+    pub(crate) fn note_key(&self, key: &[u8], answer: &Result<KeyDecision, OtherAlgorithm>, now: Time) {
         let Ok(KeyDecision { decision, degraded }) = answer else { return };
         self.key_decision(key, decision.allowed(), now);
         if *degraded {
             self.metrics.degraded.add(1);
         }
-    }
-
-    /// Notes the answer to a `CL.THROTTLE` that comes later.
-    #[cold]
-    pub(crate) fn throttle_to_come(
-        self: &Arc<Self>,
-        key: &[u8],
-        at: Reading,
-        later: Answer<Result<ThrottleReply, ThrottleError>>,
-    ) -> Answer<Result<ThrottleReply, ThrottleError>> {
-        let (key, observer) = (key.to_vec(), Arc::clone(self));
-        later.map(move |answer| {
-            observer.note_arrival(at);
-            if let Ok(reply) = &answer {
-                observer.key_decision(&key, !reply.limited, at.now);
-            }
-            answer
-        })
     }
 
     /// Notes a decision about a key.

@@ -1,35 +1,42 @@
 //! Redis or Valkey as the store that several nodes share: everything but the scripts, which the engine has.
 //!
 //! ```text
-//! store ── deny_cache          denied until then: nobody is asked
-//!   │ └─── fallback            Redis is away: on_failure decides
-//! calls ── servers ── slots    which server has the key; what was not carried out is sent again
-//!            │ └────── inspect  settings that deserve a warning
-//!            │
-//!          pool ── node ── breaker, health     whether it is asked at all
-//!            │
-//!          link ── target, wire                one connection, shared and pipelined
+//! shared ── question            what is asked: written for Redis and read back, kind by kind
+//!   │
+//! deny_cache                    a layer: denied until then, so Redis is not asked
+//!   │
+//! failover                      a layer: Redis is away, so `on_failure` decides
+//!   │
+//! store                         Redis: sends now, reads the reply later, takes back what was charged in vain
+//!   │
+//! redirect ── servers ── slots  which server has the key; what was not carried out is sent again
+//!               │ └───── inspect  settings that deserve a warning
+//!               │
+//!             pool ── node ── breaker, health     whether the server is asked at all
+//!               │
+//!             link ── target, wire                one connection, shared and pipelined
 //! ```
 
 mod breaker;
-mod calls;
 mod clock;
 mod deny_cache;
-mod fallback;
+mod failover;
 mod health;
 mod inspect;
 mod link;
-mod memo;
 mod node;
 mod pool;
+mod question;
+mod redirect;
 mod servers;
+mod shared;
 mod slots;
 mod store;
 mod target;
 mod wire;
 
 pub use health::SharedStats;
-pub(crate) use store::SharedStore;
+pub(crate) use shared::SharedStore;
 
 use wire::Reply;
 

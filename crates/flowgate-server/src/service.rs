@@ -23,6 +23,7 @@ pub use flowgate_api::Operation;
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{Decider, Decision, Engine, Explanation, PolicyError, Request, RuleSet};
 
+use crate::answer::Pending;
 pub use crate::answer::{Answer, Awaited};
 use crate::clock_report;
 use crate::metrics::{Metrics, Top};
@@ -63,6 +64,21 @@ pub struct Service {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared store does not answer")]
 pub struct StoreAway;
+
+/// The answer of a reset.
+#[derive(Debug)]
+pub(crate) struct Reset<T> {
+    /// What a peek of cost 0 answers after it.
+    pub(crate) decision: T,
+    /// Whether the store has carried it out.
+    pub(crate) is_done: bool,
+}
+
+impl<T> Reset<T> {
+    pub(crate) fn into_result(self) -> Result<T, StoreAway> {
+        if self.is_done { Ok(self.decision) } else { Err(StoreAway) }
+    }
+}
 
 impl Service {
     /// A service with these rules, empty counters of the size that the configuration allows, and the real clock.
@@ -161,31 +177,63 @@ impl Service {
         request: &Request<'_>,
         at: Reading,
     ) -> Answer<Decision> {
-        let answer = self.decide_unnoted(snapshot, operation.op(), request, at);
-        self.observer.decision(operation, request, at, answer)
+        match operation.op() {
+            Some(op) => self.decide_op(snapshot, op, operation, request, at),
+            None => self.reset_decision(snapshot, request, at).map(|reset| reset.decision),
+        }
     }
 
     /// Takes, for a caller that holds a request for `longest` at most: a turn further away is denied.
     pub fn take_within(&self, snapshot: &Arc<Snapshot>, longest: Span, request: &Request<'_>) -> Answer<Decision> {
-        let at = self.read();
-        let answer = self.decide_unnoted(snapshot, Some(Op::TakeWithin(longest)), request, at);
-        self.observer.decision(Operation::Take, request, at, answer)
+        self.decide_op(snapshot, Op::TakeWithin(longest), Operation::Take, request, self.read())
     }
 
-    /// `None`: forgets.
-    #[inline]
-    fn decide_unnoted(
+    /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.
+    ///
+    /// # Errors
+    /// When the shared store does not answer. ([`Service::decide_by`] answers a degraded peek then.)
+    pub fn reset_by(
         &self,
         snapshot: &Arc<Snapshot>,
-        op: Option<Op>,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Result<Decision, StoreAway>> {
+        self.reset_decision(snapshot, request, at).map(Reset::into_result)
+    }
+
+    /// Memory decides by a direct call, without a plan that outlives it: that is the hot path.
+    #[inline]
+    fn decide_op(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        op: Op,
+        operation: Operation,
         request: &Request<'_>,
         at: Reading,
     ) -> Answer<Decision> {
-        match (&self.shared, op) {
-            (None, Some(op)) => Answer::Now(self.decider.decide_by(&snapshot.rules, op, request, at)),
-            (None, None) => Answer::Now(self.decider.reset_by(&snapshot.rules, request, at)),
-            (Some(shared), Some(op)) => shared.decide(snapshot, op, request, at),
-            (Some(shared), None) => shared.reset(snapshot, request, at),
+        let pending = match &self.shared {
+            None => Pending::Now(self.decider.decide_by(&snapshot.rules, op, request, at)),
+            Some(shared) => shared.decide(snapshot, op, request, at),
+        };
+        let is_noted = self.observer.begin(operation);
+        match pending {
+            Pending::Now(decision) => {
+                if is_noted {
+                    self.observer.note(request, &decision, at.now);
+                }
+                Answer::Now(decision)
+            }
+            Pending::Later(reply) => self.observer.later(reply, is_noted, at, |observer, question, decision, now| {
+                observer.note(&question.request.get(), decision, now);
+            }),
+        }
+    }
+
+    fn reset_decision(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>, at: Reading) -> Answer<Reset<Decision>> {
+        self.observer.begin(Operation::Reset);
+        match &self.shared {
+            None => Answer::Now(Reset { decision: self.decider.reset_by(&snapshot.rules, request, at), is_done: true }),
+            Some(shared) => shared.reset(snapshot, request, at),
         }
     }
 

@@ -70,7 +70,7 @@ pub struct KoalaPlan<'r> {
     /// The counters, for the store to apply.
     pub plan: Plan<'r>,
     /// The direct rules that match, by position.
-    direct: SmallVec<[u32; 2]>,
+    pub(crate) direct: SmallVec<[u32; 2]>,
 }
 
 /// What a request met.
@@ -348,7 +348,9 @@ impl Decider {
         let rule = rules.gauges.rule(rules.position(number)?);
         let values = rules.gauges.read(request);
         let mut plan = Plan::new(&rules.gauges, Op::Peek, 0);
-        if let Ok(limits) = rules.gauges.check(rule, &values) {
+        if let Ok(limits) = rules.gauges.check(rule, &values)
+            && !limits.limits.is_empty()
+        {
             plan.limit(rule, Subjects::new(&rules.gauges, &values, self.memory()).counted_by(rule), limits);
         }
         Some(plan)

@@ -103,6 +103,8 @@ impl RuleSet {
 
     /// The rules that match, top to bottom, each with the limits that apply.
     pub(crate) fn matching<'s>(&'s self, values: &Values<'_>) -> impl Iterator<Item = (&'s Arc<Rule>, LimitList<'s>)> {
+        #[cfg(feature = "count-work")]
+        crate::work::Work::count_evaluation();
         let candidates = self.index.candidates(values).into_iter().map(|id| self.rule(id));
         candidates.filter_map(|rule| Some((rule, self.check(rule, values).ok()?)))
     }

@@ -6,7 +6,7 @@
 //! Invariant  Whatever awaits a reply owns what it needs and may cross threads.
 //!
 //! ```text
-//! engine.prepare(op, request, now) -> Prepared
+//! OwnedPlan::new(rules, plan, request)
 //!     .call(prefix, time, around)  -> ScriptCall      to Redis: EVALSHA
 //!     .conclude(reply)             -> Conclusion      the decision
 //! ```
@@ -20,7 +20,7 @@ mod decode;
 mod encode;
 mod keys;
 mod koala;
-mod prepared;
+mod owned_plan;
 mod script;
 mod undo;
 
@@ -28,8 +28,8 @@ pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
 pub use bans::{BanCall, BanCopy};
 pub use decode::{ReplyError, take_unreadable};
 pub use encode::ScriptTime;
-pub use koala::PreparedKoala;
-pub use prepared::{Conclusion, Prepared};
+pub use koala::OwnedKoalaPlan;
+pub use owned_plan::{Conclusion, OwnedPlan};
 pub use script::{BANS, DECIDE, Script, ScriptCall, THROTTLE, UNDO};
 
 pub(crate) use keys::limit_counter;

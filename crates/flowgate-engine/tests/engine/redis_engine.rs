@@ -37,7 +37,7 @@ impl RedisEngine {
             let reply = numbers(&mut self.connection, &prepared.call(&self.prefix, time, around));
             match prepared.conclude(&reply) {
                 Ok(conclusion) => {
-                    self.engine.note_conclusion(&conclusion);
+                    self.engine.note_conclusion(&conclusion, || request.clone());
                     return conclusion.decision;
                 }
                 Err(ReplyError::Around(other)) if other != around => around = other,

@@ -1,27 +1,30 @@
 //! Koala's counters in a Redis of the test's own.
 
-use flowgate_engine::redis::{Conclusion, Prepared, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan, ReplyError, ScriptCall, ScriptTime};
 
+use flowgate::MemoryStore;
+use flowgate_engine::Decider;
 use flowgate_testkit::redis::Redis;
 
 use super::*;
 
 pub(crate) struct Shared {
     connection: redis::Connection,
+    decider: Decider,
     _server: Redis,
 }
 
 impl Shared {
     pub(crate) fn start() -> Shared {
         let server = Redis::start();
-        Shared { connection: server.connect(), _server: server }
+        Shared { connection: server.connect(), decider: Decider::new(MemoryStore::default()), _server: server }
     }
 
-    fn conclude(&mut self, prepared: &Prepared, now: Time) -> Conclusion {
+    fn conclude<T>(&mut self, plan: &OwnedPlan, now: Time, read: impl Fn(&[&[i64]]) -> Result<T, ReplyError>) -> T {
         let mut around = now;
         loop {
-            let reply = self.numbers(&prepared.call("k:", ScriptTime::Injected(now), around));
-            match prepared.conclude(&reply) {
+            let reply = self.numbers(&plan.call("k:", ScriptTime::Injected(now), around));
+            match read(&[&reply]) {
                 Err(ReplyError::Around(other)) if other != around => around = other,
                 concluded => return concluded.unwrap(),
             }
@@ -38,21 +41,26 @@ impl Shared {
 
 impl Counters for Shared {
     fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer {
-        let prepared = rules.prepare(ask, request);
-        prepared.at_once().unwrap_or_else(|| prepared.conclude(&self.conclude(&prepared.prepared, now)))
+        let plan = self.decider.koala_plan(rules, ask, request);
+        if !plan.plan.asks_redis() {
+            return rules.conclude(ask, &plan);
+        }
+        let plan = OwnedKoalaPlan::new(rules, ask, &plan, request);
+        self.conclude(&plan.plan, now, |replies| plan.conclude(replies))
     }
 
     fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time) {
-        for prepared in rules.prepare_feedback(erase, request) {
-            self.conclude(&prepared, now);
+        for plan in rules.owned_feedback(&self.decider, erase, request) {
+            self.conclude(&plan, now, |replies| plan.conclude_groups(replies));
         }
     }
 
     fn value(&mut self, rules: &KoalaRules, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
-        let prepared = rules.prepare_value(number, request)?;
-        if prepared.groups() == 0 {
+        let plan = rules.owned_value(&self.decider, number, request)?;
+        if plan.groups() == 0 {
             return Some(0);
         }
-        Some(KoalaRules::concluded_value(&self.conclude(&prepared, now)))
+        let read = |replies: &[&[i64]]| plan.read(replies, |outcomes, _| KoalaRules::concluded_value(outcomes));
+        Some(self.conclude(&plan, now, read))
     }
 }

@@ -8,16 +8,25 @@ use super::error::Error;
 use super::reply::{self, Reply};
 use super::request::CallRequest;
 use super::{Call, body};
-use crate::service::Answer;
+use crate::service::{Answer, StoreAway};
 
 /// `{"fields":{..},"cost":1,"gate":false}` -> a decision.
 pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let (service, snapshot) = (&call.shared.service, call.shared.service.snapshot());
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
-    let answer = service.decide_by(&snapshot, operation, &call.named(asked.request()), service.read());
-    let decision = call.answered(answer).await?;
+    let (request, at) = (call.named(asked.request()), service.read());
+    let decision = match operation {
+        Operation::Reset => call.answered(service.reset_by(&snapshot, &request, at)).await??,
+        operation => call.answered(service.decide_by(&snapshot, operation, &request, at)).await?,
+    };
     Ok(reply::json(&flowgate_api::Decision::from(&decision)))
+}
+
+/// The answer to one request of a batch.
+enum BatchAnswer {
+    Decision(Answer<Decision>),
+    Reset(Answer<Result<Decision, StoreAway>>),
 }
 
 /// `[{"op":"take","fields":{..},"cost":1,"gate":false}, ..]` -> a decision for each, in order. A mistake in one request
@@ -33,12 +42,19 @@ pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     // The service is asked about every request before the first answer is awaited, so that they share a round trip.
     let ask = |BatchItem { op, fields, cost, gate }: BatchItem<'_>| {
         let asked = CallRequest::new(call.shared, &snapshot, DecideCall { fields, cost, gate });
-        service.decide_by(&snapshot, op, &call.named(asked.request()), at)
+        let request = call.named(asked.request());
+        match op {
+            Operation::Reset => BatchAnswer::Reset(service.reset_by(&snapshot, &request, at)),
+            op => BatchAnswer::Decision(service.decide_by(&snapshot, op, &request, at)),
+        }
     };
-    let answers: Vec<Answer<Decision>> = items.into_iter().map(ask).collect();
+    let answers: Vec<BatchAnswer> = items.into_iter().map(ask).collect();
     let mut decisions = Vec::with_capacity(answers.len());
     for answer in answers {
-        decisions.push(call.answered(answer).await?);
+        decisions.push(match answer {
+            BatchAnswer::Decision(answer) => call.answered(answer).await?,
+            BatchAnswer::Reset(answer) => call.answered(answer).await??,
+        });
     }
     Ok(reply::json(&decisions.iter().map(flowgate_api::Decision::from).collect::<Vec<_>>()))
 }

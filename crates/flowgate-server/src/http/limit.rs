@@ -1,7 +1,7 @@
 //! `POST /v1/limit`: a key and a limit of the caller's, without any rule.
 
 use flowgate::Limit;
-use flowgate_api::{Decision, LimitCall};
+use flowgate_api::{Decision, LimitCall, Operation};
 use flowgate_engine::AdHoc;
 use hyper::body::Incoming;
 
@@ -16,8 +16,17 @@ pub(super) async fn limit(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let LimitCall { key, limit, cost, op } = body::parse(&body)?;
     let key = key.0.as_bytes();
-    let ask = |limit: &Limit| call.shared.service.limit(op, AdHoc { key, limit, cost: cost.0 });
-    let KeyDecision { decision, degraded } = call.answered(limit_cache::with(&limit.0, ask)?).await??;
+    let service = &call.shared.service;
+    let KeyDecision { decision, degraded } = match op {
+        Operation::Reset => {
+            let ask = |limit: &Limit| service.limit_reset_at(AdHoc { key, limit, cost: 0 }, service.read());
+            call.answered(limit_cache::with(&limit.0, ask)?).await???
+        }
+        op => {
+            let ask = |limit: &Limit| service.limit(op, AdHoc { key, limit, cost: cost.0 });
+            call.answered(limit_cache::with(&limit.0, ask)?).await??
+        }
+    };
     let decision = limit_cache::with(&limit.0, |limit| Decision::of_limit(limit, &decision, degraded))?;
     Ok(reply::json(&decision))
 }

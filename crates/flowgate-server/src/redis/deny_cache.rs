@@ -1,175 +1,196 @@
-//! The deny cache: what Redis has denied is denied here, without asking again, until it could pass.
+//! The deny cache, a layer over a store: what the store has denied is denied here, without asking again, until it could
+//! pass.
 //!
-//! State      For a question (the counters that a request meets, and its cost): the answer, and until when it holds.
-//!            For each of [`EPOCHS`] groups of counters: how often something was given back to one of them.
-//! Rule       An answer holds until the first of the limits that it exceeded lets go, and for at most `longest`: so long
-//!            a refund or a reset through another node may go unnoticed. Through this node it ends at once.
-//! Rule       Only for the very cost that was denied. What costs less may pass; what costs more has a longer wait, and
-//!            whoever is told a wait may count on it.
-//! Invariant  An answer is kept only if nothing was given back to its counters since the question was sent.
-//! Bound      At most [`MAX_ANSWERS`]; a full shard forgets what has ended, and if that is not enough all of it.
+//! Rule       A `take` or `peek` that the store has denied is denied to every caller that asks the same, with the waits
+//!            that are left.
+//! Rule       A `refund` and a reset end the answers about their counters; so does one without an answer, since it may have
+//!            been carried out.
+//! Rule       Times are monotonic: the waits that Redis tells are real, so a node whose clock runs at half speed must not
+//!            hold on to a denial for twice as long.
 //!
-//! What must reach Redis each time is not asked here: `count_denied`, bans and shadow rules, which a denial changes.
+//! Questions whose denial changes something reach the store each time: `count_denied`, bans, shadow rules and Koala.
 
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod table;
 
-use flowgate::{Span, Time};
-use hashbrown::HashMap;
+use std::sync::Arc;
 
-const SHARDS: usize = 16;
-/// Some 16 MB with the usual answers.
-const MAX_ANSWERS: usize = 64 * 1024;
-const EPOCHS: usize = 4096;
+use flowgate::{Clock, Reading, Retry, Span, Throttle, ThrottleReply, Verdict};
+use flowgate_engine::{DecidedBy, Decision};
+use smallvec::SmallVec;
 
-/// Answers by their questions.
+use super::health::Health;
+use super::question::{LocalQuestion, OwnedQuestion, Question, Replied, Store};
+use crate::answer::Pending;
+pub(crate) use table::DenyTable;
+use table::TableQuestion;
+
+/// A store, and the denials of it that are remembered.
 #[derive(Debug)]
-pub(crate) struct DenyCache<A> {
-    shards: Box<[Mutex<Denials<A>>]>,
-    epochs: Box<[AtomicU32]>,
-    longest: Span,
+pub(crate) struct DenyCache<S> {
+    store: S,
+    /// `None`: the cache is switched off.
+    table: Option<DenyTable>,
+    clock: Clock,
+    health: Arc<Health>,
 }
 
-type Denials<A> = HashMap<u128, Denial<A>>;
-
-#[derive(Debug)]
-struct Denial<A> {
-    answer: A,
-    at: Time,
-    until: Time,
-    epoch: Epoch,
+/// What the cache is to know of a question.
+#[derive(Clone, Debug)]
+pub(crate) struct DenyQuestion {
+    /// `None`: a denial is not to be remembered.
+    remembered: Option<TableQuestion>,
+    /// The counters to which the question gives something back.
+    given_back: SmallVec<[u128; 1]>,
 }
 
-/// What a request asks: a hash of its counters and its cost, under a key that nobody outside knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
-    pub(crate) hash: u128,
-    pub(crate) epoch: Epoch,
+/// A denial that is remembered.
+#[derive(Clone, Debug)]
+pub(crate) enum Denied {
+    Request(Decision),
+    Key(flowgate::Decision),
+    Throttle(Throttle, ThrottleReply),
 }
 
-/// How often something was given back to the counters of a question, when it was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Epoch(u32);
+/// A denial without a wait is remembered for as long as any denial is.
+const FOREVER: Span = Span::from_secs(u32::MAX as u64);
 
-impl<A: Clone> DenyCache<A> {
-    pub(crate) fn new(longest: Span) -> DenyCache<A> {
-        DenyCache {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            epochs: (0..EPOCHS).map(|_| AtomicU32::new(0)).collect(),
-            longest,
+impl<S> DenyCache<S> {
+    /// Remembers denials of a store for `longest` at most; not at all without it.
+    pub(crate) fn new(store: S, longest: Option<Span>, clock: Clock, health: Arc<Health>) -> DenyCache<S> {
+        DenyCache { store, table: longest.map(DenyTable::new), clock, health }
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Ends the answers about the counters of a question that gives something back.
+    pub(crate) fn forget(&self, question: &DenyQuestion) {
+        if let Some(table) = &self.table {
+            table.end(question.given_back.iter().copied());
         }
     }
 
-    /// A question about these counters: `asked` tells apart what may be asked of them.
-    pub(crate) fn question(&self, counters: impl Iterator<Item = u128>, asked: u128) -> Question {
-        // The counters are hashes; this keeps those of two questions apart as well as they are.
-        let (mut hash, mut epoch) = (asked.wrapping_mul(ODD), 0_u32);
-        for counter in counters {
-            hash = (hash ^ counter).wrapping_mul(ODD).rotate_left(47);
-            epoch = epoch.wrapping_add(self.epoch_of(counter).load(SeqCst));
+    /// What a reset of a key of the caller's gives back.
+    pub(crate) fn key_reset(&self, key: &[u8]) -> Option<DenyQuestion> {
+        let table = self.table.as_ref()?;
+        Some(DenyQuestion::giving_back([table.key_counter(key)].into_iter()))
+    }
+
+    /// The reply to a question that the store has denied before.
+    fn recall<Q: Question>(&self, question: &Q, deny: &DenyQuestion) -> Option<<Q::Owned as OwnedQuestion>::Reply> {
+        let found = deny.remembered.and_then(|asked| self.table.as_ref()?.get(asked, || self.clock.monotonic()))?;
+        let (mut denied, age) = found;
+        denied.shorten(age);
+        question.recall(denied)
+    }
+}
+
+impl<S: Store> Store for DenyCache<S> {
+    type Sent<Q: LocalQuestion> = (Option<DenyQuestion>, S::Sent<Q>);
+
+    fn send<Q: Question>(
+        &self,
+        question: &Q,
+        at: Reading,
+    ) -> Pending<<Q::Owned as OwnedQuestion>::Reply, Self::Sent<Q::Owned>> {
+        let deny = self.table.as_ref().and_then(|table| question.deny_question(table));
+        if let Some(deny) = &deny {
+            if let Some(reply) = self.recall(question, deny) {
+                self.health.deny_cache_hit();
+                return Pending::Now(reply);
+            }
+            // A question behind this one in the same pipeline must not be told what was before.
+            self.forget(deny);
         }
-        Question { hash, epoch: Epoch(epoch) }
+        match self.store.send(question, at) {
+            Pending::Now(reply) => Pending::Now(reply),
+            Pending::Later(sent) => Pending::Later((deny, sent)),
+        }
     }
 
-    /// The answer, if there is one that holds: what was said, and when.
-    pub(crate) fn get(&self, question: Question, now: Time) -> Option<(A, Time)> {
-        let shard = self.shard(question);
-        let denial = shard.get(&question.hash)?;
-        (now < denial.until && denial.epoch == question.epoch).then(|| (denial.answer.clone(), denial.at))
+    async fn receive<Q: LocalQuestion>(&self, (deny, sent): Self::Sent<Q>, at: Reading) -> Replied<Q> {
+        let replied = self.store.receive(sent, at).await;
+        let (Some(table), Some(deny)) = (&self.table, deny) else { return replied };
+        // What Redis answered to others in between ends here.
+        self.forget(&deny);
+        if let Some(asked) = deny.remembered
+            && !replied.degraded
+            && let Some(denied) = replied.question.denied(&replied.reply)
+            && let Some(wait) = denied.wait()
+        {
+            table.put(asked, denied, self.clock.monotonic(), wait);
+        }
+        replied
+    }
+}
+
+impl DenyQuestion {
+    /// About these counters, which nothing is given back to. `asked` tells apart what may be asked of them.
+    pub(crate) fn about(table: &DenyTable, counters: impl Iterator<Item = u128>, asked: u128) -> DenyQuestion {
+        DenyQuestion { remembered: Some(table.question(counters, asked)), given_back: SmallVec::new() }
     }
 
-    /// Keeps an answer that was given at `at` to a question that was asked before, for `wait` from then.
-    pub(crate) fn put(&self, question: Question, answer: A, at: Time, wait: Span) {
-        let until = at + wait.min(self.longest);
-        let mut shard = self.shard(question);
-        if shard.len() >= MAX_ANSWERS / SHARDS && !shard.contains_key(&question.hash) {
-            shard.retain(|_, denial| at < denial.until);
-            if shard.len() >= MAX_ANSWERS / SHARDS {
-                shard.clear();
+    /// Gives something back to these counters.
+    pub(crate) fn giving_back(counters: impl Iterator<Item = u128>) -> DenyQuestion {
+        DenyQuestion { remembered: None, given_back: counters.collect() }
+    }
+}
+
+impl Denied {
+    /// The wait until the first of the limits that were exceeded lets go; `None`: something else has denied.
+    fn wait(&self) -> Option<Span> {
+        match self {
+            Denied::Request(decision) => {
+                let limited = decision.decided_by == DecidedBy::Limits && decision.banned_until.is_none();
+                let waits = decision.exceeded.iter().map(|exceeded| wait(exceeded.retry));
+                waits.min().filter(|_| limited)
+            }
+            Denied::Key(decision) => match decision.verdict {
+                Verdict::Deny(retry) => Some(wait(retry)),
+                Verdict::Allow { .. } => None,
+            },
+            Denied::Throttle(_, reply) => Some(reply.retry_after.unwrap_or(FOREVER)),
+        }
+    }
+
+    /// Lets time pass.
+    fn shorten(&mut self, passed: Span) {
+        match self {
+            Denied::Request(decision) => {
+                shorten(&mut decision.verdict, &mut decision.reset_after, passed);
+                decision.exceeded.iter_mut().for_each(|exceeded| shorten_retry(&mut exceeded.retry, passed));
+            }
+            Denied::Key(decision) => shorten(&mut decision.verdict, &mut decision.reset_after, passed),
+            Denied::Throttle(_, reply) => {
+                reply.retry_after = reply.retry_after.map(|wait| less(wait, passed));
+                reply.reset_after = less(reply.reset_after, passed);
             }
         }
-        shard.insert(question.hash, Denial { answer, at, until, epoch: question.epoch });
-    }
-
-    /// Something was, or may have been, given back to these counters.
-    pub(crate) fn end(&self, counters: impl Iterator<Item = u128>) {
-        counters.for_each(|counter| _ = self.epoch_of(counter).fetch_add(1, SeqCst));
-    }
-
-    fn epoch_of(&self, counter: u128) -> &AtomicU32 {
-        &self.epochs[(counter >> 64) as usize % EPOCHS]
-    }
-
-    fn shard(&self, question: Question) -> MutexGuard<'_, Denials<A>> {
-        lock(&self.shards[question.hash as usize % SHARDS])
     }
 }
 
-/// Odd, so that multiplying by it loses nothing.
-const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-
-fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
-    // An answer is put in whole.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn wait(retry: Retry) -> Span {
+    match retry {
+        Retry::After(wait) => wait,
+        Retry::Never => FOREVER,
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Time = Time::from_secs(1_700_000_000);
-    const A: u128 = 17 << 64;
-    const B: u128 = 18 << 64;
-
-    fn cache() -> DenyCache<&'static str> {
-        DenyCache::new(Span::from_secs(1))
+fn shorten(verdict: &mut Verdict, reset_after: &mut Span, passed: Span) {
+    if let Verdict::Deny(retry) = verdict {
+        shorten_retry(retry, passed);
     }
+    *reset_after = less(*reset_after, passed);
+}
 
-    fn ask(cache: &DenyCache<&'static str>, counters: &[u128], cost: u128, after: Span) -> Option<&'static str> {
-        cache.get(cache.question(counters.iter().copied(), cost), NOW + after).map(|(answer, _)| answer)
+fn shorten_retry(retry: &mut Retry, passed: Span) {
+    if let Retry::After(wait) = retry {
+        *wait = less(*wait, passed);
     }
+}
 
-    #[test]
-    fn a_denial_holds_until_it_ends() {
-        let cache = cache();
-        assert_eq!(ask(&cache, &[A], 1, Span::ZERO), None);
-        cache.put(cache.question([A].into_iter(), 1), "denied", NOW, Span::from_millis(500));
-        assert_eq!(ask(&cache, &[A], 1, Span::from_millis(499)), Some("denied"));
-        assert_eq!(ask(&cache, &[A], 1, Span::from_millis(500)), None);
-        cache.put(cache.question([A].into_iter(), 1), "denied", NOW, Span::from_secs(60));
-        assert_eq!(ask(&cache, &[A], 1, Span::from_millis(999)), Some("denied"));
-        assert_eq!(ask(&cache, &[A], 1, Span::from_secs(1)), None, "another node may have given back");
-    }
-
-    #[test]
-    fn only_the_same_question_has_its_answer() {
-        let cache = cache();
-        cache.put(cache.question([A, B].into_iter(), 2), "denied", NOW, Span::from_secs(1));
-        assert_eq!(ask(&cache, &[A, B], 2, Span::ZERO), Some("denied"));
-        for (counters, cost) in [(&[A, B][..], 1), (&[A, B], 3), (&[B, A], 2), (&[A], 2), (&[B], 2), (&[], 2)] {
-            assert_eq!(ask(&cache, counters, cost, Span::ZERO), None);
-        }
-    }
-
-    #[test]
-    fn what_is_given_back_ends_it() {
-        let cache = cache();
-        let question = cache.question([A, B].into_iter(), 1);
-        cache.put(question, "denied", NOW, Span::from_secs(1));
-        cache.end([B].into_iter());
-        assert_eq!(ask(&cache, &[A, B], 1, Span::ZERO), None);
-        // The answer to a question that was asked before arrives after.
-        cache.put(question, "denied", NOW, Span::from_secs(1));
-        assert_eq!(ask(&cache, &[A, B], 1, Span::ZERO), None);
-    }
-
-    #[test]
-    fn it_stays_within_its_bound() {
-        let cache = cache();
-        for number in 0..3 * MAX_ANSWERS as u128 {
-            cache.put(cache.question([number << 64 | number].into_iter(), 1), "denied", NOW, Span::from_secs(1));
-        }
-        let kept: usize = cache.shards.iter().map(|shard| lock(shard).len()).sum();
-        assert!((1..=MAX_ANSWERS).contains(&kept), "{kept}");
-    }
+fn less(span: Span, passed: Span) -> Span {
+    Span::from_nanos(span.as_nanos().saturating_sub(passed.as_nanos()))
 }

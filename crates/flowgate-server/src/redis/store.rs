@@ -1,275 +1,296 @@
-//! The shared store: what is asked of it, what is answered while it is away, and what need not be asked.
+//! Redis as a store: a question is sent at once and its reply awaited later, and what it has taken may be taken back.
 //!
-//! Rule       One call of a script decides a request, at Redis's time. What it does not answer in time, or with an error,
-//!            is decided without it, and marked as degraded.
-//! Rule       What a request has taken that is denied in the end is taken back; see [`asking`].
-//! Invariant  Everything has been sent when an answer is handed out; see [`Answer`].
+//! Rule       One call of a script decides a question, at Redis's time. In a cluster each subject of a question is decided
+//!            where it lives, in parallel; if one denies, what the others took is taken back.
+//! Rule       A question without an answer in time is decided without Redis. If that denies it, what Redis has charged
+//!            is taken back: at once in the places that have answered, in the others when their reply comes, which
+//!            names the charge. If that lets it pass, the charges stay: the request is made.
+//! Invariant  Everything has been sent when [`RedisStore::send`] returns.
+//! Bound      A charge whose reply is lost with its connection, or whose node ends before it has taken it back,
+//!            stays until it ages out: at most what was under way on that connection.
 
-mod asking;
-mod bans;
-mod keys;
-mod koala;
+use std::sync::Arc;
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use flowgate::Time;
+use flowgate_engine::redis::{ReplyError, ScriptCall, take_unreadable};
+use tokio::sync::oneshot;
 
-use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Reading, Span, Time};
-use flowgate_engine::config::{self, RedisServers};
-use flowgate_engine::redis::{BanCopy, Prepared};
-use flowgate_engine::{Decider, Decision, Explanation, Policy, PolicyError, Request, RuleSet};
-
-use tokio::time::timeout;
-
-use super::calls::{Plain, Sent};
-use super::clock::RedisClock;
-use super::fallback::{Fallback, Settings};
-use super::health::{Health, SharedStats};
+use super::health::Health;
 use super::link::Failure;
-use super::memo::Memo;
-use super::servers::{Common, Servers};
-use super::target::Target;
+use super::question::OwnedQuestion;
+use super::redirect::{Command, Late, Sent, Unanswered, WithScript};
+use super::servers::Servers;
 use super::wire::Reply;
-use crate::answer::Answer;
-use crate::owned_request::OwnedRequest;
-use crate::readiness::Readiness;
-use crate::service::{Snapshot, StoreAway};
-use asking::Ending;
 
-/// Counters that several nodes share.
+/// Redis, and what the keys in it begin with.
 #[derive(Debug)]
-pub(crate) struct SharedStore {
-    decider: Arc<Decider>,
-    clock: Clock,
-    servers: Servers,
-    prefix: String,
-    memo: Option<Memo>,
-    fallback: Arc<Fallback>,
-    health: Arc<Health>,
-    /// What this node has read of the bans by hand.
-    bans: Mutex<BanCopy>,
-    /// By which bans end.
-    redis_clock: RedisClock,
+pub(crate) struct RedisStore {
+    pub(super) servers: Servers,
+    pub(super) prefix: String,
+    pub(super) health: Arc<Health>,
 }
 
-/// How often a node looks for bans by hand that others have imposed.
-const REFRESH: Duration = Duration::from_secs(1);
-/// ...and for servers of a cluster that took over from one that is away.
-const LOOK_AROUND: Duration = Duration::from_millis(250);
+/// A question that was sent.
+pub(crate) enum InFlight {
+    /// All of it in one call.
+    Whole(Sent),
+    /// One call for each of its subjects: the replies of all, and where to say how the question ends without them.
+    Groups { replies: oneshot::Receiver<Result<Vec<Vec<i64>>, Failure>>, ending: oneshot::Sender<Ending> },
+}
 
-impl SharedStore {
-    /// A store of these servers. `decider` keeps the bans; its counters are not used.
-    pub(crate) fn new(redis: &config::Redis, memory: MemoryConfig, decider: Arc<Decider>, clock: Clock) -> SharedStore {
-        let settings = Settings { memory, on_failure: redis.on_failure, share: redis.local_share };
-        let fallback = Arc::new(Fallback::new(settings));
-        let health = Arc::new(Health::default());
-        let common = Common { timeout: span(redis.timeout), prefix: &redis.prefix, health: Arc::clone(&health) };
-        let servers = match &redis.servers {
-            RedisServers::One(url) => Servers::one(Target::new(url), common),
-            RedisServers::Cluster(urls) => Servers::cluster(urls.iter().map(Target::new).collect(), common),
-        };
-        let memo = redis.deny_cache.then(|| Memo::new(span(redis.deny_cache_max)));
-        let (prefix, bans) = (redis.prefix.clone(), Mutex::default());
-        let redis_clock = RedisClock::new(clock.clone());
-        SharedStore { decider, clock, servers, prefix, memo, fallback, health, bans, redis_clock }
+/// How a request ends that Redis has not decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Allowed,
+    Denied,
+}
+
+impl Ending {
+    pub(crate) fn new(allowed: bool) -> Ending {
+        if allowed { Ending::Allowed } else { Ending::Denied }
+    }
+}
+
+/// A question that Redis has not decided, and what it may have charged.
+#[derive(Debug)]
+pub(crate) struct Undecided {
+    pub(crate) why: Failure,
+    charges: Charges,
+}
+
+#[derive(Debug)]
+enum Charges {
+    None,
+    /// What the late reply says.
+    Whole(Late),
+    /// The task that awaits the replies of the groups takes them back.
+    Groups(oneshot::Sender<Ending>),
+}
+
+impl From<Failure> for Undecided {
+    fn from(why: Failure) -> Undecided {
+        Undecided { why, charges: Charges::None }
+    }
+}
+
+impl From<Unanswered> for Undecided {
+    fn from(unanswered: Unanswered) -> Undecided {
+        Undecided { why: unanswered.why, charges: unanswered.late.map_or(Charges::None, Charges::Whole) }
+    }
+}
+
+impl RedisStore {
+    pub(super) fn send_script(&self, call: &ScriptCall) -> Result<Sent, Failure> {
+        self.servers.send(first_key(call), call)
     }
 
-    /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
-    pub(crate) fn watch(self: &Arc<SharedStore>) {
-        let store = Arc::downgrade(self);
-        tokio::spawn(async move {
-            let mut since_refresh = REFRESH;
-            while let Some(store) = store.upgrade() {
-                store.servers.look_around().await;
-                if since_refresh >= REFRESH {
-                    since_refresh = Duration::ZERO;
-                    // What cannot be read now is read a second later; that Redis is away is reported elsewhere.
-                    let _ = store.refresh_bans().await;
-                }
-                store.servers.inspect().await;
-                // A store that nobody else has ends with the next look.
-                let pause = if store.needs_looking_after() { LOOK_AROUND } else { REFRESH };
-                let _ = timeout(pause, store.servers.is_outdated()).await;
-                drop(store);
-                since_refresh += pause;
-            }
-        });
-    }
-
-    /// Whether a cluster may have found a server to take over from one that is away.
-    fn needs_looking_after(&self) -> bool {
-        !self.servers.is_known() || self.health.stats().away > 0
-    }
-
-    /// Whom to tell whether the store is there.
-    pub(crate) fn report_to(&self, readiness: Readiness) {
-        self.health.report_to(readiness);
-    }
-
-    pub(crate) fn stats(&self) -> SharedStats {
-        self.health.stats()
-    }
-
-    /// What this node holds itself, while Redis is away.
-    pub(crate) fn local_stats(&self) -> MemoryStats {
-        self.fallback.stats()
-    }
-
-    /// The rules by which this node decides while the store is away.
-    pub(crate) fn local_rules(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
-        self.fallback.compile(policy)
-    }
-
-    /// The time by Redis's clock, by which bans end.
-    pub(crate) fn redis_time(&self) -> Time {
-        self.redis_clock.now()
-    }
-
-    /// Decides a request by the rules.
-    pub(crate) fn decide(
+    /// Sends the one call that decides a question, or in a cluster one for each of its subjects.
+    pub(crate) fn send<Q: OwnedQuestion>(
         self: &Arc<Self>,
-        snapshot: &Arc<Snapshot>,
-        op: Op,
-        request: &Request<'_>,
-        at: Reading,
-    ) -> Answer<Decision> {
-        let (now, redis_time) = (at.now, self.redis_time());
-        let asked = match &self.memo {
-            None => None,
-            Some(memo) => {
-                let asked = memo.ask(&self.decider.plan(&snapshot.rules, op, request, redis_time));
-                if let Some(denied) = asked.as_ref().and_then(|asked| memo.denied(asked, self.clock.monotonic())) {
-                    self.health.deny_cache_hit();
-                    return Answer::Now(denied);
-                }
-                asked.iter().for_each(|asked| memo.begin(asked));
-                asked
-            }
-        };
-        let prepared = self.decider.prepare_by(&snapshot.rules, op, request, redis_time);
-        if let Some(decision) = prepared.at_once(redis_time) {
-            return Answer::Now(decision);
+        question: &Arc<Q>,
+        around: Time,
+    ) -> Result<InFlight, Failure> {
+        if !self.servers.is_cluster() || question.groups() == 1 {
+            return Ok(InFlight::Whole(self.send_script(&question.call(None, &self.prefix, around))?));
         }
-        let Ok(sent) = self.send(&prepared, now) else {
-            return Answer::Now(self.without(snapshot, &prepared, request, at));
-        };
-        let (store, snapshot, request) = (Arc::clone(self), Arc::clone(snapshot), OwnedRequest::new(request));
-        Answer::later(async move {
-            let concluded = store.conclude(&prepared, sent, now).await;
-            if let (Some(memo), Some(asked)) = (&store.memo, &asked) {
-                let decision = concluded.as_ref().ok().map(|conclusion| &conclusion.decision);
-                memo.note(asked, decision, store.clock.monotonic());
-            }
-            match concluded {
-                Ok(conclusion) => {
-                    store.decider.note_conclusion(&conclusion);
-                    conclusion.decision
-                }
-                Err(failed) => {
-                    store.note_failure(failed.why);
-                    let decision = store.without(&snapshot, &prepared, &request.get(), at);
-                    store.settle(failed, &prepared, Ending::of(decision.allowed()));
-                    decision
-                }
-            }
-        })
-    }
-
-    /// Forgets what matching rules have counted for the request's subjects. Answers how things stand then.
-    pub(crate) fn reset(
-        self: &Arc<Self>,
-        snapshot: &Arc<Snapshot>,
-        request: &Request<'_>,
-        at: Reading,
-    ) -> Answer<Decision> {
-        let keys = self.decider.reset_keys_by(&snapshot.rules, &self.prefix, request);
-        let sent: Result<Vec<_>, Failure> = keys.into_iter().map(|keys| self.send_delete(keys)).collect();
-        let asked = self.memo.as_ref().map(|memo| {
-            let counters = memo.counters(&self.decider.plan(&snapshot.rules, Op::Refund, request, at.now));
-            memo.end(&counters);
-            counters
-        });
-        // Sent after the deletions, over the same links.
-        let peek = self.decide(snapshot, Op::Peek, &request.clone().cost(0), at);
-        let (store, snapshot, request) = (Arc::clone(self), Arc::clone(snapshot), OwnedRequest::new(request));
-        Answer::later(async move {
-            let mut deleted = sent.is_ok();
-            for (sent, command) in sent.into_iter().flatten() {
-                deleted &= store.servers.reply(sent, command).await.is_ok();
-            }
-            let decision = peek.await;
-            if let (Some(memo), Some(counters)) = (&store.memo, asked) {
-                memo.end(&counters);
-            }
-            if deleted { decision } else { store.fallback.reset(&snapshot, &request.get(), at) }
-        })
-    }
-
-    /// Why a request would be decided as it would be.
-    pub(crate) fn explain(
-        self: &Arc<Self>,
-        snapshot: &Arc<Snapshot>,
-        request: &Request<'_>,
-        at: Reading,
-    ) -> Answer<Explanation> {
-        let (now, redis_time) = (at.now, self.redis_time());
-        let prepared = self.decider.prepare_by(&snapshot.rules, Op::Peek, request, redis_time);
-        if prepared.at_once(redis_time).is_some() {
-            return Answer::Now(prepared.explain_at_once(request, redis_time));
+        let calls: Vec<ScriptCall> =
+            (0..question.groups()).map(|group| question.call(Some(group), &self.prefix, around)).collect();
+        // Where one of the servers is known to be away nothing is sent, and nothing has to be taken back.
+        for call in &calls {
+            self.servers.pool_of(first_key(call))?.link()?;
         }
-        let sent = self.send(&prepared, now);
-        let (store, snapshot, request) = (Arc::clone(self), Arc::clone(snapshot), OwnedRequest::new(request));
-        Answer::later(async move {
-            let request = request.get();
-            let explained = match sent {
-                Ok(sent) => store.explained(&prepared, &request, sent, now).await.map_err(|failed| failed.why),
-                Err(failure) => Err(failure),
-            };
-            explained.unwrap_or_else(|failure| {
-                store.note_failure(failure);
-                let decision = store.without(&snapshot, &prepared, &request, at);
-                let plan = store.decider.plan(&snapshot.rules, Op::Peek, &request, redis_time);
-                store.fallback.explain(&snapshot, decision, &request, &plan, at)
-            })
-        })
+        let sent = calls.iter().map(|call| self.send_script(call)).collect();
+        let (store, question) = (Arc::clone(self), Arc::clone(question));
+        let (replied, replies) = oneshot::channel();
+        let (ending, ended) = oneshot::channel();
+        // A task of its own: what was taken is to be taken back whether or not the caller still waits for the answer.
+        tokio::spawn(async move { store.ask_groups(&question, sent, around, replied, ended).await });
+        Ok(InFlight::Groups { replies, ending })
     }
 
-    /// Sends a command whose last word is its only key.
-    fn plain(
-        self: &Arc<Self>,
-        command: impl Fn() -> Plain + Send + Sync + 'static,
-    ) -> Answer<Result<Reply, StoreAway>> {
-        let words = command();
-        let key = words.0.last().map(Vec::as_slice).unwrap_or_default();
-        let Ok(sent) = self.servers.send(key, &words) else { return Answer::Now(Err(StoreAway)) };
-        let store = Arc::clone(self);
-        Answer::later(async move {
-            let reply = store.servers.reply(sent, command).await;
-            reply.map_err(|unanswered| {
-                store.note_failure(unanswered.why);
-                StoreAway
-            })
-        })
+    /// Awaits the reply to a question.
+    pub(crate) async fn receive<Q: OwnedQuestion>(
+        &self,
+        question: &Q,
+        sent: InFlight,
+        now: Time,
+    ) -> Result<Q::Reply, Undecided> {
+        match sent {
+            InFlight::Whole(sent) => {
+                let call = |around| question.call(None, &self.prefix, around);
+                Ok(self.read_reply(sent, now, call, |answer| question.conclude(&[answer])).await?)
+            }
+            InFlight::Groups { replies, ending } => {
+                let replies = replies.await.unwrap_or(Err(Failure::Lost));
+                let replies = replies.map_err(|why| Undecided { why, charges: Charges::Groups(ending) })?;
+                let answers: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
+                Ok(question.conclude(&answers).map_err(not_understood)?)
+            }
+        }
     }
 
-    fn send_delete(&self, keys: Vec<Vec<u8>>) -> Result<(Sent, impl Fn() -> Plain + Send + Sync + use<>), Failure> {
-        let first = keys.first().cloned().unwrap_or_default();
-        let command = move || Plain(std::iter::once(b"DEL".to_vec()).chain(keys.iter().cloned()).collect());
-        Ok((self.servers.send(&first, &command())?, command))
+    /// Takes back what a question that Redis has not decided has taken there, if it is denied in the end.
+    pub(crate) fn settle<Q: OwnedQuestion>(self: &Arc<Self>, undecided: Undecided, question: &Arc<Q>, ending: Ending) {
+        match undecided.charges {
+            Charges::None => {}
+            Charges::Groups(ended) => _ = ended.send(ending),
+            Charges::Whole(late) if ending == Ending::Denied => {
+                let question = Arc::clone(question);
+                self.settle_late(late, move |prefix, reply| question.rollbacks(prefix, &[Some(reply)]));
+            }
+            Charges::Whole(_) => {}
+        }
     }
 
-    /// Decides without Redis.
-    fn without(&self, snapshot: &Snapshot, prepared: &Prepared, request: &Request<'_>, at: Reading) -> Decision {
-        self.health.degraded();
-        self.fallback.decide(snapshot, prepared.op(), request, prepared.limited_by(), at)
-    }
-
-    fn note_failure(&self, failure: Failure) {
+    /// Counts a question that may have been carried out without an answer.
+    pub(crate) fn note_failure(&self, failure: Failure) {
         if matches!(failure, Failure::Timeout | Failure::Lost) {
             self.health.unanswered();
         }
     }
+
+    /// Takes back what a late reply says was charged.
+    fn settle_late(
+        self: &Arc<Self>,
+        late: Late,
+        rollbacks: impl FnOnce(&str, &[i64]) -> Vec<ScriptCall> + Send + 'static,
+    ) {
+        let store = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Some(reply) = late.reply().await
+                && let Some(answer) = store.numbers(reply)
+            {
+                rollbacks(&store.prefix, &answer).into_iter().for_each(|call| store.take_back_late(call));
+            }
+        });
+    }
+
+    /// Awaits the replies of all subjects, and takes back what they have charged if the question is denied.
+    async fn ask_groups<Q: OwnedQuestion>(
+        self: &Arc<Self>,
+        question: &Arc<Q>,
+        sent: Vec<Result<Sent, Failure>>,
+        now: Time,
+        replied: oneshot::Sender<Result<Vec<Vec<i64>>, Failure>>,
+        ended: oneshot::Receiver<Ending>,
+    ) {
+        let mut replies: Vec<Result<Vec<i64>, Unanswered>> = Vec::new();
+        for (group, sent) in sent.into_iter().enumerate() {
+            let call = |around| question.call(Some(group), &self.prefix, around);
+            replies.push(match sent {
+                Ok(sent) => self.read_reply(sent, now, call, is_decision).await,
+                Err(failure) => Err(failure.into()),
+            });
+        }
+        let known: Vec<Option<&[i64]>> = replies.iter().map(|reply| reply.as_deref().ok()).collect();
+        let rollbacks = question.rollbacks(&self.prefix, &known);
+        let Some(why) = replies.iter().find_map(|reply| reply.as_ref().err().map(|unanswered| unanswered.why)) else {
+            rollbacks.into_iter().for_each(|call| self.take_back(call));
+            // The caller may be gone.
+            let _ =
+                replied.send(replies.into_iter().collect::<Result<_, _>>().map_err(|failed: Unanswered| failed.why));
+            return;
+        };
+        let _ = replied.send(Err(why));
+        // A caller that is gone counts as denied.
+        if ended.await == Ok(Ending::Allowed) {
+            return;
+        }
+        rollbacks.into_iter().for_each(|call| self.take_back(call));
+        let groups = replies.len();
+        for (group, reply) in replies.into_iter().enumerate() {
+            if let Err(Unanswered { late: Some(late), .. }) = reply {
+                let question = Arc::clone(question);
+                self.settle_late(late, move |prefix, reply| {
+                    let mut known = vec![None; groups];
+                    known[group] = Some(reply);
+                    question.rollbacks(prefix, &known)
+                });
+            }
+        }
+    }
+
+    /// Awaits a reply and reads it; where Redis's clock is far from ours, asks once more around its time.
+    async fn read_reply<T>(
+        &self,
+        sent: Sent,
+        now: Time,
+        call: impl Fn(Time) -> ScriptCall,
+        read: impl Fn(&[i64]) -> Result<T, ReplyError>,
+    ) -> Result<T, Unanswered> {
+        let reply = self.answer(sent, || call(now)).await?;
+        let around = match read(&reply) {
+            Ok(concluded) => return Ok(concluded),
+            Err(ReplyError::Around(around)) => around,
+            Err(error) => return Err(not_understood(error).into()),
+        };
+        let reply = self.answer(self.send_script(&call(around))?, || call(around)).await?;
+        read(&reply).map_err(|error| not_understood(error).into())
+    }
+
+    /// The numbers that a script answers.
+    async fn answer(&self, sent: Sent, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Unanswered> {
+        let reply = self.servers.reply(sent, again).await?;
+        self.numbers(reply).ok_or_else(|| not_understood(ReplyError::Malformed).into())
+    }
+
+    /// The numbers of a reply. Counts the values that the script could not read.
+    fn numbers(&self, reply: Reply) -> Option<Vec<i64>> {
+        let Reply::List(list) = reply else { return None };
+        let number = |reply| match reply {
+            Reply::Integer(number) => Some(number),
+            _ => None,
+        };
+        let mut numbers = list.into_iter().map(number).collect::<Option<Vec<i64>>>()?;
+        self.health.unreadable(take_unreadable(&mut numbers));
+        Some(numbers)
+    }
+
+    /// Sends a rollback to a Redis that has answered in time.
+    fn take_back(self: &Arc<Self>, call: ScriptCall) {
+        self.send_rollback(&call.clone(), move || call.clone());
+    }
+
+    /// Sends a rollback to a Redis that has answered late. If Redis did not know the script it would say so late again,
+    /// when nothing is sent any more: so the rollback brings the script along.
+    fn take_back_late(self: &Arc<Self>, call: ScriptCall) {
+        self.send_rollback(&call.clone(), move || WithScript(call.clone()));
+    }
+
+    /// Sends a rollback, whose answer is not awaited. Where it is not carried out, more stays counted than was taken.
+    fn send_rollback<C: Command + Send>(
+        self: &Arc<Self>,
+        call: &ScriptCall,
+        command: impl Fn() -> C + Send + Sync + 'static,
+    ) {
+        if let Ok(sent) = self.servers.send_even_if_open(first_key(call), &command()) {
+            let store = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Ok(reply) = store.servers.reply(sent, command).await {
+                    store.numbers(reply);
+                }
+            });
+        }
+    }
 }
 
-fn span(duration: Duration) -> Span {
-    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+/// `[-1, micros]` asks for calendar ends around another time, and `[-2]` says that the key is in use. Any other answer is
+/// read when those of all groups are there.
+fn is_decision(answer: &[i64]) -> Result<Vec<i64>, ReplyError> {
+    match answer {
+        [-1, micros, ..] => Err(ReplyError::Around(Time::from_micros(micros.unsigned_abs()))),
+        [-2, ..] => Err(ReplyError::OtherAlgorithm),
+        _ => Ok(answer.to_vec()),
+    }
+}
+
+/// Redis answered, but not what our script says: the key is of another program, or the clock differs.
+fn not_understood(error: ReplyError) -> Failure {
+    tracing::debug!(%error, "Redis's answer has no decision in it");
+    Failure::Refused
+}
+
+/// All keys of a call belong together, so the first tells where.
+fn first_key(call: &ScriptCall) -> &[u8] {
+    call.keys().next().unwrap_or_default()
 }

@@ -35,7 +35,8 @@ impl BatchMetrics {
                 answer
             }
             Answer::Now(Err(_)) => answer,
-            Answer::Later(_) => shared.service.observer().throttle_to_come(key, at, answer),
+            // The service notes it when it comes.
+            Answer::Later(_) => answer,
         }
     }
 

@@ -3,7 +3,7 @@
 use flowgate::{Key, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::AdHoc;
 
-use super::{Answer, Operation, Service, StoreAway};
+use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 
 /// An ad hoc key that was [prefetched](Service::prefetch): where it is counted is known already.
 #[derive(Clone, Copy, Debug)]
@@ -47,21 +47,52 @@ impl Service {
         at: impl Into<Reading>,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let at = at.into();
-        let answer = match (&self.shared, operation.op()) {
-            (None, Some(op)) => Answer::Now(self.decider.limit(op, call, at).map(KeyDecision::certain)),
-            (None, None) => {
-                self.decider.limit_reset(call.key);
-                let peek = self.decider.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
-                Answer::Now(peek.map(KeyDecision::certain))
-            }
-            (Some(shared), Some(op)) => shared.limit(op, call, at),
-            (Some(shared), None) => shared.limit_reset(call, at),
+        let Some(op) = operation.op() else {
+            return self.limit_reset(call, at).map(|reset| reset.decision);
         };
-        self.observer.key_answer(operation, call.key, at, answer)
+        let pending = match &self.shared {
+            None => Pending::Now(self.decider.limit(op, call, at).map(KeyDecision::certain)),
+            Some(shared) => shared.limit(op, call, at),
+        };
+        let is_noted = self.observer.begin(operation);
+        match pending {
+            Pending::Now(answer) => {
+                if is_noted {
+                    self.observer.note_key(call.key, &answer, at.now);
+                }
+                Answer::Now(answer)
+            }
+            Pending::Later(reply) => self.observer.later(reply, is_noted, at, |observer, question, answer, now| {
+                observer.note_key(&question.key, answer, now);
+            }),
+        }
+    }
+
+    /// Forgets a key, then answers what a peek of cost 0 answers.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn limit_reset_at(
+        &self,
+        call: AdHoc<'_>,
+        at: impl Into<Reading>,
+    ) -> Answer<Result<Result<KeyDecision, OtherAlgorithm>, StoreAway>> {
+        self.limit_reset(call, at.into()).map(Reset::into_result)
+    }
+
+    fn limit_reset(&self, call: AdHoc<'_>, at: Reading) -> Answer<Reset<Result<KeyDecision, OtherAlgorithm>>> {
+        self.observer.begin(Operation::Reset);
+        if let Some(shared) = &self.shared {
+            return shared.limit_reset(call, at);
+        }
+        self.decider.limit_reset(call.key);
+        let peek = self.decider.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
+        Answer::Now(Reset { decision: peek.map(KeyDecision::certain), is_done: true })
     }
 
     /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [prefetched](Service::prefetch), at a
-    /// time that was read for a batch. It is not counted: whoever has a batch counts it at once.
+    /// time that was read for a batch. An answer that comes later is noted when it comes; one that is there is not: the
+    /// caller notes those of a batch together. Memory answers by a direct call: that is the hottest path.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
@@ -79,7 +110,14 @@ impl Service {
                 let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(key), |Prefetched(key)| key);
                 Answer::Now(self.decider.throttle(key, throttle, at))
             }
-            Some(shared) => shared.throttle(key, throttle, at),
+            Some(shared) => match shared.throttle(key, *throttle, at) {
+                Pending::Now(reply) => Answer::Now(reply),
+                Pending::Later(reply) => self.observer.later(reply, true, at, |observer, question, reply, now| {
+                    if let Ok(reply) = reply {
+                        observer.key_decision(&question.key, !reply.limited, now);
+                    }
+                }),
+            },
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flowgate::Reading;
 use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, Request, RuleTally};
 
-use super::{Answer, KoalaInForce, Operation, Service, StoreAway};
+use super::{Answer, KoalaInForce, Operation, Pending, Service, StoreAway};
 
 impl Service {
     /// The Koala rules in force; `None`: Koala is not served.
@@ -26,14 +26,24 @@ impl Service {
         request: &Request<'_>,
         at: Reading,
     ) -> Answer<KoalaAnswer> {
-        let now = at.now;
         let banned = self.decider.koala_ban(ask, request, self.ban_time(at).now);
-        let answer = match (banned, &self.shared) {
-            (Some(banned), _) => Answer::Now(banned),
-            (None, Some(shared)) => shared.koala(koala, ask, request, now),
-            (None, None) => Answer::Now(self.decider.koala(&koala.rules, ask, request, now)),
+        let pending = match (banned, &self.shared) {
+            (Some(banned), _) => Pending::Now(banned),
+            (None, Some(shared)) => shared.koala(koala, ask, request, at),
+            (None, None) => Pending::Now(self.decider.koala(&koala.rules, ask, request, at.now)),
         };
-        self.observer.koala(&koala.rules, ask, at, answer)
+        let is_noted = ask != KoalaAsk::Update || self.observer.begin(Operation::Record);
+        match pending {
+            Pending::Now(answer) => {
+                if is_noted {
+                    self.observer.note_koala(&koala.rules, &answer, at.now);
+                }
+                Answer::Now(answer)
+            }
+            Pending::Later(reply) => self.observer.later(reply, is_noted, at, |observer, question, answer, now| {
+                observer.note_koala(&question.koala.rules, answer, now);
+            }),
+        }
     }
 
     /// Gives back what feedback gives back.

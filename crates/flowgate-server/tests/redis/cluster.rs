@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flowgate::Span;
-use flowgate_engine::{BanOrder, Request};
+use flowgate_engine::{BanOrder, Request, Work};
 use flowgate_server::Operation;
 use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
 
+use crate::counted_work::{ONCE, work_since};
 use crate::{Node, RECOVERY};
 
 /// Three masters, and a replica of the first.
@@ -117,7 +118,9 @@ async fn subjects_in_several_slots_are_decided_together() {
         let ip = format!("10.0.0.{number}");
         let request = Request::new().field("user", user).field("ip", &ip);
         for round in 0..8 {
+            let before = Work::done();
             let decision = [&node, &other][round % 2].service.decide(Operation::Take, &request).await;
+            assert_eq!(work_since(before), ONCE, "all slots share one evaluation and one plan");
             assert!(!decision.degraded);
             assert_eq!(decision.allowed(), round < 3, "{user} {round}");
             let rule = decision.rule.as_ref().unwrap().name();

@@ -28,6 +28,16 @@ async fn it_starts_while_redis_is_away() {
 }
 
 #[tokio::test]
+async fn a_reset_fails_while_redis_is_away() {
+    let node = Node::on(&Redis::absent(&[]), "");
+    let (service, limit) = (&node.service, "5/1h".parse().unwrap());
+    let request = Request::new().field("user", "42");
+    assert!(service.reset_by(&service.snapshot(), &request, service.read()).await.is_err());
+    let call = flowgate_engine::AdHoc { key: b"k", limit: &limit, cost: 1 };
+    assert!(service.limit_reset_at(call, service.read()).await.is_err());
+}
+
+#[tokio::test]
 async fn an_explanation_shows_the_counts_that_decide_meanwhile() {
     let node = Node::on(&Redis::absent(&[]), "local_share = '2/5'");
     node.take("42").await;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 mod cluster;
+mod counted_work;
 mod deny_cache;
 mod faults;
 mod koala;

@@ -6,9 +6,9 @@ use flowgate::{
 };
 
 use super::decode::{Reply, ReplyError};
-use super::encode::{self, Ask, NANOS_PER_SECOND, RuleTerms, ScriptTime};
+use super::encode::{self, Ask, NANOS_PER_SECOND, ScriptTime};
 use super::keys;
-use super::prepared::takes;
+use super::owned_plan::takes;
 use super::script::{DECIDE, ScriptCall, THROTTLE};
 use super::undo::UndoCall;
 use crate::decider::AdHoc;
@@ -40,13 +40,22 @@ impl PreparedLimit {
         PreparedLimit { op, cost: call.cost, limit: call.limit.clone(), tag: keys::ad_hoc(call.key) }
     }
 
-    /// The call that decides; see [`Prepared::call`](super::Prepared::call).
+    /// What is asked.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
+    /// The same for another store.
+    pub fn ad_hoc<'a>(&'a self, key: &'a [u8]) -> AdHoc<'a> {
+        AdHoc { key, limit: &self.limit, cost: self.cost }
+    }
+
+    /// The call that decides; see [`OwnedPlan::call`](super::OwnedPlan::call).
     pub fn call(&self, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
         let mut call = ScriptCall::new(&DECIDE);
         call.keys.write(|key| keys::write(key, prefix, &self.tag, ""));
-        let limits = vec![(self.limit.algorithm(), self.limit.terms(self.op, self.cost, around))];
-        let rule = RuleTerms { flags: RuleFlags::default(), limits, ban: None };
-        encode::call(&mut call.args, Ask { op: self.op, cost: self.cost, time }, &[rule]);
+        let ask = Ask { op: self.op, cost: self.cost, time };
+        encode::one_limit(&mut call.args, ask, RuleFlags::default(), &self.limit, around);
         call
     }
 

@@ -2,23 +2,37 @@
 
 use std::sync::Arc;
 
-use flowgate::{Op, Time};
+use flowgate::{Op, Reading, Time};
 
 use super::keys;
-use super::prepared::{Conclusion, Prepared, tag};
+use super::owned_plan::{Conclusion, OwnedPlan, tag};
 use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
 use crate::decider::Decider;
+use crate::decision::Decision;
 use crate::engine::Engine;
+use crate::explain::Explanation;
 use crate::request::Request;
 use crate::rules::RuleSet;
+use crate::store::Store;
 
 impl Decider {
-    /// What a request asks of Redis: the counterpart of [`Decider::decide_by`], which asks its own memory.
-    pub fn prepare_by(&self, rules: &Arc<RuleSet>, op: Op, request: &Request<'_>, now: Time) -> Prepared {
-        let values = rules.read(request);
-        let mut prepared = Prepared::new(rules, op, request.units());
-        self.evaluate(rules, request, &values, now, |found| prepared.note(found, &values));
-        prepared
+    /// Decides a plan on these counters while Redis is away, under the limits of `limits`: a copy of the plan's rules that
+    /// differs in limits alone.
+    pub fn decide_owned(&self, plan: &OwnedPlan, limits: &RuleSet, request: &Request<'_>, at: Reading) -> Decision {
+        let mut plan = plan.under(limits, at);
+        self.apply(&mut plan, || request.clone(), at.now);
+        let mut decision = plan.conclude(at.now);
+        decision.make_real(at);
+        decision
+    }
+
+    /// As [`Decider::decide_owned`], why a `peek` is decided as it is.
+    pub fn explain_owned(&self, plan: &OwnedPlan, limits: &RuleSet, request: &Request<'_>, at: Reading) -> Explanation {
+        let mut plan = plan.under(limits, at);
+        self.memory().apply_plan(&mut plan, at.now);
+        let mut explanation = Explanation::new(request, plan.outcomes(), at.now);
+        explanation.make_real(at);
+        explanation
     }
 
     /// The keys of all that matching rules have counted for the request's subjects, bans included, those of each
@@ -27,7 +41,7 @@ impl Decider {
         let values = rules.read(request);
         let mut groups: Vec<(Vec<u8>, Vec<Vec<u8>>)> = Vec::new();
         for (rule, _) in rules.matching(&values) {
-            let tag = tag(rules, rule, &values);
+            let tag = tag(rules, rule, request);
             let mut found: Vec<Vec<u8>> = Vec::new();
             let mut name = |counter: &str| {
                 let mut key = Vec::new();
@@ -48,10 +62,16 @@ impl Decider {
         groups.into_iter().map(|(_, keys)| keys).filter(|keys| !keys.is_empty()).collect()
     }
 
-    /// Remembers by name whom a conclusion has got banned.
-    pub fn note_conclusion(&self, conclusion: &Conclusion) {
+    /// Lists the bans that a request has started, with the names of their subjects. The request is asked for only if there
+    /// is a new ban.
+    pub fn note_conclusion<'q>(&self, conclusion: &Conclusion, request: impl Fn() -> Request<'q>) {
         for ban in &conclusion.new_bans {
-            let (id, rule, subject) = (self.next_ban_id(BanKind::Rule), Arc::clone(&ban.rule), ban.subject.clone());
+            let request = request();
+            let (id, rule) = (self.next_ban_id(BanKind::Rule), Arc::clone(&ban.rule));
+            let mut by: Vec<&str> = rule.by().collect();
+            by.sort_unstable();
+            let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
+            let subject = by.into_iter().map(value).collect();
             let place = RuleBanPlace::Redis(ban.key.clone());
             self.imposed().note(RuleBan { id, rule, subject, until: ban.until, place });
         }
@@ -79,8 +99,9 @@ impl Decider {
 
 impl Engine {
     /// What a request asks of Redis by the rules in force.
-    pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> Prepared {
-        self.prepare_by(&self.rules(), op, request, now)
+    pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> OwnedPlan {
+        let rules = self.rules();
+        OwnedPlan::new(&rules, &self.plan(&rules, op, request, now), request)
     }
 
     /// As [`Decider::reset_keys_by`], by the rules in force.

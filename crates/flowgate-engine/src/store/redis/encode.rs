@@ -21,7 +21,7 @@
 //! Times are microseconds; an empty `time` is Redis's own.
 
 use flowgate::portable::{AfterTerms, AlgorithmTerms, BanTerms, Exact, Terms, WindowTerms};
-use flowgate::{Algorithm, MAX_COUNT, Op, RuleFlags, Time};
+use flowgate::{Algorithm, Limit, MAX_COUNT, Op, RuleFlags, Time};
 
 use super::script::Parts;
 
@@ -43,13 +43,6 @@ impl ScriptTime {
             ScriptTime::Injected(time) => Some(time.as_nanos() / 1000),
         }
     }
-}
-
-/// A rule's part of a call.
-pub(super) struct RuleTerms {
-    pub(super) flags: RuleFlags,
-    pub(super) limits: Vec<(Algorithm, Terms)>,
-    pub(super) ban: Option<BanTerms>,
 }
 
 /// What is asked of every counter.
@@ -83,26 +76,28 @@ impl Ask {
     }
 }
 
-pub(super) fn call(args: &mut Parts, ask: Ask, rules: &[RuleTerms]) {
-    if let [only] = rules
-        && short(args, ask, only)
-    {
-        return;
-    }
+/// What precedes the rules of a call.
+pub(super) fn head(args: &mut Parts, ask: Ask, rules: usize) {
     args.push(ask.word());
     time(args, ask.time);
     args.number(ask.units());
-    args.number(rules.len() as u64);
-    for RuleTerms { flags, limits, ban } in rules {
-        args.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
-        args.number(limits.len() as u64);
-        args.number(u64::from(ban.is_some()));
-        for (algorithm, terms) in limits {
-            limit(args, *algorithm, terms);
-        }
-        if let Some(terms) = ban {
-            self::ban(args, terms);
-        }
+    args.number(rules as u64);
+}
+
+/// What precedes the limits of a rule.
+pub(super) fn rule(args: &mut Parts, flags: RuleFlags, limits: usize, bans: bool) {
+    args.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
+    args.number(limits as u64);
+    args.number(u64::from(bans));
+}
+
+/// A call of one limit and nothing else.
+pub(super) fn one_limit(args: &mut Parts, ask: Ask, flags: RuleFlags, limit: &Limit, around: Time) {
+    let (algorithm, terms) = (limit.algorithm(), limit.terms(ask.op, ask.cost, around));
+    if !short(args, ask, flags, algorithm, &terms) {
+        head(args, ask, 1);
+        rule(args, flags, 1, false);
+        self::limit(args, algorithm, &terms);
     }
 }
 
@@ -120,17 +115,16 @@ pub(super) fn nanos(args: &mut Parts, nanos: i64) {
     args.number(nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs());
 }
 
-/// The short way, where it leads to the same: one limit, nothing around it.
-fn short(args: &mut Parts, ask: Ask, only: &RuleTerms) -> bool {
-    let RuleTerms { flags, limits, ban: None } = only else { return false };
-    let [(algorithm, Terms { own, after: None, .. })] = limits.as_slice() else { return false };
+/// The short way of one limit, where it gives the same answer.
+fn short(args: &mut Parts, ask: Ask, flags: RuleFlags, algorithm: Algorithm, terms: &Terms) -> bool {
+    let Terms { own, after: None, .. } = terms else { return false };
     if ask.word() != b"take" || flags.count_denied {
         return false;
     }
     match own {
         AlgorithmTerms::Unlimited => return false,
         AlgorithmTerms::Bucket { ticks, want, room, .. } => {
-            args.push(letter(*algorithm));
+            args.push(letter(algorithm));
             args.number(want.micros);
             room_micros(args, *room);
             let injected = ask.time.micros();
@@ -142,7 +136,7 @@ fn short(args: &mut Parts, ask: Ask, only: &RuleTerms) -> bool {
             injected.into_iter().for_each(|micros| args.number(micros));
         }
         own => {
-            args.push(letter(*algorithm));
+            args.push(letter(algorithm));
             time(args, ask.time);
             args.number(ask.units());
             numbers(args, own);
@@ -170,7 +164,7 @@ fn letter(algorithm: Algorithm) -> &'static [u8] {
     }
 }
 
-fn limit(args: &mut Parts, algorithm: Algorithm, terms: &Terms) {
+pub(super) fn limit(args: &mut Parts, algorithm: Algorithm, terms: &Terms) {
     args.push(letter(algorithm));
     numbers(args, &terms.own);
     args.number(u64::from(terms.never));
@@ -225,7 +219,7 @@ fn window(args: &mut Parts, window: &WindowTerms) {
     }
 }
 
-fn ban(args: &mut Parts, BanTerms { after, within, lengths, forget }: &BanTerms) {
+pub(super) fn ban(args: &mut Parts, BanTerms { after, within, lengths, forget }: &BanTerms) {
     [after, within, forget].into_iter().for_each(|number| args.number(*number));
     args.number(lengths.len() as u64);
     lengths.iter().for_each(|length| args.number(*length));

@@ -1,94 +1,78 @@
 //! Koala's rules where counters live in Redis: the counterparts of what the engine asks its own memory.
 
-use flowgate::Op;
+use flowgate::{Hit, Time};
 use smallvec::SmallVec;
 
-use super::prepared::{Conclusion, Prepared};
-use crate::koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules};
+use super::decode::ReplyError;
+use super::owned_plan::OwnedPlan;
+use crate::decider::Decider;
+use crate::koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaPlan, KoalaRules};
+use crate::plan::Outcomes;
 use crate::request::Request;
-use crate::rules::Found;
+use crate::store::Store;
 
 /// A request to Koala that awaits its reply.
 #[derive(Clone, Debug)]
-pub struct PreparedKoala {
-    /// What is to be asked.
-    pub prepared: Prepared,
+pub struct OwnedKoalaPlan {
+    /// What is asked of the counters.
+    pub plan: OwnedPlan,
     ask: KoalaAsk,
     /// The direct rules that match, by position.
     direct: SmallVec<[u32; 2]>,
 }
 
-impl PreparedKoala {
+impl OwnedKoalaPlan {
+    /// The owned form of a plan that was made by `rules` for `request`.
+    pub fn new(rules: &KoalaRules, ask: KoalaAsk, plan: &KoalaPlan<'_>, request: &Request<'_>) -> OwnedKoalaPlan {
+        let KoalaPlan { plan, direct } = plan;
+        OwnedKoalaPlan { plan: OwnedPlan::new(rules.set(), plan, request), ask, direct: direct.clone() }
+    }
+
     /// What is asked.
     pub fn ask(&self) -> KoalaAsk {
         self.ask
     }
 
-    /// The answer, where Redis has no say in it.
-    pub fn at_once(&self) -> Option<KoalaAnswer> {
-        let untouched = || self.prepared.limited_by().map(|rule| (rule.id(), false));
-        (self.prepared.groups() == 0).then(|| KoalaAnswer::of(self.ask, untouched(), &self.direct))
+    /// The answer that follows from the replies.
+    ///
+    /// # Errors
+    /// As [`OwnedPlan::read`].
+    pub fn conclude(&self, replies: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
+        self.plan.read(replies, |outcomes, _| self.answer(outcomes))
     }
 
-    /// The answer that follows from the conclusion.
-    pub fn conclude(&self, conclusion: &Conclusion) -> KoalaAnswer {
-        let hits = conclusion.outcomes.iter().map(|(rule, outcome)| (*rule, !outcome.allowed()));
-        KoalaAnswer::of(self.ask, hits, &self.direct)
+    /// The answer of this node's counters, under the limits of `local`: a copy of the rules that differs in limits alone.
+    pub fn decide(&self, decider: &Decider, local: &KoalaRules, now: Time) -> KoalaAnswer {
+        let mut plan = self.plan.under(local.set(), now.into());
+        decider.memory().apply_plan(&mut plan, now);
+        self.answer(plan.outcomes())
     }
 
     /// The answer where each limit counts as exceeded: of a store that is away and denies.
     pub fn denied(&self) -> KoalaAnswer {
-        KoalaAnswer::of(self.ask, self.prepared.limited_by().map(|rule| (rule.id(), true)), &self.direct)
+        KoalaAnswer::of(self.ask, self.plan.limited_by().map(|rule| (rule.id(), true)), &self.direct)
+    }
+
+    fn answer(&self, outcomes: Outcomes<'_, '_>) -> KoalaAnswer {
+        let hits = outcomes.hits().iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed()));
+        KoalaAnswer::of(self.ask, hits, &self.direct)
     }
 }
 
 impl KoalaRules {
-    /// What a request asks of Redis.
-    pub fn prepare(&self, ask: KoalaAsk, request: &Request<'_>) -> PreparedKoala {
-        let set = self.set();
-        let values = set.read(request);
-        let mut prepared = Prepared::new(set, ask.op(), 1);
-        let mut direct = SmallVec::new();
-        for (rule, limits) in set.matching(&values) {
-            if !limits.limits.is_empty() {
-                prepared.note(Found::Limits(rule, limits), &values);
-                continue;
-            }
-            direct.push(rule.id());
-            if ask == KoalaAsk::Browse {
-                break;
-            }
-        }
-        PreparedKoala { prepared: prepared.watched(), ask, direct }
-    }
-
     /// What feedback asks of Redis, rule by rule.
-    pub fn prepare_feedback(&self, erase: KoalaErase, request: &Request<'_>) -> Vec<Prepared> {
-        let set = self.set();
-        let values = set.read(request);
-        let given = set.matching(&values).filter_map(|(rule, limits)| {
-            let units = self.erased(rule, erase)?;
-            let mut prepared = Prepared::new(set, Op::Refund, units);
-            prepared.note(Found::Limits(rule, limits), &values);
-            Some(prepared)
-        });
-        given.collect()
+    pub fn owned_feedback(&self, decider: &Decider, erase: KoalaErase, request: &Request<'_>) -> Vec<OwnedPlan> {
+        let plans = decider.koala_feedback_plans(self, erase, request).into_iter();
+        plans.map(|plan| OwnedPlan::new(self.set(), &plan, request)).collect()
     }
 
     /// What asks Redis how much the rule of a number has counted for a request; `None`: there is no such rule.
-    pub fn prepare_value(&self, number: u32, request: &Request<'_>) -> Option<Prepared> {
-        let gauges = self.gauges();
-        let rule = gauges.rule(self.position(number)?);
-        let values = gauges.read(request);
-        let mut prepared = Prepared::new(gauges, Op::Peek, 0);
-        if let Ok(limits) = gauges.check(rule, &values).map(|limits| Found::Limits(rule, limits)) {
-            prepared.note(limits, &values);
-        }
-        Some(prepared.watched())
+    pub fn owned_value(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
+        Some(OwnedPlan::new(self.gauges(), &decider.koala_value_plan(self, number, request)?, request))
     }
 
-    /// How much is in the counter, by the conclusion of [`KoalaRules::prepare_value`].
-    pub fn concluded_value(conclusion: &Conclusion) -> u64 {
-        KoalaRules::counted(conclusion.outcomes.first().map(|(_, outcome)| outcome))
+    /// How much is in the counter, by the outcomes of [`KoalaRules::owned_value`].
+    pub fn concluded_value(outcomes: Outcomes<'_, '_>) -> u64 {
+        KoalaRules::counted(outcomes.hits().first().map(Hit::outcome))
     }
 }

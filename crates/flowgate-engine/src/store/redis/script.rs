@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use smallvec::SmallVec;
+
 /// A script and the name under which Redis keeps it.
 #[derive(Debug)]
 pub struct Script {
@@ -69,17 +71,27 @@ impl ScriptCall {
     }
 }
 
-/// Some byte strings, one behind the other.
+/// Some byte strings, one behind the other, all together below 4 GiB.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// The usual call has no more parts than fit without an allocation.
+    ends: SmallVec<[u32; 8]>,
 }
 
 impl Parts {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.bytes[start..self.ends[index] as usize]
+    }
+
     pub(super) fn push(&mut self, part: &[u8]) {
         self.bytes.extend_from_slice(part);
-        self.ends.push(self.bytes.len());
+        self.ends.push(self.bytes.len() as u32);
     }
 
     pub(super) fn number(&mut self, number: u64) {
@@ -100,13 +112,10 @@ impl Parts {
     /// Appends what `write` writes.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
-        self.ends.push(self.bytes.len());
+        self.ends.push(self.bytes.len() as u32);
     }
 
     fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
-        (0..self.ends.len()).map(|index| {
-            let start = if index == 0 { 0 } else { self.ends[index - 1] };
-            &self.bytes[start..self.ends[index]]
-        })
+        (0..self.ends.len()).map(|index| self.get(index))
     }
 }

@@ -119,7 +119,7 @@ fn shadow_rules_keep_their_charge() {
     let request = Request::new().field("user", "1").cost(0);
     let prepared = redis.engine.prepare(Op::Peek, &request, at(2));
     let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(at(2)), at(2)));
-    let explained = prepared.explain(&request, &reply).unwrap();
+    let explained = prepared.explain(&request, &[&reply]).unwrap();
     let left: Vec<u64> = explained.rules[..2].iter().map(|rule| rule.limits[0].outcome.remaining.unwrap()).collect();
     assert_eq!(left, [3, 4]);
 }

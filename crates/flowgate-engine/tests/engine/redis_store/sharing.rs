@@ -82,7 +82,7 @@ fn every_key_lives_as_long_as_its_state_and_no_longer() {
     let explained = {
         let prepared = redis.engine.prepare(Op::Peek, &request.clone().cost(0), now);
         let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Redis, now));
-        prepared.explain(&request, &reply).unwrap()
+        prepared.explain(&request, &[&reply]).unwrap()
     };
     for (report, limit) in explained.rules.iter().zip(limits) {
         let name = report.rule.name();

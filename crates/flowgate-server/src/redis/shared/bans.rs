@@ -2,7 +2,7 @@
 //!
 //! Rule       Bans end by [Redis's clock](SharedStore::redis_time).
 //! Bound      A ban by hand is in force at once on the node through which it was imposed or lifted, and within
-//!            [`REFRESH`](super::REFRESH) on the others.
+//!            [`BAN_REFRESH_PERIOD`](super::BAN_REFRESH_PERIOD) on the others.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use flowgate_engine::{BanId, BanKind, BanOrder, ManualBan};
 
 use super::SharedStore;
 use crate::answer::Answer;
-use crate::redis::calls::{Plain, Sent};
+use crate::redis::redirect::{Plain, Sent};
 use crate::redis::wire::Reply;
 use crate::service::{BanError, StoreAway};
 
@@ -24,7 +24,7 @@ impl SharedStore {
             Ok(call) => call,
             Err(error) => return Answer::Now(Err(error.into())),
         };
-        let Ok(sent) = self.send_script(&call) else { return Answer::Now(Err(StoreAway.into())) };
+        let Ok(sent) = self.redis.send_script(&call) else { return Answer::Now(Err(StoreAway.into())) };
         let (store, order) = (Arc::clone(self), OwnedOrder::new(order));
         Answer::later(async move {
             let reply = store.ban_reply(sent, call).await?;
@@ -61,7 +61,7 @@ impl SharedStore {
     fn lift(self: &Arc<Self>, field: &str, value: &str, id: Option<BanId>) -> Answer<Result<bool, StoreAway>> {
         // A value that cannot be banned is not.
         let Ok(call) = self.ban_call().lift(field, value, id) else { return Answer::Now(Ok(false)) };
-        let Ok(sent) = self.send_script(&call) else { return Answer::Now(Err(StoreAway)) };
+        let Ok(sent) = self.redis.send_script(&call) else { return Answer::Now(Err(StoreAway)) };
         let (store, field, value) = (Arc::clone(self), field.to_owned(), value.to_owned());
         Answer::later(async move {
             let reply = store.ban_reply(sent, call).await?;
@@ -73,7 +73,7 @@ impl SharedStore {
     /// that it is gone.
     fn unban_rule(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
         let Some(tail) = self.decider.rule_ban_key(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
-        let key = [self.prefix.as_bytes(), &tail].concat();
+        let key = [self.redis.prefix.as_bytes(), &tail].concat();
         let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
         let store = Arc::clone(self);
         self.plain(command).map(move |reply| {
@@ -87,7 +87,7 @@ impl SharedStore {
     pub(super) async fn refresh_bans(&self) -> Result<(), StoreAway> {
         loop {
             let call = self.ban_call().read(&self.bans());
-            let sent = self.send_script(&call).map_err(|_| StoreAway)?;
+            let sent = self.redis.send_script(&call).map_err(|_| StoreAway)?;
             let reply = self.ban_reply(sent, call).await?;
             if !self.with_bans(|bans| bans.take_page(&self.decider, &reply))? {
                 return Ok(());
@@ -96,7 +96,7 @@ impl SharedStore {
     }
 
     fn ban_call(&self) -> BanCall<'_> {
-        BanCall { prefix: &self.prefix, time: ScriptTime::Redis }
+        BanCall { prefix: &self.redis.prefix, time: ScriptTime::Redis }
     }
 
     fn bans(&self) -> MutexGuard<'_, BanCopy> {
@@ -113,7 +113,7 @@ impl SharedStore {
     }
 
     async fn ban_reply(&self, sent: Sent, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
-        let reply = self.servers.reply(sent, || call.clone()).await.map_err(|_| StoreAway)?;
+        let reply = self.redis.servers.reply(sent, || call.clone()).await.map_err(|_| StoreAway)?;
         texts(reply).ok_or(StoreAway)
     }
 }

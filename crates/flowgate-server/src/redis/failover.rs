@@ -1,10 +1,12 @@
-//! Deciding without the shared store, by each rule's `on_failure`.
+//! Failover, a layer over Redis: what Redis does not answer in time, or with an error, this node decides by each rule's
+//! `on_failure`, and marks as degraded.
 //!
 //! Rule       A request that meets several rules: one that denies (`deny`) denies it; otherwise those that let pass
 //!            (`allow`) have no say, and the rest (`local`) decide on counters of this node, all or nothing, each with
 //!            its share of the limit. Shadow rules never deny. Bans by rules are imposed locally, and hold
 //!            only while Redis is away; bans by hand hold as this node last knew them.
 //! Rule       A limit that the caller brings follows the store's `on_failure`.
+//! Rule       If this node denies a request that Redis did not answer, what Redis has charged is taken back.
 //! Bound      A node grants at most its share of a limit by itself, as that limit bounds it, however often
 //!            Redis comes and goes: the counters outlive an outage, and age by their own periods.
 
@@ -15,20 +17,32 @@ use flowgate::{
     ThrottleError, ThrottleReply, Time, Verdict,
 };
 use flowgate_engine::config::Share;
-use flowgate_engine::redis::PreparedKoala;
+use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan};
 use flowgate_engine::{
     AdHoc, DecidedBy, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits,
-    OnFailure, Plan, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
+    OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
 };
 
-use crate::service::Snapshot;
+use super::health::Health;
+use super::question::{LocalQuestion, OwnedQuestion, Question, Replied, Store};
+use super::store::{Ending, InFlight, RedisStore};
+use crate::answer::Pending;
+use crate::service::{KoalaInForce, Snapshot};
 
-/// When to come back to a store that is away. Nobody knows when it will be there.
-const RETRY: Span = Span::from_secs(1);
+/// The wait that a client is told while the store is away. When the store is back is unknown.
+const RETRY_AFTER: Span = Span::from_secs(1);
 
-/// This node's own counters, and who may use them.
+/// Redis, and what this node does without it.
 #[derive(Debug)]
-pub(crate) struct Fallback {
+pub(crate) struct Failover {
+    redis: Arc<RedisStore>,
+    pub(crate) local: Local,
+    health: Arc<Health>,
+}
+
+/// This node's own counters, and the rules for their use.
+#[derive(Debug)]
+pub(crate) struct Local {
     decider: Decider,
     settings: Settings,
 }
@@ -42,55 +56,90 @@ pub(crate) struct Settings {
     pub(crate) share: Share,
 }
 
-impl Fallback {
-    pub(crate) fn new(settings: Settings) -> Fallback {
-        Fallback { decider: Decider::new(MemoryStore::new(settings.memory)), settings }
+impl Failover {
+    pub(crate) fn new(redis: Arc<RedisStore>, settings: Settings, health: Arc<Health>) -> Failover {
+        Failover { redis, local: Local::new(settings), health }
+    }
+
+    fn decide<Q: LocalQuestion>(&self, question: &Q, at: Reading) -> Q::Reply {
+        self.health.degraded();
+        question.decide(&self.local, at)
+    }
+}
+
+impl Store for Failover {
+    type Sent<Q: LocalQuestion> = (Arc<Q>, InFlight);
+
+    fn send<Q: Question>(
+        &self,
+        question: &Q,
+        at: Reading,
+    ) -> Pending<<Q::Owned as OwnedQuestion>::Reply, Self::Sent<Q::Owned>> {
+        let question = Arc::new(question.to_owned());
+        match self.redis.send(&question, at.now) {
+            Ok(sent) => Pending::Later((question, sent)),
+            Err(_) => Pending::Now(self.decide(&*question, at)),
+        }
+    }
+
+    async fn receive<Q: LocalQuestion>(&self, (question, sent): Self::Sent<Q>, at: Reading) -> Replied<Q> {
+        match self.redis.receive(&*question, sent, at.now).await {
+            Ok(reply) => Replied { question, reply, degraded: false },
+            Err(undecided) => {
+                self.redis.note_failure(undecided.why);
+                let reply = self.decide(&*question, at);
+                self.redis.settle(undecided, &question, Ending::new(Q::keeps_charge(&reply)));
+                Replied { question, reply, degraded: true }
+            }
+        }
+    }
+}
+
+impl Local {
+    fn new(settings: Settings) -> Local {
+        Local { decider: Decider::new(MemoryStore::new(settings.memory)), settings }
     }
 
     /// The rules of a policy in this node's shares.
     pub(crate) fn compile(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
-        self.decider.compile(&self.settings.shared(policy), None)
+        self.decider.compile(&self.settings.in_shares(policy), None)
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
         self.decider.memory().stats()
     }
 
-    /// Decides a request that meets the rules in `met`, top to bottom.
-    pub(crate) fn decide<'r>(
-        &self,
-        snapshot: &Snapshot,
-        op: Op,
-        request: &Request<'_>,
-        mut met: impl Iterator<Item = &'r Arc<Rule>>,
-        at: Reading,
-    ) -> Decision {
-        let asks = !matches!(op, Op::Record | Op::Refund);
-        let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.of(rule) == OnFailure::Deny;
-        match met.find(denies) {
+    /// Decides a plan.
+    pub(crate) fn decide(&self, snapshot: &Snapshot, plan: &OwnedPlan, request: &Request<'_>, at: Reading) -> Decision {
+        let asks = !matches!(plan.op(), Op::Record | Op::Refund);
+        let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.on_failure(rule) == OnFailure::Deny;
+        match plan.limited_by().find(denies) {
             Some(rule) if asks => denied(rule),
-            _ => degraded(self.decider.decide_by(local(snapshot), op, request, at), &snapshot.rules),
+            _ => {
+                let decision = self.decider.decide_owned(plan, local(snapshot), request, at);
+                Decision { degraded: true, ..decision }
+            }
         }
     }
 
     /// Why this node alone decides as it does: by each rule's `on_failure`; where that is `local`, with its own counters,
-    /// each limit in its share. `plan` is the one by the rules in force.
+    /// each limit in its share.
     pub(crate) fn explain(
         &self,
         snapshot: &Snapshot,
-        decision: Decision,
+        plan: &OwnedPlan,
         request: &Request<'_>,
-        plan: &Plan<'_>,
         at: Reading,
     ) -> Explanation {
-        let mut explanation = self.decider.explain_by(local(snapshot), request, at);
+        let decision = self.decide(snapshot, plan, request, at);
+        let mut explanation = self.decider.explain_owned(plan, local(snapshot), request, at);
         for report in &mut explanation.rules {
-            original(&snapshot.rules, &mut report.rule);
-            let on_failure = self.settings.of(&report.rule);
+            let on_failure = self.settings.on_failure(&report.rule);
             report.on_failure = Some(on_failure);
             if on_failure != OnFailure::Local {
-                let configured = plan.hits().iter().filter(|hit| hit.rule_id() as usize == report.rule.position());
                 let unasked = |hit: &Hit<'_>| LimitReport { limit: hit.limit().clone(), outcome: unasked(on_failure) };
+                let hits = plan.hits();
+                let configured = hits.iter().filter(|hit| hit.rule_id() as usize == report.rule.position());
                 report.limits = configured.map(unasked).collect();
             }
         }
@@ -108,22 +157,14 @@ impl Fallback {
     }
 
     /// Decides a request by Koala's rules, which follow the store's `on_failure`.
-    pub(crate) fn koala(
-        &self,
-        prepared: &PreparedKoala,
-        local: &KoalaRules,
-        request: &Request<'_>,
-        now: Time,
-    ) -> KoalaAnswer {
-        match (self.settings.on_failure, prepared.ask()) {
-            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => prepared.denied(),
-            (_, ask) => self.decider.koala(local, ask, request, now),
-        }
-    }
-
-    /// Forgets what this node has counted for a request's subjects.
-    pub(crate) fn reset(&self, snapshot: &Snapshot, request: &Request<'_>, at: Reading) -> Decision {
-        degraded(self.decider.reset_by(local(snapshot), request, at), &snapshot.rules)
+    pub(crate) fn koala(&self, koala: &KoalaInForce, plan: &OwnedKoalaPlan, now: Time) -> KoalaAnswer {
+        // Rules that were compiled with a shared store have a local copy.
+        let local = koala.local.as_ref().unwrap_or(&koala.rules);
+        let answer = match (self.settings.on_failure, plan.ask()) {
+            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => plan.denied(),
+            _ => plan.decide(&self.decider, local, now),
+        };
+        answer.as_stopgap()
     }
 
     /// Applies a limit that the caller brings.
@@ -146,24 +187,24 @@ impl Fallback {
                 let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
                 self.decider.throttle(self.decider.ad_hoc_key(key), &throttle, at)
             }
-            OnFailure::Deny => Ok(throttle.denied(RETRY)),
+            OnFailure::Deny => Ok(throttle.denied(RETRY_AFTER)),
             OnFailure::Allow => Ok(throttle.allowed()),
         }
     }
 }
 
 impl Settings {
-    fn of(&self, rule: &Rule) -> OnFailure {
+    fn on_failure(&self, rule: &Rule) -> OnFailure {
         rule.on_failure().unwrap_or(self.on_failure)
     }
 
     /// The policy that decides locally: limits in shares, or none where everything passes.
-    fn shared(&self, policy: &Policy) -> Policy {
-        let rules = policy.rules.iter().map(|rule| self.shared_rule(rule)).collect();
+    fn in_shares(&self, policy: &Policy) -> Policy {
+        let rules = policy.rules.iter().map(|rule| self.rule_in_shares(rule)).collect();
         Policy { rules, lists: policy.lists.clone(), path_spelling: policy.path_spelling }
     }
 
-    fn shared_rule(&self, rule: &RuleDef) -> RuleDef {
+    fn rule_in_shares(&self, rule: &RuleDef) -> RuleDef {
         let local = rule.on_failure.unwrap_or(self.on_failure) == OnFailure::Local;
         let share = |limit: &Limit| match local {
             true => limit.share(self.share.part(), self.share.whole()),
@@ -188,29 +229,12 @@ fn local(snapshot: &Snapshot) -> &RuleSet {
     snapshot.local_rules.as_ref().unwrap_or(&snapshot.rules)
 }
 
-/// A decision of this node alone. It is told, and counted, as one by the rules in force, of which ours are copies.
-fn degraded(mut decision: Decision, rules: &RuleSet) -> Decision {
-    decision.rule.iter_mut().for_each(|rule| original(rules, rule));
-    decision.exceeded.iter_mut().for_each(|exceeded| original(rules, &mut exceeded.rule));
-    decision.shadow.iter_mut().for_each(|rule| original(rules, rule));
-    decision.degraded = true;
-    decision
-}
-
-/// Puts the rule in force in the place of our copy.
-fn original(rules: &RuleSet, rule: &mut Arc<Rule>) {
-    let same = |found: &&Arc<Rule>| found.name() == rule.name();
-    if let Some(found) = rules.rules().get(rule.position()).filter(same) {
-        *rule = Arc::clone(found);
-    }
-}
-
 /// The answer of a limit whose counter cannot be asked.
 fn unasked(on_failure: OnFailure) -> flowgate::Decision {
     match on_failure {
         OnFailure::Deny => {
-            let verdict = Verdict::Deny(Retry::After(RETRY));
-            flowgate::Decision { verdict, limit: None, remaining: Some(0), reset_after: RETRY }
+            let verdict = Verdict::Deny(Retry::After(RETRY_AFTER));
+            flowgate::Decision { verdict, limit: None, remaining: Some(0), reset_after: RETRY_AFTER }
         }
         OnFailure::Allow | OnFailure::Local => {
             let verdict = Verdict::Allow { delay: Span::ZERO };
@@ -222,7 +246,7 @@ fn unasked(on_failure: OnFailure) -> flowgate::Decision {
 /// What a rule with `on_failure = "deny"` says.
 fn denied(rule: &Arc<Rule>) -> Decision {
     Decision {
-        verdict: Verdict::Deny(Retry::After(RETRY)),
+        verdict: Verdict::Deny(Retry::After(RETRY_AFTER)),
         rule: Some(Arc::clone(rule)),
         decided_by: DecidedBy::Rule,
         matched: true,
@@ -231,7 +255,7 @@ fn denied(rule: &Arc<Rule>) -> Decision {
         limit: None,
         remaining: Some(0),
         window: None,
-        reset_after: RETRY,
+        reset_after: RETRY_AFTER,
         exceeded: Vec::new(),
         shadow: Vec::new(),
         banned_until: None,
@@ -250,7 +274,7 @@ mod tests {
 
     struct Away {
         decider: Decider,
-        fallback: Fallback,
+        local: Local,
         snapshot: Snapshot,
     }
 
@@ -259,23 +283,26 @@ mod tests {
         let memory = MemoryConfig { max_bytes: 1 << 20, when_full: WhenFull::Evict, seed: Seed::random() };
         let settings = Settings { memory, on_failure: OnFailure::Local, share: share.parse().unwrap() };
         let decider = Decider::new(MemoryStore::default());
-        let fallback = Fallback::new(settings);
-        let snapshot = snapshot(&decider, &fallback, &policy);
-        Away { decider, fallback, snapshot }
+        let local = Local::new(settings);
+        let snapshot = snapshot(&decider, &local, &policy);
+        Away { decider, local, snapshot }
     }
 
-    fn snapshot(decider: &Decider, fallback: &Fallback, policy: &Policy) -> Snapshot {
+    fn snapshot(decider: &Decider, local: &Local, policy: &Policy) -> Snapshot {
         let rules = decider.compile(policy, None).unwrap();
-        Snapshot::with_local(rules.into(), fallback.compile(policy).unwrap().into())
+        Snapshot::with_local(rules.into(), local.compile(policy).unwrap().into())
     }
 
     impl Away {
         fn take(&self, fields: &[(&str, &str)]) -> Decision {
             let request = fields.iter().copied().collect();
+            self.decide(&request, NOW.into())
+        }
+
+        fn decide(&self, request: &Request<'_>, at: Reading) -> Decision {
             let rules = &self.snapshot.rules;
-            let plan = self.decider.plan(rules, Op::Take, &request, NOW);
-            let met = plan.hits().iter().map(|hit| &rules.rules()[hit.rule_id() as usize]);
-            self.fallback.decide(&self.snapshot, Op::Take, &request, met, NOW.into())
+            let plan = OwnedPlan::new(rules, &self.decider.plan(rules, Op::Take, request, NOW), request);
+            self.local.decide(&self.snapshot, &plan, request, at)
         }
 
         fn admits(&self, fields: &[(&str, &str)]) -> usize {
@@ -298,7 +325,7 @@ mod tests {
         assert_eq!(away.admits(&[("a", "1"), user]), 5, "its share");
         assert_eq!(away.admits(&[("b", "1"), user]), 100);
         let denied = away.take(&[("c", "1"), user]);
-        assert_eq!((denied.retry_after(), denied.code, denied.degraded), (Some(RETRY), Some(7), true));
+        assert_eq!((denied.retry_after(), denied.code, denied.degraded), (Some(RETRY_AFTER), Some(7), true));
         assert_eq!(away.admits(&[("d", "1"), user]), 100, "a shadow rule never denies");
         let other = ("user", "43");
         assert_eq!(away.admits(&[("a", "1"), ("b", "1"), ("c", "1"), other]), 0);
@@ -314,18 +341,17 @@ mod tests {
         let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
         let throttle = Throttle::new(0, 1, 60).unwrap();
         let waits = |away: &Away| {
-            let none = std::iter::empty;
-            let decide = || away.fallback.decide(&away.snapshot, Op::Take, &Request::new(), none(), at);
-            let limit = || away.fallback.limit(Op::Take, call, at).unwrap();
-            let throttled = || away.fallback.throttle(b"t", throttle, at).unwrap();
+            let decide = || away.decide(&Request::new(), at);
+            let limit = || away.local.limit(Op::Take, call, at).unwrap();
+            let throttled = || away.local.throttle(b"t", throttle, at).unwrap();
             decide();
             limit();
             throttled();
             [decide().retry_after(), limit().retry_after(), throttled().retry_after].map(Option::unwrap)
         };
         assert_eq!(waits(&away), [Span::from_secs(120); 3]);
-        away.fallback.settings.on_failure = OnFailure::Deny;
-        assert_eq!(waits(&away)[1..], [RETRY; 2], "a pause before the next attempt is real already");
+        away.local.settings.on_failure = OnFailure::Deny;
+        assert_eq!(waits(&away)[1..], [RETRY_AFTER; 2], "a pause before the next attempt is real already");
     }
 
     #[test]
@@ -333,7 +359,7 @@ mod tests {
         let mut away = away("1/1", RULES);
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 10);
         let policy = Config::from_toml(&RULES.replace("10/60s", "11/60s")).unwrap().policy;
-        away.snapshot = snapshot(&away.decider, &away.fallback, &policy);
+        away.snapshot = snapshot(&away.decider, &away.local, &policy);
         assert_eq!(away.admits(&[("a", "1"), ("user", "42")]), 1);
     }
 
@@ -342,18 +368,16 @@ mod tests {
         let limit = "4/60s".parse().unwrap();
         let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
         let mut away = away("1/2", "");
-        let admits = |away: &Away| {
-            (0..10).filter(|_| away.fallback.limit(Op::Take, call, NOW.into()).unwrap().allowed()).count()
-        };
+        let admits =
+            |away: &Away| (0..10).filter(|_| away.local.limit(Op::Take, call, NOW.into()).unwrap().allowed()).count();
         let throttle = Throttle::new(3, 4, 60).unwrap();
-        let passes = |away: &Away| {
-            (0..10).filter(|_| !away.fallback.throttle(b"t", throttle, NOW.into()).unwrap().limited).count()
-        };
+        let passes =
+            |away: &Away| (0..10).filter(|_| !away.local.throttle(b"t", throttle, NOW.into()).unwrap().limited).count();
         assert_eq!((admits(&away), passes(&away)), (2, 2));
-        away.fallback.settings.on_failure = OnFailure::Deny;
+        away.local.settings.on_failure = OnFailure::Deny;
         assert_eq!((admits(&away), passes(&away)), (0, 0));
-        assert!(away.fallback.limit(Op::Refund, call, NOW.into()).unwrap().allowed());
-        away.fallback.settings.on_failure = OnFailure::Allow;
+        assert!(away.local.limit(Op::Refund, call, NOW.into()).unwrap().allowed());
+        away.local.settings.on_failure = OnFailure::Allow;
         assert_eq!((admits(&away), passes(&away)), (10, 10));
     }
 }

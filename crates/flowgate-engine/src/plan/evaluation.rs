@@ -1,0 +1,93 @@
+//! What the rules say of one request, by index into their set: all that a plan is made of.
+//!
+//! An evaluation borrows nothing, so a store that answers later keeps it, and makes the hits of its plan from it again.
+
+use std::sync::Arc;
+
+use flowgate::{BanHit, Hit, Op, Subject};
+use smallvec::SmallVec;
+
+use crate::bans::ManualBan;
+use crate::rules::{Action, LimitListId, NamedLimit, RuleSet};
+
+/// The hits of a plan. They are in file order, those of one rule next to each other.
+pub(crate) type Hits<'r> = SmallVec<[Hit<'r>; 4]>;
+pub(crate) type BanHits<'r> = SmallVec<[BanHit<'r>; 1]>;
+
+/// What a request asks, and what the rules say of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Evaluation {
+    /// The operation that the caller asks for.
+    pub(crate) asked: Op,
+    pub(crate) cost: u64,
+    pub(crate) steps: SmallVec<[Step; 2]>,
+    /// Shadow rules without limits.
+    pub(crate) passed_by: SmallVec<[u32; 2]>,
+    pub(crate) end: End,
+}
+
+/// A rule whose limits are applied to a subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) rule: u32,
+    pub(crate) limits: LimitListId,
+    pub(crate) subject: Subject,
+}
+
+/// What ended the evaluation of the rules.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// The last rule: the limits decide.
+    Bottom,
+    /// A rule without limits: it decides what the limits above it let pass.
+    Rule(u32),
+    /// A ban by hand, before any rule.
+    Ban(Arc<ManualBan>),
+}
+
+impl Evaluation {
+    pub(crate) fn new(asked: Op, cost: u64) -> Evaluation {
+        Evaluation { asked, cost, steps: SmallVec::new(), passed_by: SmallVec::new(), end: End::Bottom }
+    }
+
+    /// Begins anew, for another request.
+    #[inline]
+    pub(crate) fn begin(&mut self, asked: Op, cost: u64) {
+        (self.asked, self.cost, self.end) = (asked, cost, End::Bottom);
+        self.steps.clear();
+        self.passed_by.clear();
+    }
+
+    /// Whether any rule matched, or a ban by hand did.
+    #[inline]
+    pub(crate) fn matched(&self) -> bool {
+        !self.steps.is_empty() || !self.passed_by.is_empty() || !matches!(self.end, End::Bottom)
+    }
+
+    /// Whether a rule without limits ends the evaluation and denies.
+    pub(crate) fn ends_in_denial(&self, rules: &RuleSet) -> bool {
+        matches!(self.end, End::Rule(rule) if *rules.rule(rule).action() != Action::Allow)
+    }
+
+    /// Whether the evaluation got as far as the rule at a position.
+    pub(crate) fn reached(&self, rule: u32) -> bool {
+        match self.end {
+            End::Bottom => true,
+            End::Rule(last) => rule <= last,
+            End::Ban(_) => false,
+        }
+    }
+
+    /// Adds the hits of one step, under the limits and the ban that `rules` have for it.
+    #[inline]
+    pub(crate) fn hit<'r>(step: &Step, rules: &'r RuleSet, hits: &mut Hits<'r>, bans: &mut BanHits<'r>) {
+        let Step { rule, limits, subject } = *step;
+        let rule = rules.rule(rule);
+        let (id, flags) = (rule.id(), rule.flags());
+        let hit = |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit).in_rule(id, flags);
+        hits.extend(rules.limits(limits).iter().map(hit));
+        if let Some((ban, counter)) = rule.ban() {
+            bans.push(BanHit::new(subject.counter(counter), ban, id));
+        }
+    }
+}

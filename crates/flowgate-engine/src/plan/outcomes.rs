@@ -1,0 +1,199 @@
+//! What follows from the answers of a store to a plan.
+
+use std::sync::Arc;
+
+use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Time, Verdict};
+
+use super::evaluation::{End, Evaluation};
+use crate::bans::ManualBan;
+use crate::decision::{DecidedBy, Decision, Exceeded};
+use crate::rules::{Action, Rule, RuleSet};
+
+/// The outcomes that a store has filled into the hits of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcomes<'p, 'r> {
+    pub(crate) rules: &'r RuleSet,
+    pub(super) evaluation: &'p Evaluation,
+    pub(crate) hits: &'p [Hit<'r>],
+    pub(crate) bans: &'p [BanHit<'r>],
+}
+
+impl<'p, 'r> Outcomes<'p, 'r> {
+    pub(crate) fn new(
+        rules: &'r RuleSet,
+        evaluation: &'p Evaluation,
+        hits: &'p [Hit<'r>],
+        bans: &'p [BanHit<'r>],
+    ) -> Outcomes<'p, 'r> {
+        Outcomes { rules, evaluation, hits, bans }
+    }
+
+    /// The hits, in file order.
+    pub fn hits(self) -> &'p [Hit<'r>] {
+        self.hits
+    }
+
+    /// The bans that the request has started: the rule, where its record is kept, the end.
+    pub(crate) fn new_bans(self) -> impl Iterator<Item = (&'r Arc<Rule>, Key, Time)> + use<'p, 'r> {
+        self.bans.iter().filter_map(move |ban| Some((self.rules.rule(ban.rule_id()), ban.key(), just_banned(ban)?)))
+    }
+
+    /// The names of the fields that a rule counts by.
+    pub(crate) fn by(self, rule: &Rule) -> impl Iterator<Item = &'r str> {
+        self.rules.by(rule).iter().map(move |field| self.rules.field_name(*field))
+    }
+
+    /// Whether the evaluation got as far as this rule.
+    pub(crate) fn reached(self, rule: &Rule) -> bool {
+        self.evaluation.reached(rule.id())
+    }
+
+    /// The ban by hand that has ended the evaluation before any rule.
+    pub(crate) fn ban_by_hand(self) -> Option<&'p Arc<ManualBan>> {
+        match &self.evaluation.end {
+            End::Ban(ban) => Some(ban),
+            End::Bottom | End::Rule(_) => None,
+        }
+    }
+
+    /// The decision, once the store has filled in the outcomes.
+    ///
+    /// What decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
+    /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
+    pub(crate) fn conclude(self, now: Time) -> Decision {
+        let decided = match &self.evaluation.end {
+            _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.counted(),
+            End::Ban(ban) => banned_by_hand(ban, now),
+            end => match (self.banned(now), self.exceeded(now), end) {
+                (Some(banned), _, _) => banned,
+                (None, Some(exceeded), _) => exceeded,
+                (None, None, End::Rule(rule)) => at_once(self.rules.rule(*rule)),
+                (None, None, _) => self.counted(),
+            },
+        };
+        Decision { matched: self.evaluation.matched(), shadow: self.shadows(), ..decided }
+    }
+
+    /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
+    fn counted(self) -> Decision {
+        let delay = self.enforced().map(|hit| hit.outcome().delay()).max().unwrap_or(Span::ZERO);
+        let looseness = |hit: &&Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
+        let Some(tightest) = self.enforced().min_by_key(looseness) else { return Decision::unmatched() };
+        let rule = Some(Arc::clone(self.rule_of(tightest)));
+        let numbers = Decision::unmatched().numbers(tightest);
+        Decision { verdict: Verdict::Allow { delay }, decided_by: DecidedBy::Limits, rule, ..numbers }
+    }
+
+    /// Denied by the first rule with an exceeded limit, for as long as the longest of them all, or as the ban that
+    /// this denial has started.
+    fn exceeded(self, now: Time) -> Option<Decision> {
+        let first = self.denials().next()?.0.rule_id();
+        let own = self.denials().filter(|(hit, _)| hit.rule_id() == first);
+        let (hit, _) = own.reduce(longer)?;
+        let banned_until = self.bans.iter().filter_map(just_banned).max();
+        let exceeded = self.denials().map(|(hit, retry)| Exceeded {
+            rule: Arc::clone(self.rule_of(hit)),
+            limit: hit.limit().clone(),
+            retry,
+        });
+        Some(Decision {
+            verdict: Verdict::Deny(self.longest_wait(banned_until, now)),
+            decided_by: DecidedBy::Limits,
+            exceeded: exceeded.collect(),
+            banned_until,
+            ..Decision::unmatched().by(self.rule_of(hit)).numbers(hit)
+        })
+    }
+
+    /// Denied by the first rule that has a ban in force on its subject. Limits that would deny as well make the wait
+    /// longer, so that a client that waits passes.
+    fn banned(self, now: Time) -> Option<Decision> {
+        let in_force = || self.bans.iter().filter_map(|ban| Some((ban, banned(ban)?)));
+        let (first, banned_until) = in_force().next()?;
+        let longest = in_force().map(|(_, until)| until).max();
+        let own = self.enforced().filter(|hit| hit.rule_id() == first.rule_id());
+        let tightest = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?;
+        let reset_after = tightest.outcome().reset_after.max(banned_until.since(now));
+        Some(Decision {
+            verdict: Verdict::Deny(self.longest_wait(longest, now)),
+            decided_by: DecidedBy::Ban,
+            banned_until: Some(banned_until),
+            remaining: Some(0),
+            reset_after,
+            ..Decision::unmatched().by(self.rules.rule(first.rule_id())).numbers(tightest)
+        })
+    }
+
+    /// The longest wait of all limits that deny and of a ban.
+    fn longest_wait(self, banned_until: Option<Time>, now: Time) -> Retry {
+        let ban = Retry::After(banned_until.map_or(Span::ZERO, |until| until.since(now)));
+        self.denials().map(|(_, retry)| retry).fold(ban, Retry::max)
+    }
+
+    /// The shadow rules that would have denied, top to bottom.
+    fn shadows(self) -> Vec<Arc<Rule>> {
+        let exceeded = self.hits.iter().filter(|hit| hit.flags().shadow && !hit.outcome().allowed());
+        let passed_by = self.evaluation.passed_by.iter().map(|rule| self.rules.rule(*rule));
+        let against = passed_by.filter(|rule| *rule.action() != Action::Allow);
+        let mut rules: Vec<&Arc<Rule>> = exceeded.map(|hit| self.rule_of(hit)).chain(against).collect();
+        rules.sort_by_key(|rule| rule.id());
+        rules.dedup_by_key(|rule| rule.id());
+        rules.into_iter().cloned().collect()
+    }
+
+    /// The hits of the rules that may deny: those that are not shadows.
+    fn enforced(self) -> impl Iterator<Item = &'p Hit<'r>> {
+        self.hits.iter().filter(|hit| !hit.flags().shadow)
+    }
+
+    fn denials(self) -> impl Iterator<Item = (&'p Hit<'r>, Retry)> {
+        self.enforced().filter_map(|hit| match hit.outcome().verdict {
+            Verdict::Deny(retry) => Some((hit, retry)),
+            Verdict::Allow { .. } => None,
+        })
+    }
+
+    fn rule_of(self, hit: &Hit<'_>) -> &'r Arc<Rule> {
+        self.rules.rule(hit.rule_id())
+    }
+}
+
+/// The one with the longer wait, the first on a tie.
+fn longer<'a, 'r>(first: (&'a Hit<'r>, Retry), second: (&'a Hit<'r>, Retry)) -> (&'a Hit<'r>, Retry) {
+    if second.1 > first.1 { second } else { first }
+}
+
+fn banned(ban: &BanHit<'_>) -> Option<Time> {
+    match ban.standing() {
+        Standing::Banned { until } => Some(until),
+        _ => None,
+    }
+}
+
+fn just_banned(ban: &BanHit<'_>) -> Option<Time> {
+    match ban.standing() {
+        Standing::JustBanned { until } => Some(until),
+        _ => None,
+    }
+}
+
+/// What a rule without limits says. Waiting does not change it.
+fn at_once(rule: &Arc<Rule>) -> Decision {
+    let verdict = match rule.action() {
+        Action::Allow => Verdict::Allow { delay: Span::ZERO },
+        Action::Deny | Action::Other(_) => Verdict::Deny(Retry::Never),
+    };
+    Decision { verdict, decided_by: DecidedBy::Rule, ..Decision::unmatched().by(rule) }
+}
+
+fn banned_by_hand(ban: &ManualBan, now: Time) -> Decision {
+    let wait = ban.until.since(now);
+    Decision {
+        verdict: Verdict::Deny(Retry::After(wait)),
+        decided_by: DecidedBy::ManualBan,
+        message: Some(Arc::clone(&ban.reason)).filter(|reason| !reason.is_empty()),
+        reset_after: wait,
+        banned_until: Some(ban.until),
+        ..Decision::unmatched()
+    }
+}

@@ -1,0 +1,390 @@
+//! A plan on its way to Redis: what to send, and the outcomes that follow from the reply.
+//!
+//! Rule       A reply is awaited between the call and the conclusion, for as long as that takes. The plan therefore owns
+//!            all that it needs, and is concluded by the rules it was made by.
+//! Rule       On a single server one call decides the whole plan. In a cluster each *group*, the rules that count for one
+//!            subject, is decided where that subject lives; if one of them denies, what the others have taken is rolled
+//!            back by name ([`OwnedPlan::rollbacks`]).
+
+use std::sync::Arc;
+
+use flowgate::portable;
+use flowgate::{Algorithm, Limit, Op, Reading, Standing, Time};
+use smallvec::SmallVec;
+
+use super::decode::{Reply, ReplyError};
+use super::encode::{self, Ask, ScriptTime};
+use super::keys;
+use super::script::{DECIDE, Parts, ScriptCall};
+use super::undo::UndoCall;
+use crate::decision::Decision;
+use crate::explain::Explanation;
+use crate::plan::{BanHits, Evaluation, Hits, Outcomes, Plan, Step};
+use crate::request::Request;
+use crate::rules::{NamedLimit, Rule, RuleSet};
+
+/// A plan that awaits its reply.
+#[derive(Clone, Debug)]
+pub struct OwnedPlan {
+    rules: Arc<RuleSet>,
+    evaluation: Evaluation,
+    /// What the store is to do.
+    op: Op,
+    /// The hash tag of each group.
+    tags: Parts,
+    /// The group of each step; `None` where Redis has no say.
+    groups: SmallVec<[Option<u32>; 2]>,
+}
+
+/// A decision and the bans that it has started.
+#[derive(Clone, Debug)]
+pub struct Conclusion {
+    /// The decision.
+    pub decision: Decision,
+    pub(crate) new_bans: Vec<NewBan>,
+}
+
+impl From<Decision> for Conclusion {
+    /// A decision that starts no ban.
+    fn from(decision: Decision) -> Conclusion {
+        Conclusion { decision, new_bans: Vec::new() }
+    }
+}
+
+/// A ban that a rule has imposed.
+#[derive(Clone, Debug)]
+pub(crate) struct NewBan {
+    pub(crate) rule: Arc<Rule>,
+    pub(crate) until: Time,
+    /// The part of the key of its record that follows the prefix.
+    pub(crate) key: Box<[u8]>,
+}
+
+/// Which groups a call is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    Only(usize),
+}
+
+impl Plan<'_> {
+    /// Whether Redis has a say in the plan: some limit of it has a counter, or some rule of it bans.
+    pub fn asks_redis(&self) -> bool {
+        let rules = self.rule_set();
+        self.evaluation().steps.iter().any(|step| is_asked(rules.rule(step.rule), rules.limits(step.limits)))
+    }
+}
+
+impl OwnedPlan {
+    /// The owned form of a plan that was made by `rules` for `request`.
+    pub fn new(rules: &Arc<RuleSet>, plan: &Plan<'_>, request: &Request<'_>) -> OwnedPlan {
+        debug_assert!(std::ptr::eq(&**rules, plan.rule_set()), "a plan belongs to its rules");
+        let op = plan.op();
+        let evaluation = plan.evaluation().clone();
+        let mut tags = Parts::default();
+        let mut groups: SmallVec<[Option<u32>; 2]> = SmallVec::new();
+        for (index, step) in evaluation.steps.iter().enumerate() {
+            let rule = rules.rule(step.rule);
+            if !is_asked(rule, rules.limits(step.limits)) {
+                groups.push(None);
+                continue;
+            }
+            // Equal subjects have equal hashes, and those of different subjects differ.
+            let same = evaluation.steps[..index].iter().position(|before| before.subject == step.subject);
+            let group = same.and_then(|before| groups[before]).unwrap_or_else(|| {
+                tags.push(&tag(rules, rule, request));
+                tags.len() as u32 - 1
+            });
+            groups.push(Some(group));
+        }
+        OwnedPlan { rules: Arc::clone(rules), evaluation, op, tags, groups }
+    }
+
+    /// The number of groups, which is the number of calls that a cluster needs.
+    pub fn groups(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// What is asked, as it was asked.
+    pub fn op(&self) -> Op {
+        self.evaluation.asked
+    }
+
+    /// The rules whose limits are asked, in file order.
+    pub fn limited_by(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.evaluation.steps.iter().map(|step| self.rules.rule(step.rule))
+    }
+
+    /// The same plan for another store and its clock, under the limits of `rules`: a copy of the rules that differs in
+    /// limits alone.
+    pub(crate) fn under<'r>(&'r self, rules: &'r RuleSet, at: Reading) -> Plan<'r> {
+        let mut evaluation = self.evaluation.clone();
+        evaluation.asked = evaluation.asked.on_clock(at);
+        Plan::from_evaluation(&self.rules, rules, evaluation)
+    }
+
+    /// The hits of the plan, unasked.
+    pub fn hits(&self) -> Hits<'_> {
+        let (mut hits, mut bans) = (Hits::new(), BanHits::new());
+        self.evaluation.steps.iter().for_each(|step| Evaluation::hit(step, &self.rules, &mut hits, &mut bans));
+        hits
+    }
+
+    /// The decision, where Redis has no say in it.
+    pub fn at_once(&self, now: Time) -> Option<Decision> {
+        (self.groups() == 0).then(|| self.under(&self.rules, now.into()).conclude(now))
+    }
+
+    /// The call that decides the whole plan on a single server, where keys start with `prefix`. `around` is about
+    /// what Redis's clock says: at first this node's time, then what [`ReplyError::Around`] says.
+    pub fn call(&self, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        self.call_for(Which::All, prefix, time, around)
+    }
+
+    /// The call that decides one group of the plan.
+    pub fn group_call(&self, group: usize, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        self.call_for(Which::Only(group), prefix, time, around)
+    }
+
+    /// The call of one group, or of the whole plan.
+    pub fn call_of(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        self.call_for(group.map_or(Which::All, Which::Only), prefix, time, around)
+    }
+
+    /// What `conclude` makes of the outcomes and of Redis's time, by the reply to [`OwnedPlan::call`], or by the replies to
+    /// each [`OwnedPlan::group_call`].
+    ///
+    /// # Errors
+    /// When one of the replies has no decision in it.
+    pub fn read<T>(
+        &self,
+        replies: &[&[i64]],
+        conclude: impl FnOnce(Outcomes<'_, '_>, Time) -> T,
+    ) -> Result<T, ReplyError> {
+        let Decided { hits, bans, now, .. } = match replies {
+            [reply] => self.decide(Which::All, self.op, reply)?,
+            replies => self.decide_groups(replies)?,
+        };
+        Ok(conclude(Outcomes::new(&self.rules, &self.evaluation, &hits, &bans), now))
+    }
+
+    /// The decision that follows from the reply to [`OwnedPlan::call`].
+    ///
+    /// # Errors
+    /// As [`OwnedPlan::read`].
+    pub fn conclude(&self, reply: &[i64]) -> Result<Conclusion, ReplyError> {
+        self.conclude_groups(&[reply])
+    }
+
+    /// The decision that follows from the replies to [`OwnedPlan::group_call`], one for each group.
+    ///
+    /// # Errors
+    /// As [`OwnedPlan::read`].
+    pub fn conclude_groups(&self, replies: &[&[i64]]) -> Result<Conclusion, ReplyError> {
+        self.read(replies, |outcomes, now| self.conclusion(outcomes, now))
+    }
+
+    /// What [`Decider::explain_by`](crate::Decider::explain_by) answers, from the replies for a `peek`.
+    ///
+    /// # Errors
+    /// As [`OwnedPlan::read`].
+    pub fn explain(&self, request: &Request<'_>, replies: &[&[i64]]) -> Result<Explanation, ReplyError> {
+        self.read(replies, |outcomes, now| Explanation::new(request, outcomes, now))
+    }
+
+    /// The groups that have charged a request which one group denies, or of which one has no reply that can be read
+    /// (`None`); each with the call that undoes its charge.
+    pub fn rollbacks(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<(usize, ScriptCall)> {
+        let decide =
+            |group: usize| self.decide(Which::Only(group), self.op, replies.get(group).copied().flatten()?).ok();
+        let decided: Vec<Option<Decided<'_>>> = (0..self.groups()).map(decide).collect();
+        if decided.iter().all(|group| group.as_ref().is_some_and(|group| !group.denied)) {
+            return Vec::new();
+        }
+        let undo = |(group, decided): (usize, &Option<Decided<'_>>)| {
+            Some((group, self.undo(Which::Only(group), decided.as_ref()?, prefix, time)?))
+        };
+        decided.iter().enumerate().filter_map(undo).collect()
+    }
+
+    /// The calls of [`OwnedPlan::rollback`], by the reply to the whole, or of [`OwnedPlan::rollbacks`], by those to all groups.
+    pub fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        match replies {
+            [reply] => reply.and_then(|reply| self.rollback(prefix, time, reply)).into_iter().collect(),
+            replies => self.rollbacks(prefix, time, replies).into_iter().map(|(_, call)| call).collect(),
+        }
+    }
+
+    /// The call that undoes what the whole plan has charged, by a reply to [`OwnedPlan::call`] that came too late for a
+    /// request that was denied without it.
+    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
+        self.undo(Which::All, &self.decide(Which::All, self.op, reply).ok()?, prefix, time)
+    }
+
+    /// The call that undoes what a part of the plan has charged, if it has charged anything.
+    fn undo(&self, which: Which, decided: &Decided<'_>, prefix: &str, time: ScriptTime) -> Option<ScriptCall> {
+        let cost = self.evaluation.cost;
+        if decided.denied || !takes(self.op) || cost == 0 {
+            return None;
+        }
+        let mut hits = decided.hits.iter();
+        let mut undo = UndoCall::new(time, cost, decided.now);
+        for (group, step) in self.steps(which) {
+            for (named, hit) in self.rules.limits(step.limits).iter().zip(hits.by_ref()) {
+                if let Some(group) = group {
+                    undo.add(hit, |key| self.write_key(key, prefix, group, &named.tail));
+                }
+            }
+        }
+        undo.finish()
+    }
+
+    fn conclusion(&self, outcomes: Outcomes<'_, '_>, now: Time) -> Conclusion {
+        let new_ban = |(rule, until): (&Arc<Rule>, Time)| {
+            let (group, _) = self.steps(Which::All).find(|(_, step)| step.rule == rule.id())?;
+            let mut key = Vec::new();
+            self.write_key(&mut key, "", group?, &keys::ban_counter(rule.name()));
+            Some(NewBan { rule: Arc::clone(rule), until, key: key.into() })
+        };
+        let new_bans = outcomes.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
+        Conclusion { decision: outcomes.conclude(now), new_bans }
+    }
+
+    fn call_for(&self, which: Which, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        let (op, cost) = (self.op, self.evaluation.cost);
+        let ask = Ask { op, cost, time };
+        let mut call = ScriptCall::new(&DECIDE);
+        let asked = || self.steps(which).filter_map(|(group, step)| Some((group?, step)));
+        let only = asked().next().filter(|_| asked().count() == 1);
+        if let Some((group, step)) = only
+            && let [named] = self.rules.limits(step.limits)
+            && let rule = self.rules.rule(step.rule)
+            && is_kept(&named.limit)
+            && (rule.ban().is_none() || !asks(op))
+        {
+            call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
+            encode::one_limit(&mut call.args, ask, rule.flags(), &named.limit, around);
+            return call;
+        }
+        encode::head(&mut call.args, ask, asked().count());
+        for (group, step) in asked() {
+            let rule = self.rules.rule(step.rule);
+            let kept = || self.rules.limits(step.limits).iter().filter(|named| is_kept(&named.limit));
+            let ban = rule.ban().filter(|_| asks(op));
+            encode::rule(&mut call.args, rule.flags(), kept().count(), ban.is_some());
+            for named in kept() {
+                call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
+                encode::limit(&mut call.args, named.limit.algorithm(), &named.limit.terms(op, cost, around));
+            }
+            if let Some((ban, _)) = ban {
+                call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(rule.name())));
+                encode::ban(&mut call.args, &ban.terms());
+            }
+        }
+        call
+    }
+
+    /// The key of one of a group's counters.
+    fn write_key(&self, key: &mut Vec<u8>, prefix: &str, group: u32, counter: &str) {
+        keys::write(key, prefix, self.tags.get(group as usize), counter);
+    }
+
+    /// The steps of a part of the plan, each with its group.
+    fn steps(&self, which: Which) -> impl Iterator<Item = (Option<u32>, &Step)> {
+        let steps = self.groups.iter().copied().zip(&self.evaluation.steps);
+        steps.filter(move |(group, _)| match which {
+            Which::All => true,
+            Which::Only(only) => *group == Some(only as u32),
+        })
+    }
+
+    /// Decides a part of the plan as its script did, by the states that the script found.
+    fn decide(&self, which: Which, op: Op, reply: &[i64]) -> Result<Decided<'_>, ReplyError> {
+        let (mut reply, now) = Reply::open(reply)?;
+        let (mut hits, mut bans) = (Hits::new(), BanHits::new());
+        for (_, step) in self.steps(which) {
+            let (first_hit, first_ban) = (hits.len(), bans.len());
+            Evaluation::hit(step, &self.rules, &mut hits, &mut bans);
+            for hit in &mut hits[first_hit..] {
+                let (own, seen) = reply.counter(hit.limit())?;
+                hit.restore(own, seen);
+            }
+            for ban in bans[first_ban..].iter_mut().filter(|_| asks(self.op)) {
+                ban.restore(reply.ban()?, now);
+            }
+        }
+        reply.close()?;
+        let ask = flowgate::Ask::new(op, self.evaluation.cost, now);
+        portable::decide(&mut flowgate::Plan::banning(ask, &mut hits, &mut bans));
+        let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
+        let banned = bans.iter().any(|ban| ban.standing() != Standing::Clear);
+        Ok(Decided { denied: exceeded || banned, now, hits, bans })
+    }
+
+    /// Decides each group, and puts the outcomes together.
+    fn decide_groups(&self, replies: &[&[i64]]) -> Result<Decided<'_>, ReplyError> {
+        if replies.len() != self.groups() {
+            return Err(ReplyError::Malformed);
+        }
+        let decide = |(group, reply): (usize, &&[i64])| self.decide(Which::Only(group), self.op, reply);
+        let mut groups: Vec<Decided<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
+        let denied = groups.iter().any(|group| group.denied);
+        for (index, group) in groups.iter_mut().enumerate() {
+            // A group that passes by itself and is rolled back was denied by another.
+            if denied && !group.denied && takes(self.op) {
+                *group = self.decide(Which::Only(index), Op::Deny, replies[index])?;
+            }
+        }
+        let now = groups.iter().map(|group| group.now).max().unwrap_or(Time::EPOCH);
+        let (mut hits, mut bans) = (Hits::new(), BanHits::new());
+        for (group, step) in self.steps(Which::All) {
+            let (first_hit, first_ban) = (hits.len(), bans.len());
+            Evaluation::hit(step, &self.rules, &mut hits, &mut bans);
+            // What Redis has no say in passes.
+            let Some(decided) = group.map(|group| &groups[group as usize]) else { continue };
+            let outcomes = decided.hits.iter().filter(|decided| decided.rule_id() == step.rule);
+            hits[first_hit..].iter_mut().zip(outcomes).for_each(|(hit, decided)| hit.settle(*decided.outcome()));
+            for ban in &mut bans[first_ban..] {
+                let decided = decided.bans.iter().find(|decided| decided.rule_id() == step.rule);
+                decided.into_iter().for_each(|decided| ban.settle(decided.standing()));
+            }
+        }
+        Ok(Decided { denied, now, hits, bans })
+    }
+}
+
+/// What a part of a plan has decided by itself.
+struct Decided<'r> {
+    denied: bool,
+    now: Time,
+    hits: Hits<'r>,
+    bans: BanHits<'r>,
+}
+
+/// The hash tag of a rule's subject.
+pub(super) fn tag(rules: &RuleSet, rule: &Rule, request: &Request<'_>) -> Vec<u8> {
+    let fields = rules.by(rule).iter().map(|field| rules.field_name(*field));
+    if fields.len() == 0 {
+        return keys::all(rule.name());
+    }
+    keys::subject(fields.map(|name| (name, request.counted(name).unwrap_or_default())))
+}
+
+/// Whether Redis has a say in what a rule decides. A rule that bans may have banned under limits that it had before.
+fn is_asked(rule: &Rule, limits: &[NamedLimit]) -> bool {
+    rule.ban().is_some() || limits.iter().any(|named| is_kept(&named.limit))
+}
+
+/// Whether a limit has a counter.
+fn is_kept(limit: &Limit) -> bool {
+    limit.algorithm() != Algorithm::Unlimited
+}
+
+/// Whether an operation asks to pass, so that bans have a say.
+fn asks(op: Op) -> bool {
+    !matches!(op, Op::Record | Op::Refund)
+}
+
+pub(super) fn takes(op: Op) -> bool {
+    matches!(op, Op::Take | Op::TakeWithin(_))
+}

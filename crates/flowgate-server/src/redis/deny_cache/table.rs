@@ -1,0 +1,189 @@
+//! The table of denials that are remembered.
+//!
+//! State      For a question (the counters that a request meets, and its cost): the denial, and until when it holds.
+//!            For each of [`EPOCHS`] groups of counters: how often something was given back to one of them.
+//! Rule       A denial holds until the first of the limits that were exceeded lets go, and for at most `longest`: for so
+//!            long a refund or a reset through another node may go unnoticed. Through this node it ends at once.
+//! Rule       A denial holds only for the cost that was denied. A lower cost may pass; a higher one has a longer wait, and
+//!            a client counts on the wait that it is told.
+//! Invariant  A denial is kept only if nothing was given back to its counters since the question was sent.
+//! Bound      At most [`MAX_DENIALS`]; a full shard forgets what has ended, and if that is not enough all of it.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flowgate::{Span, Time};
+use hashbrown::HashMap;
+
+use super::Denied;
+
+const SHARDS: usize = 16;
+/// Some 16 MB with the usual denials.
+const MAX_DENIALS: usize = 64 * 1024;
+const EPOCHS: usize = 4096;
+
+/// Denials by their questions.
+#[derive(Debug)]
+pub(crate) struct DenyTable<A = Denied> {
+    shards: Box<[Mutex<Denials<A>>]>,
+    epochs: Box<[AtomicU32]>,
+    longest: Span,
+    hasher: RandomState,
+}
+
+type Denials<A> = HashMap<u128, Denial<A>>;
+
+#[derive(Debug)]
+struct Denial<A> {
+    answer: A,
+    at: Time,
+    until: Time,
+    epoch: Epoch,
+}
+
+/// What a request asks: a hash of its counters and its cost, under a key that this process alone knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableQuestion {
+    pub(crate) hash: u128,
+    pub(crate) epoch: Epoch,
+}
+
+/// How often something was given back to the counters of a question, when it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch(u32);
+
+impl<A: Clone> DenyTable<A> {
+    pub(crate) fn new(longest: Span) -> DenyTable<A> {
+        DenyTable {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            epochs: (0..EPOCHS).map(|_| AtomicU32::new(0)).collect(),
+            longest,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// A hash under a key that this process alone knows.
+    pub(crate) fn hash(&self, value: impl Hash) -> u64 {
+        self.hasher.hash_one(value)
+    }
+
+    /// The counter of a key of the caller's.
+    pub(crate) fn key_counter(&self, key: &[u8]) -> u128 {
+        u128::from(self.hash((1_u8, key))) << 64 | u128::from(self.hash((2_u8, key)))
+    }
+
+    /// A question about these counters: `asked` tells apart what may be asked of them.
+    pub(crate) fn question(&self, counters: impl Iterator<Item = u128>, asked: u128) -> TableQuestion {
+        // The counters are hashes; this keeps those of two questions apart as well as they are.
+        let (mut hash, mut epoch) = (asked.wrapping_mul(ODD), 0_u32);
+        for counter in counters {
+            hash = (hash ^ counter).wrapping_mul(ODD).rotate_left(47);
+            epoch = epoch.wrapping_add(self.epoch_of(counter).load(SeqCst));
+        }
+        TableQuestion { hash, epoch: Epoch(epoch) }
+    }
+
+    /// The denial of a question, if there is one that holds, and its age.
+    pub(crate) fn get(&self, question: TableQuestion, now: impl FnOnce() -> Time) -> Option<(A, Span)> {
+        let shard = self.shard(question);
+        let denial = shard.get(&question.hash).filter(|denial| denial.epoch == question.epoch)?;
+        let now = now();
+        (now < denial.until).then(|| (denial.answer.clone(), now.since(denial.at)))
+    }
+
+    /// Keeps an answer that was given at `at` to a question that was asked before, for `wait` from then.
+    pub(crate) fn put(&self, question: TableQuestion, answer: A, at: Time, wait: Span) {
+        let until = at + wait.min(self.longest);
+        let mut shard = self.shard(question);
+        if shard.len() >= MAX_DENIALS / SHARDS && !shard.contains_key(&question.hash) {
+            shard.retain(|_, denial| at < denial.until);
+            if shard.len() >= MAX_DENIALS / SHARDS {
+                shard.clear();
+            }
+        }
+        shard.insert(question.hash, Denial { answer, at, until, epoch: question.epoch });
+    }
+
+    /// Something was, or may have been, given back to these counters.
+    pub(crate) fn end(&self, counters: impl Iterator<Item = u128>) {
+        counters.for_each(|counter| _ = self.epoch_of(counter).fetch_add(1, SeqCst));
+    }
+
+    fn epoch_of(&self, counter: u128) -> &AtomicU32 {
+        &self.epochs[(counter >> 64) as usize % EPOCHS]
+    }
+
+    fn shard(&self, question: TableQuestion) -> MutexGuard<'_, Denials<A>> {
+        lock(&self.shards[question.hash as usize % SHARDS])
+    }
+}
+
+/// Odd, so that multiplying by it loses nothing.
+const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+
+fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
+    // An answer is put in whole.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_secs(1_700_000_000);
+    const A: u128 = 17 << 64;
+    const B: u128 = 18 << 64;
+
+    fn cache() -> DenyTable<&'static str> {
+        DenyTable::new(Span::from_secs(1))
+    }
+
+    fn ask(cache: &DenyTable<&'static str>, counters: &[u128], cost: u128, after: Span) -> Option<&'static str> {
+        cache.get(cache.question(counters.iter().copied(), cost), || NOW + after).map(|(answer, _)| answer)
+    }
+
+    #[test]
+    fn a_denial_holds_until_it_ends() {
+        let cache = cache();
+        assert_eq!(ask(&cache, &[A], 1, Span::ZERO), None);
+        cache.put(cache.question([A].into_iter(), 1), "denied", NOW, Span::from_millis(500));
+        assert_eq!(ask(&cache, &[A], 1, Span::from_millis(499)), Some("denied"));
+        assert_eq!(ask(&cache, &[A], 1, Span::from_millis(500)), None);
+        cache.put(cache.question([A].into_iter(), 1), "denied", NOW, Span::from_secs(60));
+        assert_eq!(ask(&cache, &[A], 1, Span::from_millis(999)), Some("denied"));
+        assert_eq!(ask(&cache, &[A], 1, Span::from_secs(1)), None, "another node may have given back");
+    }
+
+    #[test]
+    fn only_the_same_question_has_its_answer() {
+        let cache = cache();
+        cache.put(cache.question([A, B].into_iter(), 2), "denied", NOW, Span::from_secs(1));
+        assert_eq!(ask(&cache, &[A, B], 2, Span::ZERO), Some("denied"));
+        for (counters, cost) in [(&[A, B][..], 1), (&[A, B], 3), (&[B, A], 2), (&[A], 2), (&[B], 2), (&[], 2)] {
+            assert_eq!(ask(&cache, counters, cost, Span::ZERO), None);
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_ends_it() {
+        let cache = cache();
+        let question = cache.question([A, B].into_iter(), 1);
+        cache.put(question, "denied", NOW, Span::from_secs(1));
+        cache.end([B].into_iter());
+        assert_eq!(ask(&cache, &[A, B], 1, Span::ZERO), None);
+        // The answer to a question that was asked before arrives after.
+        cache.put(question, "denied", NOW, Span::from_secs(1));
+        assert_eq!(ask(&cache, &[A, B], 1, Span::ZERO), None);
+    }
+
+    #[test]
+    fn it_stays_within_its_bound() {
+        let cache = cache();
+        for number in 0..3 * MAX_DENIALS as u128 {
+            cache.put(cache.question([number << 64 | number].into_iter(), 1), "denied", NOW, Span::from_secs(1));
+        }
+        let kept: usize = cache.shards.iter().map(|shard| lock(shard).len()).sum();
+        assert!((1..=MAX_DENIALS).contains(&kept), "{kept}");
+    }
+}

@@ -1,0 +1,95 @@
+//! What is asked of the shared store. Each kind of question is written for Redis, and read back, in one place.
+//!
+//! Rule       A question borrows what the caller has. A store that answers later makes an owned question of it, once: that
+//!            is the only copy of the request, and it comes back with the reply.
+
+mod key;
+mod koala;
+mod rules;
+mod throttle;
+
+use std::sync::Arc;
+
+use flowgate::{Reading, Time};
+use flowgate_engine::redis::{ReplyError, ScriptCall};
+
+use super::deny_cache::{Denied, DenyQuestion, DenyTable};
+use super::failover::Local;
+use crate::answer::Pending;
+pub(crate) use key::{KeyQuestion, OwnedKeyQuestion};
+pub(crate) use koala::{KoalaQuestion, OutcomesQuestion, OwnedKoalaQuestion};
+pub(crate) use rules::{ExplainQuestion, OwnedRuleQuestion, RuleQuestion};
+pub(crate) use throttle::{OwnedThrottleQuestion, ThrottleQuestion};
+
+/// What is asked, while the caller waits for it to be sent.
+pub(crate) trait Question {
+    type Owned: LocalQuestion;
+
+    /// The same without borrows.
+    fn to_owned(&self) -> Self::Owned;
+
+    /// What the deny cache is to know of it; `None`: it meets no counter whose denial can be remembered.
+    fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion>;
+
+    /// The reply of a denial that was remembered for this question.
+    fn recall(&self, denied: Denied) -> Option<<Self::Owned as OwnedQuestion>::Reply>;
+}
+
+/// What awaits the reply of Redis.
+pub(crate) trait OwnedQuestion: Send + Sync + 'static {
+    type Reply: Send + 'static;
+
+    /// The number of parts that a cluster decides apart, each where its counters live.
+    fn groups(&self) -> usize {
+        1
+    }
+
+    /// The call of one group, or of the whole question. `around` is about what Redis's clock says.
+    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall;
+
+    /// The reply that follows from what Redis answers to the one call, or to the calls of all groups.
+    fn conclude(&self, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError>;
+
+    /// The calls that undo what was charged, by the answer to the one call, or by those to the calls of all groups.
+    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall>;
+}
+
+/// What this node can answer itself while Redis is away.
+pub(crate) trait LocalQuestion: OwnedQuestion {
+    /// The reply by this node's own counters and by `on_failure`.
+    fn decide(&self, local: &Local, at: Reading) -> Self::Reply;
+
+    /// Whether a charge in Redis stands if this node has replied so without it: the request passes.
+    fn keeps_charge(reply: &Self::Reply) -> bool;
+
+    /// The denial that may be remembered, if it is one.
+    fn denied(&self, reply: &Self::Reply) -> Option<Denied>;
+}
+
+/// A reply, the question it answers, and whether this node has decided it alone.
+pub(crate) struct Replied<Q: OwnedQuestion> {
+    pub(crate) question: Arc<Q>,
+    pub(crate) reply: Q::Reply,
+    pub(crate) degraded: bool,
+}
+
+/// A reply to come, with its question.
+pub(crate) trait FutureReply<Q: OwnedQuestion>: Future<Output = (Arc<Q>, Q::Reply)> + Send {}
+
+impl<Q: OwnedQuestion, F: Future<Output = (Arc<Q>, Q::Reply)> + Send> FutureReply<Q> for F {}
+
+/// A store that answers at once or later. Layers of it compose.
+pub(crate) trait Store: Send + Sync {
+    /// A question under way.
+    type Sent<Q: LocalQuestion>: Send;
+
+    /// Sends a question, unless the reply is known without.
+    fn send<Q: Question>(
+        &self,
+        question: &Q,
+        at: Reading,
+    ) -> Pending<<Q::Owned as OwnedQuestion>::Reply, Self::Sent<Q::Owned>>;
+
+    /// Awaits the reply.
+    fn receive<Q: LocalQuestion>(&self, sent: Self::Sent<Q>, at: Reading) -> impl Future<Output = Replied<Q>> + Send;
+}

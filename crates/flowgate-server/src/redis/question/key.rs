@@ -1,0 +1,84 @@
+//! A limit that the caller brings, on a key of the caller's.
+
+use flowgate::{Op, OtherAlgorithm, Reading, Time};
+use flowgate_engine::AdHoc;
+use flowgate_engine::redis::{PreparedLimit, ReplyError, ScriptCall, ScriptTime};
+
+use super::{LocalQuestion, OwnedQuestion, Question};
+use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::failover::Local;
+use crate::service::KeyDecision;
+
+/// A key, its limit and what is asked of it.
+pub(crate) struct KeyQuestion<'a> {
+    pub(crate) op: Op,
+    pub(crate) call: AdHoc<'a>,
+}
+
+/// A key that awaits its decision.
+pub(crate) struct OwnedKeyQuestion {
+    pub(crate) key: Box<[u8]>,
+    limit: PreparedLimit,
+}
+
+impl Question for KeyQuestion<'_> {
+    type Owned = OwnedKeyQuestion;
+
+    fn to_owned(&self) -> OwnedKeyQuestion {
+        OwnedKeyQuestion { key: self.call.key.into(), limit: PreparedLimit::new(self.op, self.call) }
+    }
+
+    fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
+        let counter = table.key_counter(self.call.key);
+        match self.op {
+            Op::Refund => Some(DenyQuestion::giving_back([counter].into_iter())),
+            Op::Take | Op::Peek => {
+                let asked = u128::from(table.hash((3_u8, self.call.limit))) << 64 | u128::from(self.call.cost);
+                Some(DenyQuestion::about(table, [counter].into_iter(), asked))
+            }
+            _ => None,
+        }
+    }
+
+    fn recall(&self, denied: Denied) -> Option<Result<KeyDecision, OtherAlgorithm>> {
+        match denied {
+            Denied::Key(decision) => Some(Ok(KeyDecision { decision, degraded: false })),
+            Denied::Request(_) | Denied::Throttle(..) => None,
+        }
+    }
+}
+
+impl OwnedQuestion for OwnedKeyQuestion {
+    type Reply = Result<KeyDecision, OtherAlgorithm>;
+
+    fn call(&self, _: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
+        self.limit.call(prefix, ScriptTime::Redis, around)
+    }
+
+    fn conclude(&self, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
+        let [answer] = answers else { return Err(ReplyError::Malformed) };
+        let decided = self.limit.conclude(answer)?;
+        Ok(decided.map(|decision| KeyDecision { decision, degraded: false }))
+    }
+
+    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        let [Some(answer)] = answers else { return Vec::new() };
+        self.limit.rollback(prefix, ScriptTime::Redis, answer).into_iter().collect()
+    }
+}
+
+impl LocalQuestion for OwnedKeyQuestion {
+    fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
+        let decided = local.limit(self.limit.op(), self.limit.ad_hoc(&self.key), at);
+        decided.map(|decision| KeyDecision { decision, degraded: true })
+    }
+
+    fn keeps_charge(reply: &Self::Reply) -> bool {
+        reply.as_ref().is_ok_and(|decided| decided.decision.allowed())
+    }
+
+    fn denied(&self, reply: &Self::Reply) -> Option<Denied> {
+        let decision = reply.as_ref().ok()?.decision;
+        Some(Denied::Key(decision)).filter(|_| !decision.allowed())
+    }
+}

@@ -1,0 +1,159 @@
+//! A request that rules decide, and why they decide it so.
+
+use std::sync::Arc;
+
+use flowgate::{Op, Reading, Time};
+use flowgate_engine::redis::{Conclusion, OwnedPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{Explanation, Plan, Request};
+
+use super::{LocalQuestion, OwnedQuestion, Question};
+use crate::owned_request::OwnedRequest;
+use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::failover::Local;
+use crate::service::Snapshot;
+
+/// A request and its plan.
+pub(crate) struct RuleQuestion<'a, 'r, 'q> {
+    pub(crate) snapshot: &'a Arc<Snapshot>,
+    pub(crate) plan: &'a Plan<'r>,
+    pub(crate) request: &'a Request<'q>,
+}
+
+/// A request that awaits its decision.
+pub(crate) struct OwnedRuleQuestion {
+    snapshot: Arc<Snapshot>,
+    plan: OwnedPlan,
+    pub(crate) request: OwnedRequest,
+}
+
+impl Question for RuleQuestion<'_, '_, '_> {
+    type Owned = OwnedRuleQuestion;
+
+    fn to_owned(&self) -> OwnedRuleQuestion {
+        OwnedRuleQuestion {
+            snapshot: Arc::clone(self.snapshot),
+            plan: OwnedPlan::new(self.snapshot.rules(), self.plan, self.request),
+            request: OwnedRequest::new(self.request),
+        }
+    }
+
+    /// Only a `take` or a `peek` whose denial changes nothing is remembered.
+    fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
+        let counters = || self.plan.hits().iter().map(|hit| hit.key().bits());
+        let op = self.plan.op();
+        if op == Op::Refund {
+            return Some(DenyQuestion::giving_back(counters()));
+        }
+        if self.plan.hits().is_empty()
+            || !matches!(op, Op::Take | Op::TakeWithin(_) | Op::Peek)
+            || !self.plan.is_idle_when_denied()
+        {
+            return None;
+        }
+        // A caller may wait longer than another.
+        let patience = if let Op::TakeWithin(longest) = op { longest.as_nanos().saturating_add(1) } else { 0 };
+        // One counter may be under different limits: by the value of a field, or after a reload.
+        let limits = self.plan.limits_id() ^ patience.rotate_left(48);
+        let asked = u128::from(limits) << 64 | u128::from(self.plan.cost());
+        Some(DenyQuestion::about(table, counters(), asked))
+    }
+
+    fn recall(&self, denied: Denied) -> Option<Conclusion> {
+        match denied {
+            Denied::Request(decision) => Some(decision.into()),
+            Denied::Key(_) | Denied::Throttle(..) => None,
+        }
+    }
+}
+
+impl OwnedQuestion for OwnedRuleQuestion {
+    type Reply = Conclusion;
+
+    fn groups(&self) -> usize {
+        self.plan.groups()
+    }
+
+    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
+        self.plan.call_of(group, prefix, ScriptTime::Redis, around)
+    }
+
+    fn conclude(&self, answers: &[&[i64]]) -> Result<Conclusion, ReplyError> {
+        self.plan.conclude_groups(answers)
+    }
+
+    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        self.plan.undo_calls(prefix, ScriptTime::Redis, answers)
+    }
+}
+
+impl LocalQuestion for OwnedRuleQuestion {
+    fn decide(&self, local: &Local, at: Reading) -> Conclusion {
+        local.decide(&self.snapshot, &self.plan, &self.request.get(), at).into()
+    }
+
+    fn keeps_charge(reply: &Conclusion) -> bool {
+        reply.decision.allowed()
+    }
+
+    fn denied(&self, reply: &Conclusion) -> Option<Denied> {
+        Some(Denied::Request(reply.decision.clone())).filter(|_| !reply.decision.allowed())
+    }
+}
+
+/// As [`RuleQuestion`]; the reply tells why.
+pub(crate) struct ExplainQuestion<'a, 'r, 'q>(pub(crate) RuleQuestion<'a, 'r, 'q>);
+
+/// As [`OwnedRuleQuestion`]; the reply tells why.
+pub(crate) struct OwnedExplainQuestion(OwnedRuleQuestion);
+
+impl Question for ExplainQuestion<'_, '_, '_> {
+    type Owned = OwnedExplainQuestion;
+
+    fn to_owned(&self) -> OwnedExplainQuestion {
+        OwnedExplainQuestion(self.0.to_owned())
+    }
+
+    fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
+        None
+    }
+
+    fn recall(&self, _: Denied) -> Option<Explanation> {
+        None
+    }
+}
+
+impl OwnedQuestion for OwnedExplainQuestion {
+    type Reply = Explanation;
+
+    fn groups(&self) -> usize {
+        self.0.groups()
+    }
+
+    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
+        self.0.call(group, prefix, around)
+    }
+
+    fn conclude(&self, answers: &[&[i64]]) -> Result<Explanation, ReplyError> {
+        self.0.plan.explain(&self.0.request.get(), answers)
+    }
+
+    /// A peek charges nothing.
+    fn rollbacks(&self, _: &str, _: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        Vec::new()
+    }
+}
+
+impl LocalQuestion for OwnedExplainQuestion {
+    fn decide(&self, local: &Local, at: Reading) -> Explanation {
+        let OwnedRuleQuestion { snapshot, plan, request } = &self.0;
+        local.explain(snapshot, plan, &request.get(), at)
+    }
+
+    fn keeps_charge(_: &Explanation) -> bool {
+        true
+    }
+
+    fn denied(&self, _: &Explanation) -> Option<Denied> {
+        None
+    }
+}

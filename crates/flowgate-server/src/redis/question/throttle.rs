@@ -1,0 +1,80 @@
+//! A call of `CL.THROTTLE`.
+
+use flowgate::{Reading, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate_engine::redis::{PreparedThrottle, ReplyError, ScriptCall, ScriptTime};
+
+use super::{LocalQuestion, OwnedQuestion, Question};
+use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::failover::Local;
+
+/// A key and what is asked of it.
+pub(crate) struct ThrottleQuestion<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) throttle: Throttle,
+}
+
+/// A key that awaits its reply.
+pub(crate) struct OwnedThrottleQuestion {
+    pub(crate) key: Box<[u8]>,
+    throttle: Throttle,
+    prepared: PreparedThrottle,
+}
+
+impl Question for ThrottleQuestion<'_> {
+    type Owned = OwnedThrottleQuestion;
+
+    fn to_owned(&self) -> OwnedThrottleQuestion {
+        let &ThrottleQuestion { key, throttle } = self;
+        OwnedThrottleQuestion { key: key.into(), throttle, prepared: PreparedThrottle::new(key, throttle) }
+    }
+
+    fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
+        let counter = [table.key_counter(self.key)].into_iter();
+        let (increment, tolerance) = self.throttle.nanos();
+        match increment {
+            0 => None,
+            ..0 => Some(DenyQuestion::giving_back(counter)),
+            _ => Some(DenyQuestion::about(table, counter, table.hash((4_u8, increment, tolerance)).into())),
+        }
+    }
+
+    fn recall(&self, denied: Denied) -> Option<Result<ThrottleReply, ThrottleError>> {
+        match denied {
+            Denied::Throttle(throttle, reply) if throttle == self.throttle => Some(Ok(reply)),
+            _ => None,
+        }
+    }
+}
+
+impl OwnedQuestion for OwnedThrottleQuestion {
+    type Reply = Result<ThrottleReply, ThrottleError>;
+
+    fn call(&self, _: Option<usize>, prefix: &str, _: Time) -> ScriptCall {
+        self.prepared.call(prefix, ScriptTime::Redis)
+    }
+
+    fn conclude(&self, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
+        let [answer] = answers else { return Err(ReplyError::Malformed) };
+        self.prepared.conclude(answer)
+    }
+
+    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        let [Some(answer)] = answers else { return Vec::new() };
+        self.prepared.rollback(prefix, ScriptTime::Redis, answer).into_iter().collect()
+    }
+}
+
+impl LocalQuestion for OwnedThrottleQuestion {
+    fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
+        local.throttle(&self.key, self.throttle, at)
+    }
+
+    fn keeps_charge(reply: &Self::Reply) -> bool {
+        reply.as_ref().is_ok_and(|reply| !reply.limited)
+    }
+
+    fn denied(&self, reply: &Self::Reply) -> Option<Denied> {
+        let reply = *reply.as_ref().ok()?;
+        Some(Denied::Throttle(self.throttle, reply)).filter(|_| reply.limited)
+    }
+}

@@ -1,0 +1,334 @@
+//! The store that several nodes share, complete: `DenyCache(Failover(Redis, local memory))`, and the bans by hand.
+
+mod bans;
+mod keys;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flowgate::{Clock, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError};
+use flowgate::{ThrottleReply, Time};
+use flowgate_engine::config::{self, RedisServers};
+use flowgate_engine::redis::BanCopy;
+use flowgate_engine::{
+    AdHoc, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, Policy, PolicyError, Request,
+    RuleSet,
+};
+use tokio::time::timeout;
+
+use super::clock::RedisClock;
+use super::deny_cache::{DenyCache, DenyQuestion};
+use super::failover::{Failover, Settings};
+use super::health::{Health, SharedStats};
+use super::link::Failure;
+use super::question::{
+    ExplainQuestion, FutureReply, KeyQuestion, KoalaQuestion, LocalQuestion, OutcomesQuestion, OwnedKeyQuestion,
+    OwnedKoalaQuestion, OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Replied, RuleQuestion, Store,
+    ThrottleQuestion,
+};
+use super::redirect::{Plain, Sent};
+use super::servers::{Common, Servers};
+use super::store::RedisStore;
+use super::target::Target;
+use super::wire::Reply;
+use crate::answer::{Answer, Pending};
+use crate::readiness::Readiness;
+use crate::service::{KeyDecision, KoalaInForce, Reset, Snapshot, StoreAway};
+
+/// Counters that several nodes share.
+#[derive(Debug)]
+pub(crate) struct SharedStore {
+    /// Keeps the bans. Its counters are not used.
+    decider: Arc<Decider>,
+    store: DenyCache<Failover>,
+    redis: Arc<RedisStore>,
+    /// What this node has read of the bans by hand.
+    bans: Mutex<BanCopy>,
+    /// By which bans end.
+    redis_clock: RedisClock,
+}
+
+/// A question that all layers have sent.
+type SentQuestion<Q> = <DenyCache<Failover> as Store>::Sent<Q>;
+
+/// How often a node looks for bans by hand that others have imposed.
+const BAN_REFRESH_PERIOD: Duration = Duration::from_secs(1);
+/// How often it looks for servers of a cluster that took over from one that is away.
+const TAKEOVER_CHECK_PERIOD: Duration = Duration::from_millis(250);
+
+impl SharedStore {
+    /// A store of these servers. `decider` keeps the bans; its counters are not used.
+    pub(crate) fn new(redis: &config::Redis, memory: MemoryConfig, decider: Arc<Decider>, clock: Clock) -> SharedStore {
+        let health = Arc::new(Health::default());
+        let common = Common { timeout: span(redis.timeout), prefix: &redis.prefix, health: Arc::clone(&health) };
+        let servers = match &redis.servers {
+            RedisServers::One(url) => Servers::one(Target::new(url), common),
+            RedisServers::Cluster(urls) => Servers::cluster(urls.iter().map(Target::new).collect(), common),
+        };
+        let settings = Settings { memory, on_failure: redis.on_failure, share: redis.local_share };
+        let longest_denial = redis.deny_cache.then(|| span(redis.deny_cache_max));
+        let redis_clock = RedisClock::new(clock.clone());
+        let redis = Arc::new(RedisStore { servers, prefix: redis.prefix.clone(), health: Arc::clone(&health) });
+        let failover = Failover::new(Arc::clone(&redis), settings, Arc::clone(&health));
+        let store = DenyCache::new(failover, longest_denial, clock, health);
+        SharedStore { decider, store, redis, bans: Mutex::default(), redis_clock }
+    }
+
+    /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
+    pub(crate) fn watch(self: &Arc<SharedStore>) {
+        let store = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let mut since_refresh = BAN_REFRESH_PERIOD;
+            while let Some(store) = store.upgrade() {
+                store.redis.servers.look_around().await;
+                if since_refresh >= BAN_REFRESH_PERIOD {
+                    since_refresh = Duration::ZERO;
+                    // Bans that cannot be read now are read a second later; that Redis is away is reported elsewhere.
+                    let _ = store.refresh_bans().await;
+                }
+                store.redis.servers.inspect().await;
+                // A store that has no other owner ends with the next look.
+                let pause = if store.needs_looking_after() { TAKEOVER_CHECK_PERIOD } else { BAN_REFRESH_PERIOD };
+                let _ = timeout(pause, store.redis.servers.is_outdated()).await;
+                drop(store);
+                since_refresh += pause;
+            }
+        });
+    }
+
+    /// Whether a cluster may have found a server to take over from one that is away.
+    fn needs_looking_after(&self) -> bool {
+        !self.redis.servers.is_known() || self.stats().away > 0
+    }
+
+    /// Tells `readiness` whether the store is there.
+    pub(crate) fn report_to(&self, readiness: Readiness) {
+        self.redis.health.report_to(readiness);
+    }
+
+    pub(crate) fn stats(&self) -> SharedStats {
+        self.redis.health.stats()
+    }
+
+    /// What this node holds itself, while Redis is away.
+    pub(crate) fn local_stats(&self) -> MemoryStats {
+        self.store.store().local.stats()
+    }
+
+    /// The rules by which this node decides while the store is away.
+    pub(crate) fn local_rules(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
+        self.store.store().local.compile(policy)
+    }
+
+    /// Koala's rules by which this node decides while the store is away.
+    pub(crate) fn local_koala(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
+        self.store.store().local.koala_rules(rules)
+    }
+
+    /// The time by Redis's clock, by which bans end.
+    pub(crate) fn redis_time(&self) -> Time {
+        self.redis_clock.now()
+    }
+
+    /// Decides a request by the rules.
+    pub(crate) fn decide(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        op: Op,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Pending<Decision, impl Future<Output = (Arc<OwnedRuleQuestion>, Decision)> + Send + use<>> {
+        let redis_time = self.redis_time();
+        let plan = self.decider.plan(&snapshot.rules, op, request, redis_time);
+        let pending = match plan.asks_redis() {
+            true => self.store.send(&RuleQuestion { snapshot, plan: &plan, request }, at),
+            false => Pending::Now(plan.conclude(redis_time).into()),
+        };
+        match pending {
+            Pending::Now(conclusion) => Pending::Now(conclusion.decision),
+            Pending::Later(sent) => {
+                let store = Arc::clone(self);
+                Pending::Later(async move {
+                    let Replied { question, reply, .. } = store.store.receive(sent, at).await;
+                    store.decider.note_conclusion(&reply, || question.request.get());
+                    (question, reply.decision)
+                })
+            }
+        }
+    }
+
+    /// Why a request would be decided as it would be.
+    pub(crate) fn explain(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Explanation> {
+        let redis_time = self.redis_time();
+        let plan = self.decider.plan(&snapshot.rules, Op::Peek, request, redis_time);
+        if !plan.asks_redis() {
+            return Answer::Now(plan.explain(request, redis_time));
+        }
+        let question = ExplainQuestion(RuleQuestion { snapshot, plan: &plan, request });
+        match self.awaited(self.store.send(&question, at), at) {
+            Pending::Now(explanation) => Answer::Now(explanation),
+            Pending::Later(reply) => Answer::later(async move { reply.await.1 }),
+        }
+    }
+
+    /// Applies a limit that the caller brings to a key of the caller's.
+    pub(crate) fn limit(
+        self: &Arc<Self>,
+        op: Op,
+        call: AdHoc<'_>,
+        at: Reading,
+    ) -> Pending<Result<KeyDecision, OtherAlgorithm>, impl FutureReply<OwnedKeyQuestion> + use<>> {
+        self.awaited(self.store.send(&KeyQuestion { op, call }, at), at)
+    }
+
+    /// Answers a call of `CL.THROTTLE`.
+    pub(crate) fn throttle(
+        self: &Arc<Self>,
+        key: &[u8],
+        throttle: Throttle,
+        at: Reading,
+    ) -> Pending<Result<ThrottleReply, ThrottleError>, impl FutureReply<OwnedThrottleQuestion> + use<>> {
+        self.awaited(self.store.send(&ThrottleQuestion { key, throttle }, at), at)
+    }
+
+    /// Decides a request by Koala's rules.
+    pub(crate) fn koala(
+        self: &Arc<Self>,
+        koala: &Arc<KoalaInForce>,
+        ask: KoalaAsk,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Pending<KoalaAnswer, impl FutureReply<OwnedKoalaQuestion> + use<>> {
+        let plan = self.decider.koala_plan(&koala.rules, ask, request);
+        let pending = match plan.plan.asks_redis() {
+            true => self.store.send(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
+            false => Pending::Now(koala.rules.conclude(ask, &plan)),
+        };
+        self.awaited(pending, at)
+    }
+
+    /// Gives back what feedback gives back.
+    pub(crate) fn koala_feedback(
+        self: &Arc<Self>,
+        rules: &KoalaRules,
+        erase: KoalaErase,
+        request: &Request<'_>,
+        now: Time,
+    ) -> Answer<Result<(), StoreAway>> {
+        let plans = rules.owned_feedback(&self.decider, erase, request).into_iter();
+        let given = plans.map(|plan| self.ask_redis(OutcomesQuestion { plan, conclude: |_| () }, now));
+        Answer::fold(given, Ok(()), Result::and)
+    }
+
+    /// How much the rule of a number has counted for a request.
+    pub(crate) fn koala_value(
+        self: &Arc<Self>,
+        rules: &KoalaRules,
+        number: u32,
+        request: &Request<'_>,
+        now: Time,
+    ) -> Answer<Result<Option<u64>, StoreAway>> {
+        match rules.owned_value(&self.decider, number, request) {
+            None => Answer::Now(Ok(None)),
+            Some(plan) if plan.groups() == 0 => Answer::Now(Ok(Some(0))),
+            Some(plan) => {
+                let conclude = KoalaRules::concluded_value;
+                self.ask_redis(OutcomesQuestion { plan, conclude }, now).map(|value| value.map(Some))
+            }
+        }
+    }
+
+    /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.
+    pub(crate) fn reset(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Reset<Decision>> {
+        let keys = self.decider.reset_keys_by(&snapshot.rules, &self.redis.prefix, request);
+        let deletes: Result<Vec<_>, Failure> = keys.into_iter().map(|keys| self.send_delete(keys)).collect();
+        let plan = self.decider.plan(&snapshot.rules, Op::Refund, request, at.now);
+        let deny = DenyQuestion::giving_back(plan.hits().iter().map(|hit| hit.key().bits()));
+        self.store.forget(&deny);
+        // Sent after the deletions, over the same links.
+        let peek = self.decide(snapshot, Op::Peek, &request.clone().cost(0), at);
+        let store = Arc::clone(self);
+        Answer::later(async move {
+            let mut is_done = deletes.is_ok();
+            for (sent, command) in deletes.into_iter().flatten() {
+                is_done &= store.redis.servers.reply(sent, command).await.is_ok();
+            }
+            let mut decision = match peek {
+                Pending::Now(decision) => decision,
+                Pending::Later(decision) => decision.await.1,
+            };
+            store.store.forget(&deny);
+            decision.degraded |= !is_done;
+            Reset { decision, is_done }
+        })
+    }
+
+    /// The reply of all layers to a question that was sent.
+    fn awaited<Q: LocalQuestion>(
+        self: &Arc<Self>,
+        pending: Pending<Q::Reply, SentQuestion<Q>>,
+        at: Reading,
+    ) -> Pending<Q::Reply, impl FutureReply<Q> + use<Q>> {
+        match pending {
+            Pending::Now(reply) => Pending::Now(reply),
+            Pending::Later(sent) => {
+                let store = Arc::clone(self);
+                Pending::Later(async move {
+                    let Replied { question, reply, .. } = store.store.receive(sent, at).await;
+                    (question, reply)
+                })
+            }
+        }
+    }
+
+    /// Asks what only Redis can answer.
+    fn ask_redis<Q: OwnedQuestion>(self: &Arc<Self>, question: Q, now: Time) -> Answer<Result<Q::Reply, StoreAway>> {
+        let question = Arc::new(question);
+        let Ok(sent) = self.redis.send(&question, now) else { return Answer::Now(Err(StoreAway)) };
+        let redis = Arc::clone(&self.redis);
+        Answer::later(async move {
+            redis.receive(&*question, sent, now).await.map_err(|undecided| {
+                redis.note_failure(undecided.why);
+                StoreAway
+            })
+        })
+    }
+
+    /// Sends a command whose last word is its only key.
+    fn plain(
+        self: &Arc<Self>,
+        command: impl Fn() -> Plain + Send + Sync + 'static,
+    ) -> Answer<Result<Reply, StoreAway>> {
+        let words = command();
+        let key = words.0.last().map(Vec::as_slice).unwrap_or_default();
+        let Ok(sent) = self.redis.servers.send(key, &words) else { return Answer::Now(Err(StoreAway)) };
+        let redis = Arc::clone(&self.redis);
+        Answer::later(async move {
+            let reply = redis.servers.reply(sent, command).await;
+            reply.map_err(|unanswered| {
+                redis.note_failure(unanswered.why);
+                StoreAway
+            })
+        })
+    }
+
+    fn send_delete(&self, keys: Vec<Vec<u8>>) -> Result<(Sent, impl Fn() -> Plain + Send + Sync + use<>), Failure> {
+        let first = keys.first().cloned().unwrap_or_default();
+        let command = move || Plain(std::iter::once(b"DEL".to_vec()).chain(keys.iter().cloned()).collect());
+        Ok((self.redis.servers.send(&first, &command())?, command))
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,60 @@
+//! Keys of the caller's own in the shared store: `DEL`, `PTTL`, and the reset of a limit that the caller brings.
+
+use std::sync::Arc;
+
+use flowgate::{Op, OtherAlgorithm, Reading, Span};
+use flowgate_engine::AdHoc;
+use flowgate_engine::redis::{ad_hoc_key, lifetime};
+
+use super::SharedStore;
+use crate::answer::{Answer, Pending};
+use crate::redis::redirect::Plain;
+use crate::redis::wire::Reply;
+use crate::service::{KeyDecision, Reset, StoreAway};
+
+impl SharedStore {
+    /// Forgets a key, then applies a limit to what is left: nothing.
+    pub(crate) fn limit_reset(
+        self: &Arc<Self>,
+        call: AdHoc<'_>,
+        at: Reading,
+    ) -> Answer<Reset<Result<KeyDecision, OtherAlgorithm>>> {
+        let reset = self.key_reset(call.key);
+        let peek = match self.limit(Op::Peek, AdHoc { cost: 0, ..call }, at) {
+            Pending::Now(peek) => Answer::Now(peek),
+            Pending::Later(peek) => Answer::later(async move { peek.await.1 }),
+        };
+        reset.with(peek, |reset, peek| {
+            let is_done = reset.is_ok();
+            let decision = peek.map(|peek| KeyDecision { degraded: peek.degraded || !is_done, ..peek });
+            Reset { decision, is_done }
+        })
+    }
+
+    /// How long a key of the caller's lives on.
+    pub(crate) fn key_lifetime(self: &Arc<Self>, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
+        let key = ad_hoc_key(&self.redis.prefix, key);
+        let command = move || Plain(vec![b"PTTL".to_vec(), key.clone()]);
+        self.plain(command).map(|reply| match reply? {
+            Reply::Integer(pttl) => Ok(lifetime(pttl)),
+            _ => Err(StoreAway),
+        })
+    }
+
+    /// Forgets a key of the caller's; true when there was one.
+    pub(crate) fn key_reset(self: &Arc<Self>, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
+        let deny = self.store.key_reset(key);
+        if let Some(deny) = &deny {
+            self.store.forget(deny);
+        }
+        let key = ad_hoc_key(&self.redis.prefix, key);
+        let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
+        let store = Arc::clone(self);
+        self.plain(command).map(move |reply| {
+            if let Some(deny) = &deny {
+                store.store.forget(deny);
+            }
+            Ok(reply? == Reply::Integer(1))
+        })
+    }
+}
