@@ -220,7 +220,7 @@ impl Limit {
     }
 
     /// Would `cost` pass now?
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, ask: Ask, counter: &Counter) -> Verdict {
         match self.after_window() {
             None => self.check_own(ask, counter),
@@ -229,7 +229,7 @@ impl Limit {
     }
 
     /// The same, as if nothing were free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_own(&self, ask: Ask, counter: &Counter) -> Verdict {
         let Ask { op, cost, now } = ask;
         if cost == 0 {

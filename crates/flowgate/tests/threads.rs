@@ -5,7 +5,9 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Ask, Decision, Hit, Limit, Limiter, MemoryConfig, MemoryStore, Op, Plan, Single, Time, WhenFull};
+use flowgate::{
+    Ask, Decision, Hit, Limit, Limiter, MemoryConfig, MemoryStore, Op, Plan, PlanPart, Single, Time, WhenFull,
+};
 
 const THREADS: u64 = 8;
 const SECOND: u64 = 1_000_000_000;
@@ -101,6 +103,44 @@ fn several_limits_at_once_are_all_or_nothing() {
     assert_eq!(limiter.apply_at(Op::Peek, "key", 0, START).remaining, Some(100));
     limiter.set_limits(["approx 1000/60s"]).unwrap();
     assert_eq!(limiter.apply_at(Op::Peek, "key", 0, START).remaining, Some(300));
+}
+
+/// Steps of two and three parts that share subjects in opposite orders. Every step that passes is in all counters of its
+/// parts; a step that is denied is in none.
+#[test]
+fn no_interleaving_charges_half_a_plan_of_several_parts() {
+    let memory = MemoryStore::default();
+    let limits = ["fixed 700/60s", "sliding 900/60s", "bucket 500/60s"].map(limit);
+    let subjects: Vec<_> = (0..3u64).map(|number| memory.subject(&number.to_le_bytes())).collect();
+    let id = memory.counter(b"");
+    let hit = |index: usize| [Hit::new(subjects[index].counter(id), &limits[index])];
+    let passed = together(|thread| {
+        let mut passed = [0; 3];
+        for round in 0..400 {
+            let mut order = [round % 3, (round + 1) % 3, (round + 2) % 3];
+            if thread % 2 == 1 {
+                order.reverse();
+            }
+            let parts = 2 + round % 2;
+            let mut hits = order.map(hit);
+            let mut plan = Plan::new(START);
+            for hits in hits.iter_mut().take(parts) {
+                plan.push(PlanPart::new(Op::Take, 1, hits));
+            }
+            memory.apply(&mut plan);
+            if plan.allowed() {
+                order.iter().take(parts).for_each(|&index| passed[index] += 1);
+            }
+        }
+        // Three counts of up to 2^20 in one number.
+        passed[0] + (passed[1] << 20) + (passed[2] << 40)
+    });
+    let left = |index: usize| memory.apply_one(Ask::new(Op::Peek, 0, START), hit(index)[0].key(), &limits[index]);
+    for (index, limit) in [700, 900, 500].into_iter().enumerate() {
+        let counted = passed >> (20 * index) & 0xf_ffff;
+        assert_eq!(left(index).remaining, Some(limit - counted), "counter {index}");
+    }
+    assert!((0..3).any(|index| left(index).remaining == Some(0)), "some limit was reached");
 }
 
 /// Plans over the same subjects in opposite orders, in as many shards as there are subjects.

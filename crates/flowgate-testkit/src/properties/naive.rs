@@ -36,6 +36,12 @@ impl Counter {
         Counter { spec, full_at: 0, window: None, log: Vec::new(), pair: (0, 0, 0), seen: None }
     }
 
+    /// The limit.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
     /// Whether a request of this cost passes at `now`.
     #[must_use]
     pub fn check(&self, now: u64, cost: u64) -> Verdict {

@@ -300,10 +300,12 @@ impl Pending {
         }
         let own =
             |enforced: u64, now| limit.check_own(Ask { cost: enforced.saturating_add(ask.cost), now, ..ask }, counter);
+        let verdict = own(self.enforced, ask.now);
+        // When the period of `seen` ends, units are free again and fewer are enforced.
         let left = WindowCount::reset_after(seen, nanos);
-        match own(self.enforced, ask.now) {
-            // When the period of `seen` ends, fewer units are enforced.
-            Verdict::Deny(retry) if !left.is_zero() && retry > Retry::After(left) => {
+        let frees = units <= after.free || self.enforced_later < self.enforced;
+        match verdict {
+            Verdict::Deny(retry) if frees && !left.is_zero() && retry > Retry::After(left) => {
                 let later = if units <= after.free { Verdict::PASS } else { own(self.enforced_later, ask.now + left) };
                 match later {
                     Verdict::Allow { .. } => Verdict::Deny(Retry::After(left)),
@@ -311,7 +313,7 @@ impl Pending {
                     never => never,
                 }
             }
-            verdict => verdict,
+            _ => verdict,
         }
     }
 

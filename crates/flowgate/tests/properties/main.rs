@@ -9,6 +9,7 @@ mod bounds;
 mod calendars;
 mod drift;
 mod ends;
+mod joint;
 mod plans;
 mod reference;
 mod stepped;
