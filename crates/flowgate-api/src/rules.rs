@@ -25,6 +25,9 @@ pub struct Replaced<'a> {
     pub version: u64,
     /// The number of its rules.
     pub rules: u64,
+    /// The settings of the text that only a restart of the server puts in force.
+    #[serde(borrow, default)]
+    pub restart_needed: Vec<Cow<'a, str>>,
     /// What looks wrong.
     #[serde(borrow, flatten)]
     pub findings: Findings<'a>,

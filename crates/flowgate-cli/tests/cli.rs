@@ -67,10 +67,10 @@ fn new_certificates_are_told_as_such_and_missing_ones_are_mistakes() {
     assert_eq!(said().as_deref(), Some("rules"), "nothing is new, but somebody has asked");
     fs::write(path("server.key"), "no key").unwrap();
     server.signal("HUP");
-    server.line_with("the certificates cannot be used, and all stays as it is");
+    assert!(server.line_with("the certificates cannot be used, and nothing has changed").contains("/server.key)"));
     fs::remove_file(path("server.key")).unwrap();
     server.signal("HUP");
-    server.line_with("the configuration is wrong, and all stays as it is");
+    assert!(server.line_with("the configuration is wrong, and nothing has changed").contains("flowgate.toml)"));
     server.line_with("/server.key: there is no such file");
     issue();
     assert_eq!(said().as_deref(), Some("certificates"), "noticed without being asked");
@@ -100,7 +100,7 @@ fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
     assert!(server.line_with("new rules are in force").contains("rules=2"));
     write(&rules(&["a", "a"]));
     server.signal("HUP");
-    server.line_with("the configuration is wrong, and all stays as it is");
+    assert!(server.line_with("the configuration is wrong, and nothing has changed").contains("flowgate.toml)"));
     server.line_with("flowgate.toml:5:8");
     write(&format!("{}[server]\nthreads = 3\n", rules(&[])));
     server.signal("HUP");

@@ -3,8 +3,8 @@
 //! Rule       Nothing here slows a decision down: counts are additions to memory that other threads seldom touch, kept
 //!            beside what they are about; no lock, no allocation, no lookup, no reading of the clock. What costs more
 //!            (a latency, who is hottest) is [sampled](sampling).
-//! Bound      Label values are bounded: protocols, kinds and reasons are fixed sets, rules are at most
-//!            [`render::MAX_RULES`], the rest adds up under one label. What a client sends never becomes a label;
+//! Bound      Label values are bounded: protocols, kinds and reasons are fixed sets, one file failed a reload, rules are
+//!            at most [`render::MAX_RULES`], the rest adds up under one label. What a client sends never becomes a label;
 //!            subjects are named only in the [top lists](top), which have a fixed size.
 
 mod exposition;
@@ -14,8 +14,8 @@ mod render;
 pub(crate) mod sampling;
 mod top;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flowgate::{Span, Time};
 use flowgate_engine::RuleCounters;
@@ -106,23 +106,35 @@ pub(crate) struct HttpCounters {
 pub(crate) struct Reloads {
     succeeded: Counter,
     failed: Counter,
-    /// Of the last one.
+    /// True if the last attempt failed.
     failing: AtomicBool,
+    wrong_file: Mutex<Option<String>>,
     last_success: AtomicU64,
     last_nanos: AtomicU64,
 }
 
 impl Reloads {
-    /// Notes an attempt that began at `start`.
-    pub(crate) fn note(&self, succeeded: bool, start: Time, end: Time) {
-        self.failing.store(!succeeded, Relaxed);
+    /// Notes an attempt that began at `start`. A failed one names the file that is wrong, if it is known.
+    pub(crate) fn note(&self, outcome: Result<(), Option<String>>, start: Time, end: Time) {
+        self.failing.store(outcome.is_err(), Relaxed);
         self.last_nanos.store(end.since(start).as_nanos(), Relaxed);
-        if succeeded {
-            self.succeeded.add(1);
-            self.last_success.store(end.as_nanos(), Relaxed);
-        } else {
-            self.failed.add(1);
-        }
+        let wrong_file = match outcome {
+            Ok(()) => {
+                self.succeeded.add(1);
+                self.last_success.store(end.as_nanos(), Relaxed);
+                None
+            }
+            Err(file) => {
+                self.failed.add(1);
+                file
+            }
+        };
+        *self.wrong_file.lock().unwrap_or_else(PoisonError::into_inner) = wrong_file;
+    }
+
+    /// The file that failed the last attempt.
+    fn wrong_file(&self) -> Option<String> {
+        self.wrong_file.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn last_duration(&self) -> Span {

@@ -21,7 +21,7 @@ use flowgate_engine::config::{
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::reload::Reloader;
+use crate::reload::{ReloadError, ReloadStatus, Reloader};
 use history::History;
 pub(crate) use history::Version;
 
@@ -65,6 +65,8 @@ pub(crate) struct WriteReport {
     pub(crate) etag: String,
     pub(crate) rules: usize,
     pub(crate) warnings: Report,
+    /// The settings that a restart would change.
+    pub(crate) restart_needed: Vec<&'static str>,
 }
 
 /// Why nothing was written, or what was written is not in force.
@@ -149,22 +151,30 @@ impl AdminFile {
                 history.forget(version);
             }
         })?;
-        if let Some(error) = self.file.reloader.reload_now().last_error {
+        let ReloadStatus { last_error, restart_needed, .. } = self.file.reloader.reload_now();
+        if let Some(error) = last_error {
             return Err(WriteError::NotInForce(error));
         }
         let rules = loaded.config.policy.rules.len();
-        Ok(WriteReport { version, etag: etag(text), rules, warnings: loaded.warnings })
+        Ok(WriteReport { version, etag: etag(text), rules, warnings: loaded.warnings, restart_needed })
     }
 
-    /// Who sends a text sees mistakes in it, but nothing of the files that it names: it may name any.
+    /// Loads and compiles a text. The sender sees the mistakes in it, but not the contents of files that it names: it
+    /// may name any file.
     fn load(&self, text: &str) -> Result<LoadedConfig, Report> {
         let path = &self.file.path;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let base = path.parent().unwrap_or(path);
-        match (self.file.load)(Input::Text { name: &name, base, text }) {
-            Ok(loaded) => Ok(LoadedConfig { warnings: loaded.warnings.confined_to_text(), ..loaded }),
-            Err(report) => Err(report.confined_to_text()),
+        let loaded = (self.file.load)(Input::Text { name: &name, base, text }).map_err(Report::confined_to_text)?;
+        let mut warnings = loaded.warnings.confined_to_text();
+        if let Err(error) = self.file.reloader.check(&loaded.config) {
+            warnings.add_error(match error {
+                ReloadError::Certificates(error) => error.confined(),
+                ReloadError::Configuration(_) | ReloadError::Rules(_) => error.to_string(),
+            });
+            return Err(warnings);
         }
+        Ok(LoadedConfig { warnings, ..loaded })
     }
 
     fn history(&self) -> History {

@@ -126,7 +126,7 @@ impl Server {
         }
         let readiness = Readiness::default();
         service.watch(&readiness);
-        let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
+        let certificates = config.tls.as_ref().map(Certificates::compile).transpose()?.map(Certificates::new);
         let http = bind("http", &config.listen.http, &config.server, certificates.clone()).await?;
         let resp = bind("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
         let loops = Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?);

@@ -1,10 +1,9 @@
 //! TLS: the server's certificate, and which clients must show one.
 //!
-//! State      One set of certificates in force. Connections that are open keep the one that they began with.
-//! Rule       Files are read whole before anything changes: a file that is missing, wrong or does not fit the others
-//!            leaves what is in force.
+//! State      One set of certificates in force. An open connection keeps the set of its handshake.
+//! Rule       All files are read and checked first ([`Certificates::compile`]); the swap that follows cannot fail.
 //!
-//! TLS 1.2 and 1.3, on the cryptography of *ring*, which needs nothing but a C compiler to build.
+//! TLS 1.2 and 1.3, on the cryptography of *ring*, which builds with a C compiler alone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,13 +23,17 @@ use tokio_rustls::server::TlsStream;
 
 use crate::listener::Stream;
 
-/// The certificates in force. Clones are the same.
+/// The certificates in force. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Certificates {
     in_force: Arc<ArcSwap<ServerConfig>>,
 }
 
-/// Why certificates cannot be used.
+/// Certificates that were read and fit together.
+#[derive(Debug)]
+pub struct CompiledCertificates(Arc<ServerConfig>);
+
+/// Why certificates cannot be used. The message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -43,7 +46,7 @@ pub enum TlsError {
         /// Why.
         source: io::Error,
     },
-    /// A file holds something else.
+    /// A file has other contents than expected.
     #[error("[tls] {key}: {} {problem}", .path.display())]
     Wrong {
         /// The key of the configuration.
@@ -53,7 +56,7 @@ pub enum TlsError {
         /// What is wrong with it.
         problem: String,
     },
-    /// Certificate and key are not a pair, or of a kind that is not known.
+    /// Certificate and key are not a pair, or of an unknown kind.
     #[error("[tls]: {} and {} cannot be used together", .cert.display(), .key.display())]
     Pair {
         /// The file of the certificate.
@@ -65,28 +68,47 @@ pub enum TlsError {
     },
 }
 
+impl TlsError {
+    /// The file that is wrong.
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            TlsError::Unreadable { path, .. } | TlsError::Wrong { path, .. } => path,
+            TlsError::Pair { key, .. } => key,
+        }
+    }
+
+    /// The message without anything that the file holds, for a caller that may not read it.
+    pub(crate) fn confined(&self) -> String {
+        match self {
+            TlsError::Wrong { key, path, .. } => format!("[tls] {key}: {} cannot be used", path.display()),
+            TlsError::Unreadable { .. } | TlsError::Pair { .. } => self.to_string(),
+        }
+    }
+}
+
 impl Certificates {
-    /// Reads certificates, and puts them in force.
+    /// Reads certificates.
     ///
     /// # Errors
-    /// When one cannot be read or used.
-    pub fn load(files: &config::Tls) -> Result<Certificates, TlsError> {
-        Ok(Certificates { in_force: Arc::new(ArcSwap::new(read(files)?)) })
+    /// When a file cannot be read or used.
+    pub fn compile(files: &config::Tls) -> Result<CompiledCertificates, TlsError> {
+        read(files).map(CompiledCertificates)
     }
 
-    /// Reads certificates anew; connections from now on use them.
-    ///
-    /// # Errors
-    /// As [`Certificates::load`]. The old ones then stay in force.
-    pub fn replace(&self, files: &config::Tls) -> Result<(), TlsError> {
-        self.in_force.store(read(files)?);
-        Ok(())
+    /// Puts the first certificates in force.
+    pub fn new(CompiledCertificates(first): CompiledCertificates) -> Certificates {
+        Certificates { in_force: Arc::new(ArcSwap::new(first)) }
     }
 
-    /// Lets a client in that comes to an understanding within `patience`.
-    pub(crate) async fn accept<S: Stream>(&self, stream: S, patience: Duration) -> io::Result<TlsStream<S>> {
+    /// Puts other certificates in force, for handshakes from now on.
+    pub fn swap(&self, CompiledCertificates(next): CompiledCertificates) {
+        self.in_force.store(next);
+    }
+
+    /// The TLS handshake with a client, within `timeout`.
+    pub(crate) async fn accept<S: Stream>(&self, stream: S, timeout: Duration) -> io::Result<TlsStream<S>> {
         let acceptor = TlsAcceptor::from(self.in_force.load_full());
-        match tokio::time::timeout(patience, acceptor.accept(stream)).await {
+        match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
@@ -108,10 +130,10 @@ fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
     config.with_single_cert(certs, key).map(Arc::new).map_err(pair)
 }
 
-/// A chain of certificates takes some kilobytes, a bundle of all the world's authorities some hundreds.
+/// A chain of certificates takes kilobytes, a bundle of all public authorities hundreds of kilobytes.
 const MAX_PEM_BYTES: u64 = 16 << 20;
 
-/// Clients must show a certificate that one of these has signed.
+/// Accepts clients with a certificate that an authority in `path` has signed.
 fn verifier(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let refuse = |problem: String| TlsError::Wrong { key: "client_ca", path: path.to_owned(), problem };
     let mut roots = RootCertStore::empty();
@@ -140,7 +162,7 @@ fn bytes(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
 fn wrong(key: &'static str, path: &Path, error: &pem::Error, expected: &str) -> TlsError {
     let problem = match error {
         pem::Error::NoItemsFound => format!("holds no {expected} in PEM"),
-        error => format!("is no PEM file: {error}"),
+        error => format!("is not a PEM file: {error}"),
     };
     TlsError::Wrong { key, path: path.to_owned(), problem }
 }

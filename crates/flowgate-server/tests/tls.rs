@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use flowgate_engine::config::{Input, load};
-use flowgate_server::{Config, Reload, Reloader, Server};
+use flowgate_engine::config::{Input, LoadedConfig, load};
+use flowgate_server::{Config, Reload, ReloadStatus, Reloader, Server, Service};
 use flowgate_testkit::certificates::Authority;
 use flowgate_testkit::server::RunningServer;
 use flowgate_testkit::wait::{eventually, eventually_some};
@@ -28,6 +28,7 @@ fn configure(authority: &Authority, client_ca: Option<&str>) -> PathBuf {
 
 /// A server that renews its certificates.
 struct Running {
+    service: Service,
     resp: SocketAddr,
     http: SocketAddr,
     reloader: Reloader,
@@ -36,21 +37,54 @@ struct Running {
 
 impl Running {
     fn start(file: &Path) -> Running {
+        Running::start_with(file, |loaded| loaded)
+    }
+
+    /// `edit` changes every configuration that is loaded again.
+    fn start_with(file: &Path, edit: impl Fn(LoadedConfig) -> LoadedConfig + Send + 'static) -> Running {
         let file = file.to_owned();
         let loaded = load(Input::File(&file), []).unwrap();
         let config = loaded.config.clone();
         let bind = async move || Server::bind(&config).await.unwrap();
-        let (server, reloader) = RunningServer::start_with(bind, |server| {
+        let (server, (service, reloader)) = RunningServer::start_with(bind, |server| {
             let reload = Reload {
                 service: server.service().clone(),
                 loaded,
-                load: Box::new(move || load(Input::File(&file), [])),
+                load: Box::new(move || load(Input::File(&file), []).map(&edit)),
                 certificates: server.certificates().cloned(),
                 poll: Duration::from_millis(10),
             };
-            reload.start().unwrap()
+            (server.service().clone(), reload.start().unwrap())
         });
-        Running { resp: server.resp.unwrap(), http: server.http.unwrap(), reloader, _server: server }
+        Running { service, resp: server.resp.unwrap(), http: server.http.unwrap(), reloader, _server: server }
+    }
+
+    /// The name in the certificate that clients see.
+    fn certificate(&self) -> String {
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-connect", &self.resp.to_string()]).stdin(std::process::Stdio::null());
+        let shown = said(&run(&mut command));
+        shown.lines().find_map(|line| line.strip_prefix("subject=")).unwrap_or(&shown).replace(' ', "")
+    }
+
+    /// The number of rules in force, and of Koala's.
+    fn rules(&self) -> (usize, usize) {
+        let koala = self.service.koala_rules().map_or(0, |koala| koala.rules.len());
+        (self.service.rules().rules().len(), koala)
+    }
+
+    /// Waits for the next failed attempt. Returns its error, and the file that the metrics name.
+    fn failure(&self, failed: u64) -> (String, String) {
+        let status = eventually_some("an attempt fails", || {
+            Some(self.reloader.status()).filter(|status| status.failed == failed)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        // The metrics follow the status within a moment.
+        let metric = eventually_some("the metrics name a file", || {
+            let metrics = runtime.block_on(self.service.prometheus());
+            metrics.lines().find(|line| line.starts_with("flowgate_reload_wrong_file{")).map(str::to_owned)
+        });
+        (status.last_error.unwrap(), metric)
     }
 
     fn redis_cli(&self, args: &[&str]) -> Output {
@@ -149,7 +183,7 @@ fn mutual_tls_asks_for_a_certificate() {
 }
 
 #[test]
-fn who_speaks_in_clear_is_not_heard_and_others_are_served() {
+fn client_without_tls_is_closed_and_others_are_served() {
     let authority = Authority::new();
     authority.issue("server");
     let server = Running::start(&configure(&authority, None));
@@ -168,28 +202,84 @@ fn renewed_certificates_are_shown_and_wrong_ones_are_not() {
     let authority = Authority::new();
     authority.issue("server");
     let server = Running::start(&configure(&authority, None));
-    let name = || {
-        let mut command = Command::new("openssl");
-        command.args(["s_client", "-connect", &server.resp.to_string()]).stdin(std::process::Stdio::null());
-        let shown = said(&run(&mut command));
-        shown.lines().find_map(|line| line.strip_prefix("subject=")).unwrap_or(&shown).replace(' ', "")
-    };
-    assert_eq!(name(), "CN=server");
+    assert_eq!(server.certificate(), "CN=server");
 
     // The key of another certificate: what is in force stays.
     authority.issue("renewed");
     fs::copy(authority.path("renewed.key"), authority.path("server.key")).unwrap();
     let failed = eventually_some("the reload fails", || server.reloader.status().last_error);
     assert!(failed.contains("server.pem and ") && failed.contains("server.key cannot be used together"), "{failed}");
-    assert_eq!(name(), "CN=server");
+    assert_eq!(server.certificate(), "CN=server");
 
     fs::copy(authority.path("renewed.pem"), authority.path("server.pem")).unwrap();
     eventually("the reload succeeds", || server.reloader.status().last_error.is_none());
-    assert_eq!(name(), "CN=renewed");
+    assert_eq!(server.certificate(), "CN=renewed");
+}
+
+/// Rules, Koala's rules and certificates change together or not at all, whichever part is wrong.
+#[test]
+fn reload_with_one_wrong_part_changes_no_part() {
+    let authority = Authority::new();
+    authority.issue("server");
+    authority.issue("renewed");
+    let write = |name: &str, text: &str| fs::write(authority.path(name), text).unwrap();
+    let configure = |tls: &str, rules: usize| {
+        let mut text = "listen = { http = '127.0.0.1:0', resp = '127.0.0.1:0' }\nserver = { threads = 1 }\n".to_owned();
+        text += &format!("koala.rules = 'koala.conf'\ntls = {{ cert = '{tls}.pem', key = '{tls}.key' }}\n");
+        (0..rules).for_each(|number| text += &format!("[[rule]]\nname = 'r{number}'\nlimits = ['5/60s']\n"));
+        write("new.toml", &text);
+        fs::rename(authority.path("new.toml"), authority.path("flowgate.toml")).unwrap();
+    };
+    let koala = "[rules]\nrule : [direct] [uid=1] [] [result=1; return=7]\n";
+    write("koala.conf", koala);
+    configure("server", 1);
+    // The rules of a file that was loaded always fit together, so a test makes some that do not.
+    let twice = authority.path("twice");
+    let server = Running::start_with(&authority.path("flowgate.toml"), move |mut loaded| {
+        if twice.exists() {
+            let again = loaded.config.policy.rules.clone();
+            loaded.config.policy.rules.extend(again);
+        }
+        loaded
+    });
+    let in_force = || (server.certificate(), server.rules());
+    let before = ("CN=server".to_owned(), (1, 1));
+    assert_eq!(in_force(), before);
+
+    // A key that does not fit its certificate, found by the watcher.
+    write("broken.pem", &fs::read_to_string(authority.path("renewed.pem")).unwrap());
+    write("broken.key", &fs::read_to_string(authority.path("server.key")).unwrap());
+    configure("broken", 2);
+    let (error, metric) = server.failure(1);
+    assert!(error.contains("broken.key cannot be used together") && metric.contains("/broken.key\"} 1"), "{error}");
+    assert_eq!(in_force(), before);
+
+    // Koala's rules are wrong, found by a caller that asks, as SIGHUP does.
+    write("koala.conf", "[rules]\nrule : [nonsense]\n");
+    configure("renewed", 2);
+    server.reloader.reload();
+    let failed = |status: &ReloadStatus| status.failed > 1;
+    let status = eventually_some("an attempt fails", || Some(server.reloader.status()).filter(failed));
+    let (error, metric) = server.failure(status.failed);
+    assert!(error.contains("koala.conf:2") && metric.contains("koala.conf\"} 1"), "{error} {metric}");
+    assert_eq!(in_force(), before);
+
+    // The rules do not fit together.
+    write("koala.conf", &koala.replace("uid=1", "uid=2"));
+    write("twice", "");
+    let status = server.reloader.reload_now();
+    assert!(status.last_error.as_ref().is_some_and(|error| error.contains("r0")), "{status:?}");
+    assert_eq!(in_force(), before);
+
+    fs::remove_file(authority.path("twice")).unwrap();
+    assert_eq!(server.reloader.reload_now().last_error, None);
+    assert_eq!(in_force(), ("CN=renewed".to_owned(), (2, 1)));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert!(!runtime.block_on(server.service.prometheus()).contains("flowgate_reload_wrong_file{"));
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_named() {
+async fn unusable_file_is_named() {
     let authority = Authority::new();
     authority.issue("server");
     authority.issue("other");
@@ -204,7 +294,7 @@ async fn a_file_that_cannot_be_used_is_named() {
             "cert = '@server.pem'\nkey = '@server.key'\nclient_ca = '@empty.pem'",
             "[tls] client_ca: @empty.pem holds no certificate in PEM",
         ),
-        ("cert = '@broken.pem'\nkey = '@server.key'", "[tls] cert: @broken.pem is no PEM file: "),
+        ("cert = '@broken.pem'\nkey = '@server.key'", "[tls] cert: @broken.pem is not a PEM file: "),
     ] {
         let config = Config::from_toml(&format!("[tls]\n{}", in_directory(tls))).unwrap();
         let error = Server::bind(&config).await.unwrap_err().to_string();

@@ -73,7 +73,7 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
 /// Why a server would not start with these certificates. One that cannot be read here may be the server's alone, and
 /// has been warned about.
 fn unusable(files: &Tls) -> Option<String> {
-    match Certificates::load(files) {
+    match Certificates::compile(files) {
         Ok(_) | Err(TlsError::Unreadable { .. }) => None,
         Err(error) => Some(format!("{:#}", anyhow::Error::new(error))),
     }

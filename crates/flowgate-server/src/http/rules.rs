@@ -109,7 +109,9 @@ fn expected(headers: &HeaderMap) -> Result<Precondition, Error> {
 
 fn written_reply(written: &WriteReport) -> Reply {
     let (rules, findings) = (written.rules as u64, (&written.warnings).into());
-    with_etag(reply::json(&Replaced { version: written.version, rules, findings }), &written.etag)
+    let restart_needed = written.restart_needed.iter().map(|&setting| setting.into()).collect();
+    let replaced = Replaced { version: written.version, rules, restart_needed, findings };
+    with_etag(reply::json(&replaced), &written.etag)
 }
 
 fn with_etag(mut reply: Reply, etag: &str) -> Reply {

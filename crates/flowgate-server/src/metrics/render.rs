@@ -249,6 +249,10 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     let help = "0 while the last configuration was wrong and the rules before it stay in force.";
     let successful = u8::from(!reloads.failing.load(Relaxed));
     out.gauge("flowgate_reload_last_successful", help).sample(&[], successful);
+    let mut family = out.gauge("flowgate_reload_wrong_file", "The file that failed the last attempt.");
+    if let Some(file) = reloads.wrong_file() {
+        family.sample(&[("file", &file)], 1);
+    }
     // The start is a success, too.
     let last = match reloads.last_success.load(Relaxed) {
         0 => service.started().as_nanos(),

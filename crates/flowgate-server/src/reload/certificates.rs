@@ -1,63 +1,75 @@
-//! Certificates that are renewed while the server runs.
+//! Watches the files of certificates.
 //!
-//! Rule       A file that looks different is a change, as one of a file of rules is: all is loaded again. Whoever renews
-//!            certificates replaces one file after the other; what does not fit together yet is tried again at the
-//!            next change.
+//! Rule       A file that looks different is a change, as it is for a file of rules: everything is loaded again. A
+//!            tool that renews certificates replaces one file after the other; a pair that does not fit yet is tried
+//!            again at the next change.
+//! Invariant  How the files look is noted before they are read, so a change after the reading is always seen.
 
 use flowgate_engine::config;
 
 use super::watch::{Stamp, stamp};
-use crate::tls::{Certificates, TlsError};
+use crate::tls::Certificates;
 
-/// Certificates in force and the files that they came from.
-#[derive(Debug)]
-pub(crate) struct Renewal {
-    certificates: Certificates,
-    files: config::Tls,
-    /// How the files looked at the last look.
+/// The files of the last attempt, and how they looked.
+#[derive(Debug, Default)]
+pub(crate) struct CertificateWatch {
+    /// `None`: the configuration has no certificates.
+    files: Option<config::Tls>,
+    /// At the last look.
     last: Stamps,
-    /// How they looked before they were read.
+    /// Before the last attempt read them.
     read: Stamps,
+    /// The files in force, and how they looked before they were read; `None`: the server has no TLS.
+    in_force: Option<(config::Tls, Stamps)>,
 }
 
 type Stamps = [Stamp; 3];
 
-impl Renewal {
-    pub(crate) fn new(certificates: Certificates, files: config::Tls) -> Renewal {
-        let last = stamps(&files);
-        // What changed between the first reading and the look at the files is not missed by reading again.
-        let read = if certificates.replace(&files).is_ok() { last } else { [None; 3] };
-        Renewal { certificates, files, last, read }
+impl CertificateWatch {
+    /// Watches the files of the certificates in force. They are read again: they may have changed since the start.
+    pub(crate) fn new(certificates: &Certificates, files: config::Tls) -> CertificateWatch {
+        let mut read = stamps(Some(&files));
+        match Certificates::compile(&files) {
+            Ok(compiled) => certificates.swap(compiled),
+            Err(_) => read = Stamps::default(),
+        }
+        CertificateWatch { files: Some(files.clone()), last: read, read, in_force: Some((files, read)) }
     }
 
     pub(crate) fn has_changed(&mut self) -> bool {
-        self.last = stamps(&self.files);
+        self.last = stamps(self.files.as_ref());
         self.last != self.read
     }
 
-    /// Whether nothing has moved since the last look.
+    /// True if the files look as they did at the last look.
     pub(crate) fn is_steady(&mut self) -> bool {
-        let now = stamps(&self.files);
+        let now = stamps(self.files.as_ref());
         std::mem::replace(&mut self.last, now) == now
     }
 
-    /// Reads the files, now perhaps others, and puts them in force; whether they are other ones.
-    pub(crate) fn renew(&mut self, files: Option<&config::Tls>) -> Result<bool, TlsError> {
-        let before = (self.files.clone(), self.read);
-        if let Some(files) = files {
-            self.files.clone_from(files);
-        }
-        self.note();
-        self.certificates.replace(&self.files)?;
-        Ok(before != (self.files.clone(), self.read))
+    /// Watches the files that a configuration names, or else those in force. The caller is about to read them.
+    pub(crate) fn follow(&mut self, named: Option<&config::Tls>) -> Option<&config::Tls> {
+        self.files = named.or(self.in_force.as_ref().map(|(files, _)| files)).cloned();
+        self.note_looks();
+        self.files.as_ref()
     }
 
-    /// Takes note of how the files look: they are not read before they look different.
-    pub(crate) fn note(&mut self) {
-        self.read = stamps(&self.files);
+    /// Notes how the files look: the next attempt waits until they look different.
+    pub(crate) fn note_looks(&mut self) {
+        self.read = stamps(self.files.as_ref());
+    }
+
+    /// Notes that the files of the last attempt are in force. True if they replace others.
+    pub(crate) fn note_in_force(&mut self) -> bool {
+        let (Some(files), Some(before)) = (&self.files, &mut self.in_force) else { return false };
+        let now = (files.clone(), self.read);
+        let replaced = *before != now;
+        *before = now;
+        replaced
     }
 }
 
-fn stamps(files: &config::Tls) -> Stamps {
+fn stamps(files: Option<&config::Tls>) -> Stamps {
+    let Some(files) = files else { return Stamps::default() };
     [Some(&files.cert), Some(&files.key), files.client_ca.as_ref()].map(|path| path.and_then(|path| stamp(path)))
 }

@@ -46,6 +46,11 @@ impl Watch {
         self.origins.iter().map(|watched| &watched.origin).eq(origins)
     }
 
+    /// The file that the configuration was loaded from; `None`: it has none.
+    pub(crate) fn main_file(&self) -> Option<String> {
+        self.origins.first().map(|watched| watched.origin.path().display().to_string())
+    }
+
     /// Whether reading the origins now would give something else than what is in use.
     pub(crate) fn has_changed(&mut self) -> bool {
         // All are looked at, so that `is_steady` has something to compare with.

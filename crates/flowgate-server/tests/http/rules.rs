@@ -103,6 +103,35 @@ fn secrets_in_comments_are_hidden_and_kept() {
 }
 
 #[test]
+fn text_with_unusable_certificates_is_not_written() {
+    let admin = AdminFile::start(FIRST);
+    let (etag, text) = admin.read();
+    fs::write(admin.path.with_file_name("cert.pem"), "-----BEGIN s3cret\n").unwrap();
+    let changed = text.replace("5/60s", "6/60s") + "\n[tls]\ncert = 'cert.pem'\nkey = 'cert.pem'\n";
+    let refused = admin.put(&etag, &changed);
+    refused.is_mistake(400, None);
+    assert!(refused.body.contains("cert.pem cannot be used") && !refused.body.contains("s3cret"), "{refused:?}");
+    assert_eq!((fs::read_to_string(&admin.path).unwrap().as_str(), admin.limit()), (FIRST, json!(5)));
+    assert_eq!(admin.versions(), [0; 0]);
+    let headers = [("content-type", "application/toml")];
+    let checked = admin.server.connect().call("POST", "/v1/rules/validate", &headers, &changed).json();
+    assert_eq!((&checked["valid"], &checked["findings"][0]["severity"]), (&json!(false), &json!("error")));
+}
+
+#[test]
+fn settings_that_only_a_restart_changes_are_named() {
+    let admin = AdminFile::start(FIRST);
+    let (etag, text) = admin.read();
+    let changed = text.replace("5/60s", "6/60s") + "\n[server]\nthreads = 3\n[log]\nlevel = 'debug'\n";
+    let written = admin.put(&etag, &changed).json();
+    assert_eq!(written["restart_needed"], json!(["server.threads", "log.level"]));
+    assert_eq!(admin.limit(), 6, "the rules are in force all the same");
+    assert_eq!(admin.put("*", &text).json()["restart_needed"], json!([]));
+    let rolled_back = admin.server.post("/v1/rules/rollback", r#"{"version":2}"#).json();
+    assert_eq!(rolled_back["restart_needed"], json!(["server.threads", "log.level"]));
+}
+
+#[test]
 fn what_cannot_be_written_changes_nothing() {
     let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
