@@ -22,6 +22,7 @@ mod rule_counters;
 mod rules;
 mod store;
 mod text;
+mod top_k;
 #[cfg(feature = "count-work")]
 mod work;
 
@@ -50,5 +51,6 @@ pub use store::Store;
 #[cfg(feature = "redis")]
 pub use store::redis;
 pub use text::escaped_text;
+pub use top_k::{TopEntry, TopK};
 #[cfg(feature = "count-work")]
 pub use work::Work;

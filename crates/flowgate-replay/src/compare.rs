@@ -7,7 +7,7 @@
 use flowgate::Time;
 use flowgate_engine::{Decision, Request, RuleDef};
 
-use super::top::Top;
+use super::subject_counts::SubjectCounts;
 
 /// The requests by their two verdicts.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct ChangedRequests {
     /// The number of requests for each rule of that policy, in the order of the rules.
     pub rules: Vec<u64>,
     /// The subjects of those rules.
-    pub top: Top,
+    pub subjects: SubjectCounts,
 }
 
 impl Changes {
@@ -58,7 +58,7 @@ impl Changes {
 
 impl ChangedRequests {
     fn new(rules: &[RuleDef]) -> ChangedRequests {
-        ChangedRequests { requests: 0, rules: vec![0; rules.len()], top: Top::default() }
+        ChangedRequests { requests: 0, rules: vec![0; rules.len()], subjects: SubjectCounts::default() }
     }
 
     fn add(&mut self, denial: &Decision, rules: &[RuleDef], request: &Request<'_>, now: Time) {
@@ -66,7 +66,7 @@ impl ChangedRequests {
         let Some(rule) = denial.rule.as_ref().map(|rule| rule.position()) else { return };
         if let (Some(count), Some(def)) = (self.rules.get_mut(rule), rules.get(rule)) {
             *count += 1;
-            self.top.add(rule, &def.by, request, now);
+            self.subjects.add(rule, &def.by, request, now);
         }
     }
 }

@@ -19,10 +19,10 @@ pub mod lines;
 mod policy_result;
 pub mod report;
 mod run;
+mod subject_counts;
 pub mod summary;
 mod timeline;
 pub mod timestamp;
-mod top;
 mod trace;
 pub mod what_if;
 

@@ -3,8 +3,8 @@
 use flowgate::Time;
 use flowgate_engine::{DecidedBy, Decision, Request, RuleDef};
 
+use super::subject_counts::SubjectCounts;
 use super::timeline::{Timeline, WorstPeriod};
-use super::top::Top;
 
 /// The counts of one policy. Only `take` operations are counted.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct PolicyResult {
     /// The counts of each rule, in the order of the rules.
     pub rules: Vec<RuleResult>,
     /// The subjects that each rule denied most.
-    pub top: Top,
+    pub subjects: SubjectCounts,
     /// Passed and denied requests over time.
     pub timeline: Timeline,
     /// The minute with the most denials.
@@ -64,7 +64,7 @@ impl PolicyResult {
             denied: 0,
             unmatched: 0,
             rules: rules.iter().map(RuleResult::new).collect(),
-            top: Top::default(),
+            subjects: SubjectCounts::default(),
             timeline: Timeline::default(),
             minute: WorstPeriod::new(60),
             hour: WorstPeriod::new(3600),
@@ -110,7 +110,7 @@ impl PolicyResult {
             let Some(result) = self.rules.get_mut(rule) else { continue };
             result.denied += 1;
             result.banned += u64::from(decision.decided_by == DecidedBy::Ban && decided == Some(rule));
-            self.top.add(rule, &result.by, request, now);
+            self.subjects.add(rule, &result.by, request, now);
         }
     }
 

@@ -69,9 +69,9 @@ impl Change {
         let rule_changes = rule_changes.map(|(rule, &requests)| RuleChange { rule: rule_name(rules, rule), requests });
         Change {
             requests: changed.requests,
-            subjects: SubjectCount::new(&changed.top),
+            subjects: SubjectCount::new(&changed.subjects),
             rules: rule_changes.collect(),
-            most: hits(&changed.top, rules),
+            most: hits(&changed.subjects, rules),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The results of one policy.
 
 use flowgate::Time;
+use flowgate_engine::TopEntry;
 use serde::Serialize;
 
 use super::whole_seconds;
 use crate::format;
 use crate::policy_result::{PolicyResult, RuleResult};
+use crate::subject_counts::{Subject, SubjectCounts};
 use crate::timeline::{Slot, WorstPeriod};
-use crate::top::{Entry, Top};
 
 /// Subjects in a list.
 const MAX_SUBJECTS_LISTED: usize = 20;
@@ -104,8 +105,8 @@ impl Outcome {
             denied: result.denied,
             unmatched: result.unmatched,
             rules: result.rules.iter().map(RuleOutcome::new).collect(),
-            subjects_denied: SubjectCount::new(&result.top),
-            hardest_hit: hits(&result.top, &result.rules),
+            subjects_denied: SubjectCount::new(&result.subjects),
+            hardest_hit: hits(&result.subjects, &result.rules),
             worst_minute: Period::worst(&result.minute),
             worst_hour: Period::worst(&result.hour),
             period_seconds: whole_seconds(width),
@@ -128,8 +129,8 @@ impl RuleOutcome {
 }
 
 impl SubjectCount {
-    pub(super) fn new(top: &Top) -> SubjectCount {
-        let (count, at_least) = top.subjects();
+    pub(super) fn new(subjects: &SubjectCounts) -> SubjectCount {
+        let (count, at_least) = subjects.subjects();
         SubjectCount { count: count as u64, at_least }
     }
 }
@@ -145,16 +146,16 @@ impl Period {
 }
 
 /// The subjects with the largest counts.
-pub(super) fn hits(top: &Top, rules: &[RuleResult]) -> Vec<Hit> {
-    let hit = |entry: &Entry| Hit {
-        rule: rule_name(rules, entry.rule),
-        subject: entry.subject.clone(),
-        count: entry.count,
-        too_high_by: entry.credit,
-        first: format::instant(entry.first),
-        last: format::instant(entry.last),
+pub(super) fn hits(subjects: &SubjectCounts, rules: &[RuleResult]) -> Vec<Hit> {
+    let hit = |TopEntry { count, error, value: subject }: &TopEntry<Subject>| Hit {
+        rule: rule_name(rules, subject.rule),
+        subject: subject.text.clone(),
+        count: *count,
+        too_high_by: *error,
+        first: format::instant(subject.first),
+        last: format::instant(subject.last),
     };
-    top.largest(MAX_SUBJECTS_LISTED).into_iter().map(hit).collect()
+    subjects.largest(MAX_SUBJECTS_LISTED).into_iter().map(hit).collect()
 }
 
 pub(super) fn rule_name(rules: &[RuleResult], position: usize) -> String {

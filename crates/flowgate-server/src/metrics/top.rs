@@ -1,29 +1,29 @@
-//! The subjects that are seen most, in a list of fixed size.
+//! The subjects with the most requests, in a list of fixed size.
 //!
-//! State      For the running minute and the one before, at most [`SUBJECTS`] subjects with their counts (Space-Saving): one
-//!            that is not in a full list takes the place of the least, and its count with it.
-//! Bound      A count is at most too high by what its entry was taken over with, which the entry says; a subject with
-//!            more than 1/[`SUBJECTS`] of all requests is in the list for certain. A list takes some hundred kilobytes.
-//! Rule       Nobody waits for the list: a thread that finds it in use leaves its sample out.
+//! State      For the current minute and the one before, a [`TopK`] of [`SUBJECTS`] subjects, which forgets one at a time.
+//! Bound      A subject with more than 1/[`SUBJECTS`] of all requests is in the list. A list takes some hundred kilobytes.
+//! Rule       A thread never waits for the list: if another thread holds it, the sample is dropped.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use flowgate::{Span, Time};
+use flowgate_engine::TopK;
 
-/// The entries of a list.
+/// The subjects of a list.
 const SUBJECTS: usize = 256;
 
-/// How many of them are shown.
+/// The subjects that are shown.
 const SHOWN_SUBJECTS: usize = 20;
 
 /// The length of a window.
 const WINDOW: Span = Span::from_secs(60);
 
-/// After which nothing of a window is of interest.
+/// The age at which a window is dropped.
 const TWO_WINDOWS: Span = Span::from_secs(120);
 
-/// What is kept of a subject's text.
+/// The length of a subject's text.
 pub(crate) const MAX_SUBJECT_BYTES: usize = 128;
 
 /// The subjects seen most since `since`.
@@ -35,16 +35,16 @@ pub struct Top {
     pub subjects: Vec<TopSubject>,
 }
 
-/// A subject and how often it was seen.
+/// A subject and its number of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopSubject {
     /// The rule that decided; `None`: the subject is a key of the caller's.
     pub rule: Option<String>,
     /// The values that the rule counts by, such as `user=42`, or the key. Shortened if it is long.
     pub subject: String,
-    /// About how many requests; at most so many.
+    /// The number of requests; too high by at most `error`.
     pub count: u64,
-    /// By how much the count may be too high.
+    /// The largest possible error of the count.
     pub error: u64,
 }
 
@@ -54,15 +54,15 @@ pub(crate) struct TopList(Mutex<Windows>);
 #[derive(Debug, Default)]
 struct Windows {
     began: Time,
-    running: List,
-    before: List,
+    current: Window,
+    before: Window,
 }
 
-#[derive(Debug, Default)]
-struct List {
-    entries: Vec<TopSubject>,
-    places: HashMap<(Option<String>, String), usize>,
-}
+#[derive(Debug)]
+struct Window(TopK<Key, ()>);
+
+/// The rule and the subject.
+type Key = (Option<String>, String);
 
 impl TopList {
     /// Notes a subject, once for `weight` requests.
@@ -73,23 +73,30 @@ impl TopList {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
         windows.turn(now);
-        windows.running.note(rule.map(str::to_owned), subject, weight.into());
+        windows.current.0.add((rule.map(str::to_owned), subject), weight.into(), || ());
     }
 
-    /// The list as it is.
+    /// The most frequent subjects of both windows.
     pub(crate) fn read(&self, now: Time) -> Top {
         // No call panics while it holds the list.
         let mut windows: MutexGuard<'_, Windows> = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         windows.turn(now);
-        let Windows { began, running, before } = &*windows;
-        let mut all = List::default();
-        for entry in running.entries.iter().chain(&before.entries) {
-            all.add(entry.clone());
+        let Windows { began, current, before } = &*windows;
+        let mut counts: HashMap<&Key, (u64, u64)> = HashMap::new();
+        for (key, entry) in current.0.iter().chain(before.0.iter()) {
+            let (count, error) = counts.entry(key).or_default();
+            *count += entry.count;
+            *error += entry.error;
         }
-        let since =
-            if before.entries.is_empty() { *began } else { Time::from_nanos(began.as_nanos() - WINDOW.as_nanos()) };
-        let mut subjects = all.entries;
-        subjects.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.subject.cmp(&b.subject)));
+        let since = if before.0.is_empty() { *began } else { Time::from_nanos(began.as_nanos() - WINDOW.as_nanos()) };
+        let subject = |((rule, subject), (count, error)): (&Key, (u64, u64))| TopSubject {
+            rule: rule.clone(),
+            subject: subject.clone(),
+            count,
+            error,
+        };
+        let mut subjects: Vec<TopSubject> = counts.into_iter().map(subject).collect();
+        subjects.sort_by(|a, b| (Reverse(a.count), &a.subject, &a.rule).cmp(&(Reverse(b.count), &b.subject, &b.rule)));
         subjects.truncate(SHOWN_SUBJECTS);
         Top { since, subjects }
     }
@@ -102,47 +109,16 @@ impl Windows {
         if age < WINDOW {
             return;
         }
-        let ended = std::mem::take(&mut self.running);
-        self.before = if age < TWO_WINDOWS { ended } else { List::default() };
-        // Windows follow each other without a gap while anybody asks.
+        let ended = std::mem::take(&mut self.current);
+        self.before = if age < TWO_WINDOWS { ended } else { Window::default() };
+        // Windows follow each other without a gap while requests arrive.
         self.began = if age < TWO_WINDOWS { self.began + WINDOW } else { now };
     }
 }
 
-impl List {
-    fn note(&mut self, rule: Option<String>, subject: String, weight: u64) {
-        let key = (rule, subject);
-        if let Some(&place) = self.places.get(&key) {
-            self.entries[place].count += weight;
-            return;
-        }
-        let (rule, subject) = key.clone();
-        if self.entries.len() < SUBJECTS {
-            self.places.insert(key, self.entries.len());
-            self.entries.push(TopSubject { rule, subject, count: weight, error: 0 });
-            return;
-        }
-        let least = self.entries.iter().enumerate().min_by_key(|(_, entry)| entry.count);
-        let Some((place, least)) = least.map(|(place, entry)| (place, entry.count)) else { return };
-        let taken = TopSubject { rule, subject, count: least + weight, error: least };
-        let old = std::mem::replace(&mut self.entries[place], taken);
-        self.places.remove(&(old.rule, old.subject));
-        self.places.insert(key, place);
-    }
-
-    /// Adds an entry of another window.
-    fn add(&mut self, other: TopSubject) {
-        let key = (other.rule.clone(), other.subject.clone());
-        match self.places.get(&key) {
-            Some(&place) => {
-                let entry = &mut self.entries[place];
-                (entry.count, entry.error) = (entry.count + other.count, entry.error + other.error);
-            }
-            None => {
-                self.places.insert(key, self.entries.len());
-                self.entries.push(other);
-            }
-        }
+impl Default for Window {
+    fn default() -> Window {
+        Window(TopK::new(SUBJECTS, 1))
     }
 }
 
@@ -172,7 +148,7 @@ mod tests {
     fn the_frequent_stand_out_of_any_crowd() {
         let list = TopList::default();
         // Ten subjects have a percent each, the rest is seen once.
-        for n in 0..100_000u64 {
+        for n in 0..10_000u64 {
             let subject = if n % 10 == 0 { format!("hot {}", n / 10 % 10) } else { format!("cold {n}") };
             list.note(Some("r"), subject, 1, START);
         }
@@ -180,10 +156,9 @@ mod tests {
         assert_eq!(top.len(), SHOWN_SUBJECTS);
         for entry in &top[..10] {
             assert!(entry.subject.starts_with("hot"), "{entry:?}");
-            assert!(entry.count >= 1000 && entry.count - entry.error <= 1000, "{entry:?}");
+            assert!(entry.count >= 100 && entry.count - entry.error <= 100, "{entry:?}");
         }
-        assert_eq!(list.0.lock().unwrap().running.entries.len(), SUBJECTS);
-        assert_eq!(list.0.lock().unwrap().running.places.len(), SUBJECTS);
+        assert_eq!(list.0.lock().unwrap().current.0.len(), SUBJECTS);
     }
 
     #[test]
