@@ -142,7 +142,7 @@ fn bans_come_and_go() {
 
 #[cfg(unix)]
 #[test]
-fn a_door_that_is_a_socket() {
+fn a_unix_socket_is_asked() {
     let directory = tempfile::tempdir().unwrap();
     let address = format!("unix:{}", directory.path().join("http.sock").display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
@@ -158,7 +158,7 @@ fn a_door_that_is_a_socket() {
 }
 
 #[test]
-fn tokens_open_the_door() {
+fn requests_need_their_tokens() {
     let serving = Serving::start("[auth]\napi_token = \"s3cret-token\"\nadmin_token = \"adm1n-token\"");
     let error = serving.fail(&["take", "user=1"]);
     assert!(error.contains("status 401") && error.contains("FLOWGATE_TOKEN"), "{error}");

@@ -19,22 +19,22 @@ fn check(program: &str, file: &str) {
 }
 
 #[test]
-fn python() {
+fn the_python_client_works() {
     let environment = files::repository("target/python/bin/python");
     check(environment.to_str().unwrap(), "client.py");
 }
 
 #[test]
-fn node() {
+fn the_node_client_works() {
     check("node", "client.mjs");
 }
 
 #[test]
-fn php() {
+fn the_php_client_works() {
     check("php", "client.php");
 }
 
 #[test]
-fn java() {
+fn the_java_client_works() {
     check("java", "Client.java");
 }

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_and_brackets() {
+    fn ports_and_brackets_are_stripped() {
         for entry in ["203.0.113.7:4711", "203.0.113.7"] {
             check("10.0.0.1", &[entry], "203.0.113.7");
         }

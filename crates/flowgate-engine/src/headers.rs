@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_algorithm() {
+    fn headers_are_right_for_every_algorithm() {
         check("[\"5/60s\"]", 1, "\"reply\";q=5;w=60", "\"reply\";r=4;t=60", None);
         check("[\"5/60s\"]", 6, "\"reply\";q=5;w=60", "\"reply\";r=0;t=60", Some(60));
         check("[\"bucket 30/60s burst=15\"]", 1, "\"reply\";q=15;w=30", "\"reply\";r=14;t=2", None);

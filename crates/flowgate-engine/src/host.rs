@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_spelling() {
+    fn hosts_have_one_spelling() {
         for (host, expected) in [
             ("Example.COM:8080", "example.com"),
             ("a.b.", "a.b"),

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_spelling() {
+    fn paths_have_one_spelling() {
         for (written, path) in [
             ("/api", "/api"),
             ("/", "/"),

@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(bytes in proptest::collection::vec(
+        fn bytes_become_text_without_loss(bytes in proptest::collection::vec(
             prop_oneof![any::<u8>(), Just(b'f'), Just(0xef), Just(0xbf), Just(0xbd)], 0..12)
         ) {
             prop_assert_eq!(bytes_of(&escaped_text(&bytes)), bytes);

@@ -163,7 +163,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_samples(sample in any::<usize>(), edits in prop::collection::vec(edit(), 1..6)) {
+    fn changed_samples_are_read_or_reported(sample in any::<usize>(), edits in prop::collection::vec(edit(), 1..6)) {
         let mut text = samples()[sample % samples().len()].clone();
         for edit in &edits {
             edit.apply(&mut text);
@@ -172,12 +172,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_read_or_reported(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         digest(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn any_variables(name in "FLOWGATE_[A-Z_]{0,20}", value in "\\PC{0,30}") {
+    fn any_variables_are_read_or_reported(name in "FLOWGATE_[A-Z_]{0,20}", value in "\\PC{0,30}") {
         let _ = load(Input::Defaults, [(name, value)]).map_err(|report| report.to_string());
     }
 
@@ -202,14 +202,14 @@ mod large {
     use super::*;
 
     #[test]
-    fn one_line() {
+    fn one_long_line_is_read_in_time() {
         digest(&"x".repeat(1 << 20));
         digest(&format!("[log]\nlevel = \"{}\"", "y".repeat(1 << 20)));
         digest(&format!("[[rule]]\nname = \"a\"\nlimits = [\"5/{}\"]", "回".repeat(1 << 18)));
     }
 
     #[test]
-    fn many_mistakes() {
+    fn many_mistakes_are_reported_in_time() {
         digest(&"= @\n".repeat(100_000));
         digest(&(0..50_000).map(|n| format!("key{n} = 1\n")).collect::<String>());
         digest(
@@ -234,14 +234,14 @@ mod large {
     }
 
     #[test]
-    fn many_limits() {
+    fn many_limits_are_read_in_time() {
         let limits = |count: u32| (1..=count).map(|n| format!("\"{n}/60s\", ")).collect::<String>();
         digest(&format!("[[rule]]\nname = \"a\"\nlimits = [{}]", limits(50_000)));
         digest(&format!("[[rule]]\nname = \"a\"\nlimits = [{}]", limits(32)));
     }
 
     #[test]
-    fn deep_nesting() {
+    fn deep_nesting_is_read_in_time() {
         digest(&format!("a = {}{}", "[".repeat(10_000), "]".repeat(10_000)));
         digest(&format!("a = {}", "{ a = ".repeat(10_000)));
         digest(&format!("{}x = 1", "a.".repeat(10_000)));

@@ -127,7 +127,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_its_user_may_read_it() {
+    fn only_the_servers_user_may_read_the_token_file() {
         use std::os::unix::fs::PermissionsExt;
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("flowgate");

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_request_reaches_whoever_waits_and_whoever_asks_later() {
+    async fn a_stop_reaches_waiting_and_later_callers() {
         let (trigger, mut shutdown) = Shutdown::new();
         let mut clone = shutdown.clone();
         let waiting = tokio::spawn(async move { clone.requested().await });

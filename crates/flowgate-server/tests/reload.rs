@@ -79,7 +79,7 @@ fn rule(name: &str) -> String {
 }
 
 #[test]
-fn a_file_edited_in_place() {
+fn a_file_edited_in_place_is_reloaded() {
     let watched = Watched::start(&[("flowgate.toml", &rule("a"))]);
     assert_eq!(watched.rule(), "a");
     fs::write(watched.path("flowgate.toml"), rule("b")).unwrap();
@@ -92,7 +92,7 @@ fn a_file_edited_in_place() {
 }
 
 #[test]
-fn a_file_renamed_over_it() {
+fn a_file_renamed_over_the_old_one_is_reloaded() {
     let watched = Watched::start(&[("flowgate.toml", &rule("a"))]);
     for name in ["b", "c", "d"] {
         watched.write("flowgate.toml", &rule(name));
@@ -101,7 +101,7 @@ fn a_file_renamed_over_it() {
 }
 
 #[test]
-fn a_file_deleted_and_made_again() {
+fn a_file_deleted_and_made_again_is_reloaded() {
     let watched = Watched::start(&[("flowgate.toml", &rule("a"))]);
     fs::remove_file(watched.path("flowgate.toml")).unwrap();
     watched.wait("a failure", |watched| watched.status().failed == 1);
@@ -187,7 +187,7 @@ fn a_list_file_and_the_values_of_a_list() {
 }
 
 #[test]
-fn counters_survive() {
+fn counters_survive_a_reload() {
     let watched = Watched::start(&[("flowgate.toml", &rule("a"))]);
     let request = Request::new().field("user", "42");
     let left = |watched: &Watched| watched.service.decide(Operation::Peek, &request).now().unwrap().remaining;
@@ -200,7 +200,7 @@ fn counters_survive() {
 }
 
 #[test]
-fn whoever_asks_need_not_wait_for_the_poll() {
+fn a_reload_on_request_does_not_wait_for_the_poll() {
     let hour = Duration::from_secs(3600);
     let watched = Watched::start_with(&[("flowgate.toml", &rule("a"))], hour, |_| {});
     watched.write("flowgate.toml", &rule("b"));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_spelling() {
+    fn paths_have_one_spelling() {
         assert_eq!(path()(&parts(|request| request.uri("//a/%62?x=1"))).unwrap(), "/a/b");
         for uri in ["/login", "/login;x", "/login/", "/LOGIN", "/login%20", "/login#x", "/login;x?y#z"] {
             assert_eq!(path()(&parts(|request| request.uri(uri))).unwrap(), "/login", "{uri}");

@@ -225,7 +225,7 @@ async fn a_turn_is_waited_for() {
 }
 
 #[tokio::test]
-async fn who_denies_a_far_turn_answers_for_it() {
+async fn a_rule_that_denies_a_late_turn_is_named() {
     let rules = r#"rule = [
         { name = "quota", limits = ["3/60s"] },
         { name = "slow", limits = ["pace 1/20s burst=2 max_wait=none"], message = "Slowly." },
@@ -266,7 +266,7 @@ async fn an_ipv6_client_is_matched_by_its_address_and_counted_by_its_network() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_while_waiting_never_reaches_the_service() {
+async fn a_request_dropped_while_waiting_never_reaches_the_service() {
     let reached = Arc::default();
     let service = RateLimit::new("report", "pace 1/s").unwrap().layer(echo(&reached));
     ask(&service, get_as("a")).await;
@@ -291,7 +291,7 @@ async fn a_denial_in_other_words() {
 }
 
 #[tokio::test]
-async fn layers_add_up() {
+async fn every_layer_adds_its_headers() {
     let (outer, inner) = (RateLimit::new("all", "9/60s").unwrap(), RateLimit::new("route", "5/60s").unwrap());
     let service = outer.layer(inner.layer(echo(&Arc::default())));
     let answer = ask(&service, get_as("a")).await;

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_denial_that_a_wait_ends_exhausts() {
+    fn only_a_denial_with_a_wait_marks_a_counter_exhausted() {
         let limit: Limit = "10/60s".parse().unwrap();
         let class = |retry| {
             let verdict = Verdict::Deny(retry);

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_whose_parts_were_given_back_one_by_one_belongs_to_nobody() {
+    fn a_counter_whose_parts_were_given_back_is_free() {
         let memory = MemoryStore::default();
         let key = memory.subject(b"key").counter(memory.counter(b"any"));
         let apply = |op: Op, limit: &str| {

@@ -294,7 +294,7 @@ fn a_full_store_still_answers_what_counts_nothing() {
 
 /// A shadow rule that finds no room is not counted; what the other rules decide is.
 #[test]
-fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
+fn a_shadow_rule_without_room_changes_no_verdict() {
     let memory = store(64 << 10, WhenFull::Deny);
     let limit = limit("fixed 10/60s");
     assert!(apply(&memory, &limit, b"user", Op::Take, 1, START).allowed());
@@ -318,7 +318,7 @@ fn a_shadow_rule_without_room_holds_nobody_back_and_frees_nobody() {
 
 /// A subject that is known is not refused because its limit begins to be enforced.
 #[test]
-fn a_full_store_keeps_both_counters_of_who_is_in() {
+fn a_full_store_keeps_both_counters_of_a_known_subject() {
     let memory = store(64 << 10, WhenFull::Deny);
     let limit = limit("fixed 2/60s after=3/60s");
     let take = |key: u32| apply(&memory, &limit, &key.to_le_bytes(), Op::Take, 1, START);
@@ -362,7 +362,7 @@ fn a_full_store_that_denies_keeps_what_it_has() {
 
 /// A plan that names one counter several times is a mistake; it must neither free anybody nor cost memory.
 #[test]
-fn a_counter_named_twice_frees_nobody() {
+fn a_counter_named_twice_keeps_its_limit() {
     let memory = MemoryStore::default();
     let empty = memory.stats().bytes;
     for (text, most) in [("sliding 50/60s", 50), ("bucket 50/60s", 50), ("sliding 50/60s after=5/60s", 54)] {
@@ -397,7 +397,7 @@ fn take_all(memory: &MemoryStore, text: &str, keys: std::ops::Range<u32>, times:
 
 /// What a crowd has left behind is given back though others go on, and costs nobody its counter.
 #[test]
-fn the_memory_of_a_crowd_is_given_back_while_others_go_on() {
+fn the_memory_of_a_crowd_is_freed_under_load() {
     for (crowd, keys, times) in CROWDS {
         let memory =
             MemoryStore::new(MemoryConfig { max_bytes: 2 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
@@ -427,7 +427,7 @@ fn newcomers_take_the_room_of_a_crowd_that_has_just_left() {
 
 /// Wherever in its table it lives, and though one of its two parts expires early.
 #[test]
-fn who_is_furthest_from_never_used_is_evicted_last() {
+fn the_counter_furthest_from_unused_is_evicted_last() {
     // A sample decides who goes, so the hash is a known one.
     let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let strict = limit("bucket 1/day burst=1000 after=1/1s");

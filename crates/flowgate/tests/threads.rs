@@ -214,7 +214,7 @@ fn refunds_and_records_conserve_the_count() {
 
 /// Times that differ a little from thread to thread do not let more through.
 #[test]
-fn clocks_that_disagree_a_little_do_not_free_anybody() {
+fn clocks_that_disagree_a_little_reset_no_counter() {
     for (text, most) in
         [("sliding 500/60s", 500), ("fixed 500/60s", 500), ("bucket 500/60s", 500), ("sliding 2000/60s", 2_000)]
     {

@@ -73,7 +73,7 @@ fn every_algorithm_can_be_waited_for_and_admits_exactly() {
 }
 
 #[test]
-fn one_who_gives_up_costs_nothing() {
+fn a_waiter_that_gives_up_costs_nothing() {
     let (_, limiter) = limiter("1/60s");
     limiter.wait("report", 1, Span::ZERO).unwrap();
     let before = limiter.peek("report", 0);
@@ -120,7 +120,7 @@ fn waiting_costs_nothing_where_denied_requests_count() {
 }
 
 #[test]
-fn whoever_waits_in_vain_behind_others_is_told_at_once() {
+fn a_wait_that_cannot_succeed_is_refused_at_once() {
     for limit in ["1/60s", "fixed 1/60s", "bucket 1/60s", "pace 1/60s max_wait=1h", "1/60s after=1/1d"] {
         let (clock, limiter) = limiter(limit);
         while limiter.apply_at(Op::TakeWithin(Span::ZERO), "report", 1, START).allowed() {}

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_and_how_far_away() {
+    fn an_instant_is_shown_with_its_distance() {
         let now = Time::from_secs(1_700_000_000);
         for (millis, expected) in [
             (1_700_000_300_000, "2023-11-14 22:18:20Z (in 5m)"),

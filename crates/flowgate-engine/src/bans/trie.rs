@@ -188,7 +188,7 @@ mod tests {
     proptest! {
         /// Hashes of few bits collide, and share long paths.
         #[test]
-        fn it_holds_what_a_map_holds_and_older_versions_stay(
+        fn a_trie_holds_what_a_map_holds_and_older_versions_stay(
             steps in proptest::collection::vec((0..40_u32, any::<bool>(), any::<u8>()), 0..200),
         ) {
             let hash = |key: u32| u64::from(key % 5) << (4 * (key % 16));

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_back() {
+    fn a_duration_is_read_as_it_is_written() {
         let check = |text, micros| assert_eq!(parse(text), Some(Duration::from_micros(micros)), "{text}");
         check("5m", 300_000_000);
         check("50ms", 50_000);

@@ -188,7 +188,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn patterns() {
+    fn patterns_match_file_names() {
         for (pattern, name) in [("*.toml", "a.toml"), ("a*b*c", "aXbXbc"), ("?.t", "a.t"), ("*", ""), ("**", "x")] {
             assert!(fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_that_is_too_large_only_that_matters() {
+    fn a_file_that_is_too_large_is_reported_only_for_its_size() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, "too large").unwrap();

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fractions_and_percentages() {
+    fn fractions_and_percentages_are_shares() {
         let check = |text: &str, part, whole| assert_eq!(text.parse(), Share::new(part, whole).ok_or(()), "{text}");
         check("1/1", 1, 1);
         check("2/6", 1, 3);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_back() {
+    fn a_size_is_read_as_it_is_written() {
         for text in ["1MB", "1MiB", "64KB", "2GiB", "10TB", "1B", "1023B", "0B"] {
             assert_eq!(text.parse::<ByteSize>().map(|size| size.to_string()).as_deref(), Ok(text));
         }

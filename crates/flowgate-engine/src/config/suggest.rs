@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_understood() {
+    fn slips_of_the_pen_get_a_suggestion() {
         let known = ["burst", "rate", "max_wait", "tz", "after", "algorithm"];
         let check = |written, expected| assert_eq!(nearest(written, known), expected, "{written}");
         check("burts", Some("burst"));

@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_asking_each_range(ranges in proptest::collection::vec(range(), 0..12), probes in proptest::collection::vec(bits(), 40)) {
+        fn a_lookup_agrees_with_asking_each_range(ranges in proptest::collection::vec(range(), 0..12), probes in proptest::collection::vec(bits(), 40)) {
             let set = AddressSet::new(ranges.clone());
             for probe in probes {
                 for address in [Address::V4(probe), Address::V6(probe.into())] {

@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(texts in proptest::collection::vec("[a-c]{0,3}|日本", 0..60), probes in proptest::collection::vec("[a-c]{0,3}", 20)) {
+        fn a_list_of_texts_is_a_set(texts in proptest::collection::vec("[a-c]{0,3}|日本", 0..60), probes in proptest::collection::vec("[a-c]{0,3}", 20)) {
             let mut set = TextSet::default();
             for text in &texts {
                 set.insert(text).unwrap();

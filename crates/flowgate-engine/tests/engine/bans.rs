@@ -183,7 +183,7 @@ fn bans_by_rules_are_listed_by_name_and_can_be_lifted() {
 }
 
 #[test]
-fn a_full_store_stays_within_its_bounds_whoever_is_struck_and_banned() {
+fn a_full_store_stays_within_its_bounds_while_subjects_are_banned() {
     for when_full in [WhenFull::Evict, WhenFull::Deny] {
         let config = MemoryConfig { max_bytes: 64 << 10, when_full, ..MemoryConfig::default() };
         let rules = [banning(), rule("other").by("ip").limits(&["fixed 1/10s after=1/20s"]).ban(1, 9, &[5], 50)];

@@ -17,7 +17,7 @@ fn sample(name: &str) -> Engine {
 }
 
 #[test]
-fn the_gateway() {
+fn the_gateway_example_decides_as_described() {
     run(
         &sample("gateway.toml"),
         "
@@ -67,7 +67,7 @@ fn the_gateway() {
 
 /// The script begins at 06:13:20 in Shanghai; midnight is at 64000 s.
 #[test]
-fn the_forum() {
+fn the_forum_example_decides_as_described() {
     run(
         &sample("forum.toml"),
         "
@@ -109,7 +109,7 @@ fn the_forum() {
 }
 
 #[test]
-fn the_website() {
+fn the_website_example_decides_as_described() {
     run(
         &sample("website.toml"),
         "

@@ -39,7 +39,7 @@ fn policy() -> impl Strategy<Value = Vec<RuleDef>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn whoever_waits_as_told_passes_and_nobody_earlier(
+    fn a_request_passes_after_its_wait_and_not_earlier(
         rules in policy(), steps in prop::collection::vec((0..4000u64, 0..2usize, 1..3u64), 1..40)
     ) {
         let engine = engine(&rules);

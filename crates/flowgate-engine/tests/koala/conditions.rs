@@ -22,7 +22,7 @@ fn matches(condition: &str, yes: &[&str], no: &[&str]) {
 }
 
 #[test]
-fn values() {
+fn conditions_match_values() {
     matches("k=v", &["v"], &["V", "w", "v "]);
     matches("k = v", &["v"], &["w"]);
     matches("k=a,b", &["a", "b"], &["c", "a,b"]);
@@ -43,7 +43,7 @@ fn values() {
 }
 
 #[test]
-fn numbers() {
+fn conditions_compare_numbers() {
     matches("k>5", &["6", "5.5", "99999999999999999999"], &["5", "-6", "x", "1e9"]);
     matches("k > 5", &["6"], &["5"]);
     matches("k<5", &["4", "-100"], &["5", "x"]);
@@ -59,7 +59,7 @@ fn numbers() {
 }
 
 #[test]
-fn addresses() {
+fn conditions_match_addresses() {
     matches("k=192.168.0.*", &["192.168.0.0", "192.168.0.255"], &["192.168.1.0", "x", "192.168.0"]);
     matches("k=192.168.*.*", &["192.168.0.0", "192.168.255.255"], &["192.169.0.0"]);
     matches("k=192.168.0.1-192.168.0.255", &["192.168.0.1", "192.168.0.255"], &["192.168.0.0", "192.168.1.1"]);
@@ -76,7 +76,7 @@ fn addresses() {
 }
 
 #[test]
-fn dicts() {
+fn conditions_look_up_dicts() {
     for condition in ["k @ vip", "k@vip", "k-IN-vip"] {
         matches(condition, &["7", "42", "10.1.2.3"], &["8", "11.0.0.1", "vip"]);
     }

@@ -129,14 +129,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn edited_files(sample in any::<usize>(), edits in proptest::collection::vec(edit(), 0..8)) {
+    fn an_edited_file_is_read_or_reported(sample in any::<usize>(), edits in proptest::collection::vec(edit(), 0..8)) {
         let mut text = samples()[sample % samples().len()].clone();
         edits.iter().for_each(|edit| edit.apply(&mut text));
         digest(&text);
     }
 
     #[test]
-    fn any_text(text in "\\PC{0,200}") {
+    fn any_text_is_read_or_reported(text in "\\PC{0,200}") {
         digest(&text);
         digest(&format!("[rules]\nrule : {text}\n[result]\n2 : {text}"));
     }

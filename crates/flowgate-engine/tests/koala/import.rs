@@ -112,7 +112,7 @@ proptest! {
     /// After the same counted history a peek by the TOML answers as a browse of the original. What is counted matches no
     /// direct rule: Koala would count the rules below it, too.
     #[test]
-    fn it_decides_as_the_original(
+    fn an_imported_file_decides_as_the_original(
         rules in proptest::collection::vec(rule_text(), 1..8),
         steps in proptest::collection::vec(step(), 1..40),
     ) {

@@ -30,7 +30,7 @@ fn check(format: Format, rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn combined() {
+fn the_combined_log_format_is_read() {
     const AT: &str = "1431857103.000000000s";
     let row = |line: &str, expected: &str| check(Format::Combined, &[(line, &expected.replace("AT", AT))]);
     row(
@@ -92,7 +92,7 @@ fn combined() {
 
 /// The first column of a log for several sites is no client.
 #[test]
-fn virtual_hosts() {
+fn logs_with_virtual_hosts_are_read() {
     let line = |start: &str| format!(r#"{start} [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "x""#);
     for (start, expected) in [
         // Apache's vhost_combined, and what nginx is told to write.
@@ -155,7 +155,7 @@ fn odd_lines_of_access_logs() {
 }
 
 #[test]
-fn common() {
+fn the_common_log_format_is_read() {
     check(
         Format::Common,
         &[
@@ -173,7 +173,7 @@ fn common() {
 }
 
 #[test]
-fn jsonl() {
+fn json_lines_are_read() {
     check(
         Format::Jsonl,
         &[

@@ -47,7 +47,7 @@ fn events() -> Vec<u8> {
 }
 
 #[test]
-fn every_count() {
+fn the_summary_has_every_count() {
     let summary = Trial::new(POLICY, &events()).json();
     let counts = |keys: &[&str]| -> Vec<Value> { keys.iter().map(|key| summary[key].clone()).collect() };
     assert_eq!(counts(&["lines", "skipped", "late", "other_operations"]), [12, 0, 1, 2].map(Value::from));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_add_up() {
+    fn buckets_are_cumulative() {
         let histogram = Histogram::default();
         histogram.note(Span::from_micros(5), 2);
         histogram.note(Span::from_nanos(5_001), 1);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_exact_again_after_a_rush() {
+    fn sampling_is_exact_again_after_a_rush() {
         let sampler = Sampler::new(1);
         rush(&sampler, 1_000_000, START);
         assert_eq!(rush(&sampler, 50, START + SLICE), (50, 50));

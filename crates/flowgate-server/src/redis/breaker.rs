@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_probe_closes_it() {
+    fn only_a_probe_closes_the_breaker() {
         let mut breaker = opened();
         breaker.succeeded();
         assert!(breaker.is_open());

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_on_from_what_redis_said_last() {
+    fn the_clock_continues_from_the_last_time_of_redis() {
         let own = ManualClock::new(Time::from_secs(5000));
         let redis = RedisClock::new(own.clone().into());
         assert_eq!(redis.now(), Time::from_secs(5000));

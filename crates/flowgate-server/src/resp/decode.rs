@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays() {
+    fn an_array_of_bulk_strings_is_a_command() {
         check(b"*1\r\n$4\r\nPING\r\n", "PING\n");
         check(b"*2\r\n$4\r\nPING\r\n$5\r\nhello\r\n", "PING|hello\n");
         check(b"*2\r\n$1\r\na\r\n$0\r\n\r\n", "a|\n");
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn inline() {
+    fn an_inline_line_is_a_command() {
         check(b"PING\r\n", "PING\n");
         check(b"PING\n", "PING\n");
         check(b"  PING \t hello  \r\n", "PING|hello\n");
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_input() {
+    fn malformed_input_is_a_protocol_error() {
         check(b"*x\r\n", "invalid multibulk length\n");
         check(b"*1\n", "invalid multibulk length\n");
         check(b"*\r\n", "invalid multibulk length\n");
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large() {
+    fn a_command_beyond_the_size_cap_is_an_error() {
         let too_large = "command exceeds 64 bytes\n";
         check(b"*9223372036854775807\r\n", "invalid multibulk length\n");
         check(b"*1\r\n$9223372036854775807\r\n", too_large);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_arguments() {
+    fn a_command_of_too_many_arguments_is_an_error() {
         let mut decoder = Decoder::new(1 << 20);
         for input in [format!("*{}\r\n", MAX_ARGS + 1), "a ".repeat(MAX_ARGS + 1) + "\n"] {
             decoder.buffer().extend_from_slice(input.as_bytes());

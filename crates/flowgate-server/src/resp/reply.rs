@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn numbers_are_written_in_decimal() {
         for number in [0, 9, 10, 99, 100, -1, -2, -10, 1234567890, i64::MAX, i64::MIN] {
             assert_eq!(written(Version::Resp2, |reply| reply.integer(number)), format!(":{number}\r\n"));
         }

@@ -29,7 +29,7 @@ fn administering_needs_a_token_wherever_the_request_comes_from() {
 }
 
 #[test]
-fn a_server_without_any_admin_token_is_administered_by_nobody() {
+fn a_server_without_an_admin_token_refuses_administration() {
     let config = Config::from_toml("listen = { http = '127.0.0.1:0', resp = 'off' }").unwrap();
     let server = Running::serve(config.clone(), |_| {});
     for token in ["", "Bearer ", "Bearer adm1n"] {

@@ -45,7 +45,7 @@ fn the_decision_in_full() {
 }
 
 #[test]
-fn every_operation() {
+fn every_operation_is_answered() {
     let server = Running::start(RULES);
     for (operation, remaining) in
         [("take", 4), ("peek", 4), ("record", 3), ("refund", 4), ("take", 3), ("reset", 5), ("peek", 5)]
@@ -202,7 +202,7 @@ fn bans_are_listed_imposed_and_lifted() {
 }
 
 #[test]
-fn who_asks_most_and_who_is_denied_most_is_for_administrators() {
+fn the_hottest_subjects_are_for_administrators() {
     let server = Running::start(RULES);
     (0..7).for_each(|_| assert_eq!(server.post("/v1/take", REPLY).status, 200));
     server.clock.advance(Span::from_millis(1500));

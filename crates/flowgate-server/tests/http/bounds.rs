@@ -34,7 +34,7 @@ fn tokens_open_what_they_are_for() {
 }
 
 #[test]
-fn paths_and_methods() {
+fn unknown_paths_and_methods_are_refused() {
     let server = Running::start("");
     for path in ["/nothing", "/v1", "/v1/take/", "/v1/bans/1/2", "/v1/bans/"] {
         server.get(path).is_mistake(404, None);
@@ -140,7 +140,7 @@ fn drip_of_bytes_does_not_prolong_the_time_for_a_head() {
 }
 
 #[test]
-fn who_does_not_read_is_let_go() {
+fn a_client_that_does_not_read_is_closed() {
     let server = Running::start("server = { idle_timeout = '200ms' }");
     let client = server.connect().http.stream.into_inner();
     // Answers pile up until neither side's buffers take more, and then the server reads no further requests.
@@ -170,7 +170,7 @@ fn a_connection_serves_many_requests_also_at_once() {
 }
 
 #[test]
-fn nonsense_is_refused_and_hurts_nobody() {
+fn nonsense_is_refused_and_affects_no_other_client() {
     let server = Running::start("");
     for nonsense in [
         "GET\r\n\r\n",

@@ -49,7 +49,7 @@ fn check(server: &Running, rows: &[(&str, &str)]) {
 const OK: &str = r#"{"err_no":0, "err_msg":"OK"}"#;
 
 #[test]
-fn browse_and_update() {
+fn browse_checks_and_update_counts() {
     let server = serve(
         "rule : [direct] [uid=13] [] [result=2; return=103]
          rule : [count] [act=ask; qid=+] [time=60; count=2] [result=2; return=111]
@@ -117,7 +117,7 @@ fn write_through_counts_in_the_same_step() {
 }
 
 #[test]
-fn feedback_gives_back() {
+fn feedback_gives_units_back() {
     let server = serve("rule : [leak] [ip=+] [time=60; count=3; erase1=1; erase2=2] [result=2; return=1]", "");
     for _ in 0..3 {
         check(&server, &[("/rule/update?ip=1.1.1.1", OK)]);

@@ -148,7 +148,7 @@ fn what_cannot_be_written_changes_nothing() {
 }
 
 #[test]
-fn nobody_is_overwritten() {
+fn a_change_of_an_older_version_is_refused() {
     let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     let by_hand = FIRST.replace("5/60s", "7/60s");

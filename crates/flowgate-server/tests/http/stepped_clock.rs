@@ -33,7 +33,7 @@ fn take(server: &Running, fields: &serde_json::Value) -> serde_json::Value {
 }
 
 #[test]
-fn a_caller_who_waits_as_told_passes() {
+fn a_caller_that_waits_as_told_passes() {
     let server = server_an_hour_ahead();
     let limit = r#"{"key":"user:42","limit":"1/2s"}"#;
     assert_eq!(server.post("/v1/limit", limit).json()["allowed"], true);

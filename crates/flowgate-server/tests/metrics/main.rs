@@ -126,7 +126,7 @@ async fn no_number_of_rules_and_subjects_makes_more_labels() {
 }
 
 #[tokio::test]
-async fn who_asks_and_who_is_denied_most() {
+async fn the_hottest_and_the_most_denied_subjects_are_listed() {
     let (service, clock) = service(r#"rule = [{ name = "reply", by = ["user", "act"], limits = ["5/60s"] }]"#);
     for (user, times) in [("1", 3), ("2", 9), ("3", 7)] {
         for _ in 0..times {

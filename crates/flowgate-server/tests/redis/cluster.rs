@@ -142,7 +142,7 @@ async fn subjects_in_several_slots_are_decided_together() {
 }
 
 #[tokio::test]
-async fn what_a_denied_request_took_is_taken_back_though_nobody_waits() {
+async fn a_denied_request_is_rolled_back_although_its_client_is_gone() {
     let cluster = Cluster::start();
     let rules = r#"
         rule = [

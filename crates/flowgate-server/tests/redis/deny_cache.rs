@@ -147,7 +147,7 @@ async fn what_a_denial_changes_is_asked_each_time() {
 }
 
 #[tokio::test]
-async fn it_can_be_turned_off() {
+async fn the_deny_cache_can_be_turned_off() {
     let redis = Redis::start();
     let node = Node::on(&redis, "deny_cache = false");
     node.recovers().await;

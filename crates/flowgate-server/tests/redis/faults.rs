@@ -15,7 +15,7 @@ fn away() -> Ready {
 }
 
 #[tokio::test]
-async fn it_starts_while_redis_is_away() {
+async fn a_server_starts_while_redis_is_away() {
     let mut redis = Redis::absent(&[]);
     let node = Node::on(&redis, "");
     let decision = node.take("42").await;
@@ -111,7 +111,7 @@ async fn a_restart_of_a_redis_that_keeps_its_data_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_is_stopped_holds_nobody_up() {
+async fn a_paused_redis_delays_no_client() {
     let redis = Redis::start();
     let node = Arc::new(Node::new(&redis.url(), "timeout = '50ms'", RULES));
     node.recovers().await;
@@ -172,7 +172,7 @@ fn request() -> flowgate_engine::Request<'static> {
 }
 
 #[tokio::test]
-async fn a_full_redis() {
+async fn a_full_redis_is_treated_as_away() {
     let redis = Redis::start();
     let node = Node::on(&redis, "");
     node.recovers().await;
@@ -187,7 +187,7 @@ async fn a_full_redis() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_become_a_replica() {
+async fn a_server_that_became_a_replica_is_treated_as_away() {
     let redis = Redis::start();
     let node = Node::on(&redis, "");
     node.recovers().await;
@@ -283,7 +283,7 @@ fn a_connection_that_cannot_be_made_is_not_an_outage_of_those_that_are_there() {
 
 /// As a name does that is given to another server.
 #[tokio::test]
-async fn whoever_took_over_from_a_replica_is_found_under_its_name() {
+async fn a_new_master_is_found_under_the_old_name() {
     let (old, new) = (Redis::start(), Redis::start());
     let name = old.directory().join("name");
     std::os::unix::fs::symlink(old.socket(), &name).unwrap();
@@ -299,7 +299,7 @@ async fn whoever_took_over_from_a_replica_is_found_under_its_name() {
 }
 
 #[tokio::test]
-async fn connections_that_are_cut() {
+async fn a_cut_connection_is_opened_again() {
     let redis = Redis::start();
     let node = Node::on(&redis, "");
     node.recovers().await;

@@ -70,7 +70,7 @@ fn a_transaction_is_answered_as_one_array() {
 }
 
 #[test]
-fn who_waits_holds_up_nobody_else() {
+fn a_client_that_waits_for_redis_delays_no_other_client() {
     let redis = Redis::start();
     let server = serve(&redis);
     let (mut waiting, mut other) = (connect(&server), connect(&server));

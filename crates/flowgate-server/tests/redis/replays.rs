@@ -68,11 +68,11 @@ async fn check(manner: Manner) {
 }
 
 #[tokio::test]
-async fn after_a_lost_connection() {
+async fn a_call_is_not_repeated_after_a_lost_connection() {
     check(Manner::HangsUp).await;
 }
 
 #[tokio::test]
-async fn after_a_timeout() {
+async fn a_call_is_not_repeated_after_a_timeout() {
     check(Manner::Silent).await;
 }

@@ -123,7 +123,7 @@ async fn bans_by_rules_are_shared_and_can_be_lifted() {
 }
 
 #[tokio::test]
-async fn an_id_names_one_ban_whoever_imposed_it() {
+async fn an_id_names_one_ban_on_every_node() {
     let redis = Redis::start();
     let rules = r#"rule = [{ name = "r", when = { user = "*" }, by = ["user"], limits = ["1/1h"], ban = { after = 2, within = "1h", for = ["2h"] } }]"#;
     let (one, other) = (Node::new(&redis.url(), "", rules), Node::new(&redis.url(), "", rules));

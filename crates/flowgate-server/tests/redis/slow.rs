@@ -90,18 +90,18 @@ async fn charged_by_late_replies(on_failure: &str) -> (u64, u64, i64) {
 }
 
 #[tokio::test]
-async fn what_a_late_reply_has_charged_is_taken_back_from_who_was_denied() {
+async fn a_late_charge_of_a_denied_request_is_rolled_back() {
     assert_eq!(charged_by_late_replies("deny").await, (0, 0, 0));
 }
 
 #[tokio::test]
-async fn what_a_late_reply_has_charged_stays_where_the_request_passed() {
+async fn a_late_charge_of_a_request_that_passed_stays() {
     assert_eq!(charged_by_late_replies("allow").await, (2, 1, 1));
 }
 
 /// The first rollback needs a script that Redis does not know yet, and a Redis that stays slow says so later than `timeout`.
 #[tokio::test]
-async fn what_a_late_reply_has_charged_is_taken_back_while_redis_stays_slow() {
+async fn a_late_charge_is_rolled_back_while_redis_stays_slow() {
     let redis = Redis::start();
     let proxy = Proxy::before(&redis);
     let node = Node::new(&proxy.url(), "timeout = '50ms'\non_failure = 'deny'", RULES);

@@ -3,7 +3,7 @@
 use crate::{Running, config, locked};
 
 #[test]
-fn connections() {
+fn a_connection_beyond_the_cap_is_refused() {
     let server = Running::start(config("max_connections = 2"), "");
     let (mut first, mut second) = (server.connect(), server.connect());
     assert_eq!(first.call("PING"), "PONG");
@@ -14,7 +14,7 @@ fn connections() {
 }
 
 #[test]
-fn the_size_of_a_command() {
+fn a_command_beyond_its_size_cap_is_refused() {
     let server = Running::start(config("max_request = '2KiB'"), "");
     let mut client = server.connect();
     assert_eq!(client.call(&format!("ECHO {}", "a".repeat(2000))).len(), 2000);
@@ -23,7 +23,7 @@ fn the_size_of_a_command() {
 }
 
 #[test]
-fn strangers_send_little() {
+fn before_auth_a_command_has_a_smaller_cap() {
     let server = Running::start(locked(), "");
     let mut client = server.connect();
     client.send(b"*2\r\n$4\r\nAUTH\r\n$20000\r\n");
@@ -64,7 +64,7 @@ fn how_many_commands_a_transaction_keeps() {
 }
 
 #[test]
-fn replies_that_nobody_reads() {
+fn a_client_that_reads_no_replies_is_closed() {
     let server = Running::plain();
     let mut client = server.connect();
     let echo = crate::encode(&[b"ECHO", &[b'a'; 100_000]]);
@@ -75,7 +75,7 @@ fn replies_that_nobody_reads() {
 }
 
 #[test]
-fn silence() {
+fn idle_connection_is_closed() {
     let server = Running::start(config("idle_timeout = '40ms'"), "");
     let mut client = server.connect();
     client.send(b"*2\r\n$4\r\nEC");

@@ -22,7 +22,7 @@ fn output(program: &str, server: &Running, args: &[&str]) -> String {
 }
 
 #[test]
-fn redis_cli() {
+fn redis_cli_is_answered() {
     let server = Running::plain();
     assert_eq!(output("redis-cli", &server, &["CL.THROTTLE", "user:42", "15", "30", "60"]), "0\n16\n15\n-1\n2\n");
     assert_eq!(output("redis-cli", &server, &["-3", "FG.LIMIT", "k", "5/60s"]), "1\n5\n4\n-1\n60000\n0\n\n\n");
@@ -31,7 +31,7 @@ fn redis_cli() {
 }
 
 #[test]
-fn redis_benchmark() {
+fn redis_benchmark_runs() {
     let server = Running::plain();
     let args = ["-n", "2000", "-c", "10", "-P", "16", "-r", "100", "--csv"];
     let said =

@@ -41,7 +41,7 @@ fn a_browser_that_was_tricked_into_speaking_is_not_heard() {
 }
 
 #[test]
-fn half_a_command_holds_nobody_up() {
+fn half_a_command_delays_no_other_client() {
     let server = Running::plain();
     let command = encode(&[b"CL.THROTTLE", b"k", b"4", b"1", b"1"]);
     let mut clients: Vec<_> = (1..command.len()).map(|_| server.connect()).collect();
@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_input(pieces in prop::collection::vec(
+    fn the_server_survives_random_input(pieces in prop::collection::vec(
         prop_oneof![
             prop::collection::vec(any::<u8>(), 0..40),
             "[*$][-0-9]{1,20}\r\n".prop_map(String::into_bytes),

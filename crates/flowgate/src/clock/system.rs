@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_the_wall_clock() {
+    fn the_clock_agrees_with_the_wall_clock() {
         let clock = machine();
         let (before, now, after) = (clock.source.wall(), clock.read().now.as_nanos(), clock.source.wall());
         assert!(before <= now + SECOND && now <= after + SECOND);
     }
 
     #[test]
-    fn it_goes_on_when_the_counter_starts_over() {
+    fn the_clock_continues_when_the_counter_restarts() {
         let clock = machine();
         let before = clock.read().now;
         clock.since.store(clock.source.monotonic() + 3600 * SECOND, Relaxed);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_runs_back_across_threads_and_renewals() {
+    fn the_clock_never_runs_back_across_threads_and_renewals() {
         let clock = machine();
         let latest = AtomicU64::new(0);
         std::thread::scope(|scope| {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn never_to_nothing() {
+    fn a_share_is_never_zero() {
         check("1/60s", 1, 3, "1/60s");
         check("bucket 0.000001/s burst=1", 1, 3, "bucket 0.000001/s burst=1");
         check("bucket 0.011/366d burst=1", 1, 2, "bucket 0.011/366d burst=1");

@@ -231,7 +231,7 @@ fn quantity() -> impl Strategy<Value = i64> {
 
 proptest! {
     #[test]
-    fn nothing_wraps(calls in prop::collection::vec(
+    fn no_number_wraps_around(calls in prop::collection::vec(
         (prop_oneof![Just(0), 0..2_000_000_000_u64, 0..=u64::MAX >> 1], number(), number(), number(), quantity()),
         1..20,
     )) {

@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn a_caller_who_would_be_held_for_so_long_is_not_held_for_longer(
+    fn a_caller_is_not_held_longer_than_it_accepts(
         longest in prop_oneof![Just(0), 0..100 * SECONDS],
         limits in prop::collection::vec(pace(), 1..3),
         start in start(),

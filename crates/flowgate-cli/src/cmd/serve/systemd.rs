@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listens() {
+    fn without_a_socket_nothing_is_sent() {
         Notifier { socket: None }.tell(News::Ready);
         Notifier { socket: Some("/nonexistent/socket".into()) }.tell(News::Ready);
     }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certain() {
+    fn only_certain_mistakes_are_warned_of() {
         check("100/60s", "5/60s", true);
         check("5/60s", "100/60s", false);
         check("300/60s", "2/s", true);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_implies_what() {
+    fn implied_conditions_are_recognized() {
         for (known, wanted) in [
             ("x", "x"),
             ("x", "*"),

@@ -187,7 +187,7 @@ pub(crate) fn flush(connection: &mut redis::Connection) {
 }
 
 #[test]
-fn on_random_rules_and_traces() {
+fn stores_agree_on_random_rules_and_traces() {
     let server = Redis::start();
     let result = TestRunner::new(config(600)).run(&trace(), |trace| {
         let mut redis = RedisEngine::new(&trace.rules(), server.connect());
@@ -200,7 +200,7 @@ fn on_random_rules_and_traces() {
 /// In a cluster each subject is decided by itself and what was taken is rolled back. At one and the same time that comes
 /// to the same, but where a ban stops what another place has counted.
 #[test]
-fn group_by_group_with_rollbacks() {
+fn stores_agree_on_groups_that_are_rolled_back() {
     let server = Redis::start();
     let result = TestRunner::new(config(400)).run(&trace(), |mut trace| {
         trace.rules.iter_mut().for_each(|rule| rule.ban = None);
@@ -213,7 +213,7 @@ fn group_by_group_with_rollbacks() {
 
 /// A clock that runs back a few milliseconds, over periods so long that memory has nothing to forget meanwhile.
 #[test]
-fn when_the_clock_runs_back() {
+fn stores_agree_when_the_clock_runs_back() {
     let server = Redis::start();
     let specs = prop::sample::select(vec![
         "bucket 7/1d burst=5",
@@ -246,7 +246,7 @@ fn when_the_clock_runs_back() {
 
 /// One key, and limits that change from call to call: other counts, other algorithms, with and without `after=`.
 #[test]
-fn on_ad_hoc_keys_whose_limits_change() {
+fn stores_agree_on_ad_hoc_keys_whose_limits_change() {
     let server = Redis::start();
     // Their intervals are whole microseconds: a remainder has no meaning to a limit of another count.
     let texts = [
@@ -298,7 +298,7 @@ fn on_ad_hoc_keys_whose_limits_change() {
 /// What is owed for a part of the microsecond that has begun is still owed, also where a call touches only what
 /// `after=` counts.
 #[test]
-fn on_what_is_owed_within_a_microsecond() {
+fn stores_agree_on_debts_within_a_microsecond() {
     let server = Redis::start();
     let (start, owed_until) = (1_700_000_000_000_000, 1_700_000_000_000_234);
     for text in ["bucket 91/10655us burst=12 after=1/1us", "pace 91/10655us burst=12 max_wait=none after=1/1us"] {
@@ -322,7 +322,7 @@ fn on_what_is_owed_within_a_microsecond() {
 }
 
 #[test]
-fn on_whose_key_it_is_within_a_microsecond() {
+fn stores_agree_on_the_algorithm_of_a_key_within_a_microsecond() {
     let server = Redis::start();
     let memory = Engine::new(&Policy::default(), MemoryStore::default()).unwrap();
     let mut redis = RedisEngine::new(&[], server.connect());

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_decoded() {
+    fn query_parameters_are_decoded() {
         let query = b"a=1&b=x%20y+z&b=x+y%20z&%61b=3&c&d=%zz&=e&f=1&%66=2&g=&g=1&g=";
         for (name, value) in [
             ("a", Ok(Some("1"))),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_question_has_its_answer() {
+    fn only_an_equal_question_is_answered_from_the_cache() {
         let cache = cache();
         cache.put(cache.question([A, B].into_iter(), 2), "denied", NOW, Span::from_secs(1));
         assert_eq!(ask(&cache, &[A, B], 2, Span::ZERO), Some("denied"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_bound() {
+    fn the_cache_stays_within_its_bound() {
         let cache = cache();
         for number in 0..3 * MAX_DENIALS as u128 {
             cache.put(cache.question([number << 64 | number].into_iter(), 1), "denied", NOW, Span::from_secs(1));

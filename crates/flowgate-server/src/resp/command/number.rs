@@ -42,13 +42,13 @@ mod tests {
         }
 
         #[test]
-        fn reads_every_number(number: i64) {
+        fn every_number_is_read(number: i64) {
             prop_assert_eq!(parse(number.to_string().as_bytes()), Some(number));
         }
     }
 
     #[test]
-    fn refuses_what_is_no_number() {
+    fn text_that_is_not_a_number_is_refused() {
         for text in ["", "-", "+", " 1", "1 ", "1.0", "--1", "9223372036854775808", "-9223372036854775809", "\u{661}"] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }

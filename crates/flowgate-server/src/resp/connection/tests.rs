@@ -52,7 +52,7 @@ async fn says_pong(client: &mut DuplexStream) -> bool {
 }
 
 #[tokio::test]
-async fn who_takes_more_than_a_share_goes_when_all_hold_too_much() {
+async fn a_client_above_its_share_is_closed_when_memory_is_short() {
     let (_trigger, shutdown) = Shutdown::new();
     let shared = shared();
     let half_a_command = [b"*2\r\n$4\r\nECHO\r\n$100000\r\n".to_vec(), vec![b'x'; 60_000]].concat();
@@ -111,7 +111,7 @@ impl AsyncWrite for Restless {
 }
 
 #[tokio::test]
-async fn who_never_pauses_is_not_idle_and_hears_of_the_end() {
+async fn a_busy_client_is_not_idle_and_sees_the_shutdown() {
     let (trigger, shutdown) = Shutdown::new();
     let shared = shared();
     let restless = Restless { asks: b"PING\r\n", reads: true };
@@ -127,7 +127,7 @@ async fn who_never_pauses_is_not_idle_and_hears_of_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_falls_silent_is_let_go_in_time() {
+async fn a_client_that_falls_silent_is_closed_in_time() {
     let (_trigger, shutdown) = Shutdown::new();
     let shared = shared();
     let mut client = connect(&shared, &shutdown);

@@ -18,7 +18,7 @@ fn run(server: &Running, password: &str) {
 }
 
 #[test]
-fn redis_py() {
+fn redis_py_is_answered() {
     run(&Running::start(config(""), RULES), "");
 }
 

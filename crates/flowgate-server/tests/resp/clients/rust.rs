@@ -38,7 +38,7 @@ fn limits_rules_and_keys() {
 }
 
 #[test]
-fn a_pipeline() {
+fn a_pipeline_is_answered_in_order() {
     let server = Running::plain();
     let mut client = connect(url(&server));
     let mut pipeline = redis::pipe();
@@ -51,7 +51,7 @@ fn a_pipeline() {
 }
 
 #[test]
-fn the_third_version() {
+fn resp3_is_spoken() {
     let server = Running::plain();
     let info = url(&server).into_connection_info().unwrap();
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
@@ -65,7 +65,7 @@ fn the_third_version() {
 }
 
 #[test]
-fn a_password() {
+fn a_password_opens_the_connection() {
     let server = Running::start(locked(), "");
     let mut client = connect(format!("redis://:sesame@{}/", server.address));
     assert_eq!(cmd("PING").query::<String>(&mut client).unwrap(), "PONG");

@@ -1,5 +1,6 @@
 //! Classes: every decision writes the class of the counters it leaves, and an eviction goes by it.
 
+use super::calls::{MIXED, apply, call};
 use super::*;
 use crate::{Retry, RuleFlags, Throttle, Verdict};
 

@@ -1,0 +1,62 @@
+//! Secrets: where they come from, and that they never show.
+
+use super::*;
+
+#[test]
+fn secrets_come_from_a_file_without_the_line_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("token");
+    for content in ["s3cret", "s3cret\n", "s3cret\r\n"] {
+        fs::write(&path, content).unwrap();
+        let text = format!("[auth]\napi_token_file = {:?}", path.to_str().unwrap());
+        assert_eq!(config(&text, &[]).auth.api_token.unwrap().expose(), "s3cret");
+        let variable = config("", &[("FLOWGATE_AUTH__ADMIN_TOKEN_FILE", path.to_str().unwrap())]);
+        assert_eq!(variable.auth.admin_token.unwrap().expose(), "s3cret");
+    }
+    fs::write(&path, "redis://user:s3cret@10.0.0.1\n").unwrap();
+    let text = format!("[store]\ntype = \"redis\"\nurl_file = {:?}", path.to_str().unwrap());
+    let redis = config(&text, &[]).store.redis.unwrap();
+    assert!(matches!(&redis.servers, RedisServers::One(url) if url.expose().contains("s3cret")));
+}
+
+#[test]
+fn a_secret_of_a_variable_replaces_the_file_of_a_secret() {
+    let text = "[auth]\napi_token_file = \"/no/such/file\"";
+    let config = config(text, &[("FLOWGATE_AUTH__API_TOKEN", "s3cret")]);
+    assert_eq!(config.auth.api_token.unwrap().expose(), "s3cret");
+}
+
+#[test]
+fn secrets_never_show() {
+    let text = "
+        [auth]
+        resp_password = \"s3cret-1\"
+        api_token = \"s3cret-2\"
+        [store]
+        type = \"redis\"
+        url = \"redis://user:s3cret-3@10.0.0.1\"";
+    let config = config(text, &[("FLOWGATE_AUTH__ADMIN_TOKEN", "s3cret-4")]);
+    assert_eq!(config.auth.api_token.as_ref().unwrap().expose(), "s3cret-2");
+    assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+    let toml = config.to_toml();
+    assert!(!toml.contains("s3cret"), "{toml}");
+    assert!(toml.contains("admin_token = \"***\"") && toml.contains("url = \"redis://user:***@10.0.0.1\""), "{toml}");
+    let wrong = from_text(&format!("{text}\ntimeout = 5"), &[]).unwrap_err();
+    assert!(!format!("{wrong:?}").contains("s3cret"), "{wrong:?}");
+    // What is hidden cannot be taken for the secret itself.
+    assert_eq!(mistake(&toml, &[]), "this secret is hidden");
+}
+
+#[test]
+fn listeners_beyond_loopback_need_secrets() {
+    let public = "[listen]\nhttp = \"0.0.0.0:7070\"\nresp = \"0.0.0.0:7071\"";
+    assert!(mistake(public, &[]).contains("can be reached from other machines"));
+    let one = [("FLOWGATE_AUTH__API_TOKEN", "s3cret")];
+    assert!(mistake(public, &one).contains("resp asks for no secret"));
+    let both = [("FLOWGATE_AUTH__API_TOKEN", "s3cret"), ("FLOWGATE_AUTH__RESP_PASSWORD", "s3cret")];
+    assert!(from_text(public, &both).is_ok());
+    assert!(from_text(public, &[("FLOWGATE_AUTH__INSECURE", "true")]).is_ok());
+    let certificates = "[tls]\ncert = \"example.toml\"\nkey = \"example.toml\"\nclient_ca = \"example.toml\"\n";
+    assert!(from_text(&format!("{certificates}{public}"), &[]).is_ok());
+    assert!(from_text("[listen]\nhttp = \"[::1]:7070\"\nresp = \"unix:/run/x\"", &[]).is_ok());
+}
