@@ -44,20 +44,20 @@ impl<'a> From<&'a engine::Decision> for Decision<'a> {
         Decision {
             allowed: decision.allowed(),
             action: decision.action().into(),
-            rule: decision.rule.as_ref().map(|rule| rule.name().into()),
-            matched: decision.matched,
-            code: decision.code,
-            message: decision.message.as_deref().map(Cow::from),
-            limit: decision.limit,
-            remaining: decision.remaining,
+            rule: decision.rule().map(|rule| rule.name().into()),
+            matched: decision.matched(),
+            code: decision.code(),
+            message: decision.message().map(Cow::from),
+            limit: decision.limit(),
+            remaining: decision.remaining(),
             retry_after: decision.retry_after().map(Millis::from),
             never: decision.never(),
-            reset_after: decision.reset_after.into(),
+            reset_after: decision.reset_after().into(),
             delay: decision.delay().into(),
-            exceeded: decision.exceeded.iter().map(Exceeded::from).collect(),
-            shadow: decision.shadow.iter().map(|rule| rule.name().into()).collect(),
-            banned_until: decision.banned_until.map(Millis::from),
-            degraded: decision.degraded,
+            exceeded: decision.exceeded().iter().map(Exceeded::from).collect(),
+            shadow: decision.shadow().iter().map(|rule| rule.name().into()).collect(),
+            banned_until: decision.banned_until().map(Millis::from),
+            degraded: decision.degraded(),
         }
     }
 }
@@ -206,17 +206,17 @@ impl<'a> Problem<'a> {
     /// The problem document of a denial: with the status `quota_exceeded` where a limit denies, and `forbidden` where
     /// a ban or a rule without limits does.
     pub fn from_decision(decision: &'a engine::Decision, quota_exceeded: u16, forbidden: u16) -> Problem<'a> {
-        let (status, kind, title) = match decision.decided_by {
-            DecidedBy::Limits => (quota_exceeded, QUOTA_EXCEEDED, "Quota exceeded"),
+        let (status, kind, title) = match decision.decided_by() {
+            DecidedBy::Limits { .. } => (quota_exceeded, QUOTA_EXCEEDED, "Quota exceeded"),
             _ => (forbidden, "about:blank", "Forbidden"),
         };
         Problem {
             status,
             kind: kind.into(),
             title: title.into(),
-            detail: decision.message.as_deref().map(Cow::from),
+            detail: decision.message().map(Cow::from),
             action: Some(decision.action().into()),
-            code: decision.code,
+            code: decision.code(),
             retry_after: decision.retry_after().map(Millis::from),
             violated_policies: Some(decision.violated_policies().map(Cow::from).collect()),
         }

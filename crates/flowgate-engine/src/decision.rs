@@ -2,56 +2,52 @@
 
 use std::sync::Arc;
 
-use flowgate::{Hit, Limit, Reading, Retry, Span, Time, Verdict};
+use flowgate::{Limit, Reading, Retry, Span, Time, Verdict};
 
+use crate::bans::ManualBan;
 use crate::rules::Rule;
 
 /// May it happen, by which rule, what is left, when to come back.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// May it happen?
-    pub verdict: Verdict,
-    /// The rule that decided, or whose limit is the tightest of those that passed.
-    pub rule: Option<Arc<Rule>>,
-    /// What kind of thing decided.
-    pub decided_by: DecidedBy,
-    /// Whether any rule matched, or a ban by hand did.
-    pub matched: bool,
-    /// The deciding rule's number for the caller.
-    pub code: Option<i64>,
-    /// The deciding rule's text for the caller; for a ban by hand its reason.
-    pub message: Option<Arc<str>>,
-    /// The most that could be taken at once (`None`: unlimited, or no limit was asked).
-    pub limit: Option<u64>,
-    /// What could be taken right after this (`None`: unlimited, or no limit was asked). Rounded down.
-    pub remaining: Option<u64>,
-    /// The span in which `limit` is granted, where it has one; see [`Limit::window`].
-    pub window: Option<Span>,
-    /// The wait until the state is as if never used. Rounded up.
-    pub reset_after: Span,
-    /// The limits that were exceeded, in file order.
-    pub exceeded: Vec<Exceeded>,
-    /// The shadow rules that would have denied.
-    pub shadow: Vec<Arc<Rule>>,
-    /// The end of the ban that denies, or that this denial starts.
-    pub banned_until: Option<Time>,
-    /// Whether the store was away and the answer is a stopgap.
-    pub degraded: bool,
+    decided_by: DecidedBy,
+    numbers: flowgate::Decision,
+    shadow: Vec<Arc<Rule>>,
+    degraded: bool,
 }
 
 /// What decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum DecidedBy {
-    /// Nothing: no limit was asked, no rule had a say.
-    Nothing,
+    /// Nothing: no limit was asked but those of shadow rules, and no rule decided at once.
+    Nothing {
+        /// Whether any rule matched.
+        matched: bool,
+    },
     /// The limits of the rules that matched.
-    Limits,
-    /// A rule without limits, at once.
-    Rule,
+    Limits {
+        /// The first rule with an exceeded limit, or the rule of the tightest limit if all let pass.
+        rule: Arc<Rule>,
+        /// The span in which the decision's limit is granted, where it has one; see [`Limit::window`].
+        window: Option<Span>,
+        /// The limits that were exceeded, in file order. Empty if the request passes.
+        exceeded: Vec<Exceeded>,
+        /// The end of the ban that this denial starts.
+        banned_until: Option<Time>,
+    },
+    /// A rule without limits, at once; or one that denies while the store is away.
+    Rule(Arc<Rule>),
     /// A ban that a rule had imposed on the subject.
-    Ban,
+    Ban {
+        /// The rule.
+        rule: Arc<Rule>,
+        /// As for limits.
+        window: Option<Span>,
+        /// The end of the ban.
+        until: Time,
+    },
     /// A ban by hand.
-    ManualBan,
+    ManualBan(Arc<ManualBan>),
 }
 
 /// A limit that was exceeded.
@@ -66,32 +62,30 @@ pub struct Exceeded {
 }
 
 impl Decision {
-    /// Nothing has an opinion: allowed, not matched.
-    pub(crate) fn unmatched() -> Decision {
-        Decision {
-            verdict: Verdict::Allow { delay: Span::ZERO },
-            rule: None,
-            decided_by: DecidedBy::Nothing,
-            matched: false,
-            code: None,
-            message: None,
-            limit: None,
-            remaining: None,
-            window: None,
-            reset_after: Span::ZERO,
-            exceeded: Vec::new(),
-            shadow: Vec::new(),
-            banned_until: None,
-            degraded: false,
-        }
+    pub(crate) fn new(decided_by: DecidedBy, numbers: flowgate::Decision) -> Decision {
+        Decision { decided_by, numbers, shadow: Vec::new(), degraded: false }
     }
 
-    /// Decided by a rule: it speaks to the caller.
-    pub(crate) fn by(mut self, rule: &Arc<Rule>) -> Decision {
-        self.code = rule.code();
-        self.message = rule.message().cloned();
-        self.rule = Some(Arc::clone(rule));
-        self
+    /// A decision without the numbers of a limit.
+    pub(crate) fn without_limit(decided_by: DecidedBy, verdict: Verdict) -> Decision {
+        Decision::new(decided_by, flowgate::Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO })
+    }
+
+    /// The denial of a rule whose store is away, with a pause before the next attempt.
+    pub fn denied_without_store(rule: &Arc<Rule>, pause: Span) -> Decision {
+        let verdict = Verdict::Deny(Retry::After(pause));
+        let numbers = flowgate::Decision { verdict, limit: None, remaining: Some(0), reset_after: pause };
+        Decision { degraded: true, ..Decision::new(DecidedBy::Rule(Arc::clone(rule)), numbers) }
+    }
+
+    pub(crate) fn with_shadow(self, shadow: Vec<Arc<Rule>>) -> Decision {
+        Decision { shadow, ..self }
+    }
+
+    /// Marks the answer as a stopgap.
+    #[must_use]
+    pub fn as_stopgap(self) -> Decision {
+        Decision { degraded: true, ..self }
     }
 
     /// Makes the waits real time, and the end of a ban an instant on the wall clock. It was decided on the clock of
@@ -105,26 +99,131 @@ impl Decision {
 
     #[cold]
     fn make_real_ahead(&mut self, at: Reading) {
-        self.verdict = self.verdict.in_real_time(at);
-        self.reset_after = at.real_wait(self.reset_after);
-        self.exceeded.iter_mut().for_each(|exceeded| exceeded.retry = exceeded.retry.in_real_time(at));
-        self.banned_until = self.banned_until.map(|until| at.on_the_wall(until));
+        self.map_waits(|wait| at.real_wait(wait));
+        match &mut self.decided_by {
+            DecidedBy::Limits { banned_until, .. } => *banned_until = banned_until.map(|until| at.on_the_wall(until)),
+            DecidedBy::Ban { until, .. } => *until = at.on_the_wall(*until),
+            DecidedBy::ManualBan(ban) => *ban = Arc::clone(ban).on_the_wall(at),
+            DecidedBy::Nothing { .. } | DecidedBy::Rule(_) => {}
+        }
     }
 
-    /// With the numbers of one limit.
-    pub(crate) fn numbers(self, of: &Hit<'_>) -> Decision {
-        let &flowgate::Decision { limit, remaining, reset_after, .. } = of.outcome();
-        Decision { limit, remaining, window: of.limit().window(), reset_after, ..self }
+    /// Changes every wait.
+    pub fn map_waits(&mut self, change: impl Fn(Span) -> Span) {
+        self.numbers.map_waits(&change);
+        if let DecidedBy::Limits { exceeded, .. } = &mut self.decided_by {
+            exceeded.iter_mut().for_each(|exceeded| exceeded.retry = exceeded.retry.map(&change));
+        }
+    }
+
+    /// What decided.
+    pub fn decided_by(&self) -> &DecidedBy {
+        &self.decided_by
+    }
+
+    /// The verdict and the numbers of the limit that decided.
+    pub fn numbers(&self) -> &flowgate::Decision {
+        &self.numbers
+    }
+
+    /// May it happen?
+    pub fn verdict(&self) -> Verdict {
+        self.numbers.verdict
     }
 
     /// Whether the request passes.
     pub fn allowed(&self) -> bool {
-        self.verdict.allowed()
+        self.numbers.allowed()
+    }
+
+    /// The rule that decided, or whose limit is the tightest of those that passed.
+    pub fn rule(&self) -> Option<&Arc<Rule>> {
+        match &self.decided_by {
+            DecidedBy::Limits { rule, .. } | DecidedBy::Rule(rule) | DecidedBy::Ban { rule, .. } => Some(rule),
+            DecidedBy::Nothing { .. } | DecidedBy::ManualBan(_) => None,
+        }
+    }
+
+    /// The rule that speaks to the caller: one that denies, or that decides at once.
+    fn speaker(&self) -> Option<&Arc<Rule>> {
+        match &self.decided_by {
+            DecidedBy::Limits { .. } if self.allowed() => None,
+            _ => self.rule(),
+        }
+    }
+
+    /// Whether any rule matched, or a ban by hand did.
+    pub fn matched(&self) -> bool {
+        !matches!(self.decided_by, DecidedBy::Nothing { matched: false })
+    }
+
+    /// The deciding rule's number for the caller.
+    pub fn code(&self) -> Option<i64> {
+        self.speaker().and_then(|rule| rule.code())
+    }
+
+    /// The deciding rule's text for the caller; for a ban by hand its reason.
+    pub fn message(&self) -> Option<&str> {
+        match &self.decided_by {
+            DecidedBy::ManualBan(ban) => Some(&*ban.reason).filter(|reason| !reason.is_empty()),
+            _ => self.speaker().and_then(|rule| rule.message()).map(|message| &**message),
+        }
+    }
+
+    /// The most that could be taken at once (`None`: unlimited, or no limit was asked).
+    pub fn limit(&self) -> Option<u64> {
+        self.numbers.limit
+    }
+
+    /// What could be taken right after this (`None`: unlimited, or no limit was asked). Rounded down.
+    pub fn remaining(&self) -> Option<u64> {
+        self.numbers.remaining
+    }
+
+    /// The span in which `limit` is granted, where it has one; see [`Limit::window`].
+    pub fn window(&self) -> Option<Span> {
+        match self.decided_by {
+            DecidedBy::Limits { window, .. } | DecidedBy::Ban { window, .. } => window,
+            DecidedBy::Nothing { .. } | DecidedBy::Rule(_) | DecidedBy::ManualBan(_) => None,
+        }
+    }
+
+    /// The wait until the state is as if never used. Rounded up.
+    pub fn reset_after(&self) -> Span {
+        self.numbers.reset_after
+    }
+
+    /// The limits that were exceeded, in file order.
+    pub fn exceeded(&self) -> &[Exceeded] {
+        match &self.decided_by {
+            DecidedBy::Limits { exceeded, .. } => exceeded,
+            _ => &[],
+        }
+    }
+
+    /// The shadow rules that would have denied.
+    pub fn shadow(&self) -> &[Arc<Rule>] {
+        &self.shadow
+    }
+
+    /// The end of the ban that denies, or that this denial starts.
+    pub fn banned_until(&self) -> Option<Time> {
+        match &self.decided_by {
+            DecidedBy::Limits { banned_until, .. } => *banned_until,
+            DecidedBy::Ban { until, .. } => Some(*until),
+            DecidedBy::ManualBan(ban) => Some(ban.until),
+            DecidedBy::Nothing { .. } | DecidedBy::Rule(_) => None,
+        }
+    }
+
+    /// Whether the store was away and the answer is a stopgap.
+    pub fn degraded(&self) -> bool {
+        self.degraded
     }
 
     /// `allow`, or what the deciding rule asks of the caller.
     pub fn action(&self) -> &str {
-        match &self.rule {
+        match self.rule() {
             _ if self.allowed() => "allow",
             Some(rule) => rule.action().as_str(),
             None => "deny",
@@ -133,22 +232,16 @@ impl Decision {
 
     /// The wait after which the same request passes; `None` when it was allowed or no wait helps.
     pub fn retry_after(&self) -> Option<Span> {
-        match self.verdict {
-            Verdict::Deny(Retry::After(wait)) => Some(wait),
-            _ => None,
-        }
+        self.numbers.retry_after()
     }
 
     /// Whether it was denied and no wait helps.
     pub fn never(&self) -> bool {
-        self.verdict == Verdict::Deny(Retry::Never)
+        self.numbers.never()
     }
 
     /// How long to hold an allowed request before it goes (`pace`); zero otherwise.
     pub fn delay(&self) -> Span {
-        match self.verdict {
-            Verdict::Allow { delay } => delay,
-            Verdict::Deny(_) => Span::ZERO,
-        }
+        self.numbers.delay()
     }
 }

@@ -29,7 +29,7 @@ use crate::rules::{Policy, PolicyError, RuleSet};
 /// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, MemoryStore::default())?;
 /// let decision = engine.decide(Op::Take, &Request::new().field("user", "42"), Time::from_secs(1_700_000_000));
 /// assert!(decision.allowed());
-/// assert_eq!(decision.remaining, Some(4));
+/// assert_eq!(decision.remaining(), Some(4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -57,14 +57,14 @@ pub struct Quota<'d> {
 impl<'d> Quota<'d> {
     /// What a decision by rules says; `None` where no limit had a say, so there is nothing to tell.
     pub fn from_decision(decision: &'d Decision) -> Option<Quota<'d>> {
-        let policy = decision.rule.as_ref()?.name();
-        let (limit, remaining) = (decision.limit?, decision.remaining?);
-        let reset = match decision.verdict {
+        let policy = decision.rule()?.name();
+        let (limit, remaining) = (decision.limit()?, decision.remaining()?);
+        let reset = match decision.verdict() {
             Verdict::Deny(Retry::After(wait)) => at_least_one_second(wait),
-            _ => decision.reset_after.as_secs_ceil(),
+            _ => decision.reset_after().as_secs_ceil(),
         };
         let whole = |window: &Span| *window >= Span::from_secs(1);
-        let window = decision.window.filter(whole).map(Span::as_secs_ceil);
+        let window = decision.window().filter(whole).map(Span::as_secs_ceil);
         Some(Quota {
             policy,
             limit: limit.min(MAX_STRUCTURED_INTEGER),
@@ -97,11 +97,11 @@ impl Decision {
     /// The names of the rules that denied it, each once, for `violated-policies` of a problem document.
     pub fn violated_policies(&self) -> impl Iterator<Item = &str> {
         // Those of a rule stand next to each other.
-        let exceeded = self.exceeded.iter().enumerate().filter_map(|(index, exceeded)| {
-            let before = index.checked_sub(1).map(|before| self.exceeded[before].rule.name());
+        let exceeded = self.exceeded().iter().enumerate().filter_map(|(index, exceeded)| {
+            let before = index.checked_sub(1).map(|before| self.exceeded()[before].rule.name());
             Some(exceeded.rule.name()).filter(|name| before != Some(name))
         });
-        let decided = self.rule.as_ref().filter(|_| !self.allowed() && self.exceeded.is_empty());
+        let decided = self.rule().filter(|_| !self.allowed() && self.exceeded().is_empty());
         exceeded.chain(decided.map(|rule| rule.name()))
     }
 }

@@ -53,10 +53,10 @@ impl PartialEq for KeyBytes {
     }
 }
 
-/// What a key is of; its first byte.
+/// What a key names: its first byte.
 #[derive(Clone, Copy)]
 #[repr(u8)]
-enum Of {
+enum KeyKind {
     Subject = 1,
     AdHoc = 2,
     LimitCounter = 3,
@@ -68,7 +68,7 @@ enum Of {
 /// The subject with these values of the `by` fields, which come in the order of their names.
 #[inline]
 pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> KeyBytes {
-    let mut key = start(Of::Subject);
+    let mut key = start(KeyKind::Subject);
     for (name, value) in fields {
         push_text(&mut key, name.as_bytes());
         push_text(&mut key, value.as_bytes());
@@ -78,22 +78,22 @@ pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> K
 
 /// The subject of a rule without `by`.
 pub(crate) fn all(rule: &str) -> KeyBytes {
-    let mut key = start(Of::All);
+    let mut key = start(KeyKind::All);
     key.push(rule.as_bytes());
     key
 }
 
 /// The name space of the callers' ad hoc keys, which are hashed as they are: they are asked for most.
-pub(crate) const AD_HOC_SPACE: u8 = Of::AdHoc as u8;
+pub(crate) const AD_HOC_SPACE: u8 = KeyKind::AdHoc as u8;
 
 /// The one counter of an ad hoc key, whatever limit the caller names.
 pub(crate) fn ad_hoc_counter() -> KeyBytes {
-    start(Of::AdHocCounter)
+    start(KeyKind::AdHocCounter)
 }
 
 /// The counter of a rule's limit. `nth` tells limits of one algorithm and period apart.
 pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> KeyBytes {
-    let mut key = start(Of::LimitCounter);
+    let mut key = start(KeyKind::LimitCounter);
     push_text(&mut key, rule.as_bytes());
     let (algorithm, period) = identity(limit);
     push_text(&mut key, algorithm.name().as_bytes());
@@ -104,7 +104,7 @@ pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> KeyBytes {
 
 /// Where a rule keeps its bans and strikes.
 pub(crate) fn ban_counter(rule: &str) -> KeyBytes {
-    let mut key = start(Of::BanCounter);
+    let mut key = start(KeyKind::BanCounter);
     push_text(&mut key, rule.as_bytes());
     key
 }
@@ -117,9 +117,9 @@ pub(crate) fn identity(limit: &Limit) -> (Algorithm, u64) {
 }
 
 #[inline]
-fn start(of: Of) -> KeyBytes {
+fn start(kind: KeyKind) -> KeyBytes {
     let mut inline = [0; 128];
-    inline[0] = of as u8;
+    inline[0] = kind as u8;
     KeyBytes { inline, length: 1, long: Vec::new() }
 }
 

@@ -119,7 +119,7 @@ proptest! {
                     }
                 }
                 let decision = engine.decide(Op::Take, &request, Time::from_secs(1_700_000_000));
-                let rule = decision.rule.as_ref().map(|rule| rule.name().to_owned());
+                let rule = decision.rule().map(|rule| rule.name().to_owned());
                 prop_assert_ne!(rule.as_deref(), Some("below"), "x = {:?}, y = {:?} in\n{}", x, y, text);
             }
         }
@@ -143,13 +143,13 @@ proptest! {
             let decision = engine.decide(Op::Take, &Request::new().cost(cost), now);
             let parsed = |index: usize| limits[index].parse::<flowgate::Limit>().unwrap();
             let pointless: Vec<_> = claimed.iter().map(|&index| parsed(index)).collect();
-            let only_pointless = decision.exceeded.iter().all(|exceeded| {
+            let only_pointless = decision.exceeded().iter().all(|exceeded| {
                 let others = (0..limits.len()).filter(|index| !claimed.contains(index));
                 pointless.contains(&exceeded.limit) && !others.into_iter().any(|index| parsed(index) == exceeded.limit)
             });
             prop_assert!(
-                decision.exceeded.is_empty() || !only_pointless,
-                "only {:?} are exceeded in\n{}", decision.exceeded, text
+                decision.exceeded().is_empty() || !only_pointless,
+                "only {:?} are exceeded in\n{}", decision.exceeded(), text
             );
         }
     }

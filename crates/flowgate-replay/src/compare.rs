@@ -63,7 +63,7 @@ impl ChangedRequests {
 
     fn add(&mut self, denial: &Decision, rules: &[RuleDef], request: &Request<'_>, now: Time) {
         self.requests += 1;
-        let Some(rule) = denial.rule.as_ref().map(|rule| rule.position()) else { return };
+        let Some(rule) = denial.rule().map(|rule| rule.position()) else { return };
         if let (Some(count), Some(def)) = (self.rules.get_mut(rule), rules.get(rule)) {
             *count += 1;
             self.subjects.add(rule, &def.by, request, now);

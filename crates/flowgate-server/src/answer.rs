@@ -179,7 +179,7 @@ mod tests {
         let (numbers, whole) = (|| 0..65_535_u64, 65_535 * 65_534 / 2);
         assert_eq!(Answer::fold(numbers().map(mixed), 0, |sum, one| sum + one).await, whole);
         assert_eq!(Answer::fold(numbers().map(Answer::Now), 0, |sum, one| sum + one).now(), Some(whole));
-        // What nobody waits for is dropped.
+        // An answer that is not awaited is dropped.
         drop(Answer::fold(numbers().map(later), 0, |sum, one| sum + one));
     }
 }

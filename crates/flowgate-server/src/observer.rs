@@ -76,20 +76,20 @@ impl Observer {
     pub(crate) fn note(&self, request: &Request<'_>, decision: &Decision, now: Time) {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
-        match (&decision.rule, decision.decided_by) {
+        match (decision.rule(), decision.decided_by()) {
             (Some(rule), _) if allowed => rule.counters().count(RuleOutcome::Allowed),
-            (Some(rule), DecidedBy::Ban) => rule.counters().count(RuleOutcome::Banned),
+            (Some(rule), DecidedBy::Ban { .. }) => rule.counters().count(RuleOutcome::Banned),
             (Some(rule), _) => {
                 rule.counters().count(RuleOutcome::Denied);
-                if decision.banned_until.is_some() {
+                if decision.banned_until().is_some() {
                     rule.counters().count(RuleOutcome::BanStarted);
                 }
             }
             (None, _) if allowed => unruled.count(RuleOutcome::Allowed),
             (None, _) => banned.count(RuleOutcome::Banned),
         }
-        decision.shadow.iter().for_each(|rule| rule.counters().count(RuleOutcome::Shadowed));
-        if decision.degraded {
+        decision.shadow().iter().for_each(|rule| rule.counters().count(RuleOutcome::Shadowed));
+        if decision.degraded() {
             degraded.add(1);
         }
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
@@ -110,10 +110,10 @@ impl Observer {
         }
     }
 
-    /// Puts the subject on a top list. Who is counted together with all others, or by nobody, is no subject.
+    /// Puts the subject on a top list. Rules without `by` have no subject to rank.
     #[cold]
     fn rank(&self, request: &Request<'_>, decision: &Decision, weight: u32, now: Time, denied: bool) {
-        let Some(rule) = &decision.rule else { return };
+        let Some(rule) = decision.rule() else { return };
         let values = rule.by().filter_map(|field| Some((field, request.counted(field)?)));
         let subject = text(values, MAX_SUBJECT_BYTES);
         if !subject.is_empty() {
@@ -153,7 +153,7 @@ impl Observer {
         self.key_seen(key, allowed, now);
     }
 
-    /// As [`Observer::key_decision`], for whoever counts by itself.
+    /// As [`Observer::key_decision`], for a caller that counts by itself.
     #[inline]
     pub(crate) fn key_seen(&self, key: &[u8], allowed: bool, now: Time) {
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
@@ -191,22 +191,22 @@ impl Observer {
 fn log_denial(request: &Request<'_>, decision: &Decision) {
     // Headers and queries may hold what is secret.
     let told = request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query."));
-    let by = match decision.decided_by {
-        DecidedBy::Limits | DecidedBy::Nothing => "limit",
-        DecidedBy::Rule => "rule",
-        DecidedBy::Ban => "ban",
-        DecidedBy::ManualBan => "ban by hand",
+    let by = match decision.decided_by() {
+        DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => "limit",
+        DecidedBy::Rule(_) => "rule",
+        DecidedBy::Ban { .. } => "ban",
+        DecidedBy::ManualBan(_) => "ban by hand",
     };
     tracing::info!(
         target: "flowgate::denials",
-        rule = decision.rule.as_ref().map(|rule| rule.name()),
+        rule = decision.rule().map(|rule| rule.name()),
         by,
         action = decision.action(),
         fields = text(told, MAX_LOGGED_BYTES),
         counted = request.counted_otherwise().map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
         cost = request.units(),
         retry_after = decision.retry_after().map(tracing::field::display),
-        degraded = decision.degraded.then_some(true),
+        degraded = decision.degraded().then_some(true),
         request_id = request.request_id(),
         "denied"
     );

@@ -1,6 +1,7 @@
 //! A request that outlives the bytes it was read from, since its answer comes later.
 
 use flowgate_engine::Request;
+use smallvec::SmallVec;
 
 /// A copy of a request.
 #[derive(Debug)]
@@ -8,7 +9,7 @@ pub(crate) struct OwnedRequest {
     /// All names and values, one behind the other.
     text: String,
     /// Where each of them ends.
-    ends: Vec<usize>,
+    ends: SmallVec<[usize; 8]>,
     cost: u64,
     id: Option<Box<str>>,
     counted: Option<(Box<str>, Box<str>)>,
@@ -16,7 +17,8 @@ pub(crate) struct OwnedRequest {
 
 impl OwnedRequest {
     pub(crate) fn new(request: &Request<'_>) -> OwnedRequest {
-        let (mut text, mut ends) = (String::new(), Vec::new());
+        let length = request.fields().map(|(name, value)| name.len() + value.len()).sum();
+        let (mut text, mut ends) = (String::with_capacity(length), SmallVec::new());
         for part in request.fields().flat_map(|(name, value)| [name, value]) {
             text.push_str(part);
             ends.push(text.len());

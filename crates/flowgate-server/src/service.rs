@@ -2,7 +2,7 @@
 //!
 //! Rule       A protocol translates bytes into one of these calls and the answer back; it neither reads the clock nor
 //!            keeps state of its own about decisions. So all protocols give the same answers.
-//! Rule       A call reads the clock once. Whoever has several requests at hand (a pipeline, a batch) reads it
+//! Rule       A call reads the clock once. A caller with several requests at hand (a pipeline, a batch) reads it
 //!            once for all, by [`Service::read`], and uses the calls that end in `_at`.
 //! Rule       Waits and the ends of bans that a call gives are in real time: the engine converts them by the reading.
 //!            What Redis says is on Redis's time and is not converted.
@@ -45,7 +45,7 @@ pub use snapshot::{KoalaInForce, Snapshot};
 /// let config = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["5/60s"] }]"#).unwrap();
 /// let service = Service::start(&config)?;
 /// let decision = service.decide(Operation::Take, &Request::new().field("user", "42")).await;
-/// assert_eq!(decision.remaining, Some(4));
+/// assert_eq!(decision.remaining(), Some(4));
 /// # Ok::<(), flowgate_engine::PolicyError>(())
 /// # }).unwrap();
 /// ```
@@ -260,12 +260,12 @@ impl Service {
         crate::metrics::render(self).await
     }
 
-    /// Who asked most in the last minute or two: subjects of rules, and keys.
+    /// The subjects of rules and the keys that asked most in the last minute or two.
     pub fn hottest(&self) -> Top {
         self.observer.metrics.hottest.read(self.now())
     }
 
-    /// Who was denied most in the last minute or two.
+    /// Those that were denied most in the last minute or two.
     pub fn most_denied(&self) -> Top {
         self.observer.metrics.most_denied.read(self.now())
     }
@@ -320,7 +320,7 @@ mod tests {
     fn every_operation_on_the_fields_of_a_request() {
         let (service, clock) = service(r#"rule = [{ name = "reply", by = ["user"], limits = ["2/60s"] }]"#);
         let request = Request::new().field("user", "42");
-        let left = |operation| now(service.decide(operation, &request)).remaining;
+        let left = |operation| now(service.decide(operation, &request)).remaining();
         assert_eq!(left(Operation::Take), Some(1));
         assert_eq!(left(Operation::Peek), Some(1), "a peek changes nothing");
         assert_eq!(left(Operation::Record), Some(0));
@@ -342,7 +342,7 @@ mod tests {
         now(service.decide(Operation::Take, &request));
         let more = Config::from_toml(r#"rule = [{ name = "reply", by = ["user"], limits = ["5/60s"] }]"#).unwrap();
         service.replace(&more.policy).unwrap();
-        assert_eq!(now(service.decide(Operation::Peek, &request)).remaining, Some(4));
+        assert_eq!(now(service.decide(Operation::Peek, &request)).remaining(), Some(4));
         let twice = Policy { rules: [more.policy.rules.clone(), more.policy.rules].concat(), ..Policy::default() };
         assert!(service.replace(&twice).is_err());
         assert_eq!(service.rules().rules().len(), 1);

@@ -190,7 +190,7 @@ fn a_list_file_and_the_values_of_a_list() {
 fn counters_survive_a_reload() {
     let watched = Watched::start(&[("flowgate.toml", &rule("a"))]);
     let request = Request::new().field("user", "42");
-    let left = |watched: &Watched| watched.service.decide(Operation::Peek, &request).now().unwrap().remaining;
+    let left = |watched: &Watched| watched.service.decide(Operation::Peek, &request).now().unwrap().remaining();
     let _ = watched.service.decide(Operation::Record, &request.clone().cost(3));
     assert_eq!(left(&watched), Some(2));
     watched.write("flowgate.toml", &rule("a").replace("5/60s", "10/60s"));

@@ -123,7 +123,7 @@ impl Numbers {
     }
 }
 
-/// The [`Numbers`] of a decision of the library or of the engine.
+/// The [`Numbers`] of a decision of the library.
 ///
 /// A macro, because the library's unit tests have a decision of their own build.
 #[macro_export]

@@ -279,7 +279,7 @@ async fn a_request_dropped_while_waiting_never_reaches_the_service() {
 async fn a_denial_in_other_words() {
     let limit =
         RateLimit::new("api", "1/60s").unwrap().headers([HeaderFamily::RateLimit]).on_deny(|decision, request| {
-            let text = format!("{} denies {}", decision.rule.as_ref().unwrap().name(), request.uri.path());
+            let text = format!("{} denies {}", decision.rule().unwrap().name(), request.uri.path());
             Response::builder().status(503).header("retry-after", "120").body(text.into()).unwrap()
         });
     let service = limit.layer(echo(&Arc::default()));

@@ -24,12 +24,12 @@ impl Verdict {
         matches!(self, Verdict::Allow { .. })
     }
 
-    /// The same, with its wait in real time. It was decided on the clock of `at`.
+    /// The same with another wait.
     #[must_use]
-    pub fn in_real_time(self, at: Reading) -> Verdict {
+    pub fn map(self, change: impl Fn(Span) -> Span) -> Verdict {
         match self {
-            Verdict::Allow { delay } => Verdict::Allow { delay: at.real_wait(delay) },
-            Verdict::Deny(retry) => Verdict::Deny(retry.in_real_time(at)),
+            Verdict::Allow { delay } => Verdict::Allow { delay: change(delay) },
+            Verdict::Deny(retry) => Verdict::Deny(retry.map(change)),
         }
     }
 }
@@ -44,11 +44,11 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// The same, with its wait in real time. It was decided on the clock of `at`.
+    /// The same with another wait.
     #[must_use]
-    pub fn in_real_time(self, at: Reading) -> Retry {
+    pub fn map(self, change: impl FnOnce(Span) -> Span) -> Retry {
         match self {
-            Retry::After(wait) => Retry::After(at.real_wait(wait)),
+            Retry::After(wait) => Retry::After(change(wait)),
             Retry::Never => Retry::Never,
         }
     }
@@ -117,13 +117,14 @@ impl Decision {
     #[inline]
     pub fn make_real(&mut self, at: Reading) {
         if !at.ahead.is_zero() {
-            self.make_real_ahead(at);
+            self.map_waits(|wait| at.real_wait(wait));
         }
     }
 
+    /// Changes every wait.
     #[cold]
-    fn make_real_ahead(&mut self, at: Reading) {
-        self.verdict = self.verdict.in_real_time(at);
-        self.reset_after = at.real_wait(self.reset_after);
+    pub fn map_waits(&mut self, change: impl Fn(Span) -> Span) {
+        self.verdict = self.verdict.map(&change);
+        self.reset_after = change(self.reset_after);
     }
 }

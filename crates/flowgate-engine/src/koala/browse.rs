@@ -101,7 +101,7 @@ impl KoalaAsk {
 
 impl KoalaAnswer {
     /// What was met: rules with counters, each exceeded or not, and direct ones, which always are.
-    pub(crate) fn of(ask: KoalaAsk, hits: impl Iterator<Item = (u32, bool)>, direct: &[u32]) -> KoalaAnswer {
+    pub(crate) fn new(ask: KoalaAsk, hits: impl Iterator<Item = (u32, bool)>, direct: &[u32]) -> KoalaAnswer {
         let mut met: SmallVec<[(u32, bool); 4]> = hits.chain(direct.iter().map(|&rule| (rule, true))).collect();
         met.sort_unstable_by_key(|(rule, _)| *rule);
         if matches!(ask, KoalaAsk::Browse | KoalaAsk::BrowseAndCount)
@@ -228,7 +228,7 @@ impl KoalaRules {
     /// Which rules a request met, once the store has filled in the outcomes.
     pub fn conclude(&self, ask: KoalaAsk, plan: &KoalaPlan<'_>) -> KoalaAnswer {
         let hits = plan.plan.hits().iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed()));
-        KoalaAnswer::of(ask, hits, &plan.direct)
+        KoalaAnswer::new(ask, hits, &plan.direct)
     }
 
     /// The same rules with other limits, to decide by while the store is away, on the counters of another memory.

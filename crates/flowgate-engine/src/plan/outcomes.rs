@@ -71,17 +71,20 @@ impl<'p, 'r> Outcomes<'p, 'r> {
                 (None, None, _) => self.counted(),
             },
         };
-        Decision { matched: self.evaluation.matched(), shadow: self.shadows(), ..decided }
+        decided.with_shadow(self.shadows())
     }
 
     /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
     fn counted(self) -> Decision {
         let delay = self.enforced().map(|hit| hit.outcome().delay()).max().unwrap_or(Span::ZERO);
+        let verdict = Verdict::Allow { delay };
         let looseness = |hit: &&Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
-        let Some(tightest) = self.enforced().min_by_key(looseness) else { return Decision::unmatched() };
-        let rule = Some(Arc::clone(self.rule_of(tightest)));
-        let numbers = Decision::unmatched().numbers(tightest);
-        Decision { verdict: Verdict::Allow { delay }, decided_by: DecidedBy::Limits, rule, ..numbers }
+        let Some(tightest) = self.enforced().min_by_key(looseness) else {
+            return Decision::without_limit(DecidedBy::Nothing { matched: self.evaluation.matched() }, verdict);
+        };
+        let (rule, window) = (Arc::clone(self.rule_of(tightest)), tightest.limit().window());
+        let decided_by = DecidedBy::Limits { rule, window, exceeded: Vec::new(), banned_until: None };
+        Decision::new(decided_by, flowgate::Decision { verdict, ..*tightest.outcome() })
     }
 
     /// Denied by the first rule with an exceeded limit, for as long as the longest of them all, or as the ban that
@@ -96,32 +99,28 @@ impl<'p, 'r> Outcomes<'p, 'r> {
             limit: hit.limit().clone(),
             retry,
         });
-        Some(Decision {
-            verdict: Verdict::Deny(self.longest_wait(banned_until, now)),
-            decided_by: DecidedBy::Limits,
-            exceeded: exceeded.collect(),
-            banned_until,
-            ..Decision::unmatched().by(self.rule_of(hit)).numbers(hit)
-        })
+        let (rule, window) = (Arc::clone(self.rule_of(hit)), hit.limit().window());
+        let decided_by = DecidedBy::Limits { rule, window, exceeded: exceeded.collect(), banned_until };
+        let verdict = Verdict::Deny(self.longest_wait(banned_until, now));
+        Some(Decision::new(decided_by, flowgate::Decision { verdict, ..*hit.outcome() }))
     }
 
     /// Denied by the first rule that has a ban in force on its subject. Limits that would deny as well make the wait
     /// longer, so that a client that waits passes.
     fn banned(self, now: Time) -> Option<Decision> {
         let in_force = || self.bans.iter().filter_map(|ban| Some((ban, banned(ban)?)));
-        let (first, banned_until) = in_force().next()?;
+        let (first, until) = in_force().next()?;
         let longest = in_force().map(|(_, until)| until).max();
         let own = self.enforced().filter(|hit| hit.rule_id() == first.rule_id());
         let tightest = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?;
-        let reset_after = tightest.outcome().reset_after.max(banned_until.since(now));
-        Some(Decision {
+        let (rule, window) = (Arc::clone(self.rules.rule(first.rule_id())), tightest.limit().window());
+        let numbers = flowgate::Decision {
             verdict: Verdict::Deny(self.longest_wait(longest, now)),
-            decided_by: DecidedBy::Ban,
-            banned_until: Some(banned_until),
             remaining: Some(0),
-            reset_after,
-            ..Decision::unmatched().by(self.rules.rule(first.rule_id())).numbers(tightest)
-        })
+            reset_after: tightest.outcome().reset_after.max(until.since(now)),
+            ..*tightest.outcome()
+        };
+        Some(Decision::new(DecidedBy::Ban { rule, window, until }, numbers))
     }
 
     /// The longest wait of all limits that deny and of a ban.
@@ -183,17 +182,12 @@ fn at_once(rule: &Arc<Rule>) -> Decision {
         Action::Allow => Verdict::Allow { delay: Span::ZERO },
         Action::Deny | Action::Other(_) => Verdict::Deny(Retry::Never),
     };
-    Decision { verdict, decided_by: DecidedBy::Rule, ..Decision::unmatched().by(rule) }
+    Decision::without_limit(DecidedBy::Rule(Arc::clone(rule)), verdict)
 }
 
-fn banned_by_hand(ban: &ManualBan, now: Time) -> Decision {
-    let wait = ban.until.since(now);
-    Decision {
-        verdict: Verdict::Deny(Retry::After(wait)),
-        decided_by: DecidedBy::ManualBan,
-        message: Some(Arc::clone(&ban.reason)).filter(|reason| !reason.is_empty()),
-        reset_after: wait,
-        banned_until: Some(ban.until),
-        ..Decision::unmatched()
-    }
+fn banned_by_hand(ban: &Arc<ManualBan>, now: Time) -> Decision {
+    let reset_after = ban.until.since(now);
+    let verdict = Verdict::Deny(Retry::After(reset_after));
+    let numbers = flowgate::Decision { verdict, limit: None, remaining: None, reset_after };
+    Decision::new(DecidedBy::ManualBan(Arc::clone(ban)), numbers)
 }

@@ -165,7 +165,7 @@ impl Compiler<'_> {
 
     fn subject(&mut self, wrong: &Wrong<'_>) -> Result<SubjectId, PolicyError> {
         let mut names: SmallVec<[&str; 4]> = wrong.def.by.iter().map(String::as_str).collect();
-        // The order in which the fields are written makes no difference to who is counted.
+        // The subject is the same in whatever order the fields are written.
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(wrong.part("by", Some(pair[0]), pair[0], "each field once"));

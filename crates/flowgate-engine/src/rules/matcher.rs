@@ -263,8 +263,8 @@ impl MatcherError {
 
 /// What an error repeats of the input: enough to find it, never a megabyte.
 pub(crate) fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
+    const MAX_SHOWN_CHARS: usize = 40;
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}...", &text[..end]),
     }

@@ -85,7 +85,7 @@ impl Bound {
 }
 
 impl NumberRange {
-    /// The range that a comparison (`> 100`, `<=5`) names; `None` when what follows the sign is no number.
+    /// The range that a comparison (`> 100`, `<=5`) names; `None` unless a number follows the sign.
     pub(crate) fn comparison(text: &str) -> Option<NumberRange> {
         let (above, rest) = match text.strip_prefix('>') {
             Some(rest) => (true, rest),
@@ -96,7 +96,7 @@ impl NumberRange {
         Some(if above { NumberRange { low: bound, high: None } } else { NumberRange { low: None, high: bound } })
     }
 
-    /// From one number to another, both included; `None` when one is no number or they are the wrong way round.
+    /// From one number to another, both included; `None` unless both are numbers and in order.
     pub(crate) fn between(low: &str, high: &str) -> Option<NumberRange> {
         if Decimal::parse(low)? > Decimal::parse(high)? {
             return None;

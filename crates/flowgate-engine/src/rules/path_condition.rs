@@ -2,7 +2,7 @@
 //!
 //! Rule       A condition holds of the text as it is written and of its [spelling](PathSpelling): `/Login` of `/Login`, which
 //!            a caller of the API may send, and of `/login`, which the gate makes of it.
-//! Rule       A glob that ends in `/**` also holds of what stands before it: whoever protects `/admin/**` means `/admin`,
+//! Rule       A glob that ends in `/**` also holds of what stands before it: a rule that protects `/admin/**` means `/admin`,
 //!            too. Where a slash at the end makes no difference, so does one that ends in `/*`: `/api/` is `/api`.
 //! Rule       A regular expression is found in any case where case makes no difference. All else of it is as it is written.
 

@@ -79,7 +79,7 @@ fn all_of_several_must_hold_of_a_field() {
     let text = r#"rule = [{ name = "r", limits = ["5/60s"], when = { n = { all = ["*", ["1..9", "20"], "!7", { ne = "~x" }] } } }]"#;
     let config = Config::from_toml(text).unwrap();
     let engine = Engine::new(&config.policy, MemoryStore::default()).unwrap();
-    let matched = |value| engine.decide(Op::Peek, &Request::new().field("n", value), Time::from_secs(1)).matched;
+    let matched = |value| engine.decide(Op::Peek, &Request::new().field("n", value), Time::from_secs(1)).matched();
     assert!(matched("1") && matched("20") && !matched("7") && !matched("10") && !matched(""));
     assert_eq!(config.policy.rules[0].when.len(), 4);
     let again = Config::from_toml(&config.to_toml()).unwrap();

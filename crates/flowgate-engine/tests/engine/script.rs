@@ -108,28 +108,28 @@ fn time(text: &str) -> Time {
 
 /// Everything there is to say about a decision.
 fn phrases(decision: &Decision) -> Vec<String> {
-    let mut phrases = vec![match &decision.rule {
+    let mut phrases = vec![match decision.rule() {
         Some(rule) => format!("{} by {}", decision.action(), rule.name()),
         None => decision.action().to_owned(),
     }];
     let mut say = |phrase: String| phrases.push(phrase);
-    say(if decision.matched { "matched" } else { "unmatched" }.into());
-    say(decision.remaining.map_or("no limit".into(), |remaining| format!("{remaining} left")));
-    say(decision.limit.map_or("unlimited".into(), |limit| format!("of {limit}")));
-    match decision.verdict {
+    say(if decision.matched() { "matched" } else { "unmatched" }.into());
+    say(decision.remaining().map_or("no limit".into(), |remaining| format!("{remaining} left")));
+    say(decision.limit().map_or("unlimited".into(), |limit| format!("of {limit}")));
+    match decision.verdict() {
         Verdict::Deny(Retry::Never) => say("never".into()),
         Verdict::Deny(Retry::After(wait)) => say(format!("retry in {wait}")),
         Verdict::Allow { delay } if delay.is_zero() => say("at once".into()),
         Verdict::Allow { delay } => say(format!("after {delay}")),
     }
-    say(format!("reset in {}", decision.reset_after));
-    say(decision.code.map_or("no code".into(), |code| format!("code {code}")));
-    say(decision.message.as_ref().map_or("no message".into(), |message| format!("says {message}")));
-    let exceeded = decision.exceeded.iter().map(|e| format!("{}: {}", e.rule.name(), e.limit));
+    say(format!("reset in {}", decision.reset_after()));
+    say(decision.code().map_or("no code".into(), |code| format!("code {code}")));
+    say(decision.message().as_ref().map_or("no message".into(), |message| format!("says {message}")));
+    let exceeded = decision.exceeded().iter().map(|e| format!("{}: {}", e.rule.name(), e.limit));
     say(format!("exceeded [{}]", exceeded.collect::<Vec<_>>().join("; ")));
-    let shadow = decision.shadow.iter().map(|rule| rule.name());
+    let shadow = decision.shadow().iter().map(|rule| rule.name());
     say(format!("shadow [{}]", shadow.collect::<Vec<_>>().join(" ")));
-    say(match decision.banned_until {
+    say(match decision.banned_until() {
         Some(until) => format!("banned until {}", until.since(at(0))),
         None => "not banned".into(),
     });

@@ -61,7 +61,7 @@ fn a_subject_is_banned_once_however_many_are_denied_at_once() {
             scope.spawn(|| {
                 for _ in 0..100 {
                     let decision = engine.decide(Op::Take, &Request::new().field("user", "1"), at(0));
-                    let counter = match decision.banned_until {
+                    let counter = match decision.banned_until() {
                         _ if decision.allowed() => &admitted,
                         Some(until) => {
                             assert_eq!(until, at(60));

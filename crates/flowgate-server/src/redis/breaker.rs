@@ -4,7 +4,7 @@
 //! Rule       Closed, every failure (an error, or no answer in time) raises the score by one and every success lowers it
 //!            by one; at [`OPENS_AT`] it opens. So a Redis that fails more often than it answers is left alone soon, one
 //!            hiccup is not enough, and a server that no link has a connection to opens it at once.
-//! Rule       Open, nobody asks Redis but a probe: one at a time, [`FIRST_PAUSE`] after it opened and then ever less
+//! Rule       Open, only a probe asks Redis: one at a time, [`FIRST_PAUSE`] after it opened and then ever less
 //!            often, at least every [`LONGEST_PAUSE`]. The first that succeeds closes it.
 //! Invariant  Only a probe closes it. An answer that was on its way when it opened does not.
 
@@ -74,7 +74,7 @@ impl Breaker {
         Some(Change::Opened)
     }
 
-    /// Whether to send a probe now. Whoever is told so says how it went.
+    /// Whether to send a probe now. A caller that gets true reports how the probe went.
     pub(crate) fn probe(&mut self, now: Time) -> bool {
         match &mut self.state {
             State::Open { probing, next_probe, .. } if !*probing && now >= *next_probe => {

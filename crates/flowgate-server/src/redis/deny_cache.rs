@@ -15,7 +15,7 @@ mod table;
 use std::sync::Arc;
 
 use flowgate::{Clock, Reading, Retry, Span, Throttle, ThrottleReply, Verdict};
-use flowgate_engine::{DecidedBy, Decision};
+use flowgate_engine::Decision;
 use smallvec::SmallVec;
 
 use super::health::Health;
@@ -52,7 +52,7 @@ pub(crate) enum Denied {
 }
 
 /// A denial without a wait is remembered for as long as any denial is.
-const FOREVER: Span = Span::from_secs(u32::MAX as u64);
+const LONGEST_WAIT: Span = Span::from_secs(u32::MAX as u64);
 
 impl<S> DenyCache<S> {
     /// Remembers denials of a store for `longest` at most; not at all without it.
@@ -142,30 +142,25 @@ impl Denied {
     /// The wait until the first of the limits that were exceeded lets go; `None`: something else has denied.
     fn wait(&self) -> Option<Span> {
         match self {
-            Denied::Request(decision) => {
-                let limited = decision.decided_by == DecidedBy::Limits && decision.banned_until.is_none();
-                let waits = decision.exceeded.iter().map(|exceeded| wait(exceeded.retry));
-                waits.min().filter(|_| limited)
-            }
+            Denied::Request(decision) if decision.banned_until().is_some() => None,
+            Denied::Request(decision) => decision.exceeded().iter().map(|exceeded| wait(exceeded.retry)).min(),
             Denied::Key(decision) => match decision.verdict {
                 Verdict::Deny(retry) => Some(wait(retry)),
                 Verdict::Allow { .. } => None,
             },
-            Denied::Throttle(_, reply) => Some(reply.retry_after.unwrap_or(FOREVER)),
+            Denied::Throttle(_, reply) => Some(reply.retry_after.unwrap_or(LONGEST_WAIT)),
         }
     }
 
     /// Lets time pass.
     fn shorten(&mut self, passed: Span) {
+        let less = |wait: Span| Span::from_nanos(wait.as_nanos().saturating_sub(passed.as_nanos()));
         match self {
-            Denied::Request(decision) => {
-                shorten(&mut decision.verdict, &mut decision.reset_after, passed);
-                decision.exceeded.iter_mut().for_each(|exceeded| shorten_retry(&mut exceeded.retry, passed));
-            }
-            Denied::Key(decision) => shorten(&mut decision.verdict, &mut decision.reset_after, passed),
+            Denied::Request(decision) => decision.map_waits(less),
+            Denied::Key(decision) => decision.map_waits(less),
             Denied::Throttle(_, reply) => {
-                reply.retry_after = reply.retry_after.map(|wait| less(wait, passed));
-                reply.reset_after = less(reply.reset_after, passed);
+                reply.retry_after = reply.retry_after.map(less);
+                reply.reset_after = less(reply.reset_after);
             }
         }
     }
@@ -174,23 +169,6 @@ impl Denied {
 fn wait(retry: Retry) -> Span {
     match retry {
         Retry::After(wait) => wait,
-        Retry::Never => FOREVER,
+        Retry::Never => LONGEST_WAIT,
     }
-}
-
-fn shorten(verdict: &mut Verdict, reset_after: &mut Span, passed: Span) {
-    if let Verdict::Deny(retry) = verdict {
-        shorten_retry(retry, passed);
-    }
-    *reset_after = less(*reset_after, passed);
-}
-
-fn shorten_retry(retry: &mut Retry, passed: Span) {
-    if let Retry::After(wait) = retry {
-        *wait = less(*wait, passed);
-    }
-}
-
-fn less(span: Span, passed: Span) -> Span {
-    Span::from_nanos(span.as_nanos().saturating_sub(passed.as_nanos()))
 }

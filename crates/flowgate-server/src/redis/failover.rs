@@ -19,8 +19,8 @@ use flowgate::{
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan};
 use flowgate_engine::{
-    AdHoc, DecidedBy, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits,
-    OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
+    AdHoc, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits, OnFailure, Policy,
+    PolicyError, Request, Rule, RuleDef, RuleSet,
 };
 
 use super::health::Health;
@@ -114,11 +114,8 @@ impl Local {
         let asks = !matches!(plan.op(), Op::Record | Op::Refund);
         let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.on_failure(rule) == OnFailure::Deny;
         match plan.limited_by().find(denies) {
-            Some(rule) if asks => denied(rule),
-            _ => {
-                let decision = self.decider.decide_owned(plan, local(snapshot), request, at);
-                Decision { degraded: true, ..decision }
-            }
+            Some(rule) if asks => Decision::denied_without_store(rule, RETRY_AFTER),
+            _ => self.decider.decide_owned(plan, local(snapshot), request, at).as_stopgap(),
         }
     }
 
@@ -243,26 +240,6 @@ fn unasked(on_failure: OnFailure) -> flowgate::Decision {
     }
 }
 
-/// What a rule with `on_failure = "deny"` says.
-fn denied(rule: &Arc<Rule>) -> Decision {
-    Decision {
-        verdict: Verdict::Deny(Retry::After(RETRY_AFTER)),
-        rule: Some(Arc::clone(rule)),
-        decided_by: DecidedBy::Rule,
-        matched: true,
-        code: rule.code(),
-        message: rule.message().cloned(),
-        limit: None,
-        remaining: Some(0),
-        window: None,
-        reset_after: RETRY_AFTER,
-        exceeded: Vec::new(),
-        shadow: Vec::new(),
-        banned_until: None,
-        degraded: true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use flowgate::{Seed, WhenFull};
@@ -325,12 +302,12 @@ mod tests {
         assert_eq!(away.admits(&[("a", "1"), user]), 5, "its share");
         assert_eq!(away.admits(&[("b", "1"), user]), 100);
         let denied = away.take(&[("c", "1"), user]);
-        assert_eq!((denied.retry_after(), denied.code, denied.degraded), (Some(RETRY_AFTER), Some(7), true));
+        assert_eq!((denied.retry_after(), denied.code(), denied.degraded()), (Some(RETRY_AFTER), Some(7), true));
         assert_eq!(away.admits(&[("d", "1"), user]), 100, "a shadow rule never denies");
         let other = ("user", "43");
         assert_eq!(away.admits(&[("a", "1"), ("b", "1"), ("c", "1"), other]), 0);
         assert_eq!(away.admits(&[("a", "1"), ("b", "1"), ("d", "1"), other]), 5);
-        assert!(away.take(&[("a", "1"), other]).degraded);
+        assert!(away.take(&[("a", "1"), other]).degraded());
     }
 
     #[test]

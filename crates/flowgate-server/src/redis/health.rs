@@ -1,4 +1,4 @@
-//! How the shared store is: said once per change, counted, and shown to whoever asks whether the server is ready.
+//! How the shared store is: logged once per change, counted, and reported to the server's readiness.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -55,7 +55,7 @@ impl Health {
         }
     }
 
-    /// Whom to tell whether the server is ready.
+    /// Tells `readiness` from now on whether the store is there.
     pub(crate) fn report_to(&self, readiness: Readiness) {
         if self.away.load(Relaxed) > 0 {
             readiness.degrade(AWAY);
@@ -68,12 +68,12 @@ impl Health {
         self.counts.degraded.fetch_add(1, Relaxed);
     }
 
-    /// A request was sent, and nobody knows whether it was carried out.
+    /// A request was sent, and may have been carried out without an answer.
     pub(crate) fn unanswered(&self) {
         self.counts.unanswered.fetch_add(1, Relaxed);
     }
 
-    /// So many values could not be read.
+    /// The script could not read this number of values.
     pub(crate) fn unreadable(&self, values: usize) {
         if values > 0 {
             self.counts.unreadable.fetch_add(values as u64, Relaxed);
@@ -101,7 +101,7 @@ impl Health {
         self.gone();
     }
 
-    /// One of those that were away is back, or is no longer missed.
+    /// A server that was away is back, or has left the cluster.
     pub(crate) fn gone(&self) {
         let listener = self.listener();
         if self.away.fetch_sub(1, Relaxed) > 1 {

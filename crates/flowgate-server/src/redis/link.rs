@@ -12,7 +12,7 @@
 //!            command is refused, except during the first attempt to connect and the first to connect again: these
 //!            commands wait, at most as long as for an answer.
 //!
-//! This is no use of a client library: those that share a connection send when a future is first polled, not when it
+//! A client library does not do: those that share a connection send when a future is first polled, not when it
 //! is made, keep a timer for every request, or send again by themselves what may have been carried out.
 
 mod serving;
@@ -40,7 +40,7 @@ use serving::{Ended, Serving};
 const MAX_IN_FLIGHT: usize = 32 * 1024;
 
 /// A connection that has lived this long is made anew at once when it ends. One that ends sooner may do so again.
-const SETTLED: Span = Span::from_millis(400);
+const SETTLED_AFTER: Span = Span::from_millis(400);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// With the time that an attempt may take, recovery stays well within two seconds.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
@@ -96,7 +96,7 @@ struct Shared {
 #[derive(Debug)]
 struct Queue {
     state: State,
-    /// Commands to be sent, and who waits for their replies.
+    /// Commands to be sent, and the waiting ends of their replies.
     bytes: Vec<u8>,
     waiters: VecDeque<Waiter>,
     /// Those included that have been sent.
@@ -167,7 +167,7 @@ impl Link {
         driver.into_iter().for_each(Waker::wake);
     }
 
-    /// Sends what `write` appends, so many commands. Only the reply to the last of them arrives.
+    /// Sends what `write` appends, which is `commands` commands. Only the reply to the last of them arrives.
     pub(crate) fn send(&self, commands: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Arrival, Failure> {
         let now = self.shared.node.now();
         let mut queue = self.shared.lock();
@@ -218,7 +218,7 @@ impl Shared {
         queue.in_flight = queue.waiters.len();
     }
 
-    /// There is none: whoever waits is told, by dropping the other end.
+    /// There is no connection: waiting callers learn it by the dropped other end.
     fn down(&self) {
         let mut queue = self.lock();
         let waiters = std::mem::take(&mut queue.waiters);
@@ -231,7 +231,7 @@ impl Shared {
     }
 }
 
-/// Whatever ends the driver (the runtime, too), nobody is left waiting.
+/// Whatever ends the driver (the runtime, too), no caller is left waiting.
 struct DownAtTheEnd(Arc<Shared>);
 
 impl Drop for DownAtTheEnd {
@@ -260,7 +260,7 @@ async fn drive(shared: Arc<Shared>) {
                 tracing::debug!(redis = %node.target(), "connected to Redis");
                 let ended = Serving::new(shared, stream, place).await;
                 tracing::debug!(redis = %node.target(), error = %ended, "the connection to Redis has ended");
-                let at_once = matches!(ended, Ended::Moved) || node.now().since(since) >= SETTLED;
+                let at_once = matches!(ended, Ended::Moved) || node.now().since(since) >= SETTLED_AFTER;
                 if at_once {
                     pause = Duration::ZERO;
                     shared.restart();

@@ -25,7 +25,7 @@ pub(crate) struct Node {
     target: Target,
     timeout: Span,
     breaker: Mutex<Breaker>,
-    /// Whether the breaker is open, for those who only look.
+    /// Whether the breaker is open, for a reader that changes nothing.
     open: AtomicBool,
     probe: Mutex<Probe>,
     /// Where the links lead to, where that is an address.
@@ -201,7 +201,7 @@ impl Node {
         if probe.tag.is_some() && !probe.is_misplaced && is_own(slots::slot_of(&probe.key())) {
             return;
         }
-        // Each number leads to another slot; a server that has any is found well before so many.
+        // Each number leads to another slot; a server that has any slot is found long before the last number.
         let next = probe.tag.map_or(0, |tag| tag.wrapping_add(1));
         for tag in next..next.saturating_add(MOST_TAGS) {
             probe.tag = Some(tag);

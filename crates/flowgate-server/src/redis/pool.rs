@@ -1,6 +1,6 @@
 //! The links to one server: one for each runtime that asks it.
 //!
-//! A link lives on the runtime of those who use it, so nothing crosses threads between a request, its reply and the
+//! A link lives on the runtime of its users, so nothing crosses threads between a request, its reply and the
 //! socket. The event loops of the Redis protocol have a runtime each, HTTP has one: a few connections in all.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,7 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::link`], even while the server is left alone: whoever connects finds out when it is back.
+    /// As [`Pool::link`], even while the server is left alone: connecting shows when it is back.
     pub(crate) fn link_even_if_open(&self) -> Result<Arc<Link>, Failure> {
         let runtime = Handle::try_current().map_err(|_| Failure::Down)?;
         let id = runtime.id();

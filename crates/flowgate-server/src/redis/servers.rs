@@ -1,6 +1,6 @@
 //! Where calls go: to the one server, or in a cluster to the one that has the key.
 //!
-//! Rule       A cluster is asked who has which slots at the start, and again when a server points elsewhere or does not
+//! Rule       A cluster is asked which server has which slots at the start, and again when a server points elsewhere or does not
 //!            answer. Until the answer is there, what was known holds: a server that no longer has a key says so.
 //! Rule       Servers that the cluster no longer names are let go, with their connections.
 
@@ -30,7 +30,7 @@ pub(crate) struct Servers {
     health: Arc<Health>,
     /// By address, those of the map and those that a server has pointed to.
     pub(super) pools: Mutex<HashMap<String, Arc<Pool>>>,
-    /// The one server, or who has which slots; `None`: not known yet.
+    /// The one server, or the servers of all slots; `None`: not known yet.
     map: ArcSwapOption<Map>,
     asking: AtomicBool,
     /// A server has pointed elsewhere.
@@ -114,7 +114,7 @@ impl Servers {
         self.outdated.notified().await;
     }
 
-    /// Connects, and finds out who has which slots. Of several who ask at the same time one does it.
+    /// Connects, and finds out which server has which slots. Of several callers at the same time one does it.
     pub(crate) async fn look_around(&self) {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|pool| pool.wake());
         if !self.is_cluster {
@@ -128,7 +128,7 @@ impl Servers {
         if self.asking.swap(true, SeqCst) {
             return;
         }
-        // Also when whoever asks gives up.
+        // Also when the caller gives up.
         let _done = Done(&self.asking);
         let known: Vec<Target> = {
             let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);

@@ -268,7 +268,9 @@ impl SharedStore {
                 Pending::Later(decision) => decision.await.1,
             };
             store.store.forget(&deny);
-            decision.degraded |= !is_done;
+            if !is_done {
+                decision = decision.as_stopgap();
+            }
             Reset { decision, is_done }
         })
     }

@@ -44,7 +44,7 @@ pub(crate) struct Part {
     pub(crate) port: u16,
 }
 
-/// What the reply to `CLUSTER SLOTS` says of the servers that take writes; `None`: it is no such reply.
+/// What the reply to `CLUSTER SLOTS` says of the servers that take writes; `None`: the reply has another form.
 pub(crate) fn parts(reply: &Reply) -> Option<Vec<Part>> {
     let Reply::List(ranges) = reply else { return None };
     let part = |range: &Reply| {

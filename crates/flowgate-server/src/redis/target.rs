@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    /// Connects, and says who we are: to `lead`, or where the name leads to, with `known` before other addresses.
+    /// Connects and authenticates: to `lead`, or where the name leads to, with `known` before other addresses.
     pub(crate) async fn connect(
         &self,
         lead: Option<SocketAddr>,

@@ -3,7 +3,7 @@
 //! Rule       A reply that is cut off is asked for again from its first byte once more has arrived: replies are short,
 //!            and a parser without memory cannot get out of step.
 //! Bound      A text has at most [`MAX_TEXT`] bytes, a list [`MAX_ELEMENTS`] elements, and lists lie at most
-//!            [`MAX_DEPTH`] deep; more is no answer that we asked for, and ends the connection.
+//!            [`MAX_DEPTH`] deep; a longer or deeper one is not an answer to us, and ends the connection.
 
 /// A reply of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Reply {
     List(Vec<Reply>),
 }
 
-/// What came is no reply.
+/// The bytes that came are not a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what Redis sent is no reply: {0}")]
 pub(crate) struct NoReply(&'static str);
@@ -37,7 +37,7 @@ pub(crate) fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
     words.iter().for_each(|text| word(out, text));
 }
 
-/// Appends the header of a command of so many words.
+/// Appends the header of a command of `words` words.
 pub(crate) fn header(out: &mut Vec<u8>, words: usize) {
     length(out, b'*', words);
 }

@@ -31,7 +31,7 @@ impl Service {
         }
     }
 
-    /// Lifts a ban by its id, whoever imposed it; false when there is none.
+    /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
     ///
     /// # Errors
     /// When the shared store does not answer.

@@ -27,9 +27,9 @@ async fn denials_cost_redis_nothing_until_they_end() {
     let asked = asked(&redis, async {
         for _ in 0..20 {
             let denied = node.take("42").await;
-            assert!(!denied.allowed() && !denied.degraded);
-            assert_eq!((denied.limit, denied.remaining, denied.action()), (Some(2), Some(0), "deny"));
-            assert!(denied.retry_after() <= first.retry_after() && denied.reset_after <= first.reset_after);
+            assert!(!denied.allowed() && !denied.degraded());
+            assert_eq!((denied.limit(), denied.remaining(), denied.action()), (Some(2), Some(0), "deny"));
+            assert!(denied.retry_after() <= first.retry_after() && denied.reset_after() <= first.reset_after());
         }
         assert!(node.decide(Operation::Take, "other", 1).await.allowed());
     });
@@ -60,7 +60,7 @@ async fn what_is_given_back_through_this_node_counts_at_once() {
     assert_eq!(node.admits("42", 9).await, 5);
     node.decide(Operation::Refund, "42", 1).await;
     assert_eq!(node.admits("42", 9).await, 1);
-    assert_eq!(node.decide(Operation::Reset, "42", 1).await.remaining, Some(5));
+    assert_eq!(node.decide(Operation::Reset, "42", 1).await.remaining(), Some(5));
     assert_eq!(node.admits("42", 9).await, 5);
 
     let limit = "2/1h".parse().unwrap();
@@ -142,7 +142,7 @@ async fn what_a_denial_changes_is_asked_each_time() {
         });
         assert_eq!(asked.await, 6, "{field}");
         let last = node.service.decide(Operation::Take, &request).await;
-        assert_eq!(last.banned_until.is_some(), field == "b");
+        assert_eq!(last.banned_until().is_some(), field == "b");
     }
 }
 

@@ -115,11 +115,11 @@ async fn bans_by_rules_are_shared_and_can_be_lifted() {
     one.recovers().await;
     other.recovers().await;
     assert_eq!(one.admits("42", 3).await, 1);
-    assert!(other.take("42").await.banned_until.is_some());
+    assert!(other.take("42").await.banned_until().is_some());
     let bans = one.service.rule_bans().await.unwrap();
     assert_eq!(bans[0].subject, [("user".to_owned(), "42".to_owned())]);
     assert_eq!(one.service.unban(bans[0].id).await, Ok(true));
-    assert!(other.take("42").await.banned_until.is_none());
+    assert!(other.take("42").await.banned_until().is_none());
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn an_id_names_one_ban_on_every_node() {
     let distinct: std::collections::HashSet<_> = ids.iter().collect();
     assert_eq!(distinct.len(), ids.len(), "{ids:?}");
     assert_eq!(one.service.unban(by_rule).await, Ok(true));
-    assert!(one.take("42").await.banned_until.is_none() && !one.take("7").await.allowed());
+    assert!(one.take("42").await.banned_until().is_none() && !one.take("7").await.allowed());
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_password_a_database_and_what_is_wrong_with_them() {
     assert_eq!(node.admits("42", 9).await, 5);
     for wrong in [format!("unix://:other@{}", socket.display()), format!("unix://:p%40ss@{}?db=99", socket.display())] {
         let node = Node::new(&wrong, "", crate::RULES);
-        assert!(node.take("42").await.degraded);
+        assert!(node.take("42").await.degraded());
         node.says(flowgate_server::Ready::Degraded("redis away".to_owned())).await;
     }
 }
@@ -187,7 +187,7 @@ async fn an_address_is_counted_by_its_network() {
     for address in ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"] {
         let request = Request::new().field("ip", address).counted_as("ip", "2001:db8::");
         let decision = node.service.decide(Operation::Take, &request).await;
-        left.push((decision.allowed(), decision.remaining));
+        left.push((decision.allowed(), decision.remaining()));
     }
     assert_eq!(left, [(true, Some(1)), (true, Some(0)), (false, Some(0)), (true, None)]);
 }

@@ -4,7 +4,7 @@
 //! Rule       A ban is imposed and lifted in Redis, at Redis's time, and in the copy of the node that asked for it. The
 //!            other nodes ask from time to time for what has changed since the version that they have read.
 //! Bound      A ban is in force on other nodes as soon as they ask again. A change costs the same for any number of
-//!            bans; a reply has at most [`PAGE`] bans.
+//!            bans; a reply has at most [`MAX_BANS_IN_REPLY`] bans.
 
 mod copy;
 
@@ -18,10 +18,10 @@ use crate::bans::{BanId, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, Manu
 pub use copy::BanCopy;
 
 /// The most bans in a reply: half a megabyte if all texts are as long as they may be.
-const PAGE: u64 = 256;
+const MAX_BANS_IN_REPLY: u64 = 256;
 
 /// The longest ban, about 140 years: every instant stays a whole number of microseconds below 2^53.
-const LONGEST: Span = Span::from_micros(1 << 52);
+const LONGEST_BAN: Span = Span::from_micros(1 << 52);
 
 /// How to call the script about bans.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl BanCall<'_> {
         call.args.push(copy.known_epoch().as_bytes());
         call.args.number(copy.read);
         call.args.number(copy.floor);
-        call.args.number(PAGE);
+        call.args.number(MAX_BANS_IN_REPLY);
         call
     }
 
@@ -53,7 +53,7 @@ impl BanCall<'_> {
         let mut call = self.start(b"set");
         call.args.push(name.as_bytes());
         call.args.push(id.to_string().as_bytes());
-        call.args.number(order.length.min(LONGEST).as_micros_ceil());
+        call.args.number(order.length.min(LONGEST_BAN).as_micros_ceil());
         call.args.number(order.bytes() as u64);
         call.args.write(|text| {
             for part in [order.field, order.value, order.reason] {

@@ -3,7 +3,7 @@
 //! ```text
 //! call   = op time cost rules {rule}                   op: take, peek, record, check (and record), refund, deny
 //! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits, bans: how many
-//! limit  = numbers never after                         never: 1 if waiting does not help who is denied
+//! limit  = numbers never after                         never: 1 if a denial stays, however long the client waits
 //! numbers= (b|p) want want room room capacity capacity ticks    each as whole microseconds and remainder
 //!        | f count window | s count period grid | a count period | u
 //! after  = "-" | free window

@@ -24,12 +24,16 @@ use crate::key::identity;
 /// The longest hash tag that is written out.
 pub(super) const MAX_TAG: usize = 160;
 
+/// Room for most tags.
+const USUAL_TAG_BYTES: usize = 64;
+
 /// What follows the key of a counter in the key of what was undone in it.
 pub(super) const UNDONE: &str = ":undone";
 
 /// The tag of a subject: the names and values of its `by` fields, in the order of the names.
 pub(super) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
-    let mut tag = b"s".to_vec();
+    let mut tag = Vec::with_capacity(USUAL_TAG_BYTES);
+    tag.push(b's');
     for (index, (name, value)) in fields.enumerate() {
         tag.push(if index == 0 { b':' } else { b',' });
         escape(&mut tag, name.as_bytes());
@@ -48,7 +52,8 @@ pub(super) fn all(rule: &str) -> Vec<u8> {
 
 /// The tag of an ad hoc key.
 pub(super) fn ad_hoc(key: &[u8]) -> Vec<u8> {
-    let mut tag = b"k:".to_vec();
+    let mut tag = Vec::with_capacity(USUAL_TAG_BYTES);
+    tag.extend_from_slice(b"k:");
     // Nothing follows, so a colon has no meaning here; most keys have some.
     for part in key.split_inclusive(|byte| *byte == b':') {
         let (text, colon) = part.strip_suffix(b":").map_or((part, false), |text| (text, true));
@@ -83,14 +88,15 @@ pub(super) fn write(key: &mut Vec<u8>, prefix: &str, tag: &[u8], counter: &str) 
 }
 
 fn escape(tag: &mut Vec<u8>, text: &[u8]) {
+    let has_meaning = |byte: u8| matches!(byte, b'{' | b'}' | b'%' | b':' | b'=' | b',' | 0..=b' ' | 0x7f);
+    if !text.iter().any(|byte| has_meaning(*byte)) {
+        return tag.extend_from_slice(text);
+    }
     for &byte in text {
-        match byte {
-            b'{' | b'}' | b'%' | b':' | b'=' | b',' | 0..=b' ' | 0x7f => {
-                tag.push(b'%');
-                tag.push(HEX[usize::from(byte >> 4)]);
-                tag.push(HEX[usize::from(byte & 15)]);
-            }
-            _ => tag.push(byte),
+        if has_meaning(byte) {
+            tag.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            tag.push(byte);
         }
     }
 }

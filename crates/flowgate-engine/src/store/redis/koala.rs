@@ -50,12 +50,12 @@ impl OwnedKoalaPlan {
 
     /// The answer where each limit counts as exceeded: of a store that is away and denies.
     pub fn denied(&self) -> KoalaAnswer {
-        KoalaAnswer::of(self.ask, self.plan.limited_by().map(|rule| (rule.id(), true)), &self.direct)
+        KoalaAnswer::new(self.ask, self.plan.limited_by().map(|rule| (rule.id(), true)), &self.direct)
     }
 
     fn answer(&self, outcomes: Outcomes<'_, '_>) -> KoalaAnswer {
         let hits = outcomes.hits().iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed()));
-        KoalaAnswer::of(self.ask, hits, &self.direct)
+        KoalaAnswer::new(self.ask, hits, &self.direct)
     }
 }
 

@@ -57,7 +57,7 @@ pub struct ScriptCall {
 
 impl ScriptCall {
     pub(super) fn new(script: &'static Script) -> ScriptCall {
-        ScriptCall { script, keys: Parts::default(), args: Parts::default() }
+        ScriptCall { script, keys: Parts::with_room(USUAL_KEY_BYTES), args: Parts::with_room(USUAL_ARGUMENT_BYTES) }
     }
 
     /// The keys; at least one.
@@ -79,7 +79,16 @@ pub(super) struct Parts {
     ends: SmallVec<[u32; 8]>,
 }
 
+/// Room for the key of a counter, and for the arguments of one limit.
+const USUAL_KEY_BYTES: usize = 96;
+const USUAL_ARGUMENT_BYTES: usize = 48;
+
 impl Parts {
+    /// With room for some bytes.
+    fn with_room(bytes: usize) -> Parts {
+        Parts { bytes: Vec::with_capacity(bytes), ends: SmallVec::new() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }

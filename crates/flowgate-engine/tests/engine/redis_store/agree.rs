@@ -151,8 +151,7 @@ impl Trace {
                 USERS[*user],
                 time
             );
-            let Decision { verdict, limit, remaining, reset_after, .. } = expected;
-            last = Some(flowgate::Decision { verdict, limit, remaining, reset_after });
+            last = Some(*expected.numbers());
         }
         Ok(())
     }
@@ -160,15 +159,13 @@ impl Trace {
 
 /// Everything that a decision says.
 pub(crate) fn said(decision: &Decision) -> String {
-    let Decision { verdict, decided_by, matched, limit, remaining, reset_after, banned_until, .. } = decision;
-    let rule = decision.rule.as_ref().map(|rule| rule.name());
+    let (numbers, matched, banned_until) = (decision.numbers(), decision.matched(), decision.banned_until());
+    let decided_by = std::mem::discriminant(decision.decided_by());
+    let rule = decision.rule().map(|rule| rule.name());
     let exceeded: Vec<String> =
-        decision.exceeded.iter().map(|e| format!("{} {} {:?}", e.rule.name(), e.limit, e.retry)).collect();
-    let shadow: Vec<&str> = decision.shadow.iter().map(|rule| rule.name()).collect();
-    format!(
-        "{verdict:?} {decided_by:?} {rule:?} {matched} {limit:?} {remaining:?} {reset_after:?} {exceeded:?} \
-         {shadow:?} {banned_until:?}"
-    )
+        decision.exceeded().iter().map(|e| format!("{} {} {:?}", e.rule.name(), e.limit, e.retry)).collect();
+    let shadow: Vec<&str> = decision.shadow().iter().map(|rule| rule.name()).collect();
+    format!("{numbers:?} {decided_by:?} {rule:?} {matched} {exceeded:?} {shadow:?} {banned_until:?}")
 }
 
 /// The same traces in every run, so that a failure comes from a change. `PROPTEST_RNG_SEED` chooses others, and

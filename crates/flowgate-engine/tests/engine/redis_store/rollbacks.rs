@@ -27,7 +27,7 @@ fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u6
     let later = at(0) + meanwhile;
     let user = |cost: u64| Request::new().field("user", "1").cost(cost);
     assert!(redis.decide(Op::Take, &user(others), later).allowed(), "{limit}");
-    let left = |redis: &mut RedisEngine| redis.decide(Op::Peek, &user(0), later).remaining.unwrap();
+    let left = |redis: &mut RedisEngine| redis.decide(Op::Peek, &user(0), later).remaining().unwrap();
     let before = left(&mut redis);
     let rollbacks = prepared.rollbacks(PREFIX, ScriptTime::Injected(later), &some);
     assert_eq!(rollbacks.len(), 1, "only what has passed is rolled back");
@@ -38,7 +38,7 @@ fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u6
     assert_eq!((before, left(&mut redis)), expected, "{limit}");
     let decision = prepared.conclude_groups(&[&replies[0], &replies[1]]).unwrap().decision;
     assert!(!decision.allowed());
-    assert_eq!(decision.rule.unwrap().name(), "full");
+    assert_eq!(decision.rule().unwrap().name(), "full");
 }
 
 const S: fn(u64) -> Span = Span::from_secs;

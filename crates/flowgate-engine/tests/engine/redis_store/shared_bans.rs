@@ -62,8 +62,8 @@ impl Node {
     fn banned(&mut self, ip: &str, now: Time) -> Option<(Time, Span)> {
         let request = Request::new().field("ip", ip);
         let decision = self.redis.engine.prepare(Op::Take, &request, now).at_once(now)?;
-        assert_eq!(decision.banned_until.is_some(), decision.decided_by == DecidedBy::ManualBan);
-        Some((decision.banned_until?, decision.retry_after()?))
+        assert_eq!(decision.banned_until().is_some(), matches!(decision.decided_by(), DecidedBy::ManualBan(_)));
+        Some((decision.banned_until()?, decision.retry_after()?))
     }
 
     fn number(&self, now: Time) -> usize {
@@ -315,10 +315,11 @@ fn a_ban_by_a_rule_is_in_force_on_every_node_and_can_be_lifted() {
     let mut two = RedisEngine::new(&rules, server.connect());
     let request = Request::new().field("user", "4 2");
     one.decide(Op::Take, &request, at(0));
-    assert_eq!(two.decide(Op::Take, &request, at(0)).banned_until, None);
-    assert_eq!(one.decide(Op::Take, &request, at(0)).banned_until, Some(at(50)));
+    assert_eq!(two.decide(Op::Take, &request, at(0)).banned_until(), None);
+    assert_eq!(one.decide(Op::Take, &request, at(0)).banned_until(), Some(at(50)));
     let denied = two.decide(Op::Take, &request, at(5));
-    assert_eq!((denied.decided_by, denied.banned_until), (DecidedBy::Ban, Some(at(50))));
+    assert!(matches!(denied.decided_by(), DecidedBy::Ban { .. }));
+    assert_eq!(denied.banned_until(), Some(at(50)));
     let bans = one.engine.rule_bans(at(5));
     assert_eq!(bans.len(), 1);
     assert_eq!(bans[0].subject, [("user".to_owned(), "4 2".to_owned())]);

@@ -64,7 +64,7 @@ fn write_headers(gate: &Gate, decision: &Decision, headers: &mut HeaderMap) {
     if let Some(wait) = decision.retry_after_header() {
         values.shown(RETRY_AFTER, wait);
     }
-    if let Some(rule) = &decision.rule {
+    if let Some(rule) = &decision.rule() {
         values.text(RULE, rule.name());
     }
     values.text(ACTION, decision.action());

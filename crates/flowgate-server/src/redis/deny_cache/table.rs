@@ -1,7 +1,7 @@
 //! The table of denials that are remembered.
 //!
 //! State      For a question (the counters that a request meets, and its cost): the denial, and until when it holds.
-//!            For each of [`EPOCHS`] groups of counters: how often something was given back to one of them.
+//!            For each of [`EPOCH_COUNT`] groups of counters: how often something was given back to one of them.
 //! Rule       A denial holds until the first of the limits that were exceeded lets go, and for at most `longest`: for so
 //!            long a refund or a reset through another node may go unnoticed. Through this node it ends at once.
 //! Rule       A denial holds only for the cost that was denied. A lower cost may pass; a higher one has a longer wait, and
@@ -18,10 +18,10 @@ use hashbrown::HashMap;
 
 use super::Denied;
 
-const SHARDS: usize = 16;
+const SHARD_COUNT: usize = 16;
 /// Some 16 MB with the usual denials.
 const MAX_DENIALS: usize = 64 * 1024;
-const EPOCHS: usize = 4096;
+const EPOCH_COUNT: usize = 4096;
 
 /// Denials by their questions.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ pub(crate) struct Epoch(u32);
 impl<A: Clone> DenyTable<A> {
     pub(crate) fn new(longest: Span) -> DenyTable<A> {
         DenyTable {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            epochs: (0..EPOCHS).map(|_| AtomicU32::new(0)).collect(),
+            shards: (0..SHARD_COUNT).map(|_| Mutex::default()).collect(),
+            epochs: (0..EPOCH_COUNT).map(|_| AtomicU32::new(0)).collect(),
             longest,
             hasher: RandomState::new(),
         }
@@ -76,9 +76,9 @@ impl<A: Clone> DenyTable<A> {
     /// A question about these counters: `asked` tells apart what may be asked of them.
     pub(crate) fn question(&self, counters: impl Iterator<Item = u128>, asked: u128) -> TableQuestion {
         // The counters are hashes; this keeps those of two questions apart as well as they are.
-        let (mut hash, mut epoch) = (asked.wrapping_mul(ODD), 0_u32);
+        let (mut hash, mut epoch) = (asked.wrapping_mul(ODD_FACTOR), 0_u32);
         for counter in counters {
-            hash = (hash ^ counter).wrapping_mul(ODD).rotate_left(47);
+            hash = (hash ^ counter).wrapping_mul(ODD_FACTOR).rotate_left(47);
             epoch = epoch.wrapping_add(self.epoch_of(counter).load(SeqCst));
         }
         TableQuestion { hash, epoch: Epoch(epoch) }
@@ -96,9 +96,9 @@ impl<A: Clone> DenyTable<A> {
     pub(crate) fn put(&self, question: TableQuestion, answer: A, at: Time, wait: Span) {
         let until = at + wait.min(self.longest);
         let mut shard = self.shard(question);
-        if shard.len() >= MAX_DENIALS / SHARDS && !shard.contains_key(&question.hash) {
+        if shard.len() >= MAX_DENIALS / SHARD_COUNT && !shard.contains_key(&question.hash) {
             shard.retain(|_, denial| at < denial.until);
-            if shard.len() >= MAX_DENIALS / SHARDS {
+            if shard.len() >= MAX_DENIALS / SHARD_COUNT {
                 shard.clear();
             }
         }
@@ -111,16 +111,16 @@ impl<A: Clone> DenyTable<A> {
     }
 
     fn epoch_of(&self, counter: u128) -> &AtomicU32 {
-        &self.epochs[(counter >> 64) as usize % EPOCHS]
+        &self.epochs[(counter >> 64) as usize % EPOCH_COUNT]
     }
 
     fn shard(&self, question: TableQuestion) -> MutexGuard<'_, Denials<A>> {
-        lock(&self.shards[question.hash as usize % SHARDS])
+        lock(&self.shards[question.hash as usize % SHARD_COUNT])
     }
 }
 
 /// Odd, so that multiplying by it loses nothing.
-const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+const ODD_FACTOR: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
     // An answer is put in whole.

@@ -16,10 +16,10 @@ use crate::redis::target::Stream;
 use crate::redis::wire::{self, Reply};
 
 /// A connection that owes answers for this long beyond their deadline is given up.
-const STALLED: Span = Span::from_millis(800);
+const MAX_OVERDUE: Span = Span::from_millis(800);
 
 /// How often to look after a connection that owes answers, or a breaker that is open.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
 /// Why a connection has ended.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub(super) enum Ended {
     /// Another link of the same node has found another address behind the server's name.
     #[error("its name is another server's by now")]
     Moved,
-    /// It takes no writes any more: whoever took over may have its name by now.
+    /// The server takes no writes any more: the server that took over may have its name by now.
     #[error("it has become a replica")]
     Replaced,
     #[error(transparent)]
@@ -44,9 +44,9 @@ pub(super) struct Serving<'a> {
     /// How much of `out` has been sent.
     sent: usize,
     input: Vec<u8>,
-    /// Who waits for a reply, oldest first. Deadlines are in order, too.
+    /// The waiting ends of replies to come, oldest first. Deadlines are in order, too.
     waiters: VecDeque<Waiter>,
-    /// It has become a replica: whoever took over may have its name by now, so it is to be looked up again.
+    /// The server has become a replica. The one that took over may have its name by now, so the name is looked up again.
     replaced: bool,
     /// So many of the oldest have been told that there is no answer in time.
     expired: usize,
@@ -137,7 +137,7 @@ impl<'a> Serving<'a> {
             let mut queue = self.shared.lock();
             queue.in_flight = queue.in_flight.saturating_sub(replies);
         }
-        // Whoever still waits for an answer gets it first.
+        // Answers that are still awaited come first.
         if self.replaced && self.waiters.is_empty() {
             self.shared.node.trip(&Ended::Replaced.to_string());
             return Err(Ended::Replaced);
@@ -158,14 +158,14 @@ impl<'a> Serving<'a> {
                     None => node.succeeded(),
                     Some(_) => node.failed(node.now()),
                 }
-                // Nobody has to wait for it.
+                // No caller waits for it.
                 let _ = waiting.send(Arrived::Reply(reply));
             }
             Kind::Late(listening) => _ = listening.send(reply),
         }
     }
 
-    /// Tells those who have waited too long, and probes where the breaker is open.
+    /// Ends the waits that took too long, and probes where the breaker is open.
     fn look_after(&mut self) -> io::Result<()> {
         let node = &self.shared.node;
         let now = node.now();
@@ -187,7 +187,7 @@ impl<'a> Serving<'a> {
                 Kind::Late(_) | Kind::Unread => {}
             }
         }
-        if self.expired > 0 && self.waiters.front().is_some_and(|oldest| oldest.deadline + STALLED <= now) {
+        if self.expired > 0 && self.waiters.front().is_some_and(|oldest| oldest.deadline + MAX_OVERDUE <= now) {
             return Err(io::Error::other("it owes answers for too long"));
         }
         // A connection that owes answers would only queue the probe behind them; it is answered, or given up, first.
@@ -206,7 +206,11 @@ impl<'a> Serving<'a> {
             let left = waiter.deadline.since(self.shared.node.now());
             Duration::from_nanos(left.as_nanos()).max(Duration::from_millis(1))
         });
-        if self.expired > 0 || self.shared.node.is_open() { Some(due.unwrap_or(LOOK).min(LOOK)) } else { due }
+        if self.expired > 0 || self.shared.node.is_open() {
+            Some(due.unwrap_or(CHECK_PERIOD).min(CHECK_PERIOD))
+        } else {
+            due
+        }
     }
 
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {

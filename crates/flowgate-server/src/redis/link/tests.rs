@@ -50,7 +50,7 @@ impl Named {
     }
 }
 
-/// Who answers; an error where the command is refused or lost.
+/// The name of the server that answers; an error where the command is refused or lost.
 async fn who(link: &Link) -> Result<String, Failure> {
     let arrival = link.send(1, |out| crate::redis::wire::command(out, &[b"PING"]))?;
     match arrival.await {
@@ -82,7 +82,7 @@ async fn a_connection_that_is_cut_is_made_anew_at_once() {
     let node = server.node();
     let link = Link::start(Arc::clone(&node), &Handle::current());
     let started = node.now();
-    while node.now() <= started + SETTLED {
+    while node.now() <= started + SETTLED_AFTER {
         assert_eq!(who(&link).await.unwrap(), "server");
         sleep(Duration::from_millis(5)).await;
     }

@@ -33,7 +33,7 @@ impl SharedStore {
         })
     }
 
-    /// Lifts a ban by its id, whoever imposed it; false when there is none.
+    /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
     pub(crate) fn unban(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
         match (id.kind(), self.decider.manual_ban(id, self.redis_time())) {
             (BanKind::Rule, _) => self.unban_rule(id),

@@ -40,8 +40,8 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     }
     let answer = call.session.shared.service.decide_at(operation, &request, call.at);
     call.reply_with(answer, |decision, reply| {
-        let rule = decision.rule.as_ref().map_or("", |rule| rule.name());
-        let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
+        let rule = decision.rule().map_or("", |rule| rule.name());
+        let numbers = numbers(decision.verdict(), decision.limit(), decision.remaining(), decision.reset_after());
         write(reply, numbers, decision.action(), rule);
         Ok(())
     })

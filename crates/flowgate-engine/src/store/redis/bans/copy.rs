@@ -61,7 +61,7 @@ impl BanCopy {
         }
         bans.edit(now, |edit| page.changes.into_iter().for_each(|change| self.take_change(edit, change, page.version)));
         (self.read, self.floor) = (page.version, page.floor);
-        // A version is no earlier than its change. One that Redis's clock has passed and the table has not reached is lost.
+        // A version is at or after the time of its change. One that Redis's clock has passed and the table has not reached is lost.
         let upto = page.version.max((now.as_nanos() / 1000).saturating_sub(1));
         self.own.retain(|_, version| *version > upto);
         if !page.more
