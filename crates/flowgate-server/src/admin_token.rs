@@ -1,8 +1,8 @@
-//! The admin token that a server makes where the configuration has none: a file that only its user may read.
+//! The admin token that a server makes if the configuration has none: a file that only its user may read.
 //!
-//! Rule       A token is written whole to a file of its own, which is then linked to its name. A link fails where the name
-//!            is taken. So of two servers that start at once one makes the token and both use it, and a reader never
-//!            finds a part of one.
+//! Rule       A token is written whole to a temporary file, which is then linked to its name. A link fails if the name
+//!            exists. Of two servers that start together, one thus makes the token and both use it, and a reader never
+//!            finds half a token.
 //! Rule       Nothing here prints or logs a token.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,15 +19,15 @@ const MAX_TOKEN_FILE_BYTES: u64 = 16 << 10;
 /// 256 bits.
 const RANDOM_BYTES: usize = 32;
 
-/// Where the token of a state directory is.
+/// The path of the token in a state directory.
 pub fn path_in(directory: &Path) -> PathBuf {
     directory.join(FILE_NAME)
 }
 
-/// The token of a state directory: the one that is there, else a new one. The directory is made where it is missing.
+/// The token in a state directory, or else a new one. Makes the directory if it is missing.
 ///
 /// # Errors
-/// When the token can be neither read nor written, the file holds something else, or every user may read or change it.
+/// When the token can be neither read nor written, the file holds other contents, or every user may read or change it.
 pub fn obtain(directory: &Path) -> io::Result<Secret> {
     let path = path_in(directory);
     match read(&path) {
@@ -37,10 +37,10 @@ pub fn obtain(directory: &Path) -> io::Result<Secret> {
     make_directory(directory)?;
     let written = write_beside(directory)?;
     let linked = fs::hard_link(&written, &path);
-    // A file that stays behind holds a token that no server uses.
+    // If this fails, the file that stays holds a token that no server uses.
     let _ = fs::remove_file(&written);
     match linked {
-        // Another server was faster: its token counts.
+        // Another server was faster: both use its token.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         linked => linked?,
     }
@@ -52,7 +52,7 @@ pub fn obtain(directory: &Path) -> io::Result<Secret> {
 /// The token in a file.
 ///
 /// # Errors
-/// When the file cannot be read, or holds no token.
+/// When the file cannot be read, or does not hold a token.
 pub fn read(path: &Path) -> io::Result<Secret> {
     let text = read_text_file(path, MAX_TOKEN_FILE_BYTES)?;
     let token = text.trim_end();
@@ -63,7 +63,7 @@ pub fn read(path: &Path) -> io::Result<Secret> {
     Ok(Secret::new(token))
 }
 
-/// Refuses a token that every user of the machine knows or may have chosen. A group may be let in on purpose.
+/// Refuses a file that every user of the machine may read or write. A group may have access on purpose.
 fn check_permissions(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path)?.permissions()) & 0o006 != 0 {
@@ -83,7 +83,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// Writes a new token to a file of a name that no other file has.
+/// Writes a new token to a temporary file with a unique name.
 fn write_beside(directory: &Path) -> io::Result<PathBuf> {
     let (name, token) = (random::<8>()?, random::<RANDOM_BYTES>()?);
     let path = directory.join(format!(".{FILE_NAME}.{name}"));
@@ -97,7 +97,7 @@ fn write_beside(directory: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Random bytes that nobody can guess, as hexadecimal digits.
+/// Random bytes of the system, as hexadecimal digits.
 fn random<const BYTES: usize>() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     let provider = rustls::crypto::ring::default_provider();

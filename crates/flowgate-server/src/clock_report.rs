@@ -1,4 +1,4 @@
-//! Tells of steps of the wall clock: a line in the log for each. `/metrics` counts them.
+//! Logs steps of the wall clock. `/metrics` counts them.
 
 use std::fmt;
 use std::sync::Weak;
@@ -8,10 +8,10 @@ use flowgate::{Clock, ClockStatus, Span, Steps};
 
 use crate::observer::Observer;
 
-/// The clock looks at the wall clock once a second.
+/// The clock compares itself with the wall clock once a second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Looks after the clock for as long as the service of `observer` is there. Needs a runtime, which does that.
+/// Watches the clock on the current runtime, for as long as the service of `observer` lives.
 pub(crate) fn watch(clock: Clock, observer: Weak<Observer>) {
     tokio::spawn(async move {
         let mut report = ClockReport { last: clock.status(), behind: false };
@@ -22,14 +22,14 @@ pub(crate) fn watch(clock: Clock, observer: Weak<Observer>) {
     });
 }
 
-/// What was told already.
+/// What has been logged.
 struct ClockReport {
     last: ClockStatus,
-    /// Whether it was told that the wall clock is behind.
+    /// True if the log says that the wall clock is behind.
     behind: bool,
 }
 
-/// What there is to tell.
+/// What to log.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
     Back { by: Span, ahead: Span },

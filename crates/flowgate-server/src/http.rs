@@ -1,8 +1,7 @@
 //! HTTP/1.1: a connection -> [`routes`] -> one file per kind of endpoint -> the service -> [`reply`].
 //!
-//! Endpoints translate and call [`crate::Service`]; they decide nothing themselves. What they need of the request is in
-//! [`Call`], what they share with all others in [`Shared`]; what goes wrong is an [`Error`] and becomes an
-//! answer by the table there. To add an endpoint, see [`routes`].
+//! Endpoints translate and call [`crate::Service`], which decides. [`Call`] holds the request, [`Shared`] the state of
+//! all connections. An [`Error`] becomes an answer by the table there. To add an endpoint, see [`routes`].
 //!
 //! The documents that clients send and get are types of [`flowgate_api`]; [`body`] reads them, [`auth`] lets clients in.
 
@@ -58,22 +57,22 @@ use progress::{Progress, Stage};
 use reply::Reply;
 use write_timeout::WriteTimeout;
 
-/// A request's line and headers.
+/// The longest request line and headers.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// The client's name for a request: handed back with the answer, and logged with a denial.
+/// The client's name for a request: returned with the answer, and logged with a denial.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A longer one is passed over.
+/// A longer name is ignored.
 const MAX_REQUEST_ID_BYTES: usize = 128;
 
-/// Speaks HTTP with one client.
+/// HTTP for one listener, or for one of its clients.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     shared: Arc<Shared>,
     idle_timeout: Duration,
     loops: Arc<Loops>,
-    /// The address at which the client has arrived; `None`: a unix socket.
+    /// The address that the client connected to; `None`: a unix socket.
     local: Option<IpAddr>,
 }
 
@@ -84,17 +83,17 @@ pub(crate) struct Shared {
     readiness: Readiness,
     tokens: Tokens,
     gate: Gate,
-    /// The configuration file, where there is one.
+    /// The configuration file; empty if the server was started without one.
     rules: OnceLock<Arc<AdminFile>>,
     koala: koala::Rendered,
     /// The most bytes of a body.
     max_body: usize,
-    /// How long a head or a body may take to arrive, and an answer to be found.
+    /// The longest time for a head to arrive, for a body to arrive, and for the service to answer.
     request_timeout: Duration,
 }
 
-/// What the requests of one connection share. Each holds it while it is answered, so it is counted apart: requests on
-/// different loops do not meet at one counter.
+/// What the requests of one connection share. Each request holds a reference while it is answered. The reference
+/// count is the connection's own, so requests on different loops do not share a cache line.
 #[derive(Debug)]
 struct Conversation {
     shared: Arc<Shared>,
@@ -122,9 +121,9 @@ impl Drop for Conversation {
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
-    /// Who is at the other end of the connection, which may be a proxy.
+    /// The other end of the connection, which may be a proxy.
     pub(crate) peer: IpAddr,
-    /// The address of this machine at which it has arrived.
+    /// The address of this machine that the client connected to.
     pub(crate) local: Option<IpAddr>,
     pub(crate) head: hyper::http::request::Parts,
 }
@@ -148,7 +147,7 @@ impl Call<'_> {
         checked.inspect_err(|_| self.shared.service.metrics().http.unauthorized.add(1))
     }
 
-    /// Gives a request the name that the client has given it, so that what is logged about it can be found again.
+    /// Gives a request the client's name for it, by which it is found in the log.
     pub(crate) fn named<'r>(&'r self, request: flowgate_engine::Request<'r>) -> flowgate_engine::Request<'r> {
         match request_id(self.headers()).and_then(|id| id.to_str().ok()) {
             Some(id) => request.id(id),
@@ -156,7 +155,7 @@ impl Call<'_> {
         }
     }
 
-    /// What the service answers. That is there at once, or comes from another machine, which may be slow.
+    /// Waits for the service's answer, at most for the request timeout.
     pub(crate) async fn answered<T>(&self, answer: Answer<T>) -> Result<T, Error> {
         match answer {
             Answer::Now(answer) => Ok(answer),
@@ -166,7 +165,7 @@ impl Call<'_> {
 }
 
 impl Http {
-    /// Speaks for `service`, on `loops`.
+    /// Serves `service` on `loops`.
     pub(crate) fn new(config: &Config, service: Service, readiness: Readiness, loops: Arc<Loops>) -> Http {
         let shared = Shared {
             service,
@@ -183,7 +182,7 @@ impl Http {
 }
 
 impl Http {
-    /// Lets admins read and write a configuration file. Only the first that is given counts.
+    /// Lets admins read and write a configuration file. Only the first call has an effect.
     pub(crate) fn administer(&self, file: RulesFile) {
         self.shared.rules.get_or_init(|| Arc::new(AdminFile::new(file)));
     }
@@ -217,7 +216,7 @@ impl Protocol for Http {
     async fn serve_connection<S: Stream>(self, stream: S, peer: Peer, mut shutdown: Shutdown) -> io::Result<()> {
         let peer = match peer {
             Peer::Address(address) => address.ip(),
-            // Whoever may open the socket's file is on this machine.
+            // A client of a unix socket is on this machine.
             Peer::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
         let Http { shared, idle_timeout, local, .. } = self;
@@ -277,13 +276,13 @@ async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> 
     Ok(reply)
 }
 
-/// Answers of the API are for the client alone: no cache keeps them, and no browser takes them for a page.
+/// Answers of the API are for the client alone: caches must not store them, and browsers must not show them as pages.
 fn keep_private(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// What the client calls its request, if that is a name and no document.
+/// The client's name for a request, if it is short and printable.
 fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
     let id = headers.get(REQUEST_ID)?;
     let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES && id.as_bytes().iter().all(u8::is_ascii_graphic);

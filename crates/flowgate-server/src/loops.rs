@@ -1,14 +1,13 @@
 //! Event loops: threads that serve connections, each with a runtime of its own.
 //!
-//! Rule       A connection stays on the loop that it was given, so what it does never moves between cores and takes
-//!            no lock of a scheduler. Connections are dealt out in turn.
-//! End        Dropping the loops ends them, and whatever still runs on them; blocking work that does not return is left
-//!            behind. A loop that ends by itself, which only a
-//!            panic in the runtime can bring about, is told to [`Loops::failed`]: its connections are gone, and the ones
-//!            that it would be given would hang.
+//! Rule       A connection stays on its loop, so it never moves between cores and takes no lock of a scheduler. New
+//!            connections go to the loops in turn.
+//! End        Dropping the loops ends them and their tasks; blocking work that does not return is abandoned. A loop
+//!            ends by itself only after a panic in the runtime. [`Loops::failed`] then returns: the loop's connections
+//!            are closed, and new ones on it would hang.
 //!
-//! One listener deals out to all loops, rather than one for each under `SO_REUSEPORT`: the system would deal by a hash
-//! of addresses, unevenly where connections are few, and a second server on the same port would start unnoticed.
+//! One listener serves all loops, instead of one for each under `SO_REUSEPORT`: the system would choose by a hash of
+//! addresses, unevenly for few connections, and a second server on the same port would start unnoticed.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -17,8 +16,8 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
-/// After so many tasks a loop looks whether others have become ready, if it has not run out of them before. Usually it is
-/// 61, but fifty busy connections are twice as many tasks: each reads, then answers.
+/// The tasks that a loop runs before it polls for new events. Tokio's default is 61, but fifty busy connections are a
+/// hundred tasks: each reads, then answers.
 const TASKS_PER_LOOK: u32 = 128;
 
 /// Threads with a runtime each.
@@ -38,7 +37,7 @@ struct Loop {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Lives on a loop's thread, and tells when a panic ends it.
+/// Lives on a loop's thread, and reports a panic that ends it.
 struct Alarm {
     number: usize,
     failed: watch::Sender<Option<usize>>,
@@ -53,7 +52,7 @@ impl Drop for Alarm {
 }
 
 impl Loops {
-    /// Starts so many loops; 0: one per core that the process may use.
+    /// Starts a loop on each of `threads` threads; 0: one for each core that the process may use.
     pub(crate) fn start(threads: usize) -> io::Result<Loops> {
         let threads = if threads == 0 { thread::available_parallelism().map_or(1, usize::from) } else { threads };
         let (alarm, failed) = watch::channel(None);
@@ -62,17 +61,17 @@ impl Loops {
         Ok(Loops { loops, turn: AtomicUsize::new(0), failed })
     }
 
-    /// The loop whose turn it is.
+    /// The loop for the next connection.
     pub(crate) fn next(&self) -> &Handle {
         &self.loops[self.turn.fetch_add(1, Relaxed) % self.loops.len()].handle
     }
 
-    /// Returns when a loop has ended by itself, with its number.
+    /// Returns the number of a loop that has failed, once one has.
     pub(crate) async fn failed(&self) -> usize {
         let failed = self.failed.clone().wait_for(Option::is_some).await.map(|failed| *failed);
         match failed {
             Ok(Some(number)) => number,
-            // Every loop has ended in order, so none will fail.
+            // Every loop has ended without a failure.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }
@@ -85,9 +84,9 @@ impl Loop {
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
             let _alarm = alarm;
-            // Nothing is ever sent: the error that this ends with says that the sender is gone.
+            // No value is ever sent: the error says that the sender was dropped.
             let _ = runtime.block_on(stopped);
-            // Dropping the runtime would wait for blocking work, such as the reading of a file on a disk that hangs.
+            // Dropping the runtime would wait for blocking work, such as a read from a disk that hangs.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name(format!("loop-{number}")).spawn(serve)?;
@@ -98,9 +97,9 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // The last to let go of the loops may be a task on one of them, which cannot wait for itself.
+        // The last owner of the loops may be a task on one of them, which cannot wait for itself.
         if let Some(thread) = self.thread.take_if(|thread| thread.thread().id() != thread::current().id()) {
-            // A loop that panicked has ended, too; what it served has been reported.
+            // A loop that panicked has ended, too, and was reported.
             let _ = thread.join();
         }
     }

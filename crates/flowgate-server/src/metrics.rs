@@ -1,8 +1,7 @@
 //! What the server counts about itself, for Prometheus (`/metrics`) and for people (`/v1/stats`).
 //!
-//! Rule       Nothing here slows a decision down: counts are additions to memory that other threads seldom touch, kept
-//!            beside what they are about; no lock, no allocation, no lookup, no reading of the clock. What costs more
-//!            (a latency, who is hottest) is [sampled](sampling).
+//! Rule       Counting is cheap: an addition to memory that other threads seldom touch, without a lock, an allocation,
+//!            a lookup or a reading of the clock. Costlier figures (latencies, top subjects) are [sampled](sampling).
 //! Bound      Label values are bounded: protocols, kinds and reasons are fixed sets, one file failed a reload, rules are
 //!            at most [`render::MAX_RULES`], the rest adds up under one label. What a client sends never becomes a label;
 //!            subjects are named only in the [top lists](top), which have a fixed size.
@@ -28,21 +27,21 @@ pub use top::{Top, TopSubject};
 use crate::resp::Counters;
 use crate::service::Operation;
 
-/// The type of what [`render`] writes.
+/// The content type of [`render`]'s text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All counts of a service.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// Requests that no rule had a say about.
+    /// Requests that no rule decided.
     pub(crate) unruled: RuleCounters,
     /// Requests that were denied by a ban by hand.
     pub(crate) banned: RuleCounters,
     /// Requests by Koala's rules that no rule decided: that passed, or that a ban by hand denied.
     pub(crate) koala: RuleCounters,
-    /// Requests on keys of the caller's.
+    /// Requests on ad hoc keys.
     pub(crate) keys: RuleCounters,
-    /// Decisions that were a stopgap, as the store was away.
+    /// Decisions without the shared store, while it was away.
     pub(crate) degraded: Counter,
     operations: [Counter; OPERATIONS.len()],
     pub(crate) resp: Arc<Counters>,
@@ -50,11 +49,11 @@ pub(crate) struct Metrics {
     pub(crate) http: HttpCounters,
     pub(crate) http_latency: Histogram,
     pub(crate) reloads: Reloads,
-    /// Of decisions that the shared store was asked for.
+    /// The latency of decisions by the shared store.
     pub(crate) store_latency: Histogram,
     /// All requests, by subject.
     pub(crate) hottest: TopList,
-    /// Denied ones.
+    /// Denied requests, by subject.
     pub(crate) most_denied: TopList,
 }
 
@@ -70,7 +69,7 @@ impl Metrics {
     }
 }
 
-/// One count. Counts are facts by themselves, so no order between them is kept.
+/// One count. Different counts are independent, so their updates are not ordered.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -79,7 +78,7 @@ impl Counter {
         self.0.fetch_add(number, Relaxed);
     }
 
-    /// Takes some back that were added.
+    /// Takes back a part of what was added.
     pub(crate) fn subtract(&self, number: u64) {
         self.0.fetch_sub(number, Relaxed);
     }
@@ -95,7 +94,7 @@ pub(crate) struct HttpCounters {
     pub(crate) open: Counter,
     pub(crate) connections: Counter,
     pub(crate) refused: Counter,
-    /// Connections that came to no understanding over TLS.
+    /// Failed TLS handshakes.
     pub(crate) handshakes: Counter,
     pub(crate) requests: Counter,
     pub(crate) unauthorized: Counter,

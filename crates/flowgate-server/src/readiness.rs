@@ -1,31 +1,31 @@
-//! Readiness: whether the server should be sent work, for `/readyz`, load balancers and systemd.
+//! Readiness: whether the server takes requests, for `/readyz`, load balancers and systemd.
 //!
 //! Rule       A server that was told to stop is not ready from that moment on, before any listener closes.
-//! Rule       A server that has lost something it can do without for a while is ready, but degraded: it says what is
-//!            missing, and goes on. Sending its callers elsewhere would only move the load to servers that lost the same.
+//! Rule       A server without its shared store is ready, but degraded: it says so, and goes on. Other servers are
+//!            likely to miss the same store, so moving its callers there would not help.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A handle to what the server says of itself. Clones are the same.
+/// The readiness of a server. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     state: Arc<RwLock<Ready>>,
 }
 
-/// Whether to send work.
+/// Whether the server takes requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// All is well.
+    /// It does.
     #[default]
     Yes,
-    /// Yes, but something is missing: "redis away".
+    /// It does, but something is missing, such as "redis away".
     Degraded(String),
-    /// No: the server is about to end, and finishes what it has.
+    /// It stops, and finishes the requests under way.
     Draining,
 }
 
 impl Readiness {
-    /// How things stand.
+    /// The current readiness.
     pub fn get(&self) -> Ready {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -35,12 +35,12 @@ impl Readiness {
         self.change(Ready::Draining);
     }
 
-    /// Something is missing that the server can do without for a while.
+    /// Notes that something is missing.
     pub fn degrade(&self, missing: &str) {
         self.change(Ready::Degraded(missing.to_owned()));
     }
 
-    /// What was missing is there again.
+    /// Notes that nothing is missing any more.
     pub fn recover(&self) {
         self.change(Ready::Yes);
     }

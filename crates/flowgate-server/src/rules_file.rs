@@ -1,13 +1,13 @@
 //! The configuration file as the admin API reads and writes it.
 //!
-//! Rule       A text is written only when it is right, and only over the text that its author has seen: whoever changed
-//!            the file in between is not overwritten.
-//! Rule       The file is replaced whole (a new file, renamed over it), so no reader ever sees half of it. Then it is
-//!            put in force, and the writer learns how that went.
-//! Rule       One change at a time. A second one waits for its turn outside ([`AdminFile::turn`]), for as long as its
-//!            caller likes: a disk that hangs under the first keeps no thread of the second.
-//! Rule       What stands in the file before and after a change is kept: the last [`MAX_VERSIONS`] versions, beside it in a
-//!            directory `.NAME.history`, with the permissions of the file.
+//! Rule       A text is written only if it is valid, and only over the text that its author has seen: a change in
+//!            between is not overwritten.
+//! Rule       The file is replaced whole (a new file, renamed over it), so no reader sees half of it. Then it is put in
+//!            force, and the author learns the result.
+//! Rule       Changes come one at a time. A second change waits for its turn without a thread ([`AdminFile::turn`]), so
+//!            a disk that hangs keeps one thread only.
+//! Rule       The texts before and after a change are kept: the last [`MAX_VERSIONS`] versions, in the directory
+//!            `.NAME.history` beside the file.
 
 mod history;
 mod replace;
@@ -25,23 +25,23 @@ use crate::reload::{ReloadError, ReloadStatus, Reloader};
 use history::History;
 pub(crate) use history::Version;
 
-/// So many versions are kept.
+/// The number of versions that are kept.
 pub const MAX_VERSIONS: usize = 20;
 
 /// Loads a configuration the way the server loads its own.
 pub type Loader = dyn Fn(Input<'_>) -> Result<LoadedConfig, Report> + Send + Sync;
 
-/// The file, how to load it, and who puts it in force.
+/// The file, how to load it, and how to put it in force.
 pub struct RulesFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Checks a text before it is written.
     pub load: Box<Loader>,
-    /// Puts in force what was written.
+    /// Puts a written text in force.
     pub reloader: Arc<Reloader>,
 }
 
-/// A [`RulesFile`] that one at a time changes.
+/// A [`RulesFile`] that callers change one at a time.
 pub(crate) struct AdminFile {
     file: RulesFile,
     changing: Arc<Mutex<()>>,
@@ -51,14 +51,14 @@ pub(crate) struct AdminFile {
 #[derive(Debug)]
 pub(crate) struct Turn(#[expect(dead_code, reason = "held until the change is made")] OwnedMutexGuard<()>);
 
-/// The file's text, secrets hidden, and what identifies it.
+/// The file's text with hidden secrets, and its etag.
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) etag: String,
 }
 
-/// What is in force after a change.
+/// The result of a change.
 #[derive(Debug)]
 pub(crate) struct WriteReport {
     pub(crate) version: u64,
@@ -69,7 +69,7 @@ pub(crate) struct WriteReport {
     pub(crate) restart_needed: Vec<&'static str>,
 }
 
-/// Why nothing was written, or what was written is not in force.
+/// Why a text was not written, or is written and not in force.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     #[error("the file has changed: read it again")]
@@ -84,7 +84,7 @@ pub(crate) enum WriteError {
     Io(#[from] io::Error),
 }
 
-/// What an author expects to replace.
+/// The text that an author expects to replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Precondition {
     Anything,
@@ -107,7 +107,7 @@ impl AdminFile {
         Ok(Text { etag: etag(&text), text: hide_secrets(&text) })
     }
 
-    /// What loading this text in place of the file would give.
+    /// Loads a text in place of the file, and changes nothing.
     pub(crate) fn check(&self, text: &str) -> Result<LoadedConfig, Report> {
         let old = self.text().unwrap_or_default();
         self.load(&restore_secrets(text, &old))
@@ -140,11 +140,11 @@ impl AdminFile {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
         history.keep(old)?;
-        // The checks took a while. What remains between this look and the rename is as short as it can be.
+        // The checks took a while. The time between this comparison and the rename is as short as possible.
         if self.text()? != old {
             return Err(WriteError::Changed);
         }
-        // Kept first: where that fails the file is as it was. A version that made room for it is gone all the same.
+        // Kept before the file is replaced: if that fails, the file is as it was, though the oldest version is gone.
         let version = history.keep(text)?;
         replace::replace(&self.file.path, text).inspect_err(|_| {
             if text != old {
@@ -193,7 +193,7 @@ impl std::fmt::Debug for AdminFile {
     }
 }
 
-/// As it stands in a header, quotes included.
+/// The etag as in a header, with quotes.
 fn etag(text: &str) -> String {
     format!("\"{:032x}\"", fingerprint(text.as_bytes()))
 }

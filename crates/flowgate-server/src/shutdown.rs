@@ -1,33 +1,34 @@
-//! How a server learns that it should stop.
+//! The signal to stop.
 
 use tokio::sync::watch;
 
-/// The wish to stop, as seen by whoever has to. Clones see the same wish.
+/// Receives the signal. Clones receive the same one.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     requested: watch::Receiver<bool>,
 }
 
-/// Stops what holds the matching [`Shutdown`]. Dropping it stops it as well, so a server never outlives its owner.
+/// Sends the signal to the matching [`Shutdown`]. Dropping it sends the signal, too, so a server never outlives its
+/// owner.
 #[derive(Debug)]
 pub struct Trigger {
     request: watch::Sender<bool>,
 }
 
 impl Shutdown {
-    /// A pair: the one asks for the end, the other waits for it.
+    /// A sender and a receiver.
     pub fn new() -> (Trigger, Self) {
         let (request, requested) = watch::channel(false);
         (Trigger { request }, Self { requested })
     }
 
-    /// Returns once the end has been asked for, at once if it was before.
+    /// Returns after the signal; at once if it was sent before.
     pub async fn requested(&mut self) {
-        // An error means that the trigger is gone, which asks for the same.
+        // An error means that the trigger was dropped.
         let _ = self.requested.wait_for(|&requested| requested).await;
     }
 
-    /// Returns so long after the end has been asked for.
+    /// Returns `after` the signal.
     pub(crate) async fn last_call(&mut self, after: std::time::Duration) {
         self.requested().await;
         tokio::time::sleep(after).await;
@@ -35,7 +36,7 @@ impl Shutdown {
 }
 
 impl Trigger {
-    /// Asks for the end. Asking again changes nothing.
+    /// Sends the signal. A second call has no effect.
     pub fn stop(&self) {
         self.request.send_replace(true);
     }

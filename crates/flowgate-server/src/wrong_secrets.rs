@@ -1,12 +1,12 @@
-//! Wrong secrets by address: how often an address has given a wrong password or token within a minute.
+//! Counts the wrong secrets of each address within a minute.
 //!
-//! Rule       The first [`FREE_ATTEMPTS`] wrong secrets of an address within [`ATTEMPT_WINDOW`] are answered at once. Each further one is
-//!            answered after [`REPLY_PAUSE`], and the connection is closed. A right secret is never looked up here: others at
-//!            the same address (a proxy, a local user) cannot hold it up.
+//! Rule       The first [`FREE_ATTEMPTS`] wrong secrets of an address within [`ATTEMPT_WINDOW`] are answered at once.
+//!            Each further one is answered after [`REPLY_PAUSE`], and the connection is closed. A right secret is not
+//!            looked up here, so other clients at the same address (a proxy, a local user) cannot delay it.
 //! State      For each address the start of its minute and the wrong secrets since. IPv6 addresses count by their /64,
-//!            which is what one customer is given; all clients of unix sockets count as one address.
-//! Bound      [`ADDRESS_SETS`] times [`ADDRESSES_PER_SET`] addresses. Where a new address finds its set full, the one with the fewest wrong
-//!            secrets gives way. A random key decides which addresses share a set.
+//!            the network of one customer. All clients of unix sockets count as one address.
+//! Bound      [`ADDRESS_SETS`] times [`ADDRESSES_PER_SET`] addresses. In a full set, a new address replaces the one
+//!            with the fewest wrong secrets. A random key decides which addresses share a set.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use crate::listener::Peer;
 const FREE_ATTEMPTS: u32 = 10;
 const ATTEMPT_WINDOW: Span = Span::from_secs(60);
 
-/// How long the answer to a wrong secret is held back once an address has given too many.
+/// The delay of the answer to a wrong secret, once its address has given too many.
 pub(crate) const REPLY_PAUSE: Duration = Duration::from_secs(1);
 
 const ADDRESS_SETS: usize = 512;
@@ -48,15 +48,15 @@ impl From<Peer> for Source {
     }
 }
 
-/// How a wrong secret is answered.
+/// When a wrong secret is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyTime {
     AtOnce,
-    /// After [`REPLY_PAUSE`], and as the last thing on its connection.
+    /// After [`REPLY_PAUSE`], as the last reply on its connection.
     AfterPause,
 }
 
-/// The addresses that gave wrong secrets lately.
+/// The addresses with wrong secrets in the last minute.
 #[derive(Debug)]
 pub(crate) struct WrongSecrets {
     hasher: RandomState,

@@ -1,9 +1,9 @@
-//! Who may ask: bearer tokens, compared in constant time.
+//! Access by bearer tokens, compared in constant time.
 //!
 //! Rule       Decisions need the API token, if there is one; the admin token serves as well. Everything else of `/v1`
-//!            always needs the admin token: where a request comes from proves nothing, as a proxy on this machine passes
-//!            on what the internet sends.
-//! Rule       A web page may ask only if it is this server's own: see [`origin`].
+//!            always needs the admin token: the address of a client proves nothing, since a proxy on this machine
+//!            passes on requests from the internet.
+//! Rule       Of web pages only this server's own have access: see [`origin`].
 
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -15,18 +15,18 @@ use subtle::ConstantTimeEq;
 use super::error::Error;
 use super::origin;
 
-/// Who may use an endpoint.
+/// The right that an endpoint needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everybody.
+    /// None.
     Open,
-    /// Whoever may ask for decisions.
+    /// The right to ask for decisions.
     Decide,
-    /// Whoever may change rules and bans, and look inside.
+    /// The right to change rules and bans, and to read statistics.
     Admin,
 }
 
-/// Who sends a request, by the token that it bears.
+/// The sender of a request, by its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Unknown,
@@ -37,7 +37,7 @@ enum Caller {
 #[derive(Debug)]
 pub(crate) struct Tokens {
     api: Option<Secret>,
-    /// Empty where the configuration has none and the server has no place to keep one.
+    /// Empty if the configuration has none and the server has no directory to keep one.
     admin: OnceLock<Secret>,
 }
 
@@ -52,7 +52,7 @@ impl Tokens {
         self.admin.get_or_init(|| token);
     }
 
-    /// Lets a request in, or says what it lacks. `local` is the address at which it has arrived.
+    /// Lets a request in, or says what it lacks. `local` is the address that the client connected to.
     pub(crate) fn check(&self, access: Access, headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Error> {
         if access == Access::Open {
             return Ok(());
@@ -61,7 +61,7 @@ impl Tokens {
         self.check_token(access, headers)
     }
 
-    /// As [`Tokens::check`], wherever the request comes from: a gateway passes on what a browser has sent.
+    /// As [`Tokens::check`], for any origin: a gateway passes on the headers of a browser.
     pub(crate) fn check_token(&self, access: Access, headers: &HeaderMap) -> Result<(), Error> {
         match (access, self.caller(headers)) {
             (Access::Open, _) | (Access::Decide, Caller::Api) | (_, Caller::Admin) => Ok(()),

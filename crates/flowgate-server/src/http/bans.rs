@@ -1,4 +1,4 @@
-//! `/v1/bans`: who is banned, by hand or by a rule; banning and lifting.
+//! `/v1/bans`: lists the bans by hand and by rules, imposes and lifts bans.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
-/// warning where no rule uses the field, or no request at the gate has the value.
+/// warning if no rule uses the field, or no request at the gate has the value.
 pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let flowgate_api::BanOrder { field, value, length, reason } = body::parse(&body)?;
@@ -40,7 +40,7 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     Ok(reply)
 }
 
-/// What may keep a ban from meaning what it says.
+/// Why a ban may not have the intended effect.
 fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
     let ManualBan { field, value, .. } = ban;
     let at_the_gate = match &**field {
@@ -49,17 +49,17 @@ fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
         _ => Cow::Borrowed(&**value),
     };
     if at_the_gate != **value {
-        // Callers of the API may send it as it is written.
+        // Callers of the API may send the value as it is written.
         return Some(format!(
             "requests at the gate have {at_the_gate:?} in the field {field:?}: ban that to stop them"
         ));
     }
-    // A slip of the pen, or a field that only callers know: a ban needs no rule.
+    // The field may be mistyped, or known to callers only: a ban works without a rule.
     let is_unused = !service.snapshot().uses_field(field);
     is_unused.then(|| format!("no rule uses the field {field:?}; only requests that bring it are stopped"))
 }
 
-/// `DELETE /v1/bans/{id}`, whoever imposed it.
+/// `DELETE /v1/bans/{id}`, for bans by hand and by rules.
 pub(super) async fn lift(call: &Call<'_>) -> Result<Reply, Error> {
     let id = call.head.uri.path().rsplit('/').next().unwrap_or_default();
     let lifted = match id.parse() {

@@ -1,7 +1,7 @@
 //! The body of a request: bounded in size and time, then read as JSON.
 //!
-//! Rule       Texts are borrowed from the body where they hold no escapes. Only when reading fails it is read a second
-//!            time, slowly, to learn which field is wrong.
+//! Rule       Texts without escapes are borrowed from the body. A body that cannot be read is read a second time,
+//!            slowly, to find the field that is wrong.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use super::Shared;
 use super::error::Error;
 
-/// Reads the whole body of a write, whose content type must be JSON: a web page of another site cannot send that
-/// unasked.
+/// Reads the whole body of a write. Its content type must be JSON, which a web page of another site cannot send
+/// without this server's consent.
 pub(crate) async fn read_json(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Error> {
     if !is_type(headers, "application/json") {
         return Err(Error::ContentType("application/json"));
@@ -34,7 +34,7 @@ pub(crate) async fn read_form(shared: &Shared, headers: &HeaderMap, body: Incomi
     read(shared, body).await
 }
 
-/// Whether the content type is this one, whatever its parameters.
+/// True if the content type is this one, with any parameters.
 pub(crate) fn is_type(headers: &HeaderMap, expected: &str) -> bool {
     let Some(given) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
     let (given, rest) = given.split_at_checked(expected.len()).unwrap_or((given, b""));
@@ -47,19 +47,19 @@ pub(crate) async fn read(shared: &Shared, body: Incoming) -> Result<Bytes, Error
 }
 
 async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Error> {
-    // What is announced is a bound, never an allocation.
+    // The announced length is a bound, never an allocation.
     if body.size_hint().lower() > most as u64 {
         return Err(Error::TooLarge(most));
     }
     let mut whole = Bytes::new();
     let mut parts = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        // Trailers say nothing here.
+        // Trailers are ignored.
         let Ok(part) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
         if whole.len() + parts.len() + part.len() > most {
             return Err(Error::TooLarge(most));
         }
-        // A body that arrives in one part, as nearly all do, is used where it lies.
+        // A body that arrives in one part, as nearly all do, is used without a copy.
         if whole.is_empty() && parts.is_empty() {
             whole = part;
         } else {

@@ -1,7 +1,7 @@
-//! Errors to clients: the one table from what went wrong to a status and a text.
+//! Errors to clients: the one table from an error to a status and a text.
 //!
-//! Rule       4xx is the caller's mistake and says what to change and where; 503 asks to come again. 500 is left for
-//!            what only the operator can mend, and no input leads there.
+//! Rule       4xx is the caller's mistake and says what to change and where; 503 asks to retry. 500 is a fault that
+//!            only the operator can mend, and no input causes it.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::reply::{self, Reply};
 use crate::rules_file::WriteError;
 use crate::service::{BanError, StoreAway};
 
-/// Why a request has no answer. Displayed as `error`.
+/// Why a request fails. Displayed as `error`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{problem}")]
@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// What of the request is wrong, where one part is.
+    /// The part of the request that is wrong, if it is one part.
     fn field(&self) -> Option<&str> {
         match self {
             Error::Invalid { field, .. } => Some(field),
@@ -102,7 +102,7 @@ impl Error {
             Error::Unauthorized(_) => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
             Error::Method(allowed) => Some((header::ALLOW, HeaderValue::from_static(allowed))),
             Error::Away(_) | Error::Overloaded => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
-            // What is left of the body would be taken for the next request.
+            // The rest of the body would be read as the next request.
             Error::TooLarge(_) | Error::BodyTimeout => Some((header::CONNECTION, HeaderValue::from_static("close"))),
             _ => None,
         }

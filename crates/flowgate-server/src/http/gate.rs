@@ -1,12 +1,12 @@
 //! `/gate`: a gateway asks before it lets a request through (nginx `auth_request`, `forward_auth` of Caddy and Traefik, ..).
 //!
-//! Rule       The answer is a status: 200, or that of a denial, which `/gate/403` chooses; headers say the rest. The path is
-//!            the gateway's alone. The query may be the client's, as Caddy passes it on, and nothing in it counts.
-//! Rule       What could be read in two ways is denied: a client must not choose by which of them it is counted.
-//! Rule       GateFields are those of the [original] request. Only what rules and bans ask for is looked at.
-//! Rule       A request that `pace` gives a turn is held until its turn: a gateway knows only yes and no, and waits for
-//!            the answer. It does not wait for long, and then lets through: a turn that is further away than
-//!            [`LONGEST_HOLD`] is denied, as if the limit's `max_wait` said so.
+//! Rule       The answer is a status: 200, or the status of a denial, which `/gate/403` chooses; headers hold the
+//!            numbers. Only the gateway writes the path. Caddy passes the client's query on, so the query is ignored.
+//! Rule       A request that can be read in two ways is denied: a client must not choose by which one it is counted.
+//! Rule       The fields are those of the [original] request, as far as rules and bans use them.
+//! Rule       A request with a turn of `pace` is held until its turn, since a gateway knows only yes and no. Gateways
+//!            wait for a short time and then let the request through, so a turn after [`MAX_HOLD`] is denied, as by
+//!            the limit's `max_wait`.
 
 mod fields;
 mod original;
@@ -27,13 +27,13 @@ use super::reply::Reply;
 use fields::GateFields;
 use original::Original;
 
-/// Beyond so many, strangers are no longer told apart in the log.
+/// The number of untrusted peers that the log warns of.
 const MAX_STRANGERS: usize = 64;
 
-/// Gateways give up on an answer after about two seconds, and most are set to let the request through then.
-const LONGEST_HOLD: Span = Span::from_secs(1);
+/// Gateways stop waiting after about two seconds, and most then let the request through.
+const MAX_HOLD: Span = Span::from_secs(1);
 
-/// How gateways are answered.
+/// The settings of the gateway check.
 #[derive(Debug)]
 pub(crate) struct Gate {
     addresses: ClientAddresses,
@@ -42,10 +42,10 @@ pub(crate) struct Gate {
     /// `X-RateLimit-*`.
     x_ratelimit: bool,
     deny_status: StatusCode,
-    /// Peers that said whom they speak for and have no right to.
+    /// Untrusted peers that sent `X-Forwarded-*`.
     strangers: Mutex<Vec<IpAddr>>,
     missed_uri: AtomicBool,
-    /// A gateway, or its client, asked for a status by `?deny=`.
+    /// True once a gateway, or its client, has sent `?deny=`.
     ignored_query: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl Gate {
             addresses: ClientAddresses::from(gate),
             ratelimit: gate.headers.contains(&HeaderFamily::RateLimit),
             x_ratelimit: gate.headers.contains(&HeaderFamily::XRateLimit),
-            // The configuration has none that does not fit.
+            // The configuration accepts valid statuses only.
             deny_status: StatusCode::from_u16(gate.deny_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
             strangers: Mutex::default(),
             missed_uri: AtomicBool::new(false),
@@ -63,14 +63,14 @@ impl Gate {
         }
     }
 
-    /// Who its clients are, and by what they are counted.
+    /// How the addresses of clients are found and counted.
     pub(crate) fn addresses(&self) -> &ClientAddresses {
         &self.addresses
     }
 
-    /// Warns of a peer that sends `X-Forwarded-*` without being trusted, once for each of them.
+    /// Warns of an untrusted peer that sends `X-Forwarded-*`, once for each peer.
     fn warn_of_stranger(&self, peer: IpAddr) {
-        // A list that lost an entry warns once more.
+        // A list that lost an entry repeats a warning.
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         if strangers.len() < MAX_STRANGERS && !strangers.contains(&peer) {
             strangers.push(peer);
@@ -81,7 +81,7 @@ impl Gate {
         }
     }
 
-    /// Warns of a status that is asked for where clients can ask, too, once.
+    /// Warns once of a status in the query, which clients can write.
     fn warn_of_ignored_query(&self) {
         if !self.ignored_query.swap(true, Relaxed) {
             tracing::warn!(
@@ -90,7 +90,7 @@ impl Gate {
         }
     }
 
-    /// Warns of a gateway that does not say what was asked for, once.
+    /// Warns once of a gateway that does not send the URI of the original request.
     fn warn_of_missing_uri(&self) {
         if !self.missed_uri.swap(true, Relaxed) {
             tracing::warn!(
@@ -123,7 +123,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
     let request = call.named(fields.request());
-    let decision = call.answered(call.shared.service.take_within(&snapshot, LONGEST_HOLD, &request)).await?;
+    let decision = call.answered(call.shared.service.take_within(&snapshot, MAX_HOLD, &request)).await?;
     if !decision.delay().is_zero() {
         tokio::time::sleep(decision.delay().into()).await;
     }

@@ -1,8 +1,8 @@
 //! Koala's endpoints: fields as query parameters, also as a form; answers as its clients read them.
 //!
-//! Rule       A field that is given twice has its last value, one in the form that of the form. `_writeThrough` and
-//!            `_feedbackType` are orders; as fields they are matched like any other.
-//! Rule       While no rule file is in force there is nothing here: 404.
+//! Rule       A field that is given twice has its last value; the form comes after the query. `_writeThrough` and
+//!            `_feedbackType` are options, and rules match them like any other field.
+//! Rule       Without a rule file in force, all paths answer 404.
 
 mod answers;
 mod form;
@@ -46,7 +46,7 @@ const STORE_AWAY: &str = r#"{"errno": -1, "errmsg": "redis-error!"}"#;
 const UNKNOWN_RULE: &str = r#"{"err_no":-2, "err_msg":"unknown rule_no!"}"#;
 const VALUE_AWAY: &str = r#"{"err_no":-1, "err_msg":"system error!"}"#;
 
-/// All routes, those that are asked most often first. `GET` and `POST` lead to the same.
+/// All routes, the most frequent first. `GET` and `POST` do the same.
 const ROUTES: &[(&str, Access, Endpoint)] = &[
     ("/rule/browse", Access::Decide, Endpoint::Browse),
     ("/rule/update", Access::Decide, Endpoint::Update),
@@ -60,7 +60,7 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
     ("/monitor/alive", Access::Open, Endpoint::Alive),
 ];
 
-/// Answers a request to a path that is nobody else's.
+/// Answers a request to a path that no other route has.
 pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let path = call.head.uri.path();
@@ -90,7 +90,7 @@ pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     }
 }
 
-/// Asks the store for any key: it need not be there.
+/// Asks the store for a key, to learn whether the store answers.
 async fn alive(call: &Call<'_>) -> Reply {
     match call.answered(call.shared.service.key_lifetime(b"koala:alive")).await {
         Ok(Ok(_)) => reply::json_text(ALIVE),
@@ -173,11 +173,11 @@ impl Koala<'_> {
         Ok(reply::json_text(jobs::written(&jobs, |_, out| out.extend_from_slice(UPDATED.as_bytes()))))
     }
 
-    /// All are asked before the first is waited for, so that they share a round trip.
+    /// Sends all questions before it waits for the first answer, so that they share a round trip.
     async fn decide(&self, jobs: &[jobs::Job], ask: impl Fn(&Form<'_>) -> KoalaAsk) -> Result<Vec<KoalaAnswer>, Error> {
         let at = self.call.shared.service.read();
         let mut asked = Vec::with_capacity(jobs.len());
-        // All are read before the first is counted: a batch is refused whole.
+        // All jobs are read before the first is counted, so a mistake refuses the whole batch.
         let forms = jobs.iter().map(jobs::Job::form).collect::<Result<Vec<_>, _>>()?;
         for form in &forms {
             asked.push(self.call.shared.service.koala_at(&self.koala, ask(form), &form.request(), at));

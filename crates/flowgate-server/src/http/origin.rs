@@ -1,9 +1,9 @@
-//! Requests that a web page makes: only a page of this server's own may make one.
+//! Requests by web pages: only pages of this server are let in.
 //!
-//! Rule       A browser says so by `Origin` or `Sec-Fetch-Site`. Its request is let in when the page's origin and the
-//!            `Host` are one and the same, and that is the listener's own: `localhost`, a loopback address or the address
-//!            listened on, at any port. A name that a stranger's domain made to lead here (DNS rebinding) is none of these.
-//! Rule       Other clients send neither header, and may use any `Host`: the name of a container, the end of a tunnel.
+//! Rule       A browser sends `Origin` or `Sec-Fetch-Site`. Its request is let in if the page's origin equals the
+//!            `Host`, and the `Host` names the listener itself: `localhost`, a loopback address or the bound address,
+//!            at any port. A foreign domain that resolves to this machine (DNS rebinding) is refused.
+//! Rule       Other clients send neither header, and may use any `Host`, such as the name of a container.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,7 @@ use super::error::Error;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses a request of a page that is not this server's own. `local` is the address at which the client has arrived;
-/// `None`: a unix socket.
+/// Refuses a request of a foreign page. `local` is the address that the client connected to; `None`: a unix socket.
 pub(super) fn check(headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Error> {
     if !headers.contains_key(ORIGIN) && !headers.contains_key(SEC_FETCH_SITE) {
         return Ok(());
@@ -32,8 +31,7 @@ pub(super) fn check(headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Er
     ))
 }
 
-/// The value of a header that is given once; `Some(None)`: it is not given. `None` where it is given twice, or not a
-/// text.
+/// The value of a header that is given once; `Some(None)`: it is absent; `None`: it is given twice, or is not text.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -47,18 +45,18 @@ fn text(value: &HeaderValue) -> Option<&str> {
     value.to_str().ok()
 }
 
-/// Whether the page comes from this `Host`. A browser that sends both headers must say so in both.
+/// True if the page comes from this `Host`. If a browser sends both headers, both must say so.
 fn is_own_page(headers: &HeaderMap, host: &str) -> bool {
     let (Some(origin), Some(site)) = (only(headers, &ORIGIN), only(headers, &SEC_FETCH_SITE)) else { return false };
     let from_host = origin.is_none_or(|origin| {
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
     });
-    // `none`: a person has typed the address.
+    // `none`: the user has typed the address.
     from_host && site.is_none_or(|site| site == "same-origin" || site == "none")
 }
 
-/// Whether a `Host` names this server in a way that no stranger's domain can.
+/// True if a `Host` names this server in a way that a foreign domain cannot.
 fn is_own_host(host: &str, local: Option<IpAddr>) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         Some((v6, "")) => (v6, ""),

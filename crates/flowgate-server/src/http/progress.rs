@@ -1,21 +1,21 @@
-//! How far a connection is with its present request, as the stream and the answering of it both see it.
+//! The stage of a connection's current request, shared by the stream and the handler.
 //!
-//! State      `Idle`, from the first byte that arrives `Head`, from the last of the head `Answering`, then `Idle` again.
-//!            Bytes that arrive while a request is answered, such as its body, begin no head. The rest of them may be half
-//!            of a next head: until a further byte arrives, the connection counts as idle, which it is.
-//! State      Whether the server stops: then every answer is the last on its connection, and says so.
+//! State      `Idle`; `Head` from the first byte; `Answering` from the last byte of the head; then `Idle` again. Bytes
+//!            that arrive while a request is answered, such as its body, do not begin a head. They may end with half
+//!            of the next head: the connection counts as idle until one more byte arrives.
+//! State      Whether the server stops. Then every answer is the last of its connection, and says so.
 //!
-//! One task reads, answers and writes, so the order of memory accesses does not matter; atomics only because that task
-//! may move between threads.
+//! One task reads, answers and writes, so the order of memory accesses does not matter. The values are atomic because
+//! that task may move between threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
-/// What a connection is at.
+/// The stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// No request has begun.
     Idle = 0,
-    /// A part of a head is there.
+    /// A part of a head has arrived.
     Head = 1,
     /// A request is being answered.
     Answering = 2,
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Bytes have arrived; whether they are the first of a head.
+    /// Notes bytes that have arrived. True if they begin a head.
     pub(super) fn begin_head(&self) -> bool {
         let is_first = self.stage() == Stage::Idle;
         if is_first {
@@ -51,7 +51,7 @@ impl Progress {
         self.stage.store(Stage::Answering as u8, Relaxed);
     }
 
-    /// There is an answer, yet to be sent.
+    /// The answer is complete, and not sent yet.
     pub(super) fn end_answer(&self) {
         self.stage.store(Stage::Idle as u8, Relaxed);
     }

@@ -1,8 +1,7 @@
-//! The routes: which path and method lead to which endpoint, and who may use it.
+//! The routes: the endpoint of each path and method, and the right that it needs.
 //!
-//! To add one: a variant of [`Endpoint`], its row in [`ROUTES`], its arm in [`Endpoint::answer`], and its description in
-//! `openapi.json`; a test fails where the last is missing. Koala's endpoints, there only while its rules are, have a table
-//! of their own.
+//! To add a route: a variant of [`Endpoint`], its row in [`ROUTES`], its arm in [`Endpoint::answer`], and its
+//! description in `openapi.json`, which a test checks. Koala's endpoints have a table of their own.
 
 use hyper::Method;
 use hyper::body::Incoming;
@@ -13,10 +12,10 @@ use super::reply::{self, Reply};
 use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, rules, stats};
 use crate::service::Operation;
 
-/// What `/openapi.json` says: all of this, for machines.
+/// The document of `/openapi.json`.
 const DESCRIPTION: &str = include_str!("openapi.json");
 
-/// Everything that has an answer.
+/// All endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Decide(Operation),
@@ -39,10 +38,10 @@ pub(crate) enum Endpoint {
     Description,
 }
 
-/// A path and what its methods lead to.
+/// A path and the endpoints of its methods.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// One that ends in `{..}` takes any last segment.
+    /// A path that ends in `{..}` matches any last segment.
     path: &'static str,
     access: Access,
     methods: Methods,
@@ -60,9 +59,9 @@ enum Methods {
 
 use Methods::{Any, Delete, Get, GetPost, GetPut, Post};
 
-/// All routes, those that are asked most often first.
+/// All routes, the most frequent first.
 pub(crate) const ROUTES: &[Route] = &[
-    // The gateway's own check: see there.
+    // The gate checks its callers itself.
     route("/gate", Access::Open, Any(Endpoint::Gate)),
     // The same, with the status of denials.
     route("/gate/{status}", Access::Open, Any(Endpoint::Gate)),
@@ -119,7 +118,7 @@ pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     let Some(route) = ROUTES.iter().find(|route| route.leads_from(path)) else {
         return koala::answer(call, body).await;
     };
-    // Who may not come in learns nothing of the methods either.
+    // Checked before the method: a caller without the right learns nothing about the endpoint.
     call.check_access(route.access)?;
     let endpoint = route.methods.endpoint(&call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
     endpoint.answer(call, body).await
@@ -139,7 +138,7 @@ impl Route {
 }
 
 impl Methods {
-    /// Whoever may `GET` may ask for the head alone: the body is left out on the way.
+    /// `HEAD` is allowed wherever `GET` is; the connection leaves the body out.
     fn endpoint(&self, method: &Method) -> Option<Endpoint> {
         match (self, method) {
             (Any(endpoint), _)
@@ -153,7 +152,7 @@ impl Methods {
 
     fn allowed(&self) -> &'static str {
         match self {
-            // Never asked: every method leads somewhere.
+            // Unused: every method has an endpoint.
             Any(_) => "",
             Get(_) => "GET, HEAD",
             Post(_) => "POST",
@@ -184,7 +183,7 @@ mod tests {
         for Route { path, methods, .. } in ROUTES {
             let allowed = match methods {
                 Any(_) => "GET, POST, PUT, DELETE, PATCH, OPTIONS, HEAD, TRACE",
-                // Who may get may have the head, which needs no words.
+                // HEAD is allowed wherever GET is; openapi.json does not list it.
                 methods => methods.allowed(),
             };
             let methods = allowed.split(", ").filter(|method| matches!(methods, Any(_)) || *method != "HEAD");

@@ -1,6 +1,6 @@
-//! `/v1/rules`: the configuration file, to read, to check, to change and to change back.
+//! `/v1/rules`: reads, checks, changes and rolls back the configuration file.
 //!
-//! Files are read and written on threads of their own: an event loop does not wait for a disk.
+//! Files are read and written on threads of their own, so that no event loop waits for a disk.
 
 use std::str;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
     Ok(with_etag(reply::with_type(text, TOML), &etag))
 }
 
-/// Replaces the text that `If-Match` names. Hidden secrets stay what they are.
+/// Replaces the text that `If-Match` names. Hidden secrets keep their values.
 pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let expected = expected(call.headers())?;
     let text = text(call, body).await?;
@@ -32,7 +32,7 @@ pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     Ok(written_reply(&written))
 }
 
-/// What would be wrong with a text: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
+/// Checks a text: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
 pub(super) async fn validate(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let text = text(call, body).await?;
     let checked = on_disk(call, move |file| file.check(&text)).await?;
@@ -63,7 +63,7 @@ pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, 
     Ok(written_reply(&written))
 }
 
-/// Does something with the file, where there is one. A disk that hangs keeps its thread, but not the client.
+/// Works on the file on a thread of its own. A disk that hangs keeps that thread, but not the client.
 async fn on_disk<T: Send + 'static>(
     call: &Call<'_>,
     work: impl FnOnce(&AdminFile) -> T + Send + 'static,
@@ -74,7 +74,7 @@ async fn on_disk<T: Send + 'static>(
     done.map_err(|_| Error::Overloaded)?.map_err(|_| Error::Overloaded)
 }
 
-/// As [`on_disk`], for a change, when no other one is being made.
+/// As [`on_disk`], for a change, one at a time.
 async fn in_turn<T: Send + 'static>(
     call: &Call<'_>,
     work: impl FnOnce(&AdminFile, Turn) -> T + Send + 'static,
@@ -85,7 +85,7 @@ async fn in_turn<T: Send + 'static>(
 }
 
 async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
-    // A web page of another site can send a plain text unasked, but not this type.
+    // A web page of another site can send plain text without this server's consent, but not this type.
     if !body::is_type(call.headers(), TOML) {
         return Err(Error::ContentType(TOML));
     }
@@ -96,7 +96,7 @@ async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
 fn expected(headers: &HeaderMap) -> Result<Precondition, Error> {
     let mut etags = Vec::new();
     for value in headers.get_all(IF_MATCH) {
-        // What is no text matches nothing.
+        // A value that is not text matches nothing.
         for etag in value.to_str().unwrap_or_default().split(',').map(str::trim) {
             if etag == "*" {
                 return Ok(Precondition::Anything);
@@ -115,7 +115,7 @@ fn written_reply(written: &WriteReport) -> Reply {
 }
 
 fn with_etag(mut reply: Reply, etag: &str) -> Reply {
-    // An etag is quotes and digits.
+    // An etag consists of quotes and digits.
     if let Ok(value) = HeaderValue::from_str(etag) {
         reply.headers_mut().insert(ETAG, value);
     }

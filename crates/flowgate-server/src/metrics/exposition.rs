@@ -1,4 +1,4 @@
-//! The text format of Prometheus: families of samples, each with what it means and its kind.
+//! The text format of Prometheus: families of samples, each with a help text and a type.
 
 use std::fmt::{Display, Write};
 
@@ -67,7 +67,7 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(line);
 }
 
-/// The value of a label as it stands between quotes.
+/// The value of a label, escaped for double quotes.
 struct EscapedText<'a>(&'a str);
 
 impl Display for EscapedText<'_> {

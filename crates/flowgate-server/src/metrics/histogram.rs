@@ -1,11 +1,10 @@
-//! A histogram of times: how many took at most so long.
+//! A histogram of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::Span;
 
-/// Upper bounds in nanoseconds, as Prometheus shows them: from what a decision in memory takes to what a client
-/// gives up at.
+/// Upper bounds in nanoseconds, with their text: from a decision in memory to the timeouts of clients.
 const BOUNDS_NANOS: [(u64, &str); 17] = [
     (5_000, "0.000005"),
     (10_000, "0.00001"),
@@ -26,16 +25,16 @@ const BOUNDS_NANOS: [(u64, &str); 17] = [
     (5_000_000_000, "5"),
 ];
 
-/// Times, counted by bucket. Only samples are noted, so it need not be spread over threads.
+/// Durations, counted by bucket. Threads share one copy, since only samples are noted.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    /// By bound; the last one for what took longer.
+    /// By bound; the last bucket holds the longer durations.
     buckets: [AtomicU64; BOUNDS_NANOS.len() + 1],
     sum_nanos: AtomicU64,
 }
 
 impl Histogram {
-    /// Notes that `number` took so long each.
+    /// Notes `number` durations of the same length.
     pub(crate) fn note(&self, took: Span, number: u64) {
         let nanos = took.as_nanos();
         let bucket = BOUNDS_NANOS.partition_point(|(bound, _)| *bound < nanos);
@@ -43,7 +42,7 @@ impl Histogram {
         self.sum_nanos.fetch_add(nanos.saturating_mul(number), Relaxed);
     }
 
-    /// How many took at most each bound (`+Inf` last), and the sum in nanoseconds.
+    /// The number of durations up to each bound (`+Inf` last), and the sum in nanoseconds.
     pub(crate) fn read(&self) -> (Vec<(&'static str, u64)>, u64) {
         let bounds = BOUNDS_NANOS.iter().map(|(_, shown)| *shown).chain(["+Inf"]);
         let mut total = 0;

@@ -1,11 +1,10 @@
-//! What the system knows about the process, under the names that every Prometheus dashboard knows. On Linux only:
-//! elsewhere there is nothing to read.
+//! The system's figures of the process, under the names that Prometheus dashboards expect. On Linux only.
 
 use std::fs;
 
 use super::exposition::{Exposition, seconds};
 
-/// Time is counted in hundredths of a second for programs, whatever the kernel ticks at.
+/// Linux reports times in hundredths of a second, at any tick rate of the kernel.
 const NANOS_PER_TICK: u64 = 10_000_000;
 
 pub(super) fn write(out: &mut Exposition) {
@@ -25,7 +24,7 @@ pub(super) fn write(out: &mut Exposition) {
     }
 }
 
-/// The 14th and 15th field; the second is a name in parentheses that may hold anything.
+/// The 14th and 15th field. The second field is a name in parentheses, which may hold any character.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut after_name = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u64, u64) = (after_name.next()?.parse().ok()?, after_name.next()?.parse().ok()?);

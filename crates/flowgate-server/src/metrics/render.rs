@@ -1,4 +1,4 @@
-//! Everything that is counted, as one text for Prometheus.
+//! All counts as one text for Prometheus.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,10 +9,10 @@ use super::{Metrics, OPERATIONS, process};
 use crate::redis::SharedStats;
 use crate::service::Service;
 
-/// So many rules, those at the top, have a label of their own; the others share one.
+/// The number of rules, from the top, with a label of their own; the others share one label.
 pub(super) const MAX_RULES: usize = 1000;
 
-// No rule can have one of these names.
+// Names that no rule can have.
 const OTHER_RULES: &str = "(other)";
 const NO_RULE: &str = "(none)";
 const BAN_BY_HAND: &str = "(ban)";
@@ -115,7 +115,7 @@ fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {
         for (action, what, expected) in
             [("allow", RuleOutcome::Allowed, result.passes()), (denial, RuleOutcome::Denied, !result.passes())]
         {
-            // After an edit a rule may have decided both.
+            // A rule that was edited may have decided both.
             if expected || counts.get(what) > 0 {
                 sample(&number, action, counts.get(what));
             }
@@ -161,7 +161,7 @@ fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     shared_store(out, service.shared_stats().unwrap_or_default(), metrics);
 }
 
-/// The store that several nodes share; all zero where there is none.
+/// The shared store; all zero without one.
 fn shared_store(out: &mut Exposition, shared: SharedStats, metrics: &Metrics) {
     let help = "1 while the shared store, or a part of it, is away and answers are stopgaps.";
     out.gauge("flowgate_store_degraded", help).sample(&[], u8::from(shared.away > 0));
@@ -253,7 +253,7 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     if let Some(file) = reloads.wrong_file() {
         family.sample(&[("file", &file)], 1);
     }
-    // The start is a success, too.
+    // The start counts as a success.
     let last = match reloads.last_success.load(Relaxed) {
         0 => service.started().as_nanos(),
         nanos => nanos,

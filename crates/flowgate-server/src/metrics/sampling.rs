@@ -1,41 +1,41 @@
-//! A few of many: what is too dear to note of every request is noted of some, each standing for several.
+//! Samples: figures that are too costly for every request are noted for some, each of which stands for several.
 //!
-//! Rule       In each slice of time (about an eighth of a second) a thread notes the first [`SAMPLES_PER_SLICE`], each for itself; then
-//!            so many again of which each stands for 8, then for 64; and from there on one in 512. So a quiet server is
-//!            exact, and a busy one pays two comparisons and a decrement.
-//! Invariant  Whatever the next one to be noted is, it is chosen by chance, and by nothing that happened before: so what
-//!            is noted stands for all without bias, also where a slice ends in between.
+//! Rule       In each slice of time (about an eighth of a second) a thread notes the first [`SAMPLES_PER_SLICE`]
+//!            requests, then as many that stand for 8 requests each, then for 64 each, and from there on one in 512.
+//!            A quiet server is thus exact, and a busy one pays two comparisons and a decrement.
+//! Invariant  The next request to be noted is chosen at random, independently of earlier requests. Samples are
+//!            therefore unbiased, also across the end of a slice.
 
 use std::cell::Cell;
 
 use flowgate::Time;
 
-/// So many of a slice of time are noted of each of [`WEIGHTS`] but the last.
+/// The samples in a slice of time with each of [`WEIGHTS`] except the last.
 const SAMPLES_PER_SLICE: u32 = 64;
 
-/// For how many requests one stands, by and by.
+/// The number of requests that a sample stands for, in this order.
 const WEIGHTS: [u32; 4] = [1, 8, 64, 512];
 
 /// A slice of time has 2^27 nanoseconds.
 const SLICE_BITS: u32 = 27;
 
-/// What is sampled: each kind by itself.
+/// The kinds of samples, which are independent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// Who asks.
+    /// The subject of a request.
     Asked,
-    /// Who is denied.
+    /// The subject of a denied request.
     Denied,
-    /// How long an answer takes.
+    /// The duration of an answer.
     Latency,
 }
 
 /// The samples of one kind on one thread.
 struct Sampler {
-    /// The next one to be noted, counted from here.
+    /// The number of requests until the next sample.
     distance: Cell<u32>,
     slice: Cell<u64>,
-    /// How many of the slice have been noted.
+    /// The samples of this slice.
     noted: Cell<u32>,
     random: Cell<u64>,
 }
@@ -57,7 +57,7 @@ impl Sampler {
         if distance == 0 { Some(self.note()) } else { None }
     }
 
-    /// Notes this one and chooses the one after it.
+    /// Takes this request as a sample and chooses the next one.
     #[cold]
     fn note(&self) -> u32 {
         let noted = self.noted.get();
@@ -67,7 +67,7 @@ impl Sampler {
         weight_of(noted)
     }
 
-    /// How far it is to the next one when each is noted with a chance of one in `mean`.
+    /// The distance to the next sample if each request is one with a chance of one in `mean`.
     fn random_distance(&self, mean: u32) -> u32 {
         // Marsaglia's generator, never zero.
         let mut random = self.random.get();
@@ -75,18 +75,18 @@ impl Sampler {
         random ^= random >> 7;
         random ^= random << 17;
         self.random.set(random);
-        // Above zero, at most one: its logarithm is that of the chance to have come so far.
+        // A number above zero and up to one, whose logarithm gives the distance.
         let chance = ((random >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         1 + (chance.ln() / (-1.0 / f64::from(mean)).ln_1p()) as u32
     }
 }
 
-/// For how many requests the one stands before which so many have been noted in a slice.
+/// The weight of the next sample in a slice with `noted` samples.
 fn weight_of(noted: u32) -> u32 {
     WEIGHTS[WEIGHTS.len().min(1 + (noted / SAMPLES_PER_SLICE) as usize) - 1]
 }
 
-/// Whether to note this one, and then for how many it stands.
+/// The weight of this request, if it is a sample.
 #[inline]
 pub(crate) fn weight(kind: Kind, now: Time) -> Option<u32> {
     thread_local! {

@@ -26,10 +26,10 @@ const TWO_WINDOWS: Span = Span::from_secs(120);
 /// The length of a subject's text.
 pub(crate) const MAX_SUBJECT_BYTES: usize = 128;
 
-/// The subjects seen most since `since`.
+/// The most frequent subjects since `since`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Top {
-    /// When counting began: one to two minutes ago, or when the first was seen.
+    /// When counting began: one to two minutes ago, or at the first request.
     pub since: Time,
     /// The most frequent first.
     pub subjects: Vec<TopSubject>,
@@ -38,7 +38,7 @@ pub struct Top {
 /// A subject and its number of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopSubject {
-    /// The rule that decided; `None`: the subject is a key of the caller's.
+    /// The rule that decided; `None`: the subject is an ad hoc key.
     pub rule: Option<String>,
     /// The values that the rule counts by, such as `user=42`, or the key. Shortened if it is long.
     pub subject: String,

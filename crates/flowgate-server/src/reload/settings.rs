@@ -1,9 +1,9 @@
-//! What a reload cannot change: the settings that are read once, at the start.
+//! The settings that only a restart changes: they are read once, at the start.
 
 use flowgate_engine::config::{Auth, Config, Gate, Listen, Log, Server, Store};
 
 /// The keys whose values differ, except rules, lists and the files of certificates.
-// Everything is taken apart by name, so that the compiler asks about a new key.
+// Every struct is destructured by name, so that the compiler asks about a new key.
 pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config { listen, server, auth, tls, log, store, gate, koala: _, koala_file: _, lists: _, policy: _ } = new;
     let mut same = vec![("[tls]", tls.is_some() == old.tls.is_some())];
@@ -39,7 +39,7 @@ pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     let both_redis = redis.is_some() && old.store.redis.is_some();
     same.push(("the Redis keys of [store]", !both_redis || *redis == old.store.redis));
 
-    // How paths are spelled changes with the rules.
+    // The spelling of paths changes with the rules.
     let Gate { trusted_proxies, ipv6_prefix, headers, deny_status, path_ignores: _ } = gate;
     same.push(("gate.trusted_proxies", *trusted_proxies == old.gate.trusted_proxies));
     same.push(("gate.ipv6_prefix", *ipv6_prefix == old.gate.ipv6_prefix));

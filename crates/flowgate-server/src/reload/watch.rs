@@ -1,8 +1,8 @@
-//! Whether the files of a configuration have changed: first by what a name leads to now, then by content.
+//! Tells whether the files of a configuration have changed: first by their metadata, then by their content.
 //!
-//! Rule       A file whose stamp (device, inode, size, time of change) is the one that was seen with the content in
-//!            use has not changed. Any other stamp means to read it: only other content is a change.
-//! Invariant  A stamp is taken before the content is read that it stands for, so it is never too new for it.
+//! Rule       A file has not changed if its stamp (device, inode, size, time of change) is the one of the content in
+//!            use. With any other stamp the file is read, and only other content is a change.
+//! Invariant  A stamp is taken before its content is read, so it is never newer than the content.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -20,11 +20,11 @@ struct WatchedOrigin {
     origin: Origin,
     /// The stamp of the last look.
     last: Stamp,
-    /// A stamp under which the content was the one in use.
+    /// A stamp of the content in use.
     clean: Option<Stamp>,
 }
 
-/// What a name led to, links followed; `None`: nothing.
+/// The metadata of a name, links followed; `None`: no file has this name.
 pub(crate) type Stamp = Option<FileIdentity>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +35,14 @@ pub(crate) struct FileIdentity {
 }
 
 impl Watch {
-    /// Watches what was just read. Nothing is taken for granted about when that was: the first question reads again.
+    /// Watches origins that were just read. The first call of `has_changed` reads them again, since their stamps are
+    /// unknown.
     pub(crate) fn new(origins: Vec<Origin>) -> Watch {
         let watched = |origin| WatchedOrigin { origin, last: None, clean: None };
         Watch { origins: origins.into_iter().map(watched).collect() }
     }
 
-    /// Whether these are the origins, with the same content.
+    /// True if these are the origins, with the same content.
     pub(crate) fn is_of(&self, origins: &[Origin]) -> bool {
         self.origins.iter().map(|watched| &watched.origin).eq(origins)
     }
@@ -51,13 +52,13 @@ impl Watch {
         self.origins.first().map(|watched| watched.origin.path().display().to_string())
     }
 
-    /// Whether reading the origins now would give something else than what is in use.
+    /// True if the origins now differ from the content in use.
     pub(crate) fn has_changed(&mut self) -> bool {
-        // All are looked at, so that `is_steady` has something to compare with.
+        // Every origin is looked at, so that `is_steady` has stamps to compare with.
         self.origins.iter_mut().fold(false, |changed, watched| watched.has_changed() | changed)
     }
 
-    /// Whether nothing has moved since the last look.
+    /// True if all stamps are those of the last look.
     pub(crate) fn is_steady(&mut self) -> bool {
         self.origins.iter_mut().fold(true, |steady, watched| watched.is_steady() & steady)
     }
@@ -72,8 +73,8 @@ impl WatchedOrigin {
             return false;
         }
         let changed = self.origin.has_changed();
-        // File systems count time in ticks of milliseconds: a second change within the tick of the first leaves no
-        // trace in the stamp. One that is as old as the last look is beyond that.
+        // File systems count time in ticks of milliseconds: a second change within the tick of the first leaves the
+        // stamp as it is. A stamp that two looks have seen is older than a tick.
         self.clean = (!changed && seen_twice).then_some(stamp);
         changed
     }
@@ -98,7 +99,7 @@ fn file_identity(metadata: &Metadata) -> FileIdentity {
     }
 }
 
-/// Without inodes, a file that replaces another of the same size and time is not told from it.
+/// Without inodes, a file that replaces another one of the same size and time goes unnoticed.
 #[cfg(not(unix))]
 fn file_identity(metadata: &Metadata) -> FileIdentity {
     let since_epoch = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).ok();

@@ -1,30 +1,30 @@
-//! Buffers that the connections of an event loop share: only a connection with bytes in it holds one.
+//! Buffers that the connections of an event loop share: only a connection with bytes to keep holds one.
 //!
-//! Ten thousand idle clients thus cost no buffers, and the busy ones work in memory that is warm.
+//! Ten thousand idle clients thus cost no buffers, and busy clients use memory that is in the processor's cache.
 
 use std::cell::RefCell;
 
 use super::yield_once;
 
-/// How much is read at once.
+/// The bytes of one read.
 pub(super) const READ_BYTES: usize = 16 * 1024;
 
-/// A buffer that grew beyond this is given back to the system.
+/// A larger buffer goes back to the system.
 const MAX_SPARE_BYTES: usize = 4 * READ_BYTES;
 
-/// What holds no more than this while its connection waits is moved to memory of its own size, so that a client that
-/// has sent half a command does not hold a chunk.
+/// Up to this many bytes of a waiting connection move to memory of their own size, so that a client with half a
+/// command does not hold a whole buffer.
 const MAX_SMALL_BYTES: usize = READ_BYTES / 4;
 
-/// As many are kept as a loop uses at a time: for those who were heard and wait for their answer, for one answer at a
-/// time, and for some slow clients.
+/// The number of buffers that a loop uses at a time: those of connections that have been read and wait for their
+/// answer, one for an answer, and some for slow clients.
 const MAX_SPARE_BUFFERS: usize = yield_once::MAX_YIELDED + 8;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sees to it that `buffer` has room for a chunk.
+/// Makes room for one read in `buffer`.
 #[inline]
 pub(super) fn lend(buffer: &mut Vec<u8>) {
     if buffer.capacity() < READ_BYTES {
@@ -34,7 +34,7 @@ pub(super) fn lend(buffer: &mut Vec<u8>) {
     buffer.reserve(READ_BYTES);
 }
 
-/// Takes `buffer` back, but for what is in it.
+/// Takes `buffer` back and leaves its bytes in memory of their own size.
 #[inline]
 pub(super) fn put_down(buffer: &mut Vec<u8>) {
     if !buffer.is_empty() && buffer.len() <= MAX_SMALL_BYTES && buffer.capacity() >= READ_BYTES {

@@ -1,7 +1,6 @@
-//! Which commands there are, and who answers them.
+//! The table of commands, and the function that answers each.
 //!
-//! A command translates its arguments, calls the service once and writes one reply. It reads no clock: the time is
-//! that of the batch it came with.
+//! A command translates its arguments, calls the service once and writes one reply. Its time is that of its batch.
 
 mod connection;
 mod decide;
@@ -22,44 +21,44 @@ use super::session::{End, Session};
 use crate::service::{Answer, Prefetched};
 use word::Word;
 
-/// A command at hand: who asks, what, when, and where the reply goes.
+/// A command to answer: its client, its arguments, its time, and where its reply goes.
 pub(crate) struct Call<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) command: Command<'a>,
     pub(crate) at: Reading,
     pub(crate) out: &'a mut Vec<u8>,
-    /// Where a reply goes that is not there yet.
+    /// Where a pending reply goes.
     pub(crate) pending: &'a mut Pending,
     /// This command's prefetched counter...
     pub(crate) ahead: Option<Ahead>,
     /// ...and where to put that of the next command.
     pub(crate) next: &'a mut Option<Ahead>,
-    /// What answering it takes, in commands of the usual kind.
+    /// The work of answering it, in commands of the usual kind.
     pub(crate) work: u32,
 }
 
-/// A command on an ad hoc key whose turn has yet to come: the processor is fetching its counter.
+/// The next command, on an ad hoc key whose counter the processor is fetching.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     spec: &'static Spec,
     key: Prefetched,
 }
 
-/// What is known of a command: what clients ask for by `COMMAND`, and who answers it.
+/// One row of the table: what `COMMAND` tells clients, and the function that answers.
 #[derive(Debug)]
 struct Spec {
     name: &'static str,
     word: Word,
-    /// The number of words, its name included; negative: at least so many. As Redis says it.
+    /// The number of words with the name; a negative number is a minimum. As in Redis.
     arity: i32,
     flags: &'static [&'static str],
-    /// The first and last argument that is a key (none: 0; -1: to the end).
+    /// The first and the last argument that is a key (0: none; -1: to the end).
     keys: (i32, i32),
-    /// Whether its first argument is an ad hoc key, to which it is worth to look ahead.
+    /// True if its first argument is an ad hoc key, whose counter is worth a prefetch.
     ad_hoc: bool,
-    /// Whether it needs the user `admin`, where there is one.
+    /// True if it needs the user `admin`, where `auth.admin_token` is set.
     admin: bool,
-    /// How it is used, for commands that only we have.
+    /// The usage of a command that Redis does not have.
     usage: &'static str,
     answer: fn(&mut Call<'_>) -> Result<(), Error>,
 }
@@ -100,7 +99,7 @@ impl Spec {
         self.on_keys(0, 0, &["write", "admin"])
     }
 
-    /// Whether a client that has yet to give the password may use it.
+    /// Lets clients use it before `AUTH`.
     const fn for_strangers(mut self) -> Spec {
         self.flags = &["fast", "no_auth"];
         self
@@ -112,9 +111,9 @@ impl Spec {
     }
 }
 
-/// All commands, those that are asked for most first.
+/// All commands, the most frequent first.
 static COMMANDS: &[Spec] = &[
-    // Its own error tells how it is used, so any number of arguments reaches it.
+    // Its own error shows the usage, so any number of arguments reaches it.
     spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key(),
     spec("fg.take", -2, decide::take)
         .on_keys(0, 0, &["write", "fast"])
@@ -158,7 +157,7 @@ fn find(name: &[u8]) -> Option<&'static Spec> {
     COMMANDS.iter().find(|spec| spec.word == name)
 }
 
-/// Looks ahead to the first command that a client has sent.
+/// Prefetches the counter of the first command that a client has sent.
 #[inline]
 pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> {
     let (name, key) = decoder.first_words()?;
@@ -166,10 +165,10 @@ pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> 
     Some(Ahead { spec, key: session.shared.service.prefetch(key)? })
 }
 
-/// Words of which a command of the usual kind has no more.
+/// The most words of a command of the usual kind.
 const USUAL_WORDS: usize = 16;
 
-/// What a command takes by its length, in commands of the usual kind: most look at each of their words.
+/// The work of a command by its length, in commands of the usual kind: most commands read each of their words.
 #[inline]
 pub(crate) fn work_by_length(command: &Command<'_>) -> u32 {
     1 + (command.count() / USUAL_WORDS) as u32
@@ -194,7 +193,7 @@ impl<'a> Call<'a> {
         (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))
     }
 
-    /// What is asked for, if this client may ask for it in this way.
+    /// The row of the table, if this client may use the command with this number of arguments.
     #[inline]
     fn spec(&mut self) -> Result<&'static Spec, Error> {
         let found = self.ahead.map(|ahead| ahead.spec).or_else(|| find(self.command.name()));
@@ -214,7 +213,7 @@ impl<'a> Call<'a> {
     #[cold]
     fn refuse_unknown(&mut self) -> Error {
         let name = self.command.name();
-        // A browser that was tricked into posting commands here says one of these first. Nothing behind it is heard.
+        // A browser that a web page made to post commands here sends one of these first. All that follows is dropped.
         if name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:") {
             self.session.shared.counters.cross_protocol.add(1);
             self.session.end = End::AtOnce;
@@ -225,20 +224,19 @@ impl<'a> Call<'a> {
         Error::UnknownCommand(QuotedText::new(name))
     }
 
-    /// In a pipeline of commands on ad hoc keys: lets the processor fetch the next one's counter while this one is
-    /// decided.
+    /// In a pipeline of commands on ad hoc keys: prefetches the counter of the next command while this one is decided.
     #[inline]
     fn look_ahead(&mut self, spec: &'static Spec) {
         let key = self.command.next_key().and_then(|key| self.session.shared.service.prefetch(key));
         *self.next = key.map(|key| Ahead { spec, key });
     }
 
-    /// The ad hoc key, if it was looked ahead to.
+    /// The ad hoc key, if it was prefetched.
     fn prefetched(&self) -> Option<Prefetched> {
         self.ahead.map(|ahead| ahead.key)
     }
 
-    /// Says that this command takes as long as `commands` of the usual kind, if not longer by its length.
+    /// Counts this command as `commands` of the usual kind, or as more by its length.
     fn takes(&mut self, commands: usize) {
         self.work = self.work.max(u32::try_from(commands).unwrap_or(u32::MAX));
     }
@@ -247,7 +245,7 @@ impl<'a> Call<'a> {
         Reply { out: self.out, version: self.session.version }
     }
 
-    /// Writes the reply that follows from an answer: at once, or when it is there.
+    /// Writes the reply for an answer, now or once the answer arrives.
     #[inline]
     fn reply_with<T: Send + 'static>(
         &mut self,
@@ -269,7 +267,7 @@ impl<'a> Call<'a> {
         std::str::from_utf8(bytes).map_err(|_| Error::NotText(what))
     }
 
-    /// Whether the argument at `index` is this word, in any case.
+    /// True if the argument at `index` is this word, in upper or lower case.
     fn is(&self, index: usize, word: &str) -> bool {
         self.command.arg(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
     }

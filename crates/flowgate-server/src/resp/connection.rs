@@ -1,13 +1,13 @@
 //! One connection: reads a batch of commands, answers it, writes all replies at once.
 //!
 //! Order      Connections of a loop that become ready together are all read before the first is answered
-//!            ([`yield_once`]).
-//!            Meanwhile the processor fetches the counter that each asks for first, and the replies leave close together,
-//!            so that a client with many connections wakes up once for many.
-//! Turns      A turn is bounded ([`Dialogue::goes_on`]). A connection with more to answer lets all others have a turn first,
-//!            those included that have become ready meanwhile.
-//! Bound      What all clients together leave unread or half-sent is bounded ([`super::memory_bound`]), whether they pause or not.
-//! Bound      A connection on which nothing is read or written for `idle_timeout` is closed, within a quarter more.
+//!            ([`yield_once`]). Meanwhile the processor prefetches the first counter of each. The replies leave close
+//!            together, so a client with many connections wakes up once for many replies.
+//! Turns      A turn is bounded ([`Dialogue::goes_on`]). A connection with more commands yields to all other ready
+//!            connections first.
+//! Bound      What all clients together leave unread or half-sent is bounded ([`super::memory_bound`]), also while
+//!            they send without a pause.
+//! Bound      A connection without a read or a write for `idle_timeout` is closed, at most a quarter of it later.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,48 +27,48 @@ use super::yield_once;
 use crate::shutdown::Shutdown;
 use crate::wrong_secrets;
 
-/// How long a client may take to notice that we have ended the conversation.
+/// How long the server reads on after it has closed its side of a connection.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// How often is read after the server was asked to stop: what had arrived by then is answered, a client that never pauses
-/// is not heard for ever.
+/// The number of reads after the server was told to stop: commands that had arrived are answered, and a client that
+/// never pauses cannot keep the connection open.
 const MAX_LAST_READS: u32 = 64;
 
-/// Idleness is looked at so many times in `idle_timeout`. That is cheaper than a timer for every command.
+/// The number of checks for idleness in `idle_timeout`. That is cheaper than a timer for every command.
 const IDLE_CHECKS: u32 = 4;
 
-/// A connection that holds more than this is looked at in each of its turns, not only when it waits. Ordinary pipelines
-/// hold less.
+/// A connection that holds more than this is checked against the memory bound in each of its turns, and one that
+/// holds less only when it waits. Ordinary pipelines hold less.
 const MAX_UNCHECKED_BYTES: usize = 64 * 1024;
 
-/// A client's stream and what is known about it.
+/// A client's stream and the state of its dialogue.
 #[derive(Debug)]
 pub(super) struct Connection<S> {
     stream: S,
     idle_timeout: Duration,
     decoder: Decoder,
     dialogue: Dialogue,
-    /// Rung when it is time to look or to stop.
+    /// Woken by the timer for idleness and by the shutdown.
     rare_waker: RareWaker,
-    /// How often may still be read, once the server was asked to stop.
+    /// The reads that are left; `None` until the server is told to stop.
     last_reads: Option<u32>,
-    /// Whether anything was read or written since the last look...
+    /// True if a byte was read or written since the last check...
     active: bool,
-    /// ...and how many looks saw nothing.
+    /// ...and the number of checks in a row without one.
     idle_checks: u32,
 }
 
-/// What a connection waited for.
+/// Why a connection wakes up.
 enum Event {
-    /// So many bytes were read; none: the client has left.
+    /// The number of bytes that were read; 0: the client has closed its side.
     Read(usize),
-    /// Commands that were left unheard can be heard: replies have arrived, or others had their turn.
+    /// Commands that were held can be answered: replies have arrived, or other connections had their turn.
     Resume,
-    /// There is more to answer, but others come first.
+    /// More commands wait, and other connections come first.
     Yield,
-    /// Time to look whether it is idle.
+    /// Time to check for idleness.
     Look,
-    /// All clients together hold too much, and this one more than its share.
+    /// All clients together hold too much memory, and this client more than its share.
     Crowded,
     /// The server stops.
     Stop,
@@ -89,15 +89,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Serves until the client leaves, falls silent or breaks the protocol, or the server stops. What was read
-    /// before a stop is answered.
+    /// Serves until the client leaves, is idle or breaks the protocol, or the server stops. Commands that were read
+    /// before a stop are answered.
     pub(super) async fn run(mut self, mut shutdown: Shutdown) -> io::Result<()> {
         let mut stop = pin!(shutdown.requested());
         let mut look = pin!(sleep(self.idle_timeout / IDLE_CHECKS));
         loop {
             match poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await? {
                 Event::Read(0) if self.dialogue.is_over() => return Ok(()),
-                // It will say no more, but may well be listening.
+                // The client sends no more, but may still read.
                 Event::Read(0) => self.dialogue.session.end = End::AfterReplies,
                 Event::Read(_) => {
                     self.dialogue.look_ahead(&self.decoder);
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 Event::Look => {
                     look.set(sleep(self.idle_timeout / IDLE_CHECKS));
-                    // Until it is polled it rings nobody.
+                    // The new timer wakes the task only after a first poll, and a new waker asks for that poll.
                     self.rare_waker = RareWaker::default();
                     if self.is_idle() {
                         self.dialogue.session.shared.counters.idle.add(1);
@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         return Ok(());
                     }
                     if self.last_reads.is_none() {
-                        // A server that stops does not wait.
+                        // A server that stops skips the pause.
                         let _ = timeout(wrong_secrets::REPLY_PAUSE, stop.as_mut()).await;
                     }
                     return self.finish().await;
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Writes what is to be written, then waits for something to do.
+    /// Sends the replies that are ready, then waits for an event.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -152,7 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<io::Result<Event>> {
         if self.dialogue.poll_pending(cx) {
-            // Whoever waits for an answer is not idle.
+            // A client that waits for a reply is not idle.
             self.active = true;
         }
         if let Poll::Ready(Err(error)) = self.poll_send(cx) {
@@ -161,7 +161,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.bytes() > MAX_UNCHECKED_BYTES && !self.hold() {
             return Poll::Ready(Ok(Event::Crowded));
         }
-        // Before anything is read: who never pauses has to look and to stop, too.
+        // Before the read, so that the checks also reach a client that never pauses.
         if self.last_reads.is_none()
             && let Some(mut cx) = self.rare_waker.woken(cx.waker())
         {
@@ -195,19 +195,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// What this holds of commands and replies.
+    /// The bytes of commands and replies that this connection holds.
     #[inline]
     fn bytes(&self) -> usize {
         self.decoder.occupied() + self.dialogue.bytes()
     }
 
-    /// Takes note of what this holds; false when that is too much.
+    /// Notes what this connection holds. False if it must be closed.
     fn hold(&mut self) -> bool {
         let bytes = self.bytes();
         self.dialogue.session.hold(bytes)
     }
 
-    /// Lets go of commands that are not heard any more, before replies are held back; false when those are too much.
+    /// Drops the commands that will not be answered, before the replies are delayed. False if the connection must be
+    /// closed.
     fn lay_down(&mut self) -> bool {
         let buffer = self.decoder.buffer();
         buffer.clear();
@@ -227,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         read
     }
 
-    /// Sends the replies that are there, as far as the client takes them.
+    /// Sends the replies that are ready, as far as the client takes them.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let unsent @ [_, ..] = self.dialogue.unsent() {
             match Pin::new(&mut self.stream).poll_write(cx, unsent) {
@@ -241,11 +242,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         self.dialogue.put_away();
-        // TLS keeps what it could not send yet.
+        // TLS buffers bytes that it could not send yet.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Answers the whole commands received so far, as many as fit into a turn.
+    /// Answers the complete commands in the decoder, as many as fit into a turn.
     fn answer(&mut self) {
         let now = self.dialogue.begin_batch();
         self.dialogue.execute();
@@ -263,14 +264,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.dialogue.end_batch(now);
     }
 
-    /// Notes how the time since the last look went; true when it was too long in silence.
+    /// Checks for activity since the last check. True if the connection has been idle for too long.
     fn is_idle(&mut self) -> bool {
         self.idle_checks = if self.active { 0 } else { self.idle_checks + 1 };
         self.active = false;
         self.idle_checks >= IDLE_CHECKS
     }
 
-    /// Waits for the replies that are on their way and sends all there are, also those to commands that were held.
+    /// Waits for the pending replies and sends all replies, also those to commands that were held.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let on_their_way = self.dialogue.poll_pending(cx);
@@ -291,8 +292,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Sends the last replies, then reads on unheard for a moment: closing with unread input would make the system
-    /// discard the last reply on its way.
+    /// Sends the last replies, then reads for a moment and drops the input: the system discards replies on their way
+    /// when a socket with unread input is closed.
     async fn finish(mut self) -> io::Result<()> {
         timeout(self.idle_timeout, poll_fn(|cx| self.poll_finish(cx))).await??;
         self.stream.shutdown().await?;

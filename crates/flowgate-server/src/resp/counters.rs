@@ -1,4 +1,4 @@
-//! What happened on the connections of the Redis protocol, counted: what was served, and each bound that was hit.
+//! Counts of the Redis protocol: connections, commands, and each bound that was hit.
 
 use crate::metrics::Counter;
 
@@ -9,9 +9,9 @@ pub(crate) struct Counters {
     pub(crate) open: Counter,
     /// Bytes of half-received commands and unread replies on them.
     pub(crate) occupied: Counter,
-    /// Connections that were let in.
+    /// Connections that were accepted.
     pub(crate) connections: Counter,
-    /// Connections that were refused because every place was taken.
+    /// Connections beyond `max_connections`.
     pub(crate) refused: Counter,
     /// Commands that were answered.
     pub(crate) commands: Counter,
@@ -19,17 +19,17 @@ pub(crate) struct Counters {
     pub(crate) protocol_errors: Counter,
     /// ...because they spoke HTTP.
     pub(crate) cross_protocol: Counter,
-    /// ...because too many replies waited to be read.
+    /// ...because too many replies were unread.
     pub(crate) backlogs: Counter,
     /// ...because all clients together held too much.
     pub(crate) crowded: Counter,
     /// ...because nothing had happened on them for too long.
     pub(crate) idle: Counter,
-    /// ...because they came to no understanding over TLS.
+    /// ...because the TLS handshake failed.
     pub(crate) handshakes: Counter,
     /// Passwords that were wrong.
     pub(crate) wrong_passwords: Counter,
-    /// ...of which so many were answered late, because their address had given many.
+    /// Wrong passwords that were answered late, because their address had given many.
     pub(crate) held_up: Counter,
     /// Transactions that were refused because they were too long.
     pub(crate) long_transactions: Counter,

@@ -1,9 +1,9 @@
 //! Bytes to commands: the request side of the Redis protocol.
 //!
 //! A client sends a command as an array of bulk strings (`*1\r\n$4\r\nPING\r\n`) or, by hand, as an inline
-//! line (`PING\r\n`). Bytes arrive in pieces of any size; [`Decoder`] keeps what is incomplete and remembers how
-//! far it has understood it, so a command does not cost more for arriving slowly. Commands are handed out where they
-//! were read to, without a copy or an allocation.
+//! line (`PING\r\n`). Bytes arrive in pieces of any size; [`Decoder`] keeps an incomplete command and remembers how far
+//! it has parsed, so a command costs the same when it arrives slowly. Commands borrow from the buffer: no copy, no
+//! allocation.
 //!
 //! Bound      A command, framing included, is at most `max_command` bytes and [`MAX_ARGS`] arguments; one that
 //!            announces or reaches more is an error before the bytes are kept. A length in the input is a bound to
@@ -25,7 +25,7 @@ const MIN_ELEMENT_BYTES: usize = 6;
 /// The most arguments of a command, its name included.
 pub(crate) const MAX_ARGS: usize = 1 << 16;
 
-/// Room for so many arguments stays with a connection from command to command.
+/// The arguments for which a connection keeps memory from command to command.
 const KEPT_ARGS: usize = 32;
 
 /// Collects bytes and hands out the commands in them.
@@ -43,11 +43,11 @@ pub(crate) struct Decoder {
 pub(crate) struct Command<'a> {
     bytes: &'a [u8],
     args: &'a [Range<usize>],
-    /// What has arrived behind it.
+    /// The bytes behind it.
     behind: &'a [u8],
 }
 
-/// The client does not speak the protocol. The text follows Redis where Redis has one.
+/// The client broke the protocol. The text is that of Redis where Redis has one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProtocolError {
     #[error("command exceeds {max} bytes")]
@@ -64,12 +64,12 @@ pub(crate) enum ProtocolError {
     Quotes,
 }
 
-/// What is known of the current command. Positions count from where it begins.
+/// The parsed part of the current command. Positions count from its beginning.
 #[derive(Debug, Default)]
 struct Partial {
-    /// Everything before this has been understood.
+    /// Everything before this position is parsed.
     next: usize,
-    /// How many array elements are still to come; none before the array's header is complete.
+    /// The number of array elements to come; `None` before the array's header is complete.
     missing: Option<usize>,
     args: Vec<Range<usize>>,
 }
@@ -79,13 +79,13 @@ impl Decoder {
         Self { buffer: Vec::new(), begin: 0, partial: Partial::default(), max_command }
     }
 
-    /// Sets the bound on what a command may take from the next one on.
+    /// Sets the bound of the next commands.
     pub(crate) fn set_max_command(&mut self, max_command: usize) {
         self.max_command = max_command;
     }
 
-    /// Where to append what the client sends. Call [`next`](Self::next) until it finds nothing more before appending
-    /// again: that is what keeps the buffer within `max_command` and one read.
+    /// The buffer to append input to. Call [`next`](Self::next) until it returns `None` before appending again: that
+    /// keeps the buffer within `max_command` and one read.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         if self.begin > 0 {
             self.buffer.drain(..self.begin);
@@ -94,19 +94,19 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// How many bytes this takes up.
+    /// The bytes of memory that this decoder uses.
     pub(crate) fn occupied(&self) -> usize {
         self.buffer.capacity() + self.partial.args.capacity() * size_of::<Range<usize>>()
     }
 
-    /// Lets go of what a command with many arguments left behind. While one is incomplete its arguments stay.
+    /// Frees the memory of a command with many arguments, unless one is incomplete.
     pub(crate) fn relax(&mut self) {
         if self.partial.missing.is_none() && self.partial.args.capacity() > KEPT_ARGS {
             self.partial.args = Vec::new();
         }
     }
 
-    /// The next whole command, or none until more bytes arrive.
+    /// The next complete command; `None` until more bytes arrive.
     pub(crate) fn next(&mut self) -> Result<Option<Command<'_>>, ProtocolError> {
         if !self.read_plain() && !self.complete()? {
             return Ok(None);
@@ -117,14 +117,14 @@ impl Decoder {
         Ok(Some(Command { bytes, args: &self.partial.args, behind }))
     }
 
-    /// The name and the first argument of the first command, if they are here: for who can prepare for it.
+    /// The name and the first argument of the first command, if they have arrived, to prefetch its counter.
     #[inline]
     pub(crate) fn first_words(&self) -> Option<(&[u8], &[u8])> {
         first_words(&self.buffer[self.begin..])
     }
 
-    /// Reads a command the short way: one that is whole and within the bound, with short headers, as nearly all are. False
-    /// when it is not, or begun; then nothing has been understood.
+    /// The fast path, for a complete command within the bound and with short headers, as nearly all are. False for any
+    /// other command, and for one that is partly parsed; then nothing has changed.
     fn read_plain(&mut self) -> bool {
         let Partial { next: 0, missing: None, args } = &mut self.partial else { return false };
         args.clear();
@@ -144,7 +144,7 @@ impl Decoder {
         size <= self.max_command
     }
 
-    /// Reads on in the current command; true when `partial.args` holds all of it.
+    /// Parses on in the current command. True once `partial.args` holds all of it.
     fn complete(&mut self) -> Result<bool, ProtocolError> {
         loop {
             match self.partial.missing {
@@ -157,7 +157,7 @@ impl Decoder {
                                 return Ok(false);
                             };
                             match usize::try_from(count) {
-                                // An empty or null array is no command; Redis ignores it, too.
+                                // Redis, too, ignores an empty or null array.
                                 Err(_) | Ok(0) => self.skip(),
                                 Ok(count) if count > MAX_ARGS => return Err(ProtocolError::ArrayLength),
                                 Ok(count) => {
@@ -188,14 +188,14 @@ impl Decoder {
         }
     }
 
-    /// Puts what has been understood behind; the arguments stay until the next command is begun.
+    /// Moves past the parsed bytes. The arguments stay until the next command begins.
     fn skip(&mut self) {
         self.begin += self.partial.next;
         self.partial.next = 0;
         self.partial.missing = None;
     }
 
-    /// What has not been understood yet.
+    /// The bytes that are not parsed yet.
     fn rest(&self) -> &[u8] {
         &self.buffer[self.begin + self.partial.next..]
     }
@@ -230,7 +230,7 @@ impl Decoder {
         }
     }
 
-    /// Reads `*123\r\n` or `$123\r\n` and moves past it; none while it is incomplete.
+    /// Reads `*123\r\n` or `$123\r\n` and moves past it; `None` while it is incomplete.
     #[inline(always)]
     fn header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
         let rest = self.rest();
@@ -257,7 +257,7 @@ impl Decoder {
         Ok(Some(value))
     }
 
-    /// Reads an inline line; while its end is missing, `next` is how far it has been searched for it.
+    /// Reads an inline line. While its end is missing, `next` is the position up to which it was searched.
     fn line(&mut self) -> Result<bool, ProtocolError> {
         let end = self.rest().iter().position(|&byte| byte == b'\n');
         self.partial.next += end.map_or(self.rest().len(), |end| end + 1);
@@ -270,7 +270,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Whether the command, with `more` bytes after what has been understood, stays within the bound.
+    /// True if the command, with `more` bytes after the parsed ones, stays within the bound.
     fn check_size(&self, more: usize) -> Result<(), ProtocolError> {
         if self.partial.next.saturating_add(more) > self.max_command {
             return Err(ProtocolError::TooLarge { max: self.max_command });
@@ -279,7 +279,7 @@ impl Decoder {
     }
 }
 
-/// Reads a header of one or two digits, as nearly all are: its number, and what is behind it.
+/// Reads a header of one or two digits, as nearly all are: its number, and the bytes behind it.
 #[inline]
 fn short_header(bytes: &[u8], kind: u8) -> Option<(usize, &[u8])> {
     // Four bytes at a time are compared at once.
@@ -293,7 +293,7 @@ fn short_header(bytes: &[u8], kind: u8) -> Option<(usize, &[u8])> {
     is_header.then(|| (10 * usize::from(tens - b'0') + usize::from(ones - b'0'), rest))
 }
 
-/// The name and the first argument of a command of which they have arrived. It sees only the form that clients send.
+/// The name and the first argument of a command, if they have arrived as an array of bulk strings.
 #[inline]
 fn first_words(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (2.., rest) = short_header(bytes, b'*')? else { return None };
@@ -314,14 +314,14 @@ impl<'a> Command<'a> {
         self.args[1..].iter().map(move |range| &bytes[range.clone()])
     }
 
-    /// The first argument of the command behind this one, if that has arrived and is the same command, written in the
-    /// same way: for who can prepare for it.
+    /// The first argument of the next command, if it has arrived and is the same command in the same spelling, to
+    /// prefetch its counter.
     #[inline]
     pub(crate) fn next_key(&self) -> Option<&'a [u8]> {
         first_words(self.behind).filter(|&(name, _)| name == self.name()).map(|(_, key)| key)
     }
 
-    /// How many arguments there are, the name not included.
+    /// The number of arguments, without the name.
     pub(crate) fn count(&self) -> usize {
         self.args.len() - 1
     }

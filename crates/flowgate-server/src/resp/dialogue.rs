@@ -1,13 +1,14 @@
 //! A dialogue: commands come in, replies go out in the same order. No I/O.
 //!
 //! Rule       The clock is read once per batch: what arrived together is decided at one time.
-//! Rule       A reply that is not there yet holds back those behind it, and nobody else's: meanwhile further commands
-//!            are answered, until too many replies are on their way ([`Pending`]).
-//! Bound      A turn of a connection ends after [`MAX_TURN_COMMANDS`] commands of the usual kind, or as much of others, and after
-//!            [`MAX_TURN_BYTES`] bytes of replies. What is left of its commands, or of an `EXEC`, waits for its next turn.
-//! Bound      A client that reads no replies may go on sending until [`MAX_BACKLOG_BYTES`] bytes of them wait; then it is
-//!            closed. (Not to read on would be no better: clients send a whole pipeline before they read any reply, and
-//!            both sides would wait for each other.)
+//! Rule       A pending reply delays the replies behind it on its connection only. Meanwhile further commands are
+//!            answered, until too many replies are pending ([`Pending`]).
+//! Bound      A turn of a connection ends after [`MAX_TURN_COMMANDS`] commands of the usual kind, or as much work of
+//!            others, and after [`MAX_TURN_BYTES`] bytes of replies. The rest waits for the next turn, also within an
+//!            `EXEC`.
+//! Bound      A client that does not read is closed once [`MAX_BACKLOG_BYTES`] bytes of replies wait for it. (The
+//!            server reads on until then: clients send a whole pipeline before they read a reply, so a server that
+//!            stops reading would wait for a client that waits for the server.)
 
 use std::task::Context;
 
@@ -21,13 +22,14 @@ use super::reply::Reply;
 use super::session::{End, Session};
 use super::{batch_metrics, buffers};
 
-/// The most replies that wait for one client, in bytes: those to about 400,000 commands.
+/// The most bytes of replies that wait for one client: those to about 400,000 commands.
 const MAX_BACKLOG_BYTES: usize = 16 << 20;
 
-/// The commands of a turn: some more than a read brings, so that a pipeline of the usual kind is answered in one.
+/// The commands of a turn: more than one read brings, so that a usual pipeline is answered in one turn.
 const MAX_TURN_COMMANDS: u32 = 2048;
 
-/// The bytes of replies that a turn writes before they are sent or, if the client does not read, checked against the bounds.
+/// The bytes of replies of a turn. After each turn they are sent or, if the client does not read, checked against the
+/// bounds.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
 /// A client, and the replies to it.
@@ -35,18 +37,18 @@ const MAX_TURN_BYTES: usize = 256 << 10;
 pub(super) struct Dialogue {
     pub(super) session: Session,
     out: Vec<u8>,
-    /// How much of `out` has been sent.
+    /// The bytes of `out` that have been sent.
     sent: usize,
     pending: Pending,
     /// The prefetched counter of the next command, within a turn.
     ahead: Option<Ahead>,
     /// The commands of the batch at hand...
     commands: u64,
-    /// ...and what they have taken, in commands of the usual kind.
+    /// ...and their work, in commands of the usual kind.
     work: u32,
-    /// What an `EXEC` has yet to do.
+    /// The `EXEC` under way.
     executing: Option<Box<Executing>>,
-    /// Commands are left unheard because too many replies are on their way.
+    /// True while commands wait because too many replies are pending.
     held: bool,
 }
 
@@ -72,7 +74,7 @@ impl Dialogue {
         }
     }
 
-    /// Begins with what has arrived; gives the time at which all of it is decided.
+    /// Begins a batch. Returns the time at which all its commands are decided.
     pub(super) fn begin_batch(&mut self) -> Reading {
         self.commands = 0;
         self.work = 0;
@@ -81,13 +83,13 @@ impl Dialogue {
         self.session.shared.service.read()
     }
 
-    /// Whether another command may be answered.
+    /// True if another command may be answered in this turn.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
         self.session.end == End::NotYet && !self.held && self.work < MAX_TURN_COMMANDS
     }
 
-    /// Whether the turn ended before all that was received was answered, for no other reason than its length.
+    /// True if the turn ended by its length alone, so commands may be left.
     pub(super) fn is_cut_short(&self) -> bool {
         self.work >= MAX_TURN_COMMANDS && self.session.end == End::NotYet && !self.held
     }
@@ -124,7 +126,7 @@ impl Dialogue {
         }
     }
 
-    /// Answers what a transaction has kept, if it is due.
+    /// Answers the commands of a transaction, if `EXEC` has come.
     #[cold]
     fn begin_to_execute(&mut self, at: Reading) {
         let due = self.session.transaction.take_if(|transaction| transaction.is_due());
@@ -134,7 +136,7 @@ impl Dialogue {
         }
     }
 
-    /// Goes on with an `EXEC` that is under way, until the turn ends. Nothing behind it is heard before it is done.
+    /// Continues an `EXEC`, until the turn ends. Commands behind it wait until it is done.
     #[inline]
     pub(super) fn execute(&mut self) {
         if let Some(executing) = self.executing.take() {
@@ -144,7 +146,7 @@ impl Dialogue {
 
     #[cold]
     fn execute_some(&mut self, mut executing: Box<Executing>) {
-        // What is prefetched stands behind the transaction, in the connection's own decoder.
+        // The prefetched command stands behind the transaction, in the connection's own decoder.
         let behind = self.ahead.take();
         while self.goes_on() {
             // Only whole commands are kept for a transaction.
@@ -158,7 +160,7 @@ impl Dialogue {
         self.executing = Some(executing);
     }
 
-    /// Ends the turn, so that replies are sent before more are written; and with it a client that reads none.
+    /// Ends the turn, so that replies are sent before more are written. Closes a client that does not read.
     #[cold]
     fn end_turn(&mut self) {
         self.work = MAX_TURN_COMMANDS;
@@ -167,7 +169,7 @@ impl Dialogue {
         }
     }
 
-    /// Ends with a client that does not speak the protocol, and says so.
+    /// Answers a protocol error and closes the connection.
     #[cold]
     pub(super) fn break_off(&mut self, error: ProtocolError) {
         let written = self.out.len();
@@ -178,8 +180,8 @@ impl Dialogue {
         self.keep_order(written);
     }
 
-    /// Puts what was written since there were `written` bytes behind the replies that are on their way, and holds back
-    /// further commands while these are too many.
+    /// Moves the bytes of `out` from `written` on behind the pending replies. Holds further commands while too many
+    /// replies are pending.
     #[cold]
     fn keep_order(&mut self, written: usize) {
         if !self.pending.is_empty() {
@@ -192,14 +194,14 @@ impl Dialogue {
         self.held = self.pending.is_full() && self.session.end == End::NotYet;
     }
 
-    /// Ends with a client that reads no replies.
+    /// Closes a client that does not read its replies.
     #[cold]
     fn give_up(&mut self) {
         self.session.shared.counters.backlogs.add(1);
         self.session.end = End::AtOnce;
     }
 
-    /// Tells the metrics what the batch came to that was decided at `at`.
+    /// Reports the batch that was decided at `at` to the metrics.
     pub(super) fn end_batch(&mut self, at: Reading) {
         self.ahead = None;
         self.session.batch.report(&self.session.shared, self.commands);
@@ -208,7 +210,7 @@ impl Dialogue {
         }
     }
 
-    /// Takes in the replies that have arrived. True while others are on their way; they wake the task.
+    /// Takes the replies that have arrived. True while others are pending; they wake the task.
     #[inline]
     pub(super) fn poll_pending(&mut self, cx: &mut Context<'_>) -> bool {
         !self.pending.is_empty() && self.take_in(cx)
@@ -220,44 +222,44 @@ impl Dialogue {
         self.pending.poll(cx, &mut self.out).is_pending()
     }
 
-    /// Whether commands are left unheard...
+    /// True if commands wait for pending replies...
     pub(super) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// ...which can now be heard.
+    /// ...and true if they can be answered now.
     pub(super) fn may_resume(&self) -> bool {
         !self.pending.is_full()
     }
 
-    /// Whether every reply has been sent.
+    /// True if every reply has been sent.
     pub(super) fn is_over(&self) -> bool {
         self.pending.is_empty() && self.out.is_empty()
     }
 
-    /// What can be sent.
+    /// The bytes to send.
     pub(super) fn unsent(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// Takes note that so many bytes were sent.
+    /// Notes that `bytes` bytes were sent.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
     }
 
-    /// Lets go of what was sent when all was.
+    /// Returns the output buffer, all of which was sent.
     pub(super) fn put_away(&mut self) {
         self.out.clear();
         self.sent = 0;
         buffers::give_back(&mut self.out);
     }
 
-    /// Lets replies that are not sent yet hold no more memory than they need.
+    /// Shrinks the output buffer to the replies that are not sent yet.
     pub(super) fn put_down(&mut self) {
         buffers::put_down(&mut self.out);
     }
 
-    /// How many bytes this holds while the client is waited for.
+    /// The bytes that this dialogue holds while it waits for the client.
     pub(super) fn bytes(&self) -> usize {
         let executing = self.executing.as_ref().map_or(0, |executing| executing.commands.occupied());
         self.session.transaction_bytes() + executing + self.out.capacity() + self.pending.bytes()

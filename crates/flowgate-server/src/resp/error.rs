@@ -1,6 +1,6 @@
-//! Errors to clients: the one table from what went wrong to what the Redis protocol says.
+//! Errors to clients: the one table from a mistake to its text in the Redis protocol.
 //!
-//! Where Redis or redis-cell has a text for it, that is the text, word for word: clients look at it.
+//! Where Redis or redis-cell has a text, this is that text, word for word: clients compare it.
 
 use flowgate::{LimitError, OtherAlgorithm, ThrottleError};
 use flowgate_engine::BanOrderError;
@@ -8,7 +8,7 @@ use flowgate_engine::BanOrderError;
 use super::decode::ProtocolError;
 use crate::service::{BanError, StoreAway};
 
-/// Why a command has no answer. Displayed as it goes over the wire, after the `-`.
+/// Why a command fails. Displayed as on the wire, after the `-`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("ERR Protocol error: {0}")]
@@ -21,7 +21,7 @@ pub(crate) enum Error {
     Arity(&'static str),
     #[error("ERR syntax error")]
     Syntax,
-    /// A command of our own, which nobody knows by heart.
+    /// A command that Redis does not have: the error shows its usage.
     #[error("{error}; usage: {usage}")]
     Misused { error: Box<Error>, usage: &'static str },
     #[error("ERR value is not an integer or out of range")]
@@ -80,7 +80,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Tells how the command is used, where that is what went wrong.
+    /// Adds the usage of the command, where the usage was wrong.
     pub(crate) fn with_usage(self, usage: &'static str) -> Error {
         match self {
             Error::Arity(_) | Error::Syntax | Error::NotInteger if !usage.is_empty() => {
@@ -116,11 +116,11 @@ impl From<ThrottleError> for Error {
     }
 }
 
-/// The beginning of what a client sent, to repeat it.
+/// The beginning of a client's text, to quote it.
 #[derive(Debug)]
 pub(crate) struct QuotedText(String);
 
-/// As much as Redis repeats.
+/// As many bytes as Redis quotes.
 const MAX_QUOTED_BYTES: usize = 128;
 
 impl QuotedText {

@@ -1,21 +1,20 @@
-//! The decoder for whoever feeds it nonsense: the fuzz target, and a test that does the same on every run.
+//! The decoder under random input: for the fuzz target, and for a test that does the same on every run.
 
 use super::decode::{Decoder, MAX_HEADER_BYTES};
 
-/// What a stream says: its commands, and the error that ended it, if one did.
+/// The contents of a stream: its commands, and the error that ended it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Each with its name and arguments.
+    /// Each command with its name and arguments.
     pub commands: Vec<Vec<Vec<u8>>>,
-    /// In words.
+    /// The error's text.
     pub error: Option<String>,
 }
 
-/// Listens to a stream that arrives in these pieces.
+/// Decodes a stream that arrives in these pieces.
 ///
 /// # Panics
-/// When a command or what is kept of an incomplete one is larger than `max_command` allows, or it is not the one that was
-/// foreseen.
+/// When a command, or an incomplete one, exceeds `max_command`, or a command differs from the prefetched one.
 pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) -> Heard {
     let mut decoder = Decoder::new(max_command);
     let mut commands = Vec::new();
@@ -35,16 +34,16 @@ pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) 
                 Err(error) => return Heard { commands, error: Some(error.to_string()) },
             }
         }
-        // A header is looked at when it is whole, or too long to be one.
+        // A header is parsed once it is complete, or too long to be valid.
         assert!(decoder.buffer().len() <= max_command + MAX_HEADER_BYTES + piece.len(), "too much is kept");
     }
     Heard { commands, error: None }
 }
 
-/// Hears the same whole, cut in two, and byte by byte.
+/// Decodes a stream whole, cut in two, and byte by byte.
 ///
 /// # Panics
-/// When it does not.
+/// When the results differ.
 pub fn check(input: &[u8], cut: usize, max_command: usize) {
     let whole = hear([input], max_command);
     let (head, tail) = input.split_at(cut % (input.len() + 1));
@@ -61,7 +60,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Nonsense that looks like the protocol, so that it is not refused at the first byte.
+        /// Random bytes that resemble the protocol, so that they reach deeper than the first byte.
         #[test]
         fn a_stream_says_the_same_however_it_is_cut(
             pieces in prop::collection::vec(

@@ -1,10 +1,10 @@
-//! Replies that are not there yet, and those that must wait behind them.
+//! Pending replies, and the replies that wait behind them.
 //!
-//! State      The replies that are on their way, oldest first, each with what was written after it.
-//! Rule       Replies leave in the order of their commands. While none is on its way a command writes to the
-//!            connection's output; else behind the newest that is.
-//! Invariant  What is awaited here was sent when its command was read: the commands of a pipeline share a round trip.
-//! Bound      At most [`MAX_PENDING`] are on their way at a time: then the connection reads no further commands until
+//! State      The pending replies, oldest first, each with the replies that were written after it.
+//! Rule       Replies leave in the order of their commands. A command writes to the connection's output, or behind the
+//!            newest pending reply if there is one.
+//! Invariant  A question is sent when its command is read, so the commands of a pipeline share a round trip.
+//! Bound      At most [`MAX_PENDING`] replies are pending. At the bound the connection reads no further commands until
 //!            some have arrived.
 
 use std::collections::VecDeque;
@@ -18,11 +18,11 @@ use crate::service::Answer;
 /// Two of the largest pipelines that clients commonly send.
 pub(super) const MAX_PENDING: usize = 1024;
 
-/// The replies of a connection that are on their way.
+/// The pending replies of a connection.
 #[derive(Default)]
 pub(crate) struct Pending {
     queue: VecDeque<QueuedReply>,
-    /// The bytes behind all of them.
+    /// The bytes of replies behind all of them.
     bytes: usize,
 }
 
@@ -31,7 +31,7 @@ struct QueuedReply {
     behind: Vec<u8>,
 }
 
-/// A reply to come: writes itself once it is there.
+/// A pending reply, which writes itself once it arrives.
 trait PendingReply: Send {
     fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
 }
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// Writes one reply, which is an error where there is none.
+/// Writes one reply, or the error in its place.
 fn write_one(out: &mut Vec<u8>, version: Version, write: impl FnOnce(&mut Reply<'_>) -> Result<(), Error>) {
     let mut reply = Reply { out, version };
     if let Err(error) = write(&mut reply) {
@@ -70,19 +70,19 @@ impl Pending {
         self.queue.is_empty()
     }
 
-    /// Whether no further command may be read for now.
+    /// True if no further command may be read for now.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.queue.len() >= MAX_PENDING
     }
 
-    /// What waits behind replies to come, in bytes.
+    /// The bytes of the replies behind pending ones.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Queues a reply that is on its way.
+    /// Queues a pending reply.
     pub(super) fn push<T: Send + 'static>(
         &mut self,
         answer: Answer<T>,
@@ -93,7 +93,7 @@ impl Pending {
         self.queue.push_back(QueuedReply { reply: Box::new(promised), behind: Vec::new() });
     }
 
-    /// Puts what has been written since behind the newest reply that is on its way. There must be one.
+    /// Puts written replies behind the newest pending reply. There must be one.
     #[cold]
     pub(super) fn put_behind(&mut self, written: &[u8]) {
         if let Some(newest) = self.queue.back_mut() {
@@ -102,7 +102,7 @@ impl Pending {
         }
     }
 
-    /// Moves what has arrived to `out`, in order. Ready when nothing is on its way any more.
+    /// Moves the replies that have arrived to `out`, in order. Ready once none is pending.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         while let Some(oldest) = self.queue.front_mut() {
             if oldest.reply.poll_write(cx, out).is_pending() {

@@ -1,19 +1,19 @@
 //! Replies to bytes: the server's side of the Redis protocol.
 //!
-//! Replies are appended to the connection's output as they are made, so a pipeline's replies leave in one write and
-//! none is ever held as a value. RESP2 knows neither maps nor null; a [`Reply`] writes what its client understands.
+//! Replies are appended to the connection's output as they are made, so the replies of a pipeline leave in one write.
+//! RESP2 knows neither maps nor null; a [`Reply`] writes what its client understands.
 
 /// The version of the protocol that a client speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// What every client begins with.
+    /// The version of a new connection.
     #[default]
     Resp2,
     /// After `HELLO 3`.
     Resp3,
 }
 
-/// Where a command writes its reply: exactly one, whose elements follow its header.
+/// Where a command writes its one reply. The elements of an array follow its header.
 #[derive(Debug)]
 pub(crate) struct Reply<'a> {
     pub(crate) out: &'a mut Vec<u8>,
@@ -29,7 +29,7 @@ impl Reply<'_> {
         self.simple("OK");
     }
 
-    /// An error. It is one line whatever the client sent that is repeated in it.
+    /// An error, always on one line: blanks replace the control characters in it.
     pub(crate) fn error(&mut self, text: &str) {
         self.out.push(b'-');
         self.out.extend(text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
@@ -45,7 +45,7 @@ impl Reply<'_> {
     #[inline]
     pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
         self.array(N);
-        // Most are of one or two digits; how long they are together is only known in the end.
+        // Most numbers have one or two digits; the length of the whole is known at the end.
         let mut text = [[0; MAX_INTEGER_REPLY_BYTES]; N];
         let text = text.as_flattened_mut();
         let mut end = 0;
@@ -68,13 +68,13 @@ impl Reply<'_> {
         });
     }
 
-    /// The header of so many elements.
+    /// The header of an array.
     #[inline]
     pub(crate) fn array(&mut self, elements: usize) {
         self.number(b'*', elements as i64);
     }
 
-    /// The header of so many pairs: in RESP2 an array of twice as many elements.
+    /// The header of a map: in RESP2 an array of twice as many elements as there are pairs.
     pub(crate) fn map(&mut self, pairs: usize) {
         match self.version {
             Version::Resp2 => self.array(2 * pairs),
@@ -99,8 +99,8 @@ impl Reply<'_> {
 /// Kind, sign, the 19 digits of the largest number, CRLF.
 const MAX_INTEGER_REPLY_BYTES: usize = 23;
 
-/// Writes a number with what marks its kind and its end to the beginning of `text`; how long that is. There must be room
-/// for [`MAX_INTEGER_REPLY_BYTES`] bytes.
+/// Writes a number with its kind and its end to the beginning of `text`, which has room for
+/// [`MAX_INTEGER_REPLY_BYTES`] bytes. Returns the length.
 #[inline]
 fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
     // Most numbers of a reply are small: allowed or not, a limit, a few seconds.

@@ -1,21 +1,23 @@
 //! A transaction: the commands between `MULTI` and `EXEC`, which are answered together.
 //!
-//! State      The commands that were kept, encoded one behind the other, and whether one was refused.
-//! Rule       `EXEC` answers all of them in order and at one time, as one array. If one was refused, none is done.
-//! Rule       Each command is atomic. Those of other clients may come in between, unlike in Redis: a long transaction takes
-//!            several turns of its connection. Libraries use transactions to send a pipeline, and none of our commands depends
-//!            on what another one has read.
-//! Bound      At most [`MAX_COMMANDS`] commands and [`MAX_TRANSACTION_BYTES`] bytes, which count with what the client holds.
+//! State      The queued commands, encoded one behind the other, and whether one was refused.
+//! Rule       `EXEC` decides all commands in order and at one time, and answers with one array. If a command was
+//!            refused, `EXEC` executes none.
+//! Rule       Each command is atomic. Unlike in Redis, commands of other clients may run in between: a long transaction
+//!            takes several turns of its connection. Libraries use transactions to send a pipeline, and no command
+//!            here depends on what another one has read.
+//! Bound      At most [`MAX_COMMANDS`] commands and [`MAX_TRANSACTION_BYTES`] bytes, which count towards what the
+//!            client holds.
 
 use super::decode::{Command, Decoder};
 
-/// As much as may wait for a client that reads no replies.
+/// As many bytes as replies may wait for a client that does not read.
 pub(super) const MAX_TRANSACTION_BYTES: usize = 16 << 20;
 
-/// More than client libraries send in one transaction; the replies to as many decisions fit into what may wait unread.
+/// More than client libraries send in one transaction. The replies to as many decisions fit into the backlog.
 pub(super) const MAX_COMMANDS: usize = 100_000;
 
-/// What was kept since `MULTI`.
+/// The commands since `MULTI`.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     kept: Vec<u8>,
@@ -25,7 +27,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Keeps a command; false when there are too many of them or too many bytes.
+    /// Queues a command; false if there are too many commands or bytes.
     pub(super) fn keep(&mut self, command: &Command<'_>) -> bool {
         if self.commands >= MAX_COMMANDS {
             return false;
@@ -50,17 +52,17 @@ impl Transaction {
         self.refused
     }
 
-    /// How many commands were kept.
+    /// The number of queued commands.
     pub(super) fn len(&self) -> usize {
         self.commands
     }
 
-    /// How many bytes they take up.
+    /// The bytes of the queued commands.
     pub(super) fn bytes(&self) -> usize {
         self.kept.capacity()
     }
 
-    /// Says that what was kept is to be done now.
+    /// Marks the commands as due: `EXEC` has come.
     pub(super) fn fall_due(&mut self) {
         self.due = true;
     }
@@ -69,9 +71,9 @@ impl Transaction {
         self.due
     }
 
-    /// The commands, to be heard again.
+    /// A decoder of the commands.
     pub(super) fn into_decoder(self) -> Decoder {
-        // Each was within its bound when it came.
+        // Each command was within its bound when it was read.
         let mut decoder = Decoder::new(usize::MAX);
         *decoder.buffer() = self.kept;
         decoder

@@ -18,7 +18,7 @@ pub(super) struct History {
     directory: PathBuf,
 }
 
-/// One of them.
+/// One version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) number: u64,
@@ -42,7 +42,7 @@ impl History {
         let mut versions = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // Other files are none of ours.
+            // Files with other names are not versions.
             let Some(number) = number(&entry.file_name().to_string_lossy()) else { continue };
             let metadata = entry.metadata()?;
             let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -68,7 +68,7 @@ impl History {
         builder.recursive(true).create(&self.directory)
     }
 
-    /// Keeps a text as the newest version, unless it is that already; drops what is too old. Returns its number.
+    /// Keeps a text as the newest version, unless it already is, and drops the oldest versions. Returns its number.
     pub(super) fn keep(&self, text: &str) -> io::Result<u64> {
         let versions = self.list()?;
         let newest = versions.first().map_or(0, |version| version.number);
@@ -84,9 +84,9 @@ impl History {
         Ok(number)
     }
 
-    /// Drops a version that came to nothing.
+    /// Drops a version that was not put in force.
     pub(super) fn forget(&self, number: u64) {
-        // One that stays is a text that was never in force, and could be.
+        // If this fails, a version stays in the list that was never in force.
         let _ = fs::remove_file(self.path(number));
     }
 

@@ -7,13 +7,13 @@ use std::path::Path;
 /// Writes `text` in place of the file at `path`, with the permissions of that file.
 ///
 /// # Errors
-/// When that cannot be done, such as on a disk that is full; then the file is as it was.
+/// When the file cannot be replaced, for instance on a full disk; then it is as it was.
 pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_by(path, |file| file.write_all(text.as_bytes()))
 }
 
 fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // A link stays one: what it leads to is replaced.
+    // A link stays a link: its target is replaced.
     let path = fs::canonicalize(path)?;
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -22,19 +22,19 @@ fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> i
     let beside = directory.join(format!(".{}.new", name.to_string_lossy()));
     write_by(&beside, &path, write)?;
     fs::rename(&beside, &path).inspect_err(|_| discard(&beside))?;
-    // The name is safe only once the directory is. Not every file system can say so.
+    // The new name survives a power failure once the directory is on disk. Not every file system can do that.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }
 
-/// Writes a file that whoever may read `model` may read, and nobody else, at no time. All of it is written, or none.
+/// Writes a file with the permissions of `model`, which hold from its first byte on. Writes all of it, or removes it.
 pub(super) fn write_like(path: &Path, text: &str, model: &Path) -> io::Result<()> {
     write_by(path, model, |file| file.write_all(text.as_bytes()))
 }
 
 fn write_by(path: &Path, model: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let permissions = fs::metadata(model)?.permissions();
-    // One that a crash left behind may have others.
+    // A file that a crash left behind may have other permissions.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -48,7 +48,7 @@ fn write_by(path: &Path, model: &Path, write: impl FnOnce(&mut File) -> io::Resu
     written.inspect_err(|_| discard(path))
 }
 
-/// Removes what is of no use. What cannot be removed is overwritten next time.
+/// Removes a useless file. A file that cannot be removed is overwritten next time.
 fn discard(path: &Path) {
     let _ = fs::remove_file(path);
 }

@@ -1,9 +1,9 @@
 //! The fields of the original request: `ip`, `method`, `host`, `path`, `header.NAME` and `query.NAME`, each in one
-//! spelling, and only those that somebody asks for.
+//! spelling, as far as rules and bans use them.
 //!
-//! Rule       A header or parameter that is there twice has one value, or it is a contradiction: who could add another
-//!            before or behind the one that the site goes by would choose what is counted.
-//! Rule       Conditions and bans see the client's whole address; an IPv6 client is counted by its network.
+//! Rule       A header or parameter that is given twice with different values is a contradiction: a client that adds a
+//!            value beside the one that the site reads would choose what is counted.
+//! Rule       Conditions and bans see the client's whole address. An IPv6 client is counted by its network.
 
 use std::borrow::Cow;
 
@@ -13,18 +13,18 @@ use smallvec::SmallVec;
 
 use super::original::{Original, Unclear};
 
-/// Names, as rules and bans have them, and values.
+/// Names, as in rules and bans, and values.
 #[derive(Debug)]
 pub(super) struct GateFields<'a> {
     values: SmallVec<[(&'a str, Cow<'a, str>); 8]>,
-    /// By what an IPv6 client is counted: its network.
+    /// The network by which an IPv6 client is counted.
     network: Option<String>,
 }
 
 const ADDRESS: &str = "ip";
 
 impl<'a> GateFields<'a> {
-    /// Reads the fields of these names; what the request lacks, and what no request has, is left out.
+    /// Reads the fields with these names, without those that the request lacks.
     pub(super) fn read(
         original: &'a Original<'_>,
         headers: &'a HeaderMap,
@@ -75,11 +75,11 @@ fn value<'a>(
     Ok(value)
 }
 
-/// What should be the same is not.
+/// Two values differ that should be equal.
 #[derive(Debug, PartialEq, Eq)]
 struct Differ;
 
-/// The one value that all of these are.
+/// The one value that all of these equal.
 fn only<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, Differ> {
     let first = values.next();
     if values.all(|value| first.as_ref() == Some(&value)) { Ok(first) } else { Err(Differ) }

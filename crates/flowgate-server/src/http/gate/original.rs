@@ -1,10 +1,10 @@
-//! The request that the gateway asks about, by what the gateway says of it.
+//! The original request, as the gateway describes it.
 //!
-//! Rule       Headers count only from trusted proxies. Who is none is taken for the client itself.
-//! Rule       Gateways pass on what the client sent and add their own. Where two headers would say the same and differ,
-//!            one of them is the client's invention, and no one can tell which: that is a contradiction, and denied.
-//! Rule       So is a target with a `#`: no request has one, and servers differ in whether it ends the path or the query.
-//!            So is a path by which servers come to different pages, such as one with `..;` or with a backslash.
+//! Rule       Headers count only from trusted proxies. Any other peer is the client itself.
+//! Rule       Gateways pass on the client's headers and add their own. If two headers of the same meaning differ, one
+//!            of them is invented by the client, and it is unknown which: that is a contradiction, and denied.
+//! Rule       A target with a `#` is denied: valid requests have none, and servers differ in whether it ends the path
+//!            or the query. A path that servers read differently, such as one with `..;` or a backslash, is denied.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,11 +21,11 @@ static URI: [HeaderName; 2] = [HeaderName::from_static("x-forwarded-uri"), Heade
 static FORWARDED_HOST: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-host")];
 static FORWARDED_FOR: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-for")];
 
-/// What is known of the original request.
+/// The original request.
 #[derive(Debug)]
 pub(super) struct Original<'a> {
     pub(super) client: Client,
-    /// Whether a trusted proxy speaks for the client.
+    /// True if the peer is a trusted proxy.
     pub(super) trusted: bool,
     pub(super) method: Cow<'a, str>,
     pub(super) host: Option<Cow<'a, str>>,
@@ -63,9 +63,9 @@ impl<'a> Original<'a> {
         spelling: PathSpelling,
     ) -> Result<Original<'a>, Unclear<'static>> {
         let headers = call.headers();
-        // Gateways append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
+        // Gateways append to the client's value: bytes that are not text spoil their own entry only.
         let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| escaped_text(value.as_bytes()));
-        // Headers come in one direction only; the walk starts at the last. Nearly always there is one.
+        // The walk starts at the last header, and the map iterates forwards only. Nearly always there is one header.
         let lines: smallvec::SmallVec<[Cow<'_, str>; 2]> = lines.collect();
         let client = gate.addresses.find(call.peer, lines.iter().map(|line| &**line));
         let own_method = || Cow::Borrowed(call.head.method.as_str());
@@ -115,7 +115,7 @@ fn path_and_query(uri: &[u8]) -> &[u8] {
     rest.iter().position(|byte| matches!(byte, b'/' | b'?')).map_or(b"/", |at| &rest[at..])
 }
 
-/// What the headers of these names, which mean the same, say together.
+/// The one value of all headers with these names, which have the same meaning.
 fn said<'a>(headers: &'a HeaderMap, names: &'static [HeaderName]) -> Result<Option<&'a [u8]>, Unclear<'static>> {
     let mut found = None;
     for name in names {

@@ -1,4 +1,4 @@
-//! What a gateway hears: a status, headers, and for the client of a denied request a problem document (RFC 9457).
+//! The answer to a gateway: a status, headers, and for a denied client a problem document (RFC 9457).
 
 use std::fmt;
 use std::io::Write;
@@ -22,7 +22,7 @@ const X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const RULE: HeaderName = HeaderName::from_static("x-flowgate-rule");
 const ACTION: HeaderName = HeaderName::from_static("x-flowgate-action");
 
-/// The answer that a decision is. `chosen` is the status that the gateway wants for a denial.
+/// The answer for a decision. `chosen` is the status that the gateway wants for a denial.
 pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCode>) -> Reply {
     let mut reply = if decision.allowed() {
         reply::empty(StatusCode::OK)
@@ -34,8 +34,8 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
     reply
 }
 
-/// The answer to a request that can be read in two ways. It is a denial, not an error: a gateway that stays open when it
-/// gets no answer must not be opened by a client who makes one up.
+/// The answer to a request that can be read in two ways. It is a denial and not an error: many gateways let requests
+/// through on an error, and a client can send such a request at will.
 pub(super) fn unclear(unclear: &Unclear<'_>, chosen: Option<StatusCode>) -> Reply {
     let status = chosen.unwrap_or(StatusCode::FORBIDDEN);
     problem(&Problem::forbidden(status.as_u16(), &unclear.to_string()))
@@ -43,7 +43,7 @@ pub(super) fn unclear(unclear: &Unclear<'_>, chosen: Option<StatusCode>) -> Repl
 
 fn problem(problem: &Problem<'_>) -> Reply {
     let mut reply = reply::with_type(reply::written(problem), "application/problem+json");
-    // The gate has statuses that HTTP knows.
+    // The configuration accepts valid statuses only.
     *reply.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN);
     reply
 }
@@ -85,7 +85,7 @@ impl Values {
     }
 
     fn shown(&mut self, name: HeaderName, value: impl fmt::Display) {
-        // Writing into a buffer that grows does not fail.
+        // Writing to a growing buffer cannot fail.
         let _ = write!(self.text, "{value}");
         self.ends.push((name, self.text.len()));
     }
@@ -94,7 +94,7 @@ impl Values {
         headers.reserve(self.ends.len());
         let (text, mut start) = (Bytes::from(self.text), 0);
         for (name, end) in self.ends {
-            // What rules may be called, and what they may ask for, can stand in a header.
+            // Names of rules and actions are valid in a header.
             if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end)) {
                 headers.insert(name, value);
             }

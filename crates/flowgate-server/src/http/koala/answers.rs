@@ -1,4 +1,4 @@
-//! The answers as bytes. What a rule answers is known when its file is: each is written once, and sent as it is.
+//! The answers as bytes. The answer of a rule follows from its file: it is written once, and sent as it is.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use flowgate_engine::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
 use serde::Serializer;
 use serde_json::Value;
 
-/// What a ban by hand answers where the file has no denial, as Koala's sample file writes it.
+/// The answer of a ban by hand if the file has no denial, as in Koala's sample file.
 const BANNED: &[u8] = br#"{"Ret_type":2,"Ret_code":0,"Err_no":10,"Err_msg":"","Str_reason":"Deny","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
 
-/// The answers of the rules in force, written when they are first asked for.
+/// The answers of the rules in force, written at their first use.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered(ArcSwapOption<Answers>);
 
@@ -29,7 +29,7 @@ impl Rendered {
     }
 }
 
-/// What each rule answers.
+/// The answer of each rule.
 #[derive(Debug)]
 pub(super) struct Answers {
     rules: Arc<KoalaRules>,
@@ -52,7 +52,7 @@ impl Answers {
         }
     }
 
-    /// What decides.
+    /// The answer of the rule that decided.
     pub(super) fn of(&self, answer: &KoalaAnswer) -> Bytes {
         match answer.decided() {
             _ if answer.banned() => self.banned.clone(),
@@ -62,7 +62,7 @@ impl Answers {
         }
     }
 
-    /// Every exceeded rule; without any, that nothing is.
+    /// The answers of all exceeded rules, or that of none.
     pub(super) fn list(&self, answer: &KoalaAnswer) -> Bytes {
         let mut exceeded = answer.exceeded().map(|rule| &self.of_rules[rule]).peekable();
         match exceeded.peek() {

@@ -1,4 +1,4 @@
-//! Fields as a query and a form have them: `act=ask&qid=7`.
+//! Fields in a query and a form: `act=ask&qid=7`.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use flowgate_engine::{Request, decoded_query};
 
 use crate::http::error::Error;
 
-/// Names and values, the last one given first: of several values of a field it counts.
+/// Names and values, the last given value first, since of several values of a field the last counts.
 #[derive(Debug)]
 pub(super) struct Form<'b>(Vec<(Cow<'b, str>, Cow<'b, str>)>);
 
 impl<'b> Form<'b> {
-    /// What a form and a query hold together.
+    /// Reads a form and a query.
     pub(super) fn read(form: &'b [u8], query: &'b str) -> Result<Form<'b>, Error> {
         let form = std::str::from_utf8(form).map_err(|_| Error::Body("expected UTF-8".to_owned()))?;
         let pairs = query.split('&').chain(form.split('&')).filter(|pair| !pair.is_empty());
@@ -33,7 +33,7 @@ impl<'b> Form<'b> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// The request that they make.
+    /// The request with these fields.
     pub(super) fn request(&self) -> Request<'_> {
         self.0.iter().map(|(name, value)| (&**name, &**value)).collect()
     }

@@ -1,6 +1,6 @@
 //! `argsJson=[{"Id":"0","Arg":"<urlencoded k=v&k=v>"}, ..]`: several requests in one.
 //!
-//! `Arg` is a query string that was encoded once more, as Koala's clients do it: decoded once it is the query string.
+//! `Arg` is a query string, encoded once more, as Koala's clients send it.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::form::Form;
 use crate::http::error::Error;
 use crate::http::reply;
 
-/// They are decided in one go; more would hold up the other connections of the event loop.
+/// The jobs are decided in one go; more jobs would delay the other connections of the event loop.
 const MAX_JOBS: usize = 1000;
 
 /// One of the requests.

@@ -1,4 +1,4 @@
-//! Commands about the connection itself: who is there, which version is spoken, when it ends.
+//! Commands about the connection itself: login, protocol version, name, end.
 
 use super::{Call, number};
 use crate::resp::error::{Error, QuotedText};
@@ -26,7 +26,7 @@ pub(super) fn quit(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Back to how a connection begins.
+/// Sets the connection back to its beginning.
 pub(super) fn reset(call: &mut Call<'_>) -> Result<(), Error> {
     call.session.version = Version::Resp2;
     call.session.name.clear();
@@ -120,7 +120,7 @@ fn greet(call: &mut Call<'_>) {
     reply.array(0);
 }
 
-/// What client libraries say and ask about themselves. What they only announce is taken note of by `OK`.
+/// What client libraries tell and ask about themselves. Announcements are answered with `OK`.
 pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
     if call.is(0, "setname") {
         let name = call.command.arg(1).ok_or(Error::Arity("client|setname"))?;

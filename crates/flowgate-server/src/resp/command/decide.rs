@@ -70,7 +70,7 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
     })
 }
 
-/// The cost. A part of a limit in its place is what a shell makes of one without quotes.
+/// The cost. A part of a limit in its place means that a shell has split a limit without quotes.
 fn limit_cost(call: &Call<'_>) -> Result<u64, Error> {
     let word = call.command.arg(2).unwrap_or_default();
     let of_limit = word.contains(&b'/') || word.contains(&b'=');
@@ -85,7 +85,7 @@ pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
     }
     let seconds = units(call, 2)?;
     if seconds == 0 {
-        // It would ban nobody, and say OK.
+        // A ban of zero seconds would have no effect, and answer OK.
         return Err(Error::NotInteger);
     }
     let length = Span::from_secs(seconds);

@@ -8,7 +8,7 @@ use super::Call;
 use crate::resp::error::Error;
 use crate::service::{Answer, StoreAway};
 
-/// What `TTL` says of a key that does not exist.
+/// The reply of `TTL` for a key that does not exist.
 const NO_KEY: i64 = -2;
 
 pub(super) fn del(call: &mut Call<'_>) -> Result<(), Error> {
@@ -20,7 +20,7 @@ pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Error> {
     count(call, |call, key| lifetime(call, key).map(|left| left.map(|left| left.is_some())))
 }
 
-/// Seconds, rounded up: whoever waits that long finds the key gone.
+/// Seconds, rounded up: after that time the key is gone.
 pub(super) fn ttl(call: &mut Call<'_>) -> Result<(), Error> {
     own_lifetime(call, |left| left.as_secs_ceil())
 }
@@ -38,7 +38,7 @@ pub(super) fn dbsize(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Replies with the number of keys of which something holds.
+/// Replies with the number of keys for which `holds` is true.
 fn count(
     call: &mut Call<'_>,
     holds: impl Fn(&Call<'_>, &[u8]) -> Answer<Result<bool, StoreAway>>,

@@ -21,7 +21,7 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     if negative { Some(value) } else { value.checked_neg() }
 }
 
-/// So many digits fit whatever they are.
+/// Any number with this many digits fits.
 const SAFE_DIGITS: usize = i64::MAX.ilog10() as usize;
 
 #[inline]

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use super::{COMMANDS, Call, Spec};
 use crate::resp::error::{Error, QuotedText};
 
-/// The Redis whose protocol this is. Client libraries choose by it what they may send.
+/// The version of Redis whose protocol this is. Client libraries choose by it what they send.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
-/// What a report takes, in commands of the usual kind: it visits the counts beside every shard, or writes a long text.
+/// The work of a report, in commands of the usual kind: it reads the counts of every shard, or writes a long text.
 pub(super) const REPORT_WORK: usize = 32;
 
-/// Settings that clients look up, with what fits this server.
+/// Settings that clients look up, with values that fit this server.
 const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "1")];
 
 /// Seconds since the epoch, and microseconds.
@@ -24,7 +24,7 @@ pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `INFO [section ...]`: always all of it, which is short.
+/// `INFO [section ...]`: always all sections, which are short.
 pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
     call.takes(REPORT_WORK);
     let (shared, stats) = (&call.session.shared, call.session.shared.service.stats());
@@ -60,7 +60,7 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `CONFIG GET name [name ...]`: what is not known is left out.
+/// `CONFIG GET name [name ...]`, without unknown names.
 pub(super) fn config(call: &mut Call<'_>) -> Result<(), Error> {
     call.takes(REPORT_WORK);
     if !call.is(0, "get") {

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::resp::error::Error;
 
-/// What is not kept but done at once, as in Redis.
+/// Commands that are executed at once and not queued, as in Redis.
 pub(super) const DONE_AT_ONCE: [&str; 5] = ["multi", "exec", "discard", "quit", "reset"];
 
 pub(super) fn multi(call: &mut Call<'_>) -> Result<(), Error> {
@@ -21,7 +21,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Result<(), Error> {
         call.session.transaction = None;
         return Err(Error::Refused);
     }
-    // What was kept is answered behind this.
+    // The queued commands are answered behind this header.
     transaction.fall_due();
     let commands = transaction.len();
     call.reply().array(commands);
@@ -36,7 +36,7 @@ pub(super) fn discard(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps the command at hand until `EXEC`.
+/// Queues the command until `EXEC`.
 #[cold]
 pub(super) fn keep(call: &mut Call<'_>) -> Result<(), Error> {
     let Some(transaction) = &mut call.session.transaction else { return Ok(()) };

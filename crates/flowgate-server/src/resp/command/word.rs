@@ -1,6 +1,6 @@
-//! Words of the protocol: short, and in any case.
+//! Words of the protocol: short, in upper or lower case.
 //!
-//! A word is folded once and then compared in one step, so that a long table of commands is searched in no time.
+//! A word is folded to lower case once and then compared as one integer, which makes a search of the table cheap.
 
 /// A word of at most 16 bytes in lower case, none of them zero; zeroes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) struct Word(u128);
 const MAX_WORD_BYTES: usize = size_of::<Word>();
 
 impl Word {
-    /// The word of a text in the code: one that is too long or empty does not compile.
+    /// A word of the source code: an empty or too long one does not compile.
     pub(super) const fn new(text: &'static str) -> Word {
         assert!(!text.is_empty() && text.len() <= MAX_WORD_BYTES);
         let (mut bytes, mut at) = ([0; MAX_WORD_BYTES], 0);
@@ -20,12 +20,12 @@ impl Word {
         Word(u128::from_le_bytes(bytes))
     }
 
-    /// The word that a client has written; `None` when it is none of ours for certain.
+    /// A word of a client; `None` if it cannot be in the table.
     #[inline]
     pub(super) fn read(text: &[u8]) -> Option<Word> {
         let mut bytes = [0; MAX_WORD_BYTES];
         bytes.get_mut(..text.len())?.copy_from_slice(text);
-        // A zero at the end would not be told from none.
+        // A zero at the end would look like padding.
         (text.last() != Some(&0)).then(|| Word(u128::from_le_bytes(bytes.map(|byte| byte.to_ascii_lowercase()))))
     }
 }

@@ -1,8 +1,8 @@
 //! An inline line to words, as Redis splits it.
 //!
-//! Rule       Blanks separate words. Within double quotes `\n` `\r` `\t` `\b` `\a` and `\xHH` stand for a byte and a
-//!            backslash for the character behind it; within single quotes only `\'` does. What follows a closing quote
-//!            must be a blank. Words are written where they were read: none gets longer by that.
+//! Rule       Blanks separate words. Within double quotes `\n` `\r` `\t` `\b` `\a` and `\xHH` stand for a byte, and any
+//!            other backslash for the character behind it; within single quotes only `\'` is an escape. A closing
+//!            quote must be followed by a blank. Words are decoded in place, since decoding never makes one longer.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(super) fn split(line: &mut [u8], words: &mut Vec<Range<usize>>) -> Result<()
 struct Splitting<'a> {
     line: &'a mut [u8],
     read: usize,
-    /// Up to here `line` holds words; never beyond `read`.
+    /// The end of the decoded words in `line`; never beyond `read`.
     written: usize,
 }
 
