@@ -64,6 +64,31 @@ fn check_held(memory: &MemoryStore, case: &str, denied: impl Fn(u32) -> bool) {
     assert_eq!(stats.evicted_in_use, 0, "{case}");
 }
 
+/// A crowd of new keys, and the store that they fill.
+#[derive(Clone, Copy)]
+struct Crowd<'a> {
+    max_bytes: usize,
+    limit: &'a str,
+    rule: &'a [u8],
+}
+
+/// A crowd under a rule of its own.
+const STRANGERS: Crowd<'_> = Crowd { max_bytes: MAX_BYTES, limit: "fixed 100/day tz=UTC", rule: OTHER };
+
+impl Crowd<'_> {
+    /// Exhausts the victims, lets crowds of one take and of two come, and expects every victim to be denied.
+    #[track_caller]
+    fn check(self, case: &str, exhaust: impl Fn(&MemoryStore, u32), denied: impl Fn(&MemoryStore, u32, u64) -> bool) {
+        for takes in [1, 2] {
+            let memory = store_of(self.max_bytes, WhenFull::Evict);
+            (0..VICTIMS).for_each(|number| exhaust(&memory, number));
+            let now = crowd(&memory, self.limit, self.rule, takes);
+            let case = format!("{case} against {takes} takes of {}", self.limit);
+            check_held(&memory, &case, |number| denied(&memory, number, now));
+        }
+    }
+}
+
 /// How a limit is met: in a plan, or by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
@@ -71,30 +96,29 @@ enum Way {
     One,
 }
 
-/// Exhausts the victims under a limit, `apart` nanoseconds between two takes, and lets crowds of one take and of two come.
+/// Exhausts the victims under a limit, `apart` nanoseconds between two takes.
 #[track_caller]
 fn check_by(way: Way, exhausted: &str, apart: u64, crowd_limit: &str, rule: &[u8]) {
-    for takes in [1, 2] {
-        // The logs of the victims need 64 KiB of their own.
-        let logs = if apart > 0 && exhausted.starts_with("sliding") { 64 << 10 } else { 0 };
-        let (memory, limit) = (store_of(MAX_BYTES + logs, WhenFull::Evict), limit(exhausted));
-        let apply = |number: u32, op: Op, now: u64| match way {
-            Way::Plan => apply(&memory, &limit, b"victims", &victim(number), op, now),
-            Way::One => {
-                let key = memory.subject(&victim(number)).counter(memory.counter(b"victims"));
-                memory.apply_one(Ask::new(op, 1, Time::from_nanos(now)), key, &limit)
-            }
-        };
-        for number in 0..VICTIMS {
-            let mut now = START;
-            while apply(number, Op::Take, now).allowed() {
-                now += apart;
-            }
+    // The logs of the victims need 64 KiB of their own.
+    let logs = if apart > 0 && exhausted.starts_with("sliding") { 64 << 10 } else { 0 };
+    let limit = limit(exhausted);
+    let apply = |memory: &MemoryStore, number: u32, op: Op, now: u64| match way {
+        Way::Plan => apply(memory, &limit, b"victims", &victim(number), op, now),
+        Way::One => {
+            let key = memory.subject(&victim(number)).counter(memory.counter(b"victims"));
+            memory.apply_one(Ask::new(op, 1, Time::from_nanos(now)), key, &limit)
         }
-        let now = crowd(&memory, crowd_limit, rule, takes);
-        let case = format!("{exhausted} by {way:?} against {takes} takes of {crowd_limit}");
-        check_held(&memory, &case, |number| !apply(number, Op::Peek, now).allowed());
-    }
+    };
+    let exhaust = |memory: &MemoryStore, number: u32| {
+        let mut now = START;
+        while apply(memory, number, Op::Take, now).allowed() {
+            now += apart;
+        }
+    };
+    let crowd = Crowd { max_bytes: MAX_BYTES + logs, limit: crowd_limit, rule };
+    crowd.check(&format!("{exhausted} by {way:?}"), exhaust, |memory, number, now| {
+        !apply(memory, number, Op::Peek, now).allowed()
+    });
 }
 
 #[track_caller]
@@ -159,34 +183,27 @@ fn a_crowd_does_not_reset_limits_that_are_free_at_first() {
 /// A rule of two limits: the counter that denies is held, whatever becomes of the one that does not.
 #[test]
 fn a_crowd_does_not_reset_the_stricter_of_two_limits() {
-    for takes in [1, 2] {
-        let (memory, limits) = (store(), [limit("bucket 10/60s"), limit("fixed 100/60s")]);
-        let denied = |number: u32, op: Op, now: u64| {
-            let subject = memory.subject(&victim(number));
-            let hit = |name: &[u8], limit| Hit::new(subject.counter(memory.counter(name)), limit);
-            let mut hits = [hit(b"strict", &limits[0]), hit(b"lax", &limits[1])];
-            memory.apply(&mut Plan::one(Ask::new(op, 1, Time::from_nanos(now)), &mut hits));
-            !Decision::from_hits(&hits).allowed()
-        };
-        (0..VICTIMS).for_each(|number| while !denied(number, Op::Take, START) {});
-        let now = crowd(&memory, "fixed 100/day tz=UTC", OTHER, takes);
-        check_held(&memory, &format!("two limits, {takes} takes"), |number| denied(number, Op::Peek, now));
-    }
+    let limits = [limit("bucket 10/60s"), limit("fixed 100/60s")];
+    let denied = |memory: &MemoryStore, number: u32, op: Op, now: u64| {
+        let subject = memory.subject(&victim(number));
+        let hit = |name: &[u8], limit| Hit::new(subject.counter(memory.counter(name)), limit);
+        let mut hits = [hit(b"strict", &limits[0]), hit(b"lax", &limits[1])];
+        memory.apply(&mut Plan::one(Ask::new(op, 1, Time::from_nanos(now)), &mut hits));
+        !Decision::from_hits(&hits).allowed()
+    };
+    let exhaust = |memory: &MemoryStore, number: u32| while !denied(memory, number, Op::Take, START) {};
+    STRANGERS.check("two limits", exhaust, |memory, number, now| denied(memory, number, Op::Peek, now));
 }
 
 #[test]
 fn a_crowd_does_not_reset_cells() {
-    for takes in [1, 2] {
-        let (memory, throttle) = (store(), Throttle::new(9, 10, 60).unwrap());
-        let limited = |number: u32, quantity: i64, now: u64| {
-            let key = memory.subject(&victim(number)).counter(memory.counter(b"cells"));
-            let throttle = throttle.quantity(quantity).unwrap();
-            memory.throttle(key, &throttle, Time::from_nanos(now)).unwrap()
-        };
-        (0..VICTIMS).for_each(|number| while !limited(number, 1, START).limited {});
-        let now = crowd(&memory, "fixed 100/day tz=UTC", OTHER, takes);
-        check_held(&memory, &format!("cells, {takes} takes"), |number| limited(number, 0, now).remaining == 0);
-    }
+    let throttle = Throttle::new(9, 10, 60).unwrap();
+    let reply = |memory: &MemoryStore, number: u32, quantity: i64, now: u64| {
+        let key = memory.subject(&victim(number)).counter(memory.counter(b"cells"));
+        memory.throttle(key, &throttle.quantity(quantity).unwrap(), Time::from_nanos(now)).unwrap()
+    };
+    let exhaust = |memory: &MemoryStore, number: u32| while !reply(memory, number, 1, START).limited {};
+    STRANGERS.check("cells", exhaust, |memory, number, now| reply(memory, number, 0, now).remaining == 0);
 }
 
 /// Half of the crowd has used half of its limit.
@@ -225,7 +242,7 @@ impl<'a> Banning<'a> {
         (hits[0].outcome().allowed(), bans[0].standing())
     }
 
-    /// Takes until a ban begins; false when none does in 50 takes, so many nanoseconds apart.
+    /// Takes until a ban begins; false if none does within 50 takes, `apart` nanoseconds apart.
     fn is_banned_in_time(&self, subject: &[u8], now: u64, apart: u64) -> bool {
         (0..50).any(|take| self.ask(subject, Op::Take, now + take * apart).1 != Standing::Clear)
     }
@@ -233,15 +250,13 @@ impl<'a> Banning<'a> {
 
 #[test]
 fn a_crowd_does_not_lift_bans() {
-    for crowd_limit in ["fixed 100/day tz=UTC", "fixed 100/month tz=UTC"] {
-        for takes in [1, 2] {
-            let memory = store();
-            let banning = Banning::new(&memory);
-            assert!((0..VICTIMS).all(|number| banning.is_banned_in_time(&victim(number), START, 0)));
-            let now = crowd(&memory, crowd_limit, OTHER, takes);
-            let case = format!("banned, against {takes} takes of {crowd_limit}");
-            check_held(&memory, &case, |number| banning.ask(&victim(number), Op::Peek, now).1 != Standing::Clear);
-        }
+    for limit in ["fixed 100/day tz=UTC", "fixed 100/month tz=UTC"] {
+        let ban = |memory: &MemoryStore, number: u32| {
+            assert!(Banning::new(memory).is_banned_in_time(&victim(number), START, 0));
+        };
+        Crowd { limit, ..STRANGERS }.check("banned", ban, |memory, number, now| {
+            Banning::new(memory).ask(&victim(number), Op::Peek, now).1 != Standing::Clear
+        });
     }
 }
 
