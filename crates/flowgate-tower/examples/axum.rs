@@ -1,4 +1,4 @@
-//! A small web service with limits of its own: no server, no other process.
+//! A small web service with limits in its own process.
 //!
 //! ```sh
 //! cargo run -p flowgate-tower --features axum --example axum

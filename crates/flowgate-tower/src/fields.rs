@@ -1,7 +1,7 @@
-//! Fields of a request: functions from its head to a text, ready-made for the usual ones.
+//! Fields of a request: functions from the request's head to a text, ready-made for the usual fields.
 //!
-//! Rule       Where a client could choose how something is spelled, there is one spelling: a path is normalised, a host
-//!            is in lower case and without its port and the dot that ends it.
+//! Rule       A value that a client can spell in several ways has one spelling here: a path is normalised, a host is in
+//!            lower case and has neither a port nor a final dot.
 //! Rule       Conditions and bans see the client's whole address; an IPv6 client is counted by its network.
 
 use std::net::{IpAddr, SocketAddr};
@@ -14,14 +14,14 @@ use http::request::Parts;
 /// The value of a field: a text, or a client's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldValue {
-    /// What conditions and bans by hand see.
+    /// The value that conditions and bans by hand see.
     pub(crate) text: String,
-    /// What rules count by, if not that.
+    /// The value that rules count by, if it is another.
     pub(crate) counted: Option<String>,
 }
 
 impl FieldValue {
-    /// What rules count by.
+    /// The value that rules count by.
     pub(crate) fn into_counted(self) -> String {
         self.counted.unwrap_or(self.text)
     }
@@ -39,11 +39,11 @@ impl From<Client> for FieldValue {
     }
 }
 
-/// The client's address: that of the connection, or behind the proxies that `addresses` trusts what they say in
-/// `X-Forwarded-For`, walked from the right. Conditions see all of it; an IPv6 client is counted by its network.
+/// The client's address: that of the connection, or behind proxies that `addresses` trusts the address in their
+/// `X-Forwarded-For`, walked from the right. Conditions see the whole address; an IPv6 client is counted by its network.
 ///
-/// The connection's address is looked for in the request's extensions: a [`SocketAddr`], an [`IpAddr`], or with the
-/// feature `axum` axum's `ConnectInfo<SocketAddr>`. A request without one has no such field; the first is warned about.
+/// The request's extensions give the connection's address: a [`SocketAddr`], an [`IpAddr`], or with the feature `axum`
+/// axum's `ConnectInfo<SocketAddr>`. A request without an address lacks the field; the first such request logs a warning.
 pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<Client> + Send + Sync + 'static {
     let warned = AtomicBool::new(false);
     move |request| {
@@ -53,9 +53,9 @@ pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<Client
             }
             return None;
         };
-        // Proxies append to what the client wrote: bytes that are no text spoil their entry, not those right of it.
+        // Proxies append to the client's text: bytes that are not UTF-8 spoil their own entry, and none to its right.
         let lines = request.headers.get_all("x-forwarded-for").iter();
-        // Headers come in one direction only; the walk starts at the last.
+        // The iterator has no reverse, and the walk starts at the last line.
         let lines: Vec<_> = lines.map(|value| escaped_text(value.as_bytes())).collect();
         Some(addresses.find(peer, lines.iter().map(|line| &**line)))
     }
@@ -70,11 +70,11 @@ pub fn header(name: impl AsHeaderName + AsRef<str>) -> impl Fn(&Parts) -> Option
     move |request| Some(escaped_text(request.headers.get(&name)?.as_bytes()).into_owned())
 }
 
-/// The path in its one spelling: escapes decoded, `//` and dot segments resolved, and nothing left of what the default
-/// [`PathSpelling`] looks past: `/Login/`, `/login;x` and `/login%20` are `/login`.
+/// The path in one spelling: escapes decoded, `//` and dot segments resolved, and without the parts that the default
+/// [`PathSpelling`] ignores: `/Login/`, `/login;x` and `/login%20` are `/login`.
 ///
 /// The gate denies paths that servers read in [different ways](PathSpelling::is_ambiguous), such as `/search/x%2f..`; this
-/// field has one reading of them. A service that goes by the path as it was sent should refuse them before this layer.
+/// field has one reading of them. A service that routes by the path as sent should refuse such paths before this layer.
 pub fn path() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     path_spelled(PathSpelling::default())
 }
@@ -91,8 +91,8 @@ pub fn method() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     |request| Some(request.method.as_str().to_owned())
 }
 
-/// The host that is asked for, in lower case, without a port and without the dot that ends a name: of the request's
-/// target, else of `Host`.
+/// The requested host, from the request's target, else from `Host`: in lower case, without a port and without a final
+/// dot.
 pub fn host() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
     |request| {
         let target = request.uri.host();

@@ -1,4 +1,4 @@
-//! The answer to come: a denial at once, or the inner service's answer, after a turn has been waited for.
+//! The response to come: a denial at once, or the inner service's response, after a hold for a `pace` limit's turn.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::layer::Taken;
+use crate::layer::Charge;
 
 pin_project! {
-    /// The answer of a [`RateLimited`](crate::RateLimited) service.
+    /// The response of a [`RateLimited`](crate::RateLimited) service.
     pub struct ResponseFuture<S: Service<Request<B>>, B> {
         #[pin]
         state: State<S, B>,
@@ -25,9 +25,9 @@ pin_project! {
     #[project = StateNow]
     enum State<S: Service<Request<B>>, B> {
         Denied { response: Option<Response<Bytes>> },
-        /// Until its turn. Boxed, for few requests ever wait.
-        Held { held: Option<(Pin<Box<Sleep>>, S, Request<B>, Taken)> },
-        Passed { #[pin] answer: S::Future, taken: Option<Taken> },
+        /// Held until the request's turn. Few requests wait, so the timer is boxed.
+        Held { held: Option<(Pin<Box<Sleep>>, S, Request<B>, Charge)> },
+        Passed { #[pin] answer: S::Future, charge: Option<Charge> },
     }
 }
 
@@ -36,12 +36,12 @@ impl<S: Service<Request<B>>, B> ResponseFuture<S, B> {
         Self { state: State::Denied { response: Some(response) } }
     }
 
-    pub(crate) fn passed(mut service: S, request: Request<B>, taken: Taken) -> Self {
-        let delay = Duration::from(taken.decision.delay());
+    pub(crate) fn passed(mut service: S, request: Request<B>, charge: Charge) -> Self {
+        let delay = Duration::from(charge.decision.delay());
         if delay.is_zero() {
-            return Self { state: State::Passed { answer: service.call(request), taken: Some(taken) } };
+            return Self { state: State::Passed { answer: service.call(request), charge: Some(charge) } };
         }
-        Self { state: State::Held { held: Some((Box::pin(sleep(delay)), service, request, taken)) } }
+        Self { state: State::Held { held: Some((Box::pin(sleep(delay)), service, request, charge)) } }
     }
 }
 
@@ -63,15 +63,15 @@ where
                 StateNow::Held { held } => {
                     let (turn, ..) = held.as_mut().expect("taken only when the state changes, below");
                     ready!(turn.as_mut().poll(cx));
-                    let (_, mut service, request, taken) = held.take().expect("it was there a line above");
-                    state.set(State::Passed { answer: service.call(request), taken: Some(taken) });
+                    let (_, mut service, request, charge) = held.take().expect("it was there a line above");
+                    state.set(State::Passed { answer: service.call(request), charge: Some(charge) });
                 }
-                StateNow::Passed { answer, taken } => {
+                StateNow::Passed { answer, charge } => {
                     let mut answer = ready!(answer.poll(cx));
-                    if let Some(taken) = taken.take() {
+                    if let Some(charge) = charge.take() {
                         match &mut answer {
-                            Ok(response) => taken.answered(response),
-                            Err(_) => taken.failed(),
+                            Ok(response) => charge.answered(response),
+                            Err(_) => charge.failed(),
                         }
                     }
                     return Poll::Ready(answer);

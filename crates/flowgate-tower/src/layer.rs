@@ -1,8 +1,8 @@
 //! The layer, and the service it makes of another.
 //!
-//! Rule       A request is decided before the inner service sees it, on the time of one clock reading. A denied one
-//!            never reaches it.
-//! Rule       What is given back after the answer is what was taken: the same fields and the same cost.
+//! Rule       A request is decided before the inner service sees it, at the time of one clock reading. A denied request
+//!            never reaches the inner service.
+//! Rule       A refund after the response has the fields and the cost of the charge.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flowgate::{Clock, IntoLimits, LimitError, MemoryStore, Op};
 use flowgate_engine::config::HeaderFamily;
-use flowgate_engine::{Decision, Engine, Limits, Policy, PolicyError, Request as Asked, RuleDef};
+use flowgate_engine::{self as engine, Decision, Engine, Limits, Policy, PolicyError, RuleDef};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use tower_layer::Layer;
@@ -23,15 +23,15 @@ use crate::future::ResponseFuture;
 use crate::response;
 
 /// The field by which the one rule of [`RateLimit::new`] counts.
-const KEY: &str = "key";
+const KEY_FIELD: &str = "key";
 
-/// The longest that a request is held for its turn, unless [`RateLimit::max_delay`] says otherwise.
-const MAX_DELAY: Duration = Duration::from_secs(10);
+/// The longest hold of a request for its turn, unless [`RateLimit::max_delay`] says otherwise.
+const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-type FieldOf = Arc<dyn Fn(&Parts) -> Option<FieldValue> + Send + Sync>;
-type CostOf = Arc<dyn Fn(&Parts) -> u64 + Send + Sync>;
-type RefundIf = Arc<dyn Fn(Outcome<'_>) -> bool + Send + Sync>;
-type OnDeny = Arc<dyn Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync>;
+type FieldFn = Arc<dyn Fn(&Parts) -> Option<FieldValue> + Send + Sync>;
+type CostFn = Arc<dyn Fn(&Parts) -> u64 + Send + Sync>;
+type RefundFn = Arc<dyn Fn(Outcome<'_>) -> bool + Send + Sync>;
+type DenyFn = Arc<dyn Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync>;
 
 /// Limits the requests to a service. Cheap to clone; all clones, and all services made by them, share their counters.
 #[derive(Clone)]
@@ -39,28 +39,28 @@ pub struct RateLimit {
     settings: Arc<Settings>,
 }
 
-/// Why a limit cannot be.
+/// Why a layer cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The limit is wrong.
+    /// A limit is wrong.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The name is.
+    /// The name is wrong.
     #[error(transparent)]
     Name(#[from] PolicyError),
 }
 
-/// How a request went that had passed.
+/// How the inner service answered a request that passed.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
-    /// It was answered.
+    /// The service responded.
     Answered {
-        /// The answer's status.
+        /// The response's status.
         status: StatusCode,
         /// Its headers.
         headers: &'a HeaderMap,
     },
-    /// The service failed without an answer.
+    /// The service failed without a response.
     Failed,
 }
 
@@ -68,24 +68,24 @@ pub enum Outcome<'a> {
 pub(crate) struct Settings {
     engine: Arc<Engine>,
     clock: Clock,
-    /// Names, and what gives their values. The one of [`KEY`] is counted by even where it has no value.
-    fields: Vec<(Box<str>, FieldOf)>,
-    cost: Option<CostOf>,
-    refund_if: Option<RefundIf>,
-    on_deny: Option<OnDeny>,
+    /// Names, and the functions that give their values. [`KEY_FIELD`] always has a value, if only an empty one.
+    fields: Vec<(Box<str>, FieldFn)>,
+    cost: Option<CostFn>,
+    refund_if: Option<RefundFn>,
+    on_deny: Option<DenyFn>,
     families: Vec<HeaderFamily>,
     max_delay: Duration,
 }
 
 impl RateLimit {
-    /// Limits all requests together, or with [`by`](RateLimit::by) those of each client. The name is the policy's in
-    /// `RateLimit` headers and problem documents: letters, digits, `_`, `.` and `-`.
+    /// Limits all requests together, or with [`by`](RateLimit::by) those of each client. The name stands for the policy
+    /// in `RateLimit` headers and problem documents: letters, digits, `_`, `.` and `-`.
     ///
     /// # Errors
     /// When the name or a limit is wrong.
     pub fn new(name: &str, limits: impl IntoLimits) -> Result<RateLimit, Error> {
         let limits = Limits::Fixed(limits.into_limits()?);
-        let rule = RuleDef { by: vec![KEY.to_owned()], limits, ..RuleDef::named(name) };
+        let rule = RuleDef { by: vec![KEY_FIELD.to_owned()], limits, ..RuleDef::named(name) };
         let engine = Engine::new(&Policy { rules: vec![rule], ..Policy::default() }, MemoryStore::default())?;
         Ok(RateLimit::with_engine(Arc::new(engine)).by(|_| None::<String>))
     }
@@ -94,18 +94,22 @@ impl RateLimit {
     pub fn with_engine(engine: Arc<Engine>) -> RateLimit {
         let families = vec![HeaderFamily::RateLimit, HeaderFamily::XRateLimit];
         let (cost, refund_if, on_deny) = (None, None, None);
-        let (clock, fields, max_delay) = (Clock::System, Vec::new(), MAX_DELAY);
+        let (clock, fields, max_delay) = (Clock::System, Vec::new(), DEFAULT_MAX_DELAY);
         let settings = Settings { engine, clock, fields, cost, refund_if, on_deny, families, max_delay };
         RateLimit { settings: Arc::new(settings) }
     }
 
-    /// Counts by this, in place of an earlier one; requests for which it is `None` are counted together.
+    /// Counts requests by the value of `key`, which replaces an earlier key. Requests without a value are counted
+    /// together.
     #[must_use]
     pub fn by<V: Into<FieldValue>>(self, key: impl Fn(&Parts) -> Option<V> + Send + Sync + 'static) -> RateLimit {
-        self.field(KEY, move |request| Some(key(request).map(|value| value.into().into_counted()).unwrap_or_default()))
+        self.field(KEY_FIELD, move |request| {
+            Some(key(request).map(|value| value.into().into_counted()).unwrap_or_default())
+        })
     }
 
-    /// Gives requests a field, for rules; `None`: the request lacks it. A field that is named again is replaced.
+    /// Gives requests a field for rules to read; `None`: the request lacks it. A second field of the same name replaces
+    /// the first.
     #[must_use]
     pub fn field<V: Into<FieldValue>>(
         self,
@@ -118,19 +122,20 @@ impl RateLimit {
         })
     }
 
-    /// What a request costs, if not 1.
+    /// Sets the cost of a request; without it each request costs 1.
     #[must_use]
     pub fn cost(self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> RateLimit {
         self.with(|settings| settings.cost = Some(Arc::new(cost)))
     }
 
-    /// Gives back what a request took when this says so of its outcome: logins that succeed need not count, say.
+    /// Refunds the charge of a request for whose outcome `refund` is true. With it, for example, successful logins do not
+    /// count.
     #[must_use]
     pub fn refund_if(self, refund: impl Fn(Outcome<'_>) -> bool + Send + Sync + 'static) -> RateLimit {
         self.with(|settings| settings.refund_if = Some(Arc::new(refund)))
     }
 
-    /// Gives back what a request took when the service fails or answers 5xx.
+    /// Refunds the charge of a request if the service fails or responds with 5xx.
     #[must_use]
     pub fn refund_failures(self) -> RateLimit {
         self.refund_if(|outcome| match outcome {
@@ -139,27 +144,27 @@ impl RateLimit {
         })
     }
 
-    /// Words the answer to a denied request; [`problem`](crate::problem) is the default. `Retry-After` and the rate
-    /// limit headers are added to it, where it has none.
+    /// Makes the response to a denied request; [`problem`](crate::problem) is the default. The layer adds `Retry-After`
+    /// and the rate limit headers that the response lacks.
     #[must_use]
-    pub fn on_deny(self, answer: impl Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync + 'static) -> RateLimit {
-        self.with(|settings| settings.on_deny = Some(Arc::new(answer)))
+    pub fn on_deny(self, respond: impl Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync + 'static) -> RateLimit {
+        self.with(|settings| settings.on_deny = Some(Arc::new(respond)))
     }
 
-    /// Which headers tell how much is left; both by default.
+    /// Sets the families of headers that tell how much is left; both by default.
     #[must_use]
     pub fn headers(self, families: impl IntoIterator<Item = HeaderFamily>) -> RateLimit {
         self.with(|settings| settings.families = families.into_iter().collect())
     }
 
-    /// The longest that a request is held for the turn that a `pace` limit gives it; ten seconds by default. A turn
-    /// further away is denied. (`max_wait=` of the limit itself is the better bound.)
+    /// Sets the longest hold of a request for the turn that a `pace` limit gives it; ten seconds by default. A request
+    /// whose turn is further away is denied. (`max_wait=` of the limit itself is the better bound.)
     #[must_use]
     pub fn max_delay(self, delay: Duration) -> RateLimit {
         self.with(|settings| settings.max_delay = delay)
     }
 
-    /// Where the time comes from: tests bring a clock that they move by hand.
+    /// Sets the clock that decisions read; tests use one that they move by hand.
     #[must_use]
     pub fn clock(self, clock: impl Into<Clock>) -> RateLimit {
         self.with(|settings| settings.clock = clock.into())
@@ -214,20 +219,20 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
         let (mut head, body) = request.into_parts();
-        let taken = Taken::new(&self.settings, &head);
-        if !taken.decision.allowed() {
-            return ResponseFuture::denied(taken.denial(&head));
+        let charge = Charge::new(&self.settings, &head);
+        if !charge.decision.allowed() {
+            return ResponseFuture::denied(charge.denial(&head));
         }
-        head.extensions.insert(Arc::clone(&taken.decision));
-        // The service that was ready is the one to call, now or after its turn has come; the other one is asked again.
-        let other = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, other);
-        ResponseFuture::passed(inner, Request::from_parts(head, body), taken)
+        head.extensions.insert(Arc::clone(&charge.decision));
+        // `poll_ready` was true of `self.inner`, so that service takes the call. Its clone stays, and is polled again.
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        ResponseFuture::passed(inner, Request::from_parts(head, body), charge)
     }
 }
 
-/// What a request took.
-pub(crate) struct Taken {
+/// What a request was charged: enough to refund it.
+pub(crate) struct Charge {
     settings: Arc<Settings>,
     /// The values of the settings' fields.
     values: Vec<Option<FieldValue>>,
@@ -235,14 +240,14 @@ pub(crate) struct Taken {
     pub(crate) decision: Arc<Decision>,
 }
 
-impl Taken {
-    fn new(settings: &Arc<Settings>, head: &Parts) -> Taken {
+impl Charge {
+    fn new(settings: &Arc<Settings>, head: &Parts) -> Charge {
         let values: Vec<_> = settings.fields.iter().map(|(_, value)| value(head)).collect();
         let cost = settings.cost.as_ref().map_or(1, |cost| cost(head));
         let at = settings.clock.read();
         let take = Op::TakeWithin(settings.max_delay.into());
-        let decision = settings.engine.decide(take, &asked(settings, &values, cost), at);
-        Taken { settings: Arc::clone(settings), values, cost, decision: Arc::new(decision) }
+        let decision = settings.engine.decide(take, &request(settings, &values, cost), at);
+        Charge { settings: Arc::clone(settings), values, cost, decision: Arc::new(decision) }
     }
 
     fn denial(&self, head: &Parts) -> Response<Bytes> {
@@ -253,12 +258,12 @@ impl Taken {
         response
     }
 
-    /// The request has failed without an answer.
+    /// The service has failed without a response.
     pub(crate) fn failed(&self) {
         self.settle(Outcome::Failed);
     }
 
-    /// The request has been answered.
+    /// The service has responded: adds the headers, after a refund.
     pub(crate) fn answered<R>(&self, response: &mut Response<R>) {
         let outcome = Outcome::Answered { status: response.status(), headers: response.headers() };
         let refunded = self.settle(outcome);
@@ -266,28 +271,31 @@ impl Taken {
         response::add_headers(response.headers_mut(), decision, &self.settings.families);
     }
 
-    /// Gives back what was taken, if it is to be, and tells how things stand then.
+    /// Refunds the charge if the outcome asks for it, and returns how the limits stand then.
     fn settle(&self, outcome: Outcome<'_>) -> Option<Decision> {
-        let Taken { settings, values, cost, .. } = self;
+        let Charge { settings, values, cost, .. } = self;
         let refund_if = settings.refund_if.as_ref()?;
-        let refund = || settings.engine.decide(Op::Refund, &asked(settings, values, *cost), settings.clock.read());
-        refund_if(outcome).then(refund)
+        if !refund_if(outcome) {
+            return None;
+        }
+        Some(settings.engine.decide(Op::Refund, &request(settings, values, *cost), settings.clock.read()))
     }
 }
 
-fn asked<'a>(settings: &'a Settings, values: &'a [Option<FieldValue>], cost: u64) -> Asked<'a> {
-    let mut asked = Asked::new().cost(cost);
+/// The request as the engine sees it.
+fn request<'a>(settings: &'a Settings, values: &'a [Option<FieldValue>], cost: u64) -> engine::Request<'a> {
+    let mut request = engine::Request::new().cost(cost);
     for ((name, _), value) in settings.fields.iter().zip(values) {
         match value {
-            Some(FieldValue { text, counted: None }) => asked.push(name, text),
-            Some(FieldValue { text, counted: Some(counted) }) if asked.counted_otherwise().is_none() => {
-                asked.push(name, text);
-                asked = asked.counted_as(name, counted);
+            Some(FieldValue { text, counted: None }) => request.push(name, text),
+            Some(FieldValue { text, counted: Some(counted) }) if request.counted_otherwise().is_none() => {
+                request.push(name, text);
+                request = request.counted_as(name, counted);
             }
-            // A request has one such field. A second is what it is counted by, also to conditions.
-            Some(FieldValue { counted: Some(counted), .. }) => asked.push(name, counted),
+            // A request has one field with a second value to count by. Of further ones conditions see that value, too.
+            Some(FieldValue { counted: Some(counted), .. }) => request.push(name, counted),
             None => {}
         }
     }
-    asked
+    request
 }

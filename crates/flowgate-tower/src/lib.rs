@@ -1,8 +1,8 @@
-//! Rate limits for tower, axum and hyper services, in the service's own process: a layer, and no server to run.
+//! Rate limits for tower, axum and hyper services, as a layer in the service's own process.
 //!
-//! A [`RateLimit`] is a [tower layer](tower_layer::Layer). It takes what every request costs from a limit, or lets
-//! rules decide; it tells clients how much is left (`RateLimit-Policy`, `RateLimit`, `X-RateLimit-*`), and answers whom
-//! it denies itself: 429 with `Retry-After` and a problem document (RFC 9457).
+//! A [`RateLimit`] is a [tower layer](tower_layer::Layer). It charges the cost of every request to a limit, or lets
+//! rules decide. It tells clients how much is left (`RateLimit-Policy`, `RateLimit`, `X-RateLimit-*`). It answers denied
+//! requests itself: 429 with `Retry-After` and a problem document (RFC 9457).
 //!
 //! # A limit
 //!
@@ -16,13 +16,13 @@
 //! # Ok::<(), flowgate_tower::Error>(())
 //! ```
 //!
-//! Limits are written in the [language of `flowgate`](flowgate::Limit). With several, a request passes all of them or is
+//! Limits are written in the [language of `flowgate`](flowgate::Limit). Of several limits, a request passes all or is
 //! counted by none. Without [`by`](RateLimit::by) all requests share one counter.
 //!
 //! # Rules
 //!
-//! Who is limited how can stand in a file instead: the same rules, lists and bans that `flowgate serve` takes.
-//! Then say which [fields](RateLimit::field) a request has.
+//! A file can say which requests are limited how: it has the same rules, lists and bans that `flowgate serve` takes.
+//! The layer then gives requests the [fields](RateLimit::field) that rules read.
 //!
 //! ```
 //! use flowgate_engine::{Engine, config::Config};
@@ -56,26 +56,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keep the engine: [`Engine::replace`](flowgate_engine::Engine::replace) puts other rules in force while requests go on.
+//! Keep the engine: its [`Engine::replace`](flowgate_engine::Engine::replace) puts other rules in force while requests go on.
 //!
 //! # What else it does
 //!
-//! * **Failures need not count.** [`refund_failures`](RateLimit::refund_failures) gives back what a request took
-//!   when the answer is a 5xx or an error; [`refund_if`](RateLimit::refund_if) asks you.
-//! * **Turns are kept.** A request that a `pace` limit gives a turn is held until then, [at
-//!   most](RateLimit::max_delay) ten seconds; a turn further away is denied.
-//! * **The denial is yours to word**: [`on_deny`](RateLimit::on_deny).
-//! * **Handlers see the decision**: `request.extensions().get::<Arc<Decision>>()`, for shadow rules, say.
+//! * **Failures need not count.** [`refund_failures`](RateLimit::refund_failures) refunds the charge of a request that
+//!   ends in a 5xx or an error; [`refund_if`](RateLimit::refund_if) leaves the choice to you.
+//! * **Turns are kept.** A request is held until the turn that a `pace` limit gives it, [at
+//!   most](RateLimit::max_delay) ten seconds; a request whose turn is further away is denied.
+//! * **You can make the response to a denied request**: [`on_deny`](RateLimit::on_deny).
+//! * **Handlers see the decision**: `request.extensions().get::<Arc<Decision>>()`, for example to log shadow rules.
 //!
 //! # Pitfalls
 //!
 //! * **Behind a proxy** every connection is the proxy's. [`client_ip`] walks `X-Forwarded-For` from the right, past the
-//!   proxies that you trust and no further; name yours in [`ClientAddresses`], or all clients share one counter.
+//!   proxies that you trust and no further. Name your proxies in [`ClientAddresses`], or all clients share one counter.
 //! * **axum tells peers' addresses only when asked**: serve `app.into_make_service_with_connect_info::<SocketAddr>()` and
 //!   use this crate with the feature `axum`. In other services put the peer's `SocketAddr` into the request's extensions.
 //!   Requests without an address are counted together, or lack the field where rules decide; a warning says so once.
-//! * **A header is the client's word.** Count by one only behind something that checks it.
-//! * **Counters live in the process.** Three instances grant three times as much; for shared counters ask a server.
+//! * **Clients choose their headers.** Count by a header only behind a proxy or a layer that checks it.
+//! * **Counters live in the process.** Three instances grant three times the limit. For shared counters run a server.
 
 mod fields;
 mod future;
@@ -88,7 +88,7 @@ pub use future::ResponseFuture;
 pub use layer::{Error, Outcome, RateLimit, RateLimited};
 pub use response::problem;
 
-/// The README's examples are tests: here, where all that they use can be used.
+/// The README's examples are tests. This crate has all of their dependencies.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

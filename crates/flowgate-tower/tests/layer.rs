@@ -1,4 +1,4 @@
-//! The layer around real services: what passes, what clients hear, what is given back.
+//! The layer around real services: what passes, what clients get, what is refunded.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
@@ -27,7 +27,7 @@ fn get_as(key: &str) -> Request<()> {
     Request::builder().uri("/").header("x-key", key).body(()).unwrap()
 }
 
-/// A service that answers with the status that the request asks for, and counts those that reach it.
+/// A service that responds with the status that the request asks for, and counts the requests that reach it.
 fn echo(
     reached: &Arc<AtomicUsize>,
 ) -> impl Service<Request<()>, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + use<> {
@@ -64,7 +64,7 @@ const LEFT: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn a_limit_for_each_key() {
+async fn each_key_has_a_counter_of_its_own() {
     let (clock, reached) = (ManualClock::new(START), Arc::default());
     let limit = RateLimit::new("api", "2/60s").unwrap().by(header("x-key")).clock(clock.clone());
     let service = limit.layer(echo(&reached));
@@ -104,7 +104,7 @@ async fn waits_are_real_time_while_the_clock_runs_at_half_speed() {
     clock.advance(Span::from_secs(120));
     assert_eq!(ask(&service, get_as("a")).await.status(), 200);
 
-    // A turn in 2 seconds on the clock is 4 seconds away, and one in 6 is too far for one who waits 10.
+    // A turn in 2 seconds on the clock is 4 seconds away. A turn in 6 seconds is 12 away, and the longest hold is 10.
     let paced = limit("pace 1/2s max_wait=1h").layer(echo(&Arc::default()));
     ask(&paced, get_as("b")).await;
     let asked = tokio::time::Instant::now();
@@ -177,7 +177,7 @@ async fn rules_decide_by_fields() {
 }
 
 #[tokio::test]
-async fn failures_are_given_back() {
+async fn failures_are_refunded() {
     let limit = RateLimit::new("api", "2/60s").unwrap().refund_failures();
     let service = limit.layer(echo(&Arc::default()));
     let with_status = |status: u16| Request::builder().header("x-status", status).body(()).unwrap();
@@ -192,7 +192,7 @@ async fn failures_are_given_back() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_is_an_outcome_too() {
+async fn failure_without_a_response_is_refunded() {
     let limit = RateLimit::new("api", "1/60s").unwrap();
     let broken = || service_fn(|_: Request<()>| std::future::ready(Err::<Answer, _>("broken")));
     let refunding = limit.clone().refund_if(|outcome| matches!(outcome, Outcome::Failed)).layer(broken());
@@ -205,7 +205,7 @@ async fn a_service_that_fails_is_an_outcome_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_is_waited_for() {
+async fn request_is_held_until_its_turn() {
     let clock = ManualClock::new(START);
     let limit = RateLimit::new("report", "pace 1/2s max_wait=1h").unwrap().clock(clock);
     let service = limit.max_delay(Duration::from_secs(3)).layer(echo(&Arc::default()));
@@ -216,7 +216,7 @@ async fn a_turn_is_waited_for() {
     let waited = start.elapsed();
     assert!(waited >= Duration::from_secs(2) && waited < Duration::from_millis(2010), "{waited:?}");
 
-    // The next turn is 4 seconds away, a second more than anybody is held.
+    // The next turn is 4 seconds away, a second more than the longest hold.
     for _ in 0..3 {
         let denied = ask(&service, get_as("a")).await;
         assert_eq!((denied.status(), headers(&denied, &["retry-after"])), (StatusCode::TOO_MANY_REQUESTS, "1".into()));
@@ -276,7 +276,7 @@ async fn a_request_dropped_while_waiting_never_reaches_the_service() {
 }
 
 #[tokio::test]
-async fn a_denial_in_other_words() {
+async fn on_deny_replaces_the_response_and_keeps_its_headers() {
     let limit =
         RateLimit::new("api", "1/60s").unwrap().headers([HeaderFamily::RateLimit]).on_deny(|decision, request| {
             let text = format!("{} denies {}", decision.rule().unwrap().name(), request.uri.path());
@@ -301,14 +301,14 @@ async fn every_layer_adds_its_headers() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrong_limits_and_names_are_errors() {
     let error = |name, limit| RateLimit::new(name, limit).unwrap_err().to_string();
     assert!(error("api", "5 per minute").contains("a slash and a period"), "{}", error("api", "5 per minute"));
     assert!(error("a b", "5/60s").contains("letters, digits"), "{}", error("a b", "5/60s"));
 }
 
 #[tokio::test]
-async fn many_at_once_get_what_was_promised() {
+async fn concurrent_requests_get_the_limit_and_no_more() {
     let reached = Arc::default();
     let service = RateLimit::new("api", "10/60s").unwrap().layer(echo(&reached));
     let asking = (0..64).map(|_| {
@@ -331,7 +331,7 @@ async fn serve(app: Router) -> SocketAddr {
     address
 }
 
-/// What a server says to a request with these headers, in lower case.
+/// A server's response to a request with these headers, in lower case.
 async fn raw(address: SocketAddr, headers: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
