@@ -3,7 +3,7 @@
 #![no_main]
 
 use flowgate::{MemoryStore, MemoryConfig, Op, Time};
-use flowgate_engine::{Condition, Engine, Matcher, Policy, Request, RuleDef};
+use flowgate_engine::{Engine, Policy, Request, RuleDef, rules::{Condition, Matcher}};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &str)| {

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use flowgate::{MemoryStore, Op, Time};
 use flowgate_bench::{Contestant, median, race, resident_bytes, scramble};
-use flowgate_engine::{Condition, Engine, Limits, List, Matcher, Policy, Request, RuleDef};
+use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef, rules::{Condition, Matcher}, lists::List};
 
 const ROUNDS: usize = 9;
 const DECISIONS: u64 = 300_000;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowgate::{Limit, MAX_COUNT, MemoryStats, Op, Retry, Span, Time};
-use flowgate_engine::{self as engine, DecidedBy, Matched, OnFailure, config};
+use flowgate_engine::{self as engine, DecidedBy, OnFailure, config, explain::Matched};
 
 use crate::{
     Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, LimitReport, MAX_COST, ManualBan, Memory,
@@ -106,8 +106,8 @@ impl<'a> From<&'a engine::Explanation> for Explanation<'a> {
     }
 }
 
-impl<'a> From<&'a engine::RuleReport> for RuleReport<'a> {
-    fn from(report: &'a engine::RuleReport) -> RuleReport<'a> {
+impl<'a> From<&'a engine::explain::RuleReport> for RuleReport<'a> {
+    fn from(report: &'a engine::explain::RuleReport) -> RuleReport<'a> {
         RuleReport {
             rule: report.rule.name().into(),
             title: report.rule.title().map(Cow::from),
@@ -135,8 +135,8 @@ impl<'a> FailedCondition<'a> {
     }
 }
 
-impl From<&engine::LimitReport> for LimitReport<'_> {
-    fn from(engine::LimitReport { limit, outcome }: &engine::LimitReport) -> Self {
+impl From<&engine::explain::LimitReport> for LimitReport<'_> {
+    fn from(engine::explain::LimitReport { limit, outcome }: &engine::explain::LimitReport) -> Self {
         LimitReport {
             limit: limit.to_string().into(),
             allowed: outcome.allowed(),
@@ -150,15 +150,15 @@ impl From<&engine::LimitReport> for LimitReport<'_> {
     }
 }
 
-impl<'a> From<&'a engine::ManualBan> for ManualBan<'a> {
-    fn from(ban: &'a engine::ManualBan) -> ManualBan<'a> {
+impl<'a> From<&'a engine::bans::ManualBan> for ManualBan<'a> {
+    fn from(ban: &'a engine::bans::ManualBan) -> ManualBan<'a> {
         let (field, value, reason) = ((&*ban.field).into(), (&*ban.value).into(), (&*ban.reason).into());
         ManualBan { id: ban.id.to_string().into(), field, value, until: ban.until.into(), reason }
     }
 }
 
-impl<'a> From<&'a engine::RuleBan> for RuleBan<'a> {
-    fn from(ban: &'a engine::RuleBan) -> RuleBan<'a> {
+impl<'a> From<&'a engine::bans::RuleBan> for RuleBan<'a> {
+    fn from(ban: &'a engine::bans::RuleBan) -> RuleBan<'a> {
         let subject = ban.subject.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let (id, rule) = (ban.id.to_string().into(), ban.rule.name().into());
         RuleBan { id, rule, subject, until: ban.until.into() }

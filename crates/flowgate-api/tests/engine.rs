@@ -5,7 +5,7 @@
 use flowgate::{MemoryStore, Op, Span, Time};
 use flowgate_api::{Decision, Explanation, ManualBan, Problem};
 use flowgate_engine::config::Config;
-use flowgate_engine::{AdHoc, BanOrder, Engine, Request};
+use flowgate_engine::{AdHoc, Engine, Request, bans::BanOrder};
 
 const NOW: Time = Time::from_secs(1_700_000_000);
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
 use flowgate::{MemoryStore, Op, Span, Time};
-use flowgate_engine::{BanOrder, Engine, Limits, Policy, Request, RuleDef};
+use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef, bans::BanOrder};
 
 const USERS: usize = 32;
 const ADDRESSES: usize = 8;

@@ -41,12 +41,12 @@ pub enum ListSource {
 /// A loaded list.
 ///
 /// ```
-/// use flowgate_engine::List;
+/// use flowgate_engine::lists::List;
 ///
 /// let list = List::parse("# offices\n10.0.0.0/8\n2001:db8::/32\nguest\n")?;
 /// assert!(list.contains("10.1.2.3") && list.contains("::ffff:10.1.2.3") && list.contains("guest"));
 /// assert!(!list.contains("11.0.0.1"));
-/// # Ok::<(), flowgate_engine::ListError>(())
+/// # Ok::<(), flowgate_engine::lists::ListError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct List {

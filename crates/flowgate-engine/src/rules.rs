@@ -33,8 +33,8 @@ pub(crate) use set::{Found, LimitList, Mismatch};
 pub(crate) use subjects::Subjects;
 pub use {glob::Glob, number::NumberRange};
 
+use crate::http::PathSpelling;
 use crate::lists::List;
-use crate::path::PathSpelling;
 
 /// All rules, in the order in which they are evaluated, and the lists they refer to.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Policy {
 /// One rule: when it applies, whom it counts, how often that may happen, and what follows when it is exceeded.
 ///
 /// ```
-/// use flowgate_engine::{Condition, Limits, Matcher, RuleDef};
+/// use flowgate_engine::{Limits, RuleDef, rules::{Condition, Matcher}};
 ///
 /// let rule = RuleDef {
 ///     when: vec![Condition::new("act", Matcher::equal("reply")), Condition::new("user", Matcher::Present)],

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use flowgate_engine::{escaped_text, normalized_host};
+use flowgate_engine::http::{escaped_text, normalized_host};
 
 use super::event::{Event, FieldName, LineError, TextRange};
 use client::Client;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use flowgate::Time;
 use flowgate_api::Operation;
-use flowgate_engine::{PathSpelling, Request};
+use flowgate_engine::{Request, http::PathSpelling};
 
 use super::timestamp::LastOfLog;
 use super::{access_log, jsonl};

@@ -12,7 +12,7 @@ use std::io;
 use flowgate::{MemoryConfig, MemoryStore, Op, Seed, Time};
 use flowgate_api::Operation;
 use flowgate_engine::config::Config;
-use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, escaped_text};
+use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, http::escaped_text};
 
 use super::compare::Changes;
 use super::decisions::{DecisionLine, DecisionWriter};

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use flowgate_engine::{Client, ClientAddresses, PathSpelling, escaped_text};
+use flowgate_engine::http::{Client, ClientAddresses, PathSpelling, escaped_text};
 use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 

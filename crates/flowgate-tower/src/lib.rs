@@ -83,7 +83,11 @@ mod layer;
 mod response;
 
 pub use fields::{FieldValue, client_ip, header, host, method, path, path_spelled};
-pub use flowgate_engine::{Client, ClientAddresses, Decision, PathPart, PathSpelling, config::HeaderFamily};
+pub use flowgate_engine::{
+    Decision,
+    config::HeaderFamily,
+    http::{Client, ClientAddresses, PathPart, PathSpelling},
+};
 pub use future::ResponseFuture;
 pub use layer::{Error, Outcome, RateLimit, RateLimited};
 pub use response::problem;

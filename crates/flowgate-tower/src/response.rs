@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use flowgate_api::Problem;
 use flowgate_engine::config::HeaderFamily;
-use flowgate_engine::{Decision, Quota};
+use flowgate_engine::{Decision, http::Quota};
 use http::header::{CONTENT_TYPE, Entry, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use flowgate_api::{BanOrder, Bans, RuleBan, Text};
-use flowgate_engine::BanId;
+use flowgate_engine::bans::BanId;
 
 use super::request::field;
 use crate::client::{Client, Server};

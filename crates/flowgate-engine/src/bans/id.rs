@@ -23,12 +23,12 @@ pub enum BanKind {
 /// Names one ban.
 ///
 /// ```
-/// use flowgate_engine::{BanId, BanKind};
+/// use flowgate_engine::bans::{BanId, BanKind};
 ///
 /// let id: BanId = "h-3f0k2m9qav-7".parse()?;
 /// assert_eq!((id.kind(), id.to_string().as_str()), (BanKind::Hand, "h-3f0k2m9qav-7"));
 /// assert!("h-3f0k2m9qav-07".parse::<BanId>().is_err());
-/// # Ok::<(), flowgate_engine::NotABanId>(())
+/// # Ok::<(), flowgate_engine::bans::NotABanId>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BanId {

@@ -11,7 +11,7 @@ use super::tree::Node;
 use super::value;
 use super::writer::Writer;
 use crate::address::{Address, AddressRange};
-use crate::path::{PathPart, PathSpelling};
+use crate::http::{PathPart, PathSpelling};
 use crate::rules::shown;
 
 /// The gateway check.

@@ -18,9 +18,9 @@ use super::predicate::Predicate;
 use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
 use super::set::RuleSet;
 use super::{Action, Condition, Limits, Policy, RuleDef};
+use crate::http::PATH_FIELD;
 use crate::key;
 use crate::lists::List;
-use crate::path::PATH_FIELD;
 
 /// Names become headers and metric labels.
 const MAX_NAME_BYTES: usize = 128;

@@ -36,13 +36,13 @@ pub(super) const MAX_REGEX_BYTES: usize = 1 << 20;
 /// What the value of a field must be.
 ///
 /// ```
-/// use flowgate_engine::Matcher;
+/// use flowgate_engine::rules::Matcher;
 ///
 /// assert!(matches!(Matcher::parse("reply")?, Matcher::Equal(_)));
 /// assert!(matches!(Matcher::parse("10.0.0.0/8")?, Matcher::Address(_)));
 /// let error = Matcher::parse("10.0.0.0/33").unwrap_err();
 /// assert_eq!(error.to_string(), "address `10.0.0.0/33`: expected a prefix length from 0 to 32 after the slash");
-/// # Ok::<(), flowgate_engine::MatcherError>(())
+/// # Ok::<(), flowgate_engine::rules::MatcherError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub enum Matcher {

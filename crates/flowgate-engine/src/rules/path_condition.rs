@@ -10,8 +10,8 @@ use regex::RegexBuilder;
 
 use super::glob::Glob;
 use super::matcher::{MAX_REGEX_BYTES, Matcher};
+use crate::http::{PathPart, PathSpelling};
 use crate::lists::List;
-use crate::path::{PathPart, PathSpelling};
 
 /// The matcher that holds of paths in this spelling.
 pub(super) fn spelled(matcher: &Matcher, spelling: PathSpelling) -> Matcher {

@@ -9,7 +9,7 @@ use super::fields::{FieldId, FieldNames, Values};
 use super::index::Index;
 use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits};
 use crate::bans::ManualBan;
-use crate::path::PathSpelling;
+use crate::http::PathSpelling;
 use crate::request::Request;
 use crate::rule_counters::RuleCounters;
 

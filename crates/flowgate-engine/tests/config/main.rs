@@ -18,7 +18,10 @@ use flowgate_engine::config::{
     ByteSize, Config, Denials, Flag, HeaderFamily, Input, ListenAddress, LoadedConfig, LogFormat, LogLevel, Options,
     Origin, Purpose, RedisServers, Report, Share, load, load_with,
 };
-use flowgate_engine::{Action, Engine, Limits, Matcher, OnFailure, Request};
+use flowgate_engine::{
+    Engine, Limits, OnFailure, Request,
+    rules::{Action, Matcher},
+};
 
 /// Every key of the documentation, with its default.
 const DOCUMENTED_DEFAULTS: &str = include_str!("../../../../testdata/config/defaults.toml");

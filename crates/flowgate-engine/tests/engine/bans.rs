@@ -1,7 +1,7 @@
 //! Bans: by a rule, longer each time, and by hand.
 
 use flowgate::{MemoryConfig, MemoryStore, Op, Span, WhenFull};
-use flowgate_engine::{BanOrder, DecidedBy, Engine, Request, RuleDef};
+use flowgate_engine::{DecidedBy, Engine, Request, RuleDef, bans::BanOrder};
 
 use crate::script::{Written, at, check, engine, policy, rule, run};
 

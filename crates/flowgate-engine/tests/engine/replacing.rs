@@ -1,7 +1,7 @@
 //! Replacing the policy, ad hoc limits, explaining.
 
 use flowgate::{Limit, Op, OtherAlgorithm, Span};
-use flowgate_engine::{AdHoc, DecidedBy, Matched, Request};
+use flowgate_engine::{AdHoc, DecidedBy, Request, explain::Matched};
 
 use crate::script::{Written, at, engine, policy, rule, run};
 

@@ -11,7 +11,10 @@
 //! What is expected is a list of phrases, each of which must be among those that describe the decision.
 
 use flowgate::{MemoryStore, Op, Retry, Span, Time, Verdict};
-use flowgate_engine::{Action, BanDef, Condition, Decision, Engine, Limits, Matcher, Policy, Request, RuleDef};
+use flowgate_engine::{
+    Decision, Engine, Limits, Policy, Request, RuleDef,
+    rules::{Action, BanDef, Condition, Matcher},
+};
 
 /// Scripts count their seconds from here.
 pub(crate) const START: u64 = 1_700_000_000;

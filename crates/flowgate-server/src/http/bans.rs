@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use flowgate::Span;
 use flowgate_api::{Bans, NewBan};
 use flowgate_engine::config::parse_duration;
-use flowgate_engine::{BanOrder, ManualBan, normalized_host};
+use flowgate_engine::{
+    bans::{BanOrder, ManualBan},
+    http::normalized_host,
+};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use flowgate::{LimitError, OtherAlgorithm};
 use flowgate_api::ErrorBody;
-use flowgate_engine::BanOrderError;
+use flowgate_engine::bans::BanOrderError;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
 

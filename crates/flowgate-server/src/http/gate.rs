@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use flowgate::Span;
-use flowgate_engine::ClientAddresses;
 use flowgate_engine::config::{self, HeaderFamily};
+use flowgate_engine::http::ClientAddresses;
 use hyper::StatusCode;
 
 use super::Call;

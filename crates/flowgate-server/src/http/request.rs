@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use flowgate_api::{Cost, DecideCall, Fields, Text};
-use flowgate_engine::{ClientAddresses, PathSpelling, Request};
+use flowgate_engine::{
+    Request,
+    http::{ClientAddresses, PathSpelling},
+};
 
 use super::Shared;
 use crate::service::Snapshot;

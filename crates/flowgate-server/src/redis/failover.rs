@@ -19,8 +19,8 @@ use flowgate::{
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan};
 use flowgate_engine::{
-    AdHoc, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, LimitReport, Limits, OnFailure, Policy,
-    PolicyError, Request, Rule, RuleDef, RuleSet,
+    AdHoc, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, Limits, OnFailure, Policy, PolicyError,
+    Request, Rule, RuleDef, RuleSet, explain::LimitReport,
 };
 
 use super::health::Health;

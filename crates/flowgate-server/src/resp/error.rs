@@ -3,7 +3,7 @@
 //! Where Redis or redis-cell has a text, this is that text, word for word: clients compare it.
 
 use flowgate::{LimitError, OtherAlgorithm, ThrottleError};
-use flowgate_engine::BanOrderError;
+use flowgate_engine::bans::BanOrderError;
 
 use super::decode::ProtocolError;
 use crate::service::{BanError, StoreAway};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flowgate::Reading;
-use flowgate_engine::{BanId, BanOrder, BanOrderError, ManualBan, RuleBan};
+use flowgate_engine::bans::{BanId, BanOrder, BanOrderError, ManualBan, RuleBan};
 
 use super::{Answer, Service, StoreAway};
 

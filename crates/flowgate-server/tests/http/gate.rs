@@ -112,8 +112,12 @@ fn problem_document_is_that_of_the_tower_layer() {
     let server = Running::start(toml);
     let policy = &Config::from_toml(toml).unwrap().policy;
     let engine = flowgate_engine::Engine::new(policy, flowgate::MemoryStore::default()).unwrap();
-    let ban =
-        flowgate_engine::BanOrder { field: "host", value: "banned", length: Span::from_secs(60), reason: "Spam." };
+    let ban = flowgate_engine::bans::BanOrder {
+        field: "host",
+        value: "banned",
+        length: Span::from_secs(60),
+        reason: "Spam.",
+    };
     engine.ban(ban, server.clock.now()).unwrap();
     server.post("/v1/bans", r#"{"field":"host","value":"banned","for":"60s","reason":"Spam."}"#);
     let mut denials = 0;

@@ -7,7 +7,7 @@ mod packaging;
 
 use exposition::Samples;
 use flowgate::{Limit, ManualClock, MemoryStore, Op, Span, Time};
-use flowgate_engine::{AdHoc, BanOrder, Engine, Request};
+use flowgate_engine::{AdHoc, Engine, Request, bans::BanOrder};
 use flowgate_server::{Config, Operation, Server, Service};
 use flowgate_testkit::server::RunningServer;
 use flowgate_testkit::{http, resp};

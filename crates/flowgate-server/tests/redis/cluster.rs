@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flowgate::Span;
-use flowgate_engine::{BanOrder, Request, Work};
+use flowgate_engine::{Request, Work, bans::BanOrder};
 use flowgate_server::Operation;
 use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use flowgate::{Clock, ManualClock, Span, Time};
-use flowgate_engine::{AdHoc, BanOrder, Request};
+use flowgate_engine::{AdHoc, Request, bans::BanOrder};
 use flowgate_server::Operation;
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::wait::HANG_TIMEOUT;

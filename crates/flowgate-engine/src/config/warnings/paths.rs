@@ -3,7 +3,7 @@
 use super::super::render::quoted;
 use super::super::report::Report;
 use super::super::rule::Places;
-use crate::path::{PATH_FIELD, PathPart, PathSpelling};
+use crate::http::{PATH_FIELD, PathPart, PathSpelling};
 use crate::rules::{Matcher, RuleDef};
 
 pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places, spelling: PathSpelling) {

@@ -1,7 +1,7 @@
 //! Random rules and traces: decision by decision, Redis says what memory says.
 
 use flowgate::{MemoryStore, Op, Span, Time};
-use flowgate_engine::{AdHoc, BanDef, Decision, Engine, Limits, Policy, Request, RuleDef};
+use flowgate_engine::{AdHoc, Decision, Engine, Limits, Policy, Request, RuleDef, rules::BanDef};
 use flowgate_testkit::properties::specs::{SECONDS, Spec, Step, any_spec, any_step};
 use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;

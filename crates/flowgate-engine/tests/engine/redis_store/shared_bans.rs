@@ -2,7 +2,10 @@
 
 use flowgate::{Op, Span, Time};
 use flowgate_engine::redis::{BanCall, BanCopy, ScriptCall, ScriptTime};
-use flowgate_engine::{BanId, BanOrder, BanOrderError, DecidedBy, MAX_BANS, ManualBan, Request};
+use flowgate_engine::{
+    DecidedBy, Request,
+    bans::{BanId, BanOrder, BanOrderError, MAX_BANS, ManualBan},
+};
 use flowgate_testkit::redis::Redis;
 
 use crate::redis_engine::{PREFIX, RedisEngine, eval};

@@ -7,7 +7,10 @@
 
 use std::borrow::Cow;
 
-use flowgate_engine::{Client, PathSpelling, Request, decoded_query, escaped_text, normalized_host};
+use flowgate_engine::{
+    Request,
+    http::{Client, PathSpelling, decoded_query, escaped_text, normalized_host},
+};
 use hyper::header::HeaderMap;
 use smallvec::SmallVec;
 

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use flowgate_engine::{Client, PathSpelling, escaped_text};
+use flowgate_engine::http::{Client, PathSpelling, escaped_text};
 use hyper::header::{HOST, HeaderMap, HeaderName};
 
 use super::Gate;

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use bytes::Bytes;
 use flowgate_api::Problem;
-use flowgate_engine::{Decision, Quota};
+use flowgate_engine::{Decision, http::Quota};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use smallvec::SmallVec;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowgate_api::MAX_FIELDS;
-use flowgate_engine::{Request, decoded_query};
+use flowgate_engine::{Request, http::decoded_query};
 
 use crate::http::error::Error;
 

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use flowgate_api::koala;
-use flowgate_engine::decoded_query;
+use flowgate_engine::http::decoded_query;
 
 use super::form::Form;
 use crate::http::error::Error;

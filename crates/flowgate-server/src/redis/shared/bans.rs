@@ -7,8 +7,8 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use flowgate::Span;
+use flowgate_engine::bans::{BanId, BanKind, BanOrder, ManualBan};
 use flowgate_engine::redis::{BanCall, BanCopy, ReplyError, ScriptCall, ScriptTime};
-use flowgate_engine::{BanId, BanKind, BanOrder, ManualBan};
 
 use super::SharedStore;
 use crate::answer::Answer;

@@ -4,7 +4,7 @@
 //! milliseconds, rounded up; -1 stands for "no wait" and "no limit", -2 for "no wait helps".
 
 use flowgate::{Retry, Span, Verdict};
-use flowgate_engine::{AdHoc, BanOrder, Request};
+use flowgate_engine::{AdHoc, Request, bans::BanOrder};
 
 use super::{Call, number};
 use crate::limit_cache;

@@ -14,7 +14,7 @@ use crate::config::{Gate, ProxyAddresses};
 /// The proxies whose word is taken, and how wide an IPv6 client is.
 ///
 /// ```
-/// use flowgate_engine::ClientAddresses;
+/// use flowgate_engine::http::ClientAddresses;
 ///
 /// let addresses = ClientAddresses { trusted_proxies: vec!["10.0.0.0/8".parse()?], ..ClientAddresses::default() };
 /// let client = addresses.find("10.0.0.2".parse()?, ["6.6.6.6, 203.0.113.7, 10.0.0.1"]);

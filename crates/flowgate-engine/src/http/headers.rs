@@ -29,7 +29,7 @@ const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
 ///
 /// ```
 /// use flowgate::{MemoryStore, Op, Time};
-/// use flowgate_engine::{Engine, Limits, Policy, Quota, Request, RuleDef};
+/// use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef, http::Quota};
 ///
 /// let reply = RuleDef { limits: Limits::Fixed(vec!["5/60s".parse()?]), ..RuleDef::named("reply") };
 /// let engine = Engine::new(&Policy { rules: vec![reply], ..Policy::default() }, MemoryStore::default())?;

@@ -12,7 +12,7 @@ const REPLACEMENT: char = '\u{fffd}';
 /// The text of some bytes.
 ///
 /// ```
-/// use flowgate_engine::escaped_text;
+/// use flowgate_engine::http::escaped_text;
 ///
 /// assert_eq!(escaped_text("caf\u{e9}".as_bytes()), "caf\u{e9}");
 /// assert_eq!(escaped_text(b"caf\xe9"), "caf\u{fffd}e9");

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-use crate::text::escaped_text;
+use super::text::escaped_text;
 
 /// The field that holds a path, at the gate, in the tower layer and in access logs.
 pub(crate) const PATH_FIELD: &str = "path";
@@ -32,7 +32,7 @@ pub enum PathPart {
 /// What is looked past when a path is written in its one spelling.
 ///
 /// ```
-/// use flowgate_engine::{PathPart, PathSpelling};
+/// use flowgate_engine::http::{PathPart, PathSpelling};
 ///
 /// for spelling in ["/login", "//login/", "/%4cogin", "/x/../login;jsessionid=1?page=2", "/login%20"] {
 ///     assert_eq!(PathSpelling::default().spell(spelling), "/login");
@@ -200,7 +200,7 @@ impl PathSpelling {
 /// A name or a value of a query, decoded: `+` is a blank, percent escapes are decoded once.
 ///
 /// ```
-/// assert_eq!(flowgate_engine::decoded_query("a+b%2Bc"), "a b+c");
+/// assert_eq!(flowgate_engine::http::decoded_query("a+b%2Bc"), "a b+c");
 /// ```
 pub fn decoded_query<T: AsRef<[u8]> + ?Sized>(text: &T) -> Cow<'_, str> {
     let text = text.as_ref();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// The one spelling of a host: in lower case, without a port and without the dot that ends a name.
 ///
 /// ```
-/// use flowgate_engine::normalized_host;
+/// use flowgate_engine::http::normalized_host;
 ///
 /// assert_eq!(normalized_host("Example.COM:8080"), "example.com");
 /// assert_eq!(normalized_host("[2001:DB8::1]:443"), "[2001:db8::1]");

@@ -1,0 +1,15 @@
+//! Facts of HTTP that the server and the middleware share: how a decision reads in headers, which client is behind the
+//! proxies, and the one spelling of a path, of a host and of bytes that are not text. Nothing here does I/O.
+
+mod client_address;
+mod headers;
+mod host;
+mod path;
+mod text;
+
+pub use client_address::{Client, ClientAddresses};
+pub use headers::Quota;
+pub use host::normalized_host;
+pub(crate) use path::PATH_FIELD;
+pub use path::{PathPart, PathSpelling, decoded_query};
+pub use text::escaped_text;
