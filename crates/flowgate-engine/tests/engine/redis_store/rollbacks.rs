@@ -44,14 +44,14 @@ fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u6
 const S: fn(u64) -> Span = Span::from_secs;
 
 #[test]
-fn fixed_as_long_as_the_window_is_open() {
+fn a_fixed_window_is_rolled_back_while_it_is_open() {
     check("fixed 10/60s", (3, S(5), 2), (5, 8));
     check("fixed 10/60s", (3, S(60), 2), (8, 8));
     check("fixed 10/hour tz=UTC", (3, S(7200), 2), (8, 8));
 }
 
 #[test]
-fn sliding_as_long_as_the_units_are_in_the_window() {
+fn sliding_units_are_rolled_back_while_they_are_in_the_window() {
     check("sliding 10/60s", (3, S(5), 2), (5, 8));
     check("sliding 10/60s", (3, S(0), 2), (5, 8));
     check("sliding 10/60s", (3, S(60), 2), (8, 8));
@@ -60,9 +60,9 @@ fn sliding_as_long_as_the_units_are_in_the_window() {
 }
 
 #[test]
-fn bucket_what_has_not_leaked_out() {
+fn a_bucket_is_rolled_back_by_what_has_not_leaked_out() {
     check("bucket 1/s burst=10", (5, S(0), 2), (3, 8));
-    // Two of the five have leaked out by now; they are nobody's to give.
+    // Two of the five units have leaked out, so three are given back.
     check("bucket 1/s burst=10", (5, S(2), 2), (5, 8));
     check("bucket 1/s burst=10", (5, S(5), 2), (8, 8));
     check("bucket 7/s burst=10", (5, S(0), 2), (3, 8));
@@ -70,7 +70,7 @@ fn bucket_what_has_not_leaked_out() {
 }
 
 #[test]
-fn approx_in_the_window_it_was_counted_in() {
+fn approx_is_rolled_back_in_the_window_of_the_charge() {
     // The script's start lies 20 seconds into a minute.
     check("approx 10/60s", (3, S(5), 2), (5, 8));
     check("approx 10/60s", (3, S(40), 2), (5, 8));
@@ -78,7 +78,7 @@ fn approx_in_the_window_it_was_counted_in() {
 }
 
 #[test]
-fn after_both_counts() {
+fn both_counts_of_after_are_rolled_back() {
     check("fixed 10/60s after=20/60s", (3, S(5), 2), (15, 18));
     check("fixed 10/60s after=3/60s", (3, S(5), 2), (5, 1));
     check("fixed 10/10s after=3/60s", (3, S(20), 2), (8, 1));
