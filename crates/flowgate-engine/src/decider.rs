@@ -22,7 +22,7 @@ use crate::bans::{
 };
 use crate::decision::Decision;
 use crate::key;
-use crate::plan::Plan;
+use crate::plan::{JointDecision, JointPlan, Plan};
 use crate::request::Request;
 use crate::rules::{Found, Policy, PolicyError, RuleSet, Subjects, Values};
 use crate::store::Store;
@@ -111,6 +111,32 @@ impl Decider {
         if plan.outcomes().new_bans().next().is_some() {
             self.note_bans(plan, &request());
         }
+    }
+
+    /// Decides several requests in one atomic step: they pass together or not at all.
+    pub fn decide_joint_by(&self, rules: &RuleSet, requests: &[(Op, Request<'_>)], at: Reading) -> JointDecision {
+        let mut plan = self.plan_joint(rules, requests, at);
+        self.apply_joint(&mut plan, requests.iter().map(|(_, request)| request), at.now);
+        let mut joint = plan.conclude(at.now);
+        joint.make_real(at);
+        joint
+    }
+
+    /// What several requests ask of the store in one step.
+    pub fn plan_joint<'r>(&self, rules: &'r RuleSet, requests: &[(Op, Request<'_>)], at: Reading) -> JointPlan<'r> {
+        let plan = |(op, request): &(Op, Request<'_>)| self.plan(rules, op.on_clock(at), request, at.now);
+        JointPlan::new(requests.iter().map(plan).collect())
+    }
+
+    /// Lets the store decide a joint plan, and lists the bans that each of its requests has started.
+    pub(crate) fn apply_joint<'q, 'a: 'q>(
+        &self,
+        plan: &mut JointPlan<'_>,
+        requests: impl Iterator<Item = &'q Request<'a>>,
+        now: Time,
+    ) {
+        self.memory.apply_joint(plan, now);
+        plan.parts.iter().zip(requests).for_each(|(part, request)| self.note_bans(part, request));
     }
 
     /// Goes through bans and rules, top to bottom, to the end of the evaluation.

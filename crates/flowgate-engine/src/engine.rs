@@ -11,7 +11,7 @@ use flowgate::{MemoryStore, Op, Reading, Time};
 use crate::decider::Decider;
 use crate::decision::Decision;
 use crate::explain::Explanation;
-use crate::plan::Plan;
+use crate::plan::{JointDecision, Plan};
 use crate::request::Request;
 use crate::rules::{Policy, PolicyError, RuleSet};
 
@@ -78,6 +78,34 @@ impl Engine {
     /// Decides a request: may it happen now?
     pub fn decide(&self, op: Op, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         self.decide_by(&self.rules.load(), op, request, at)
+    }
+
+    /// Decides several requests in one atomic step: they pass together or not at all.
+    ///
+    /// ```
+    /// use flowgate::{MemoryStore, Op, Time};
+    /// use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef};
+    ///
+    /// let rule = |name: &str, limit: &str| -> Result<RuleDef, flowgate::LimitError> {
+    ///     let limits = Limits::Fixed(vec![limit.parse()?]);
+    ///     Ok(RuleDef { by: vec![name.into()], limits, ..RuleDef::named(name) })
+    /// };
+    /// let policy = Policy { rules: vec![rule("user", "5/60s")?, rule("ip", "1/h")?], ..Policy::default() };
+    /// let engine = Engine::new(&policy, MemoryStore::default())?;
+    /// let requests = [
+    ///     (Op::Take, Request::new().field("user", "42")),
+    ///     (Op::Take, Request::new().field("ip", "1.2.3.4")),
+    /// ];
+    /// let now = Time::from_secs(1_700_000_000);
+    /// assert!(engine.decide_joint(&requests, now).allowed());
+    /// let denied = engine.decide_joint(&requests, now);
+    /// let left = |number: usize| denied.parts()[number].decision.remaining();
+    /// assert!(!denied.allowed());
+    /// assert_eq!((left(0), left(1)), (Some(4), Some(0)), "the address is exceeded, so the user is not charged");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide_joint(&self, requests: &[(Op, Request<'_>)], at: impl Into<Reading>) -> JointDecision {
+        self.decide_joint_by(&self.rules.load(), requests, at.into())
     }
 
     /// As [`Engine::decide`], and shows the plan with its outcomes: which rules had a say.

@@ -32,7 +32,7 @@ pub use koala::{
     KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaPlan, KoalaResult, KoalaRules, KoalaTally, KoalaValue,
     LoadedKoala, RuleTally,
 };
-pub use plan::{Outcomes, Plan};
+pub use plan::{JointDecision, JointPlan, Outcomes, PartDecision, Plan};
 pub use request::Request;
 pub use rule_counters::{RuleCounters, RuleCounts, RuleOutcome};
 pub use rules::{Limits, OnFailure, Policy, PolicyError, Rule, RuleDef, RuleSet};

@@ -2,6 +2,7 @@
 //! store's answers. Both steps are pure; a store fills in the outcomes in between.
 
 mod evaluation;
+mod joint;
 mod outcomes;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::decision::Decision;
 use crate::rules::{LimitList, Rule, RuleSet};
 use evaluation::End;
 pub(crate) use evaluation::{BanHits, Evaluation, Hits, Step};
+pub use joint::{JointDecision, JointPlan, PartDecision};
 pub use outcomes::Outcomes;
 
 /// What a request asks of the store, and how its evaluation ended.

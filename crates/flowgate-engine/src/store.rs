@@ -13,12 +13,15 @@ pub mod redis;
 
 use flowgate::{Ask, MemoryStore, Time};
 
-use crate::plan::Plan;
+use crate::plan::{JointPlan, Plan};
 
 /// A store that answers at once.
 pub trait Store {
     /// Applies the plan's operation to all its counters and fills in the outcomes.
     fn apply_plan(&self, plan: &mut Plan<'_>, now: Time);
+
+    /// Applies the operations of all parts to their counters, all or nothing, and fills in the outcomes.
+    fn apply_joint(&self, plan: &mut JointPlan<'_>, now: Time);
 }
 
 impl Store for MemoryStore {
@@ -26,5 +29,11 @@ impl Store for MemoryStore {
     fn apply_plan(&self, plan: &mut Plan<'_>, now: Time) {
         let ask = Ask::new(plan.op(), plan.cost(), now);
         self.apply(&mut flowgate::Plan::banning(ask, &mut plan.hits, &mut plan.bans));
+    }
+    fn apply_joint(&self, plan: &mut JointPlan<'_>, now: Time) {
+        match &mut *plan.parts {
+            [only] => self.apply_plan(only, now),
+            _ => self.apply(&mut plan.for_store(now)),
+        }
     }
 }

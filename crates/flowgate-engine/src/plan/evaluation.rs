@@ -69,6 +69,11 @@ impl Evaluation {
         matches!(self.end, End::Rule(rule) if *rules.rule(rule).action() != Action::Allow)
     }
 
+    /// Whether the request asks to pass, and something other than a limit denies it.
+    pub(crate) fn is_denied(&self, rules: &RuleSet) -> bool {
+        self.asked.asks() && (matches!(self.end, End::Ban(_)) || self.ends_in_denial(rules))
+    }
+
     /// Whether the evaluation got as far as the rule at a position.
     pub(crate) fn reached(&self, rule: u32) -> bool {
         match self.end {

@@ -4,6 +4,7 @@
 
 mod bans;
 mod evaluation;
+mod joint;
 mod policies;
 #[cfg(feature = "redis")]
 mod redis_engine;

@@ -9,10 +9,16 @@
 //! `x6` is a cost of six, `*4` the same request four times.
 //!
 //! What is expected is a list of phrases, each of which must be among those that describe the decision.
+//!
+//! Several requests with `+` between them are one joint step, and `|` separates what is expected of each:
+//!
+//! ```text
+//! at 100s  take user=42 + peek ip=::1   -> allow by user | deny by ip
+//! ```
 
 use flowgate::{MemoryStore, Op, Retry, Span, Time, Verdict};
 use flowgate_engine::{
-    Decision, Engine, Limits, Policy, Request, RuleDef,
+    Decision, Engine, JointDecision, Limits, Policy, Request, RuleDef,
     rules::{Action, BanDef, Condition, Matcher},
 };
 
@@ -31,9 +37,10 @@ pub(crate) fn check(rules: &[RuleDef], script: &str) {
     {
         let server = flowgate_testkit::redis::Redis::start();
         let mut redis = crate::redis_engine::RedisEngine::new(rules, server.connect());
-        run_with("Redis", script, |op, request, now| match op {
-            "reset" => redis.reset(request, now),
-            op => redis.decide(operation(op), request, now),
+        run_with("Redis", script, |requests, now| match requests {
+            [("reset", request)] => vec![redis.reset(request, now)],
+            [(op, request)] => vec![redis.decide(operation(op), request, now)],
+            requests => panic!("{} requests at once", requests.len()),
         });
     }
 }
@@ -49,39 +56,57 @@ pub(crate) fn policy(rules: &[RuleDef]) -> Policy {
 /// Runs a script; what an earlier one has left stays.
 #[track_caller]
 pub(crate) fn run(engine: &Engine, script: &str) {
-    run_with("memory", script, |op, request, now| match op {
-        "reset" => engine.reset(request, now),
-        op => engine.decide(operation(op), request, now),
+    run_with("memory", script, |requests, now| match requests {
+        [("reset", request)] => vec![engine.reset(request, now)],
+        [(op, request)] => vec![engine.decide(operation(op), request, now)],
+        requests => decisions(engine.decide_joint(&operations(requests), now)),
     });
 }
 
 #[track_caller]
-fn run_with(store: &str, script: &str, mut decide: impl FnMut(&str, &Request<'_>, Time) -> Decision) {
+fn run_with(store: &str, script: &str, mut decide: impl FnMut(&[(&str, Request<'_>)], Time) -> Vec<Decision>) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (step, expected) = line.split_once("->").unwrap_or_else(|| panic!("no `->` in: {line}"));
-        let mut words = step.split_whitespace();
-        assert_eq!(words.next(), Some("at"), "{line}");
-        let now = time(words.next().unwrap_or_default());
-        let op = words.next().unwrap_or_default();
-        let (mut request, mut times) = (Request::new(), 1);
-        for word in words {
-            match word.split_once('=') {
-                Some((name, value)) => request.push(name, value),
-                None => match word.split_at(1) {
-                    ("x", cost) => request = request.cost(cost.parse().unwrap()),
-                    ("*", count) => times = count.parse().unwrap(),
-                    _ => panic!("neither a field nor a cost nor a count: {word}"),
-                },
-            }
-        }
+        let step = step.trim_start().strip_prefix("at ").unwrap_or_else(|| panic!("no `at` in: {line}")).trim_start();
+        let (now, requests) = step.split_once(' ').unwrap_or_else(|| panic!("no request in: {line}"));
+        let mut times = 1;
+        let requests: Vec<_> = requests.split(" + ").map(|words| request(words, &mut times)).collect();
         for _ in 0..times {
-            let found = phrases(&decide(op, &request, now));
-            for phrase in expected.split(',').map(str::trim) {
-                let is_there = found.iter().any(|found| found == phrase);
-                assert!(is_there, "{line}\n  found in {store}: {}", found.join(", "));
+            let found = decide(&requests, time(now));
+            assert_eq!(found.len(), expected.split('|').count(), "{line}");
+            for (found, expected) in found.iter().map(phrases).zip(expected.split('|')) {
+                for phrase in expected.split(',').map(str::trim) {
+                    let is_there = found.iter().any(|found| found == phrase);
+                    assert!(is_there, "{line}\n  found in {store}: {}", found.join(", "));
+                }
             }
         }
     }
+}
+
+/// `take act=reply user=42 x6 *4`
+fn request<'a>(words: &'a str, times: &mut usize) -> (&'a str, Request<'a>) {
+    let mut words = words.split_whitespace();
+    let (op, mut request) = (words.next().unwrap_or_default(), Request::new());
+    for word in words {
+        match word.split_once('=') {
+            Some((name, value)) => request.push(name, value),
+            None => match word.split_at(1) {
+                ("x", cost) => request = request.cost(cost.parse().unwrap()),
+                ("*", count) => *times = count.parse().unwrap(),
+                _ => panic!("neither a field nor a cost nor a count: {word}"),
+            },
+        }
+    }
+    (op, request)
+}
+
+fn operations<'a>(requests: &[(&str, Request<'a>)]) -> Vec<(Op, Request<'a>)> {
+    requests.iter().map(|(op, request)| (operation(op), request.clone())).collect()
+}
+
+fn decisions(joint: JointDecision) -> Vec<Decision> {
+    joint.parts().iter().map(|part| part.decision.clone()).collect()
 }
 
 fn operation(op: &str) -> Op {
