@@ -87,6 +87,9 @@ pub(crate) trait Meter {
     /// What the state says of itself.
     fn numbers(&self, state: Option<&Self::State>, now: u64) -> Numbers;
 
+    /// How many units are counted, also beyond the limit. Rounded up.
+    fn used(&self, state: Option<&Self::State>, now: u64) -> u64;
+
     /// The class of the state that the operation answered by `decision` leaves.
     #[inline(always)]
     fn class(&self, decision: &Decision) -> Class {
@@ -255,6 +258,12 @@ impl Limit {
         }
     }
 
+    /// Whether no wait lets `cost` units go at once, whatever was counted.
+    pub(crate) fn never_grants(&self, cost: u64, now: Time) -> bool {
+        let at_once = Ask::new(Op::TakeWithin(Span::ZERO), cost, now);
+        self.check(at_once, &Counter::default()) == Verdict::Deny(Retry::Never)
+    }
+
     /// Counts `cost`, whatever the limit says.
     #[inline]
     pub(crate) fn charge(&self, ask: Ask, counter: &mut Counter, charge: Charge) {
@@ -287,6 +296,17 @@ impl Limit {
             }
         }
         self.law().refund(&mut counter.state, now, cost);
+    }
+
+    /// How many units are counted: of the free allowance of `after=` while some of it is left, else of the limit itself.
+    pub(crate) fn used(&self, counter: &Counter, now: Time) -> u64 {
+        let now = now.as_nanos();
+        match self.after_window() {
+            Some(after) if WindowCount::count_at(counter.seen.as_ref(), now) < after.free => {
+                WindowCount::count_at(counter.seen.as_ref(), now)
+            }
+            _ => self.law().used(&counter.state, now),
+        }
     }
 
     /// The numbers of a state, beside a verdict.
@@ -367,6 +387,18 @@ impl Law {
             Law::Approx(approx) => approx.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
         };
         *state = new.unwrap_or_default();
+    }
+
+    fn used(&self, state: &State, now: u64) -> u64 {
+        match self {
+            Law::Unlimited => 0,
+            Law::Bucket(bucket) => bucket.used(StateKind::borrow(state), now),
+            Law::WideBucket(bucket) => bucket.used(StateKind::borrow(state), now),
+            Law::Pace(pace) => pace.used(StateKind::borrow(state), now),
+            Law::Fixed(fixed) => fixed.used(StateKind::borrow(state), now),
+            Law::Sliding(sliding) => sliding.used(StateKind::borrow(state), now),
+            Law::Approx(approx) => approx.used(StateKind::borrow(state), now),
+        }
     }
 
     #[inline]

@@ -37,6 +37,7 @@ impl Ask {
 
 /// What to do with the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Op {
     /// Check and count, in one step.
     Take,

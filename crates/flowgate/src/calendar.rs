@@ -10,47 +10,63 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::civil::{Date, Weekday};
-use jiff::tz::TimeZone;
+use jiff::tz;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use crate::limit::Unit;
-use crate::time::NANOS_PER_SECOND;
+use crate::time::{NANOS_PER_SECOND, Time};
 
-/// A named time zone.
+/// A time zone of the IANA database, by whose calendar windows end.
+///
+/// ```
+/// use flowgate::{Span, Time, TimeZone, Unit};
+///
+/// let shanghai = TimeZone::named("Asia/Shanghai").unwrap();
+/// let noon_utc = Time::from_secs(1_700_049_600); // 2023-11-15 12:00 UTC, 20:00 in Shanghai
+/// let midnight = shanghai.window_end(Unit::Day, noon_utc);
+/// assert_eq!(midnight.since(noon_utc), Span::from_secs(4 * 3600));
+/// ```
 #[derive(Clone)]
-pub(crate) struct Zone {
+pub struct TimeZone {
     name: Arc<str>,
-    zone: TimeZone,
+    zone: tz::TimeZone,
 }
 
-impl Zone {
-    /// The zone of that IANA name, if there is one. Case does not matter; the zone goes by the database's spelling.
-    pub(crate) fn named(name: &str) -> Option<Zone> {
-        let zone = TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())?;
+impl TimeZone {
+    /// The zone of an IANA name, if there is one. Case does not matter; the zone goes by the database's spelling.
+    pub fn named(name: &str) -> Option<TimeZone> {
+        let zone = tz::TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())?;
         let name = zone.iana_name()?.into();
-        Some(Zone { name, zone })
+        Some(TimeZone { name, zone })
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// The IANA name.
+    pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// The end of the calendar's hour, day, week or other unit that holds `now`: when the window of a limit such as
+    /// `fixed 100/day tz=..` ends.
+    pub fn window_end(&self, unit: Unit, now: Time) -> Time {
+        Time::from_nanos(Calendar { unit, zone: self.clone() }.end(now.as_nanos()))
+    }
 }
 
-impl PartialEq for Zone {
-    fn eq(&self, other: &Zone) -> bool {
+impl PartialEq for TimeZone {
+    fn eq(&self, other: &TimeZone) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Zone {}
+impl Eq for TimeZone {}
 
-impl Hash for Zone {
+impl Hash for TimeZone {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl fmt::Debug for Zone {
+impl fmt::Debug for TimeZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -60,7 +76,7 @@ impl fmt::Debug for Zone {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Calendar {
     pub(crate) unit: Unit,
-    pub(crate) zone: Zone,
+    pub(crate) zone: TimeZone,
 }
 
 impl Calendar {
@@ -138,7 +154,7 @@ mod tests {
 
     #[track_caller]
     fn check(unit: Unit, zone: &str, now: &str, end: &str) {
-        let calendar = Calendar { unit, zone: Zone::named(zone).unwrap() };
+        let calendar = Calendar { unit, zone: TimeZone::named(zone).unwrap() };
         let at = |text: &str| nanos(text.parse().unwrap()).unwrap();
         let found = calendar.end(at(now));
         assert_eq!(found, at(end), "{unit:?} in {zone} at {now} ends {:?}", Timestamp::from_nanosecond(found.into()));
@@ -183,7 +199,7 @@ mod tests {
         let ends = [0, 1, crate::Time::MAX.as_nanos()];
         for unit in [Unit::Microsecond, Unit::Second, Unit::Hour, Unit::Day, Unit::Week, Unit::Month] {
             for zone in ["UTC", "Africa/Cairo", "Pacific/Apia"] {
-                let calendar = Calendar { unit, zone: Zone::named(zone).unwrap() };
+                let calendar = Calendar { unit, zone: TimeZone::named(zone).unwrap() };
                 assert!(ends.iter().all(|&now| calendar.end(now) > now));
             }
         }

@@ -59,8 +59,9 @@
 //!
 //! * [`Limiter`]: the same limits for any number of keys. Start here.
 //! * [`Single`]: one counter without a key, for a backend or a worker; about ten nanoseconds a decision.
-//! * [`MemoryStore`]: the store under a limiter, for those who bring their own limits to each call or decide several
-//!   subjects in one atomic step (a user *and* an address), as a rule engine does.
+//! * [`MemoryStore`]: the store under a limiter, for callers that bring their own limits to each call or decide several
+//!   subjects in one atomic step (a user *and* an address), as a rule engine does. A [`Plan`] is such a step; its parts are
+//!   requests that pass together or not at all.
 //!
 //! # Pitfalls
 //!
@@ -97,6 +98,7 @@ mod calendar;
 mod class;
 mod clock;
 mod decision;
+mod key_bytes;
 mod limit;
 mod limiter;
 mod memory;
@@ -105,6 +107,7 @@ mod plan;
 pub mod portable;
 mod queue;
 mod redis_cell;
+mod share;
 mod single;
 mod time;
 #[cfg(test)]
@@ -113,13 +116,16 @@ mod wait;
 
 pub use ask::{Ask, Op};
 pub use ban::{Ban, BanError, BanHit, Standing};
+pub use calendar::TimeZone;
 pub use clock::{Clock, ClockStatus, ManualClock, Reading, Steps};
 pub use decision::{Decision, Retry, Verdict};
+pub use key_bytes::KeyBytes;
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{CounterId, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull};
 pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};
+pub use share::{Share, ShareError};
 pub use single::Single;
 pub use time::{Span, Time};
 pub use wait::WaitError;

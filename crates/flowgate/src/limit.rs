@@ -18,10 +18,9 @@ pub use build::LimitBuilder;
 pub use error::{LimitError, Part};
 pub(crate) use rate::MICRO;
 pub use rate::{MAX_COUNT, Period, Rate, Unit};
-pub(crate) use share::scaled;
 
 use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
-use crate::calendar::Zone;
+use crate::calendar::TimeZone;
 use crate::time::Span;
 
 /// The ways to count.
@@ -148,7 +147,7 @@ struct Spec {
     burst: Option<u64>,
     /// Present for `pace`.
     max_wait: Option<MaxWait>,
-    zone: Option<Zone>,
+    zone: Option<TimeZone>,
     after: Option<(u64, Period)>,
 }
 
@@ -207,7 +206,7 @@ impl Limit {
 
     /// The name of the time zone.
     pub fn tz(&self) -> Option<&str> {
-        self.spec.zone.as_ref().map(Zone::name)
+        self.spec.zone.as_ref().map(TimeZone::name)
     }
 
     /// The free allowance of `after=` and its period.

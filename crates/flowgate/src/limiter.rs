@@ -5,16 +5,16 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
-use crate::algorithm::Counter;
 use crate::ask::{Ask, Op};
 use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
+use crate::key_bytes::KeyBytes;
 use crate::limit::{Limit, LimitError, Part};
 use crate::memory::{CounterId, MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
 use crate::plan::{Hit, RuleFlags};
 use crate::queue::Queues;
 use crate::time::Span;
-use crate::wait::{WaitError, Waiting};
+use crate::wait::{Turns, WaitError, Waiting};
 
 /// So many limits of a key are decided without an allocation.
 const FEW: usize = 4;
@@ -34,7 +34,7 @@ const FEW: usize = 4;
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
 ///
-/// Any bytes are a key: a text, `&id.to_le_bytes()` of a number, `&address.octets()` of an address.
+/// A text, bytes, a number or an address is a key: see [`KeyBytes`].
 ///
 /// Several limits are applied all or nothing: what one of them denies, none of them counts.
 ///
@@ -88,13 +88,13 @@ impl Limiter {
 
     /// Takes one unit, if all limits allow it.
     #[inline]
-    pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Decision {
+    pub fn take(&self, key: impl KeyBytes) -> Decision {
         self.take_n(key, 1)
     }
 
     /// Takes `cost` units, all of them or none.
     #[inline]
-    pub fn take_n(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+    pub fn take_n(&self, key: impl KeyBytes, cost: u64) -> Decision {
         self.take_at(key, cost, self.inner.clock.read())
     }
 
@@ -110,8 +110,8 @@ impl Limiter {
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
     #[inline]
-    pub fn take_at(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, at: impl Into<Reading>) -> Decision {
-        self.take_subject(self.inner.memory.subject(key.as_ref()), cost, at.into())
+    pub fn take_at(&self, key: impl KeyBytes, cost: u64, at: impl Into<Reading>) -> Decision {
+        self.take_subject(self.subject(key), cost, at.into())
     }
 
     /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
@@ -124,7 +124,7 @@ impl Limiter {
     /// assert!(!limiter.peek("user:42", 5).allowed());
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
-    pub fn peek(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+    pub fn peek(&self, key: impl KeyBytes, cost: u64) -> Decision {
         self.apply_at(Op::Peek, key, cost, self.inner.clock.read())
     }
 
@@ -137,7 +137,7 @@ impl Limiter {
     /// assert!(!limiter.take("user:42").allowed());
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
-    pub fn record(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+    pub fn record(&self, key: impl KeyBytes, cost: u64) -> Decision {
         self.apply_at(Op::Record, key, cost, self.inner.clock.read())
     }
 
@@ -150,7 +150,7 @@ impl Limiter {
     /// assert_eq!(limiter.refund("user:42", 1).remaining, Some(5));
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
-    pub fn refund(&self, key: &(impl AsRef<[u8]> + ?Sized), cost: u64) -> Decision {
+    pub fn refund(&self, key: impl KeyBytes, cost: u64) -> Decision {
         self.apply_at(Op::Refund, key, cost, self.inner.clock.read())
     }
 
@@ -164,16 +164,16 @@ impl Limiter {
     /// assert!(limiter.take("user:42").allowed());
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
-    pub fn reset(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> bool {
+    pub fn reset(&self, key: impl KeyBytes) -> bool {
         let Inner { memory, limits, .. } = &*self.inner;
-        let subject = memory.subject(key.as_ref());
+        let subject = self.subject(key);
         limits.load().iter().fold(false, |found, named| memory.reset(subject.counter(named.id)) | found)
     }
 
     /// Any operation at any time; see [`take_at`](Limiter::take_at).
     #[inline]
-    pub fn apply_at(&self, op: Op, key: &(impl AsRef<[u8]> + ?Sized), cost: u64, at: impl Into<Reading>) -> Decision {
-        self.apply(op, self.inner.memory.subject(key.as_ref()), cost, at.into())
+    pub fn apply_at(&self, op: Op, key: impl KeyBytes, cost: u64, at: impl Into<Reading>) -> Decision {
+        self.apply(op, self.subject(key), cost, at.into())
     }
 
     /// Blocks until `cost` units may go, and takes them.
@@ -198,13 +198,8 @@ impl Limiter {
     /// # Errors
     /// At once when no wait helps, or when the turn would come later than `at_most` from now whatever the others do;
     /// behind others who take longer, when `at_most` is over.
-    pub fn wait(
-        &self,
-        key: &(impl AsRef<[u8]> + ?Sized),
-        cost: u64,
-        at_most: impl Into<Span>,
-    ) -> Result<Decision, WaitError> {
-        Waiting::new(self, self.inner.memory.subject(key.as_ref()), cost, at_most.into()).block()
+    pub fn wait(&self, key: impl KeyBytes, cost: u64, at_most: impl Into<Span>) -> Result<Decision, WaitError> {
+        Waiting::new(self.turns(key), cost, at_most.into()).block()
     }
 
     /// Waits until `cost` units may go, and takes them. Dropping the future gives up the place in the queue.
@@ -227,11 +222,11 @@ impl Limiter {
     #[cfg(feature = "tokio")]
     pub async fn wait_async(
         &self,
-        key: &(impl AsRef<[u8]> + ?Sized),
+        key: impl KeyBytes,
         cost: u64,
         at_most: impl Into<Span>,
     ) -> Result<Decision, WaitError> {
-        Waiting::new(self, self.inner.memory.subject(key.as_ref()), cost, at_most.into()).run().await
+        Waiting::new(self.turns(key), cost, at_most.into()).run().await
     }
 
     /// Puts other limits in force, for all clones, from the next operation on.
@@ -279,23 +274,13 @@ impl Limiter {
         self.apply_as(self.inner.flags, op, subject, cost, at)
     }
 
-    /// Takes what may go at once. The attempts of one who waits do not count, whatever the limiter does about others.
-    pub(crate) fn try_turn(&self, subject: Subject, cost: u64, at: Reading) -> Decision {
-        self.apply_as(RuleFlags::default(), Op::TakeWithin(Span::ZERO), subject, cost, at)
+    #[inline]
+    fn subject(&self, key: impl KeyBytes) -> Subject {
+        key.with_bytes(|bytes| self.inner.memory.subject(bytes))
     }
 
-    /// How far away the turn is at least, of one before whom others wait.
-    pub(crate) fn look_ahead(&self, subject: Subject, cost: u64, at: Reading) -> Retry {
-        // Whether it passes some day does not depend on what was counted.
-        let (fresh, ask) = (Counter::default(), Ask::new(Op::TakeWithin(Span::ZERO), cost, at.now));
-        let never = |named: &NamedLimit| named.limit.check(ask, &fresh) == Verdict::Deny(Retry::Never);
-        if self.inner.limits.load().iter().any(never) {
-            return Retry::Never;
-        }
-        match self.apply(Op::Peek, subject, cost, at).verdict {
-            Verdict::Allow { delay } => Retry::After(delay),
-            Verdict::Deny(retry) => retry,
-        }
+    fn turns(&self, key: impl KeyBytes) -> KeyTurns<'_> {
+        KeyTurns { limiter: self, subject: self.subject(key) }
     }
 
     #[inline(always)]
@@ -316,9 +301,40 @@ impl Limiter {
         decision.make_real(at);
         decision
     }
+}
 
-    pub(crate) fn queues(&self) -> &Queues {
-        &self.inner.queues
+/// The turns of one key.
+#[derive(Clone, Copy)]
+struct KeyTurns<'a> {
+    limiter: &'a Limiter,
+    subject: Subject,
+}
+
+impl<'a> Turns<'a> for KeyTurns<'a> {
+    fn clock(self) -> &'a Clock {
+        &self.limiter.inner.clock
+    }
+
+    fn queues(self) -> &'a Queues {
+        &self.limiter.inner.queues
+    }
+
+    fn subject(self) -> Subject {
+        self.subject
+    }
+
+    /// The attempts of a caller that waits do not count, whatever the limiter does about other denied requests.
+    fn try_turn(self, cost: u64, at: Reading) -> Decision {
+        let flags = RuleFlags::default();
+        self.limiter.apply_as(flags, Op::TakeWithin(Span::ZERO), self.subject, cost, at)
+    }
+
+    fn look_ahead(self, cost: u64, at: Reading) -> Verdict {
+        let limits = self.limiter.inner.limits.load();
+        if limits.iter().any(|named| named.limit.never_grants(cost, at.now)) {
+            return Verdict::Deny(Retry::Never);
+        }
+        self.limiter.apply(Op::Peek, self.subject, cost, at).verdict
     }
 }
 

@@ -148,7 +148,7 @@ pub(crate) fn decide(ask: Ask, hits: &mut [Hit<'_>]) {
         Op::Take | Op::TakeWithin(_) | Op::Deny => take(ask, hits),
         Op::Peek => {
             for hit in hits {
-                hit.report(hit.check(ask), ask.now);
+                hit.look(hit.check(ask), ask.now);
             }
         }
         Op::Record | Op::CheckAndRecord => {

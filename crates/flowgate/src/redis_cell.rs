@@ -12,8 +12,8 @@
 //! are told in seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
 
 use crate::clock::Reading;
-use crate::limit::scaled;
 use crate::memory::OtherAlgorithm;
+use crate::share::Share;
 use crate::time::{Span, Time};
 
 const NANOS_PER_MICRO: i64 = 1_000;
@@ -90,17 +90,17 @@ impl Throttle {
         Ok(Throttle { increment, ..self })
     }
 
-    /// `part` of `whole` of it: what one of several nodes grants by itself. At least one unit at once.
+    /// What one of several nodes grants by itself. At least one unit at once.
     ///
     /// # Errors
     /// When that takes more nanoseconds than fit.
-    pub fn share(self, part: u64, whole: u64) -> Result<Throttle, ThrottleError> {
-        if part >= whole {
+    pub fn share(self, share: Share) -> Result<Throttle, ThrottleError> {
+        if share == Share::ALL {
             return Ok(self);
         }
-        let slower = i128::from(self.interval) * i128::from(whole) / i128::from(part.max(1));
+        let slower = i128::from(self.interval) * i128::from(share.whole()) / i128::from(share.part());
         let interval = i64::try_from(slower).map_err(|_| ThrottleError::OutOfRange)?;
-        let limit = (scaled(self.limit as u64, part, whole) as i64).max(1);
+        let limit = (share.of_number(self.limit as u64) as i64).max(1);
         let tolerance = interval.checked_mul(limit).ok_or(ThrottleError::OutOfRange)?;
         Throttle { interval, limit, tolerance, increment: interval }.quantity(self.increment / self.interval)
     }

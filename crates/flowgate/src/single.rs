@@ -7,8 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::algorithm::Counter;
 use crate::ask::{Ask, Op};
 use crate::clock::{Clock, Reading};
-use crate::decision::Decision;
+use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{Limit, LimitError};
+use crate::memory::Subject;
+use crate::queue::Queues;
+use crate::time::Span;
+use crate::wait::{Turns, WaitError, Waiting};
 use spin::SpinWords;
 
 /// A limit on one thing: the calls to a backend, the jobs of a worker.
@@ -29,6 +33,7 @@ pub struct Single {
     limit: Limit,
     counter: LockedCounter,
     clock: Clock,
+    queues: Queues,
 }
 
 #[derive(Debug)]
@@ -53,7 +58,7 @@ impl Single {
         } else {
             LockedCounter::Counter(Mutex::default())
         };
-        Single { limit, counter, clock: Clock::default() }
+        Single { limit, counter, clock: Clock::default(), queues: Queues::default() }
     }
 
     /// The same with another clock.
@@ -97,6 +102,34 @@ impl Single {
         self.apply_at(Op::Refund, cost, self.clock.read())
     }
 
+    /// Blocks until `cost` units may go, and takes them. Callers are served in the order they came. A caller that gives up
+    /// after `at_most` costs nothing.
+    ///
+    /// ```
+    /// use flowgate::{Single, Span, WaitError};
+    ///
+    /// let calls = Single::new("pace 1000/s")?;
+    /// calls.wait(1, Span::MAX).unwrap();
+    /// calls.wait(1, Span::MAX).unwrap(); // a millisecond later
+    /// assert_eq!(calls.wait(2, Span::MAX), Err(WaitError::Never));
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Limiter::wait`](crate::Limiter::wait).
+    pub fn wait(&self, cost: u64, at_most: impl Into<Span>) -> Result<Decision, WaitError> {
+        Waiting::new(self, cost, at_most.into()).block()
+    }
+
+    /// Waits until `cost` units may go, and takes them. Dropping the future gives up the place in the queue.
+    ///
+    /// # Errors
+    /// As [`Limiter::wait`](crate::Limiter::wait).
+    #[cfg(feature = "tokio")]
+    pub async fn wait_async(&self, cost: u64, at_most: impl Into<Span>) -> Result<Decision, WaitError> {
+        Waiting::new(self, cost, at_most.into()).run().await
+    }
+
     /// Any operation at any time; see [`take_at`](Single::take_at).
     // Always inlined, so that `take_at` is compiled for takes alone.
     #[inline(always)]
@@ -122,5 +155,30 @@ impl Single {
     /// The limit it is under.
     pub fn limit(&self) -> &Limit {
         &self.limit
+    }
+}
+
+impl<'a> Turns<'a> for &'a Single {
+    fn clock(self) -> &'a Clock {
+        &self.clock
+    }
+
+    fn queues(self) -> &'a Queues {
+        &self.queues
+    }
+
+    fn subject(self) -> Subject {
+        Subject::ONLY
+    }
+
+    fn try_turn(self, cost: u64, at: Reading) -> Decision {
+        self.apply_at(Op::TakeWithin(Span::ZERO), cost, at)
+    }
+
+    fn look_ahead(self, cost: u64, at: Reading) -> Verdict {
+        if self.limit.never_grants(cost, at.now) {
+            return Verdict::Deny(Retry::Never);
+        }
+        self.apply_at(Op::Peek, cost, at).verdict
     }
 }

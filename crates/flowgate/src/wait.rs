@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
+use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
-use crate::limiter::Limiter;
 use crate::memory::Subject;
-use crate::queue::Place;
+use crate::queue::{Place, Queues};
 use crate::time::{Span, Time};
 
 /// Why a caller did not get its turn. Nothing was charged.
@@ -28,10 +28,21 @@ pub enum WaitError {
     TooLong(Span),
 }
 
+/// Whose turns a caller waits for: those of a limiter's key, or of a single counter.
+pub(crate) trait Turns<'a>: Copy {
+    fn clock(self) -> &'a Clock;
+    fn queues(self) -> &'a Queues;
+    /// Names the queue.
+    fn subject(self) -> Subject;
+    /// Takes what may go at once.
+    fn try_turn(self, cost: u64, at: Reading) -> Decision;
+    /// How far away at least the turn of a caller is that has others before it.
+    fn look_ahead(self, cost: u64, at: Reading) -> Verdict;
+}
+
 /// A caller on its way through a queue.
-pub(crate) struct Waiting<'a> {
-    limiter: &'a Limiter,
-    subject: Subject,
+pub(crate) struct Waiting<'a, T: Turns<'a>> {
+    turns: T,
     cost: u64,
     at_most: Span,
     /// The last moment to leave, in monotonic time: the caller's patience is real, whatever the clock does.
@@ -45,27 +56,31 @@ pub(crate) enum Step {
     Sleep(Option<Span>),
 }
 
-impl<'a> Waiting<'a> {
-    pub(crate) fn new(limiter: &'a Limiter, subject: Subject, cost: u64, at_most: Span) -> Waiting<'a> {
-        let deadline = limiter.clock().monotonic() + at_most;
-        Waiting { limiter, subject, cost, at_most, deadline, place: limiter.queues().join(subject) }
+impl<'a, T: Turns<'a>> Waiting<'a, T> {
+    pub(crate) fn new(turns: T, cost: u64, at_most: Span) -> Waiting<'a, T> {
+        let deadline = turns.clock().monotonic() + at_most;
+        Waiting { turns, cost, at_most, deadline, place: turns.queues().join(turns.subject()) }
     }
 
     pub(crate) fn step(&mut self, waker: &Waker) -> Step {
-        let clock = self.limiter.clock();
+        let clock = self.turns.clock();
         let is_head = self.place.is_head(waker);
         // In this order: whoever sleeps until `now + wait` is not early.
         let (at, now) = (clock.read(), clock.monotonic());
-        let retry = if is_head {
-            let decision = self.limiter.try_turn(self.subject, self.cost, at);
-            match decision.verdict {
-                Verdict::Allow { .. } => return Step::Done(Ok(decision)),
-                Verdict::Deny(retry) => retry,
+        let verdict = if is_head {
+            let decision = self.turns.try_turn(self.cost, at);
+            if decision.allowed() {
+                return Step::Done(Ok(decision));
             }
+            decision.verdict
         } else {
-            self.limiter.look_ahead(self.subject, self.cost, at)
+            self.turns.look_ahead(self.cost, at)
         };
-        let Retry::After(wait) = retry else { return Step::Done(Err(WaitError::Never)) };
+        let wait = match verdict {
+            Verdict::Allow { delay } => delay,
+            Verdict::Deny(Retry::After(wait)) => wait,
+            Verdict::Deny(Retry::Never) => return Step::Done(Err(WaitError::Never)),
+        };
         let too_long = now + wait > self.deadline || !is_head && (now > self.deadline || self.at_most.is_zero());
         if too_long {
             return Step::Done(Err(WaitError::TooLong(wait)));
@@ -113,9 +128,9 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl<'a, T: Turns<'a>> Drop for Waiting<'a, T> {
     fn drop(&mut self) {
-        self.limiter.clock().forget(self.place.id());
+        self.turns.clock().forget(self.place.id());
     }
 }
 

@@ -444,3 +444,24 @@ fn the_counter_furthest_from_unused_is_evicted_last() {
     let stats = memory.stats();
     assert_eq!(stats.evicted as usize + stats.counters, 19_000 + 100);
 }
+
+#[test]
+fn a_peek_tells_how_much_is_used_also_beyond_the_limit() {
+    let memory = MemoryStore::default();
+    let used = |text: &str, recorded: u64| {
+        let limit: Limit = text.parse().unwrap();
+        let key = memory.subject(text.as_bytes()).counter(memory.counter(&recorded.to_le_bytes()));
+        let mut hits = [Hit::new(key, &limit)];
+        for (op, cost) in [(Op::Record, recorded), (Op::Peek, 0)] {
+            memory.apply(&mut Plan::one(Ask::new(op, cost, Time::from_nanos(START)), &mut hits));
+        }
+        hits[0].used()
+    };
+    for limit in ["fixed 5/60s", "sliding 5/60s", "approx 5/60s", "bucket 5/60s", "pace 5/60s burst=5"] {
+        assert_eq!([0, 1, 5].map(|recorded| used(limit, recorded)), [0, 1, 5], "{limit}");
+        assert_eq!(used(limit, 8), if limit.starts_with("sliding") { 5 } else { 8 }, "{limit}");
+    }
+    assert_eq!(used("fixed 5/60s after=10/1h", 4), 4, "of the free units");
+    assert_eq!(used("fixed 5/60s after=10/1h", 12), 12, "of the limit itself");
+    assert_eq!(used("unlimited", 7), 0);
+}

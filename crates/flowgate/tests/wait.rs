@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use flowgate::{Limiter, ManualClock, Op, Span, Time, WaitError};
+use flowgate::{Limiter, ManualClock, Op, Single, Span, Time, WaitError};
 
 const START: Time = Time::from_secs(1_700_000_000);
 
@@ -45,6 +45,34 @@ fn waiters_leave_in_order_an_interval_apart() {
     });
     let expected: Vec<_> = (0..5).map(|i| (i, START + Span::from_millis(100 * (i as u64 + 1)))).collect();
     assert_eq!(*left.lock().unwrap(), expected);
+}
+
+#[test]
+fn waiters_of_a_single_counter_leave_in_order_an_interval_apart() {
+    for limit in ["pace 10/s", "1/100ms"] {
+        let clock = ManualClock::new(START);
+        let single = Single::new(limit).unwrap().with_clock(clock.clone());
+        single.take();
+        let left = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for number in 0..3 {
+                let (single, left, clock) = (&single, &left, &clock);
+                scope.spawn(move || {
+                    single.wait(1, Span::MAX).unwrap();
+                    left.lock().unwrap().push((number, clock.now()));
+                });
+                until(|| clock.sleepers() == number + 1);
+            }
+            for turn in 1..=3 {
+                clock.advance(Span::from_millis(100));
+                until(|| left.lock().unwrap().len() == turn && clock.sleepers() == 3 - turn);
+            }
+        });
+        let expected: Vec<_> = (0..3).map(|i| (i, START + Span::from_millis(100 * (i as u64 + 1)))).collect();
+        assert_eq!(*left.lock().unwrap(), expected, "{limit}");
+        assert_eq!(single.wait(1, Span::from_millis(50)), Err(WaitError::TooLong(Span::from_millis(100))), "{limit}");
+        assert_eq!(single.wait(2, Span::MAX), Err(WaitError::Never), "{limit}");
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `[log]`: what is written about.
 
+use flowgate::Share;
+
 use super::render::quoted;
 use super::report::Report;
-use super::share::Share;
 use super::table_reader::TableReader;
 use super::tree::Node;
 use super::value;

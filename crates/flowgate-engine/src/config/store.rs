@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use flowgate::WhenFull;
+use flowgate::{Share, WhenFull};
 
 use super::duration;
 use super::redis_url::RedisUrl;
 use super::report::Report;
 use super::secret;
-use super::share::Share;
 use super::size::{self, ByteSize};
 use super::source::{Location, SourceKind};
 use super::table_reader::TableReader;

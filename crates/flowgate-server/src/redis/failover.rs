@@ -147,7 +147,7 @@ impl Local {
     pub(crate) fn koala_rules(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
         let Settings { on_failure, share, .. } = self.settings;
         let limit = |limit: &Limit| match on_failure {
-            OnFailure::Local => limit.share(share.part(), share.whole()),
+            OnFailure::Local => limit.share(share),
             OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),
         };
         rules.with_limits(limit, self.decider.memory())
@@ -169,7 +169,7 @@ impl Local {
         let asks = !matches!(op, Op::Record | Op::Refund);
         match self.settings.on_failure {
             OnFailure::Local => {
-                let limit = call.limit.share(self.settings.share.part(), self.settings.share.whole());
+                let limit = call.limit.share(self.settings.share);
                 self.decider.limit(op, AdHoc { limit: &limit, ..call }, at)
             }
             OnFailure::Deny if asks => Ok(unasked(OnFailure::Deny)),
@@ -181,7 +181,7 @@ impl Local {
     pub(crate) fn throttle(&self, key: &[u8], throttle: Throttle, at: Reading) -> Result<ThrottleReply, ThrottleError> {
         match self.settings.on_failure {
             OnFailure::Local => {
-                let throttle = throttle.share(self.settings.share.part(), self.settings.share.whole())?;
+                let throttle = throttle.share(self.settings.share)?;
                 self.decider.throttle(self.decider.ad_hoc_key(key), &throttle, at)
             }
             OnFailure::Deny => Ok(throttle.denied(RETRY_AFTER)),
@@ -204,7 +204,7 @@ impl Settings {
     fn rule_in_shares(&self, rule: &RuleDef) -> RuleDef {
         let local = rule.on_failure.unwrap_or(self.on_failure) == OnFailure::Local;
         let share = |limit: &Limit| match local {
-            true => limit.share(self.share.part(), self.share.whole()),
+            true => limit.share(self.share),
             false => Limit::unlimited(),
         };
         let shares = |limits: &Vec<Limit>| limits.iter().map(share).collect::<Vec<_>>();

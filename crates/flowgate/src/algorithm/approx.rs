@@ -47,6 +47,13 @@ impl Approx {
         (self.count, self.period)
     }
 
+    /// The units of both windows, the older one's by weight. Rounded up.
+    #[inline]
+    fn estimate(&self, view: &View) -> u64 {
+        // At most `previous`, so it fits.
+        view.current + self.weighted(view).div_ceil(u128::from(self.period)) as u64
+    }
+
     #[inline]
     fn view(&self, state: Option<&Pair>, now: u64) -> View {
         let start = now - now % self.period;
@@ -135,10 +142,13 @@ impl Meter for Approx {
     }
 
     #[inline]
+    fn used(&self, state: Option<&Pair>, now: u64) -> u64 {
+        self.estimate(&self.view(state, now))
+    }
+
+    #[inline]
     fn numbers(&self, state: Option<&Pair>, now: u64) -> Numbers {
         let view = self.view(state, now);
-        // At most `previous`, so it fits.
-        let weight = self.weighted(&view).div_ceil(u128::from(self.period)) as u64;
         let forgotten_at = match (view.current, view.previous) {
             (0, 0) => now,
             (0, _) => view.start + self.period,
@@ -146,7 +156,7 @@ impl Meter for Approx {
         };
         Numbers {
             limit: self.count,
-            remaining: self.count.saturating_sub(view.current + weight),
+            remaining: self.count.saturating_sub(self.estimate(&view)),
             reset_after: Span::from_nanos(forgotten_at - now),
         }
     }

@@ -141,6 +141,12 @@ impl<T: Ticks> Meter for Bucket<T> {
     }
 
     #[inline(always)]
+    fn used(&self, state: Option<&FullAt>, now: u64) -> u64 {
+        let units = self.debt(state, now).wide().div_ceil(self.ticks_per_unit.wide());
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
+    #[inline]
     fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
         // The room is at most `burst` units.
         let remaining = self.capacity.minus(self.debt(state, now)).over(self.ticks_per_unit);
@@ -231,6 +237,11 @@ impl Meter for Pace {
 
     fn refunded(&self, state: Option<FullAt>, now: u64, cost: u64) -> Option<FullAt> {
         self.bucket.refunded(state, now, cost)
+    }
+
+    #[inline]
+    fn used(&self, state: Option<&FullAt>, now: u64) -> u64 {
+        self.bucket.used(state, now)
     }
 
     #[inline]

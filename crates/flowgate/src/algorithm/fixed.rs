@@ -104,6 +104,11 @@ impl Meter for Fixed {
     }
 
     #[inline]
+    fn used(&self, state: Option<&WindowCount>, now: u64) -> u64 {
+        WindowCount::count_at(state, now)
+    }
+
+    #[inline]
     fn numbers(&self, state: Option<&WindowCount>, now: u64) -> Numbers {
         let remaining = self.count.saturating_sub(WindowCount::count_at(state, now));
         Numbers { limit: self.count, remaining, reset_after: WindowCount::reset_after(state, now) }

@@ -100,6 +100,11 @@ impl Meter for Sliding {
     }
 
     #[inline]
+    fn used(&self, state: Option<&Log>, now: u64) -> u64 {
+        state.map_or(0, |log| log.used(now))
+    }
+
+    #[inline]
     fn numbers(&self, state: Option<&Log>, now: u64) -> Numbers {
         let remaining = self.count.saturating_sub(state.map_or(0, |log| log.used(now)));
         let left_at = state.map_or(0, Log::last_leaves_at);

@@ -14,7 +14,6 @@ pub(crate) trait Ticks: Copy + Ord + Default {
     fn over(self, other: Self) -> u64;
     /// Whole nanoseconds and the ticks that are left. The caller knows that they fit.
     fn split(self, ticks_per_nano: u64) -> (u64, u64);
-    #[cfg(feature = "portable")]
     fn wide(self) -> u128;
 }
 
@@ -55,7 +54,6 @@ impl Ticks for u64 {
         if ticks_per_nano == 1 { (self, 0) } else { (self / ticks_per_nano, self % ticks_per_nano) }
     }
 
-    #[cfg(feature = "portable")]
     fn wide(self) -> u128 {
         u128::from(self)
     }
@@ -98,7 +96,6 @@ impl Ticks for u128 {
         ((self / divisor) as u64, (self % divisor) as u64)
     }
 
-    #[cfg(feature = "portable")]
     fn wide(self) -> u128 {
         self
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::rate::MAX_PERIOD_NANOS;
 use super::{After, Algorithm, Law, Limit, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Spec, Unit};
 use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
-use crate::calendar::{Calendar, Zone};
+use crate::calendar::{Calendar, TimeZone};
 use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The counters of `approx` have 32 bits; its estimate stays exact below this.
@@ -113,7 +113,7 @@ impl LimitBuilder {
         LimitError::new(Part::Option, written, expected)
     }
 
-    fn zone(&self) -> Result<Option<Zone>, LimitError> {
+    fn zone(&self) -> Result<Option<TimeZone>, LimitError> {
         let Some(name) = &self.tz else { return Ok(None) };
         let fixed = (self.algorithm == Algorithm::Fixed).then(|| self.rate.period());
         let after = self.after.map(|(_, period)| period);
@@ -123,10 +123,10 @@ impl LimitBuilder {
             return Err(LimitError::new(Part::Tz, name, expected));
         }
         let expected = "the name of a time zone such as Asia/Shanghai or UTC";
-        Zone::named(name).map(Some).ok_or_else(|| LimitError::new(Part::Tz, name, expected))
+        TimeZone::named(name).map(Some).ok_or_else(|| LimitError::new(Part::Tz, name, expected))
     }
 
-    fn law(&self, zone: Option<&Zone>) -> Result<Law, LimitError> {
+    fn law(&self, zone: Option<&TimeZone>) -> Result<Law, LimitError> {
         if self.algorithm == Algorithm::Fixed {
             let window = window(self.rate.period(), zone, Part::Period)?;
             return Ok(Law::Fixed(Fixed::new(self.whole_count()?, window)));
@@ -194,7 +194,7 @@ impl LimitBuilder {
         }
     }
 
-    fn after_window(&self, zone: Option<&Zone>) -> Result<Option<After>, LimitError> {
+    fn after_window(&self, zone: Option<&TimeZone>) -> Result<Option<After>, LimitError> {
         let Some((free, period)) = self.after else { return Ok(None) };
         if free == 0 || free > MAX_COUNT {
             return Err(LimitError::new(Part::After, free.to_string(), "a whole number from 1 to 10^12"));
@@ -204,7 +204,7 @@ impl LimitBuilder {
 }
 
 /// A period written as one unit follows the zone's calendar, if there is a zone.
-fn window(period: Period, zone: Option<&Zone>, part: Part) -> Result<Window, LimitError> {
+fn window(period: Period, zone: Option<&TimeZone>, part: Part) -> Result<Window, LimitError> {
     match zone {
         Some(zone) if period.is_one_unit() => {
             Ok(Window::Calendar(Calendar { unit: period.unit(), zone: zone.clone() }.into()))

@@ -7,32 +7,32 @@
 //!            each grants one.
 
 use super::{Algorithm, Limit, LimitBuilder, Rate};
+use crate::share::Share;
 
-/// A whole count beyond this is shared as a whole count: a decimal has at most 15 digits.
-const MOST_WITH_DECIMALS: u64 = 1_000_000_000;
+/// The share of a larger whole count is a whole count: a decimal has at most 15 digits.
+const MAX_COUNT_WITH_DECIMALS: u64 = 1_000_000_000;
 
 impl Limit {
-    /// `part` of `whole` of this limit.
+    /// A share of this limit.
     ///
     /// ```
-    /// use flowgate::Limit;
+    /// use flowgate::{Limit, Share};
     ///
-    /// let limit: Limit = "bucket 30/60s burst=15".parse()?;
-    /// assert_eq!(limit.share(1, 4).to_string(), "bucket 7.5/60s burst=3");
+    /// let (limit, quarter): (Limit, Share) = ("bucket 30/60s burst=15".parse()?, "1/4".parse().unwrap());
+    /// assert_eq!(limit.share(quarter).to_string(), "bucket 7.5/60s burst=3");
     /// # Ok::<(), flowgate::LimitError>(())
     /// ```
-    ///
-    /// # Panics
-    /// When `whole` is zero.
-    pub fn share(&self, part: u64, whole: u64) -> Limit {
+    pub fn share(&self, share: Share) -> Limit {
         let Some(rate) = self.rate() else { return self.clone() };
-        if part >= whole {
+        if share == Share::ALL {
             return self.clone();
         }
-        let of = |number: u64| scaled(number, part, whole).max(1);
+        let of = |number: u64| share.of_number(number).max(1);
         let burst = self.burst().map(of);
         let slower = match rate.count() {
-            Some(count) if count > MOST_WITH_DECIMALS || !self.takes_decimals() => Rate::new(of(count), rate.period()),
+            Some(count) if count > MAX_COUNT_WITH_DECIMALS || !self.takes_decimals() => {
+                Rate::new(of(count), rate.period())
+            }
             _ => Rate::from_micros(of(rate.micros()), rate.period()),
         };
         let slower = slower.unwrap_or(rate);
@@ -65,11 +65,6 @@ impl Limit {
     }
 }
 
-/// Rounded down. The result is no larger than `number`, so it fits.
-pub(crate) fn scaled(number: u64, part: u64, whole: u64) -> u64 {
-    (u128::from(number) * u128::from(part) / u128::from(whole)) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -80,7 +75,8 @@ mod tests {
     #[track_caller]
     fn check(limit: &str, part: u64, whole: u64, shared: &str) {
         let limit: Limit = limit.parse().unwrap();
-        assert_eq!(limit.share(part, whole), shared.parse().unwrap(), "{}", limit.share(part, whole));
+        let share = Share::new(part, whole).unwrap();
+        assert_eq!(limit.share(share), shared.parse().unwrap(), "{}", limit.share(share));
     }
 
     #[test]
@@ -110,7 +106,7 @@ mod tests {
         ) {
             for text in [format!("{count}/1h"), format!("bucket {count}/1h burst={burst}"), format!("approx {count}/7s")] {
                 let limit: Limit = text.parse().unwrap();
-                let share = limit.share(part.min(whole), whole);
+                let share = limit.share(Share::new(part.min(whole), whole).unwrap());
                 prop_assert!(share.rate().unwrap().micros() <= limit.rate().unwrap().micros());
                 prop_assert!(share.burst() <= limit.burst());
                 let exact = u128::from(limit.rate().unwrap().micros()) * u128::from(part.min(whole)) / u128::from(whole);

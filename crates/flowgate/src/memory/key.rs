@@ -7,13 +7,21 @@
 //! A key has two parts. The *home*, 48 bits of the subject alone, decides where its counters live: in one shard,
 //! next to each other. The *name*, 64 bits of subject and counter, tells them apart.
 
+use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// The key of the hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub [u64; 2]);
+
+/// Reveals nothing: with the key, a client could choose subjects that collide.
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(..)")
+    }
+}
 
 impl Seed {
     /// A seed that nobody can guess, from the randomness the standard library draws for its hash maps.
@@ -57,6 +65,9 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// The subject of a counter that has no key.
+    pub(crate) const ONLY: Subject = Subject { place: 0, name: 0 };
+
     /// The key of one of the subject's counters.
     #[inline]
     pub fn counter(self, id: CounterId) -> Key {
@@ -125,5 +136,15 @@ impl Tag {
     #[inline]
     pub(crate) fn is_seen_of(self, main: Tag) -> bool {
         self.is_second() && main == Tag { name: self.name & !SEEN, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_does_not_reveal_the_seed() {
+        assert_eq!(format!("{:?}", Seed([0x1234_5678, 42])), "Seed(..)");
     }
 }

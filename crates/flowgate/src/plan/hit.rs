@@ -50,6 +50,7 @@ pub struct Hit<'a> {
     /// The store has no room for the new slots, so the counter cannot be charged.
     pub(crate) no_room: bool,
     pub(crate) outcome: Decision,
+    used: u64,
 }
 
 impl<'a> Hit<'a> {
@@ -59,7 +60,7 @@ impl<'a> Hit<'a> {
         let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
         let (counter, classes) = (Counter::default(), [Class::LITTLE; 2]);
         let (rule_id, flags) = (0, RuleFlags::default());
-        Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome }
+        Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome, used: 0 }
     }
 
     /// The same hit as part of a rule. The hits of one rule stand next to each other in a plan.
@@ -72,6 +73,24 @@ impl<'a> Hit<'a> {
     /// What became of it, once it was applied.
     pub fn outcome(&self) -> &Decision {
         &self.outcome
+    }
+
+    /// How many units are counted, once a [`Op::Peek`](crate::Op::Peek) was applied: also those that a record counted
+    /// beyond the limit, of which `sliding` keeps none. Rounded up.
+    ///
+    /// ```
+    /// use flowgate::{Ask, Hit, Limit, MemoryStore, Op, Plan, Time};
+    ///
+    /// let (memory, limit): (MemoryStore, Limit) = (MemoryStore::default(), "5/60s".parse()?);
+    /// let mut hits = [Hit::new(memory.subject(b"user:42").counter(memory.counter(b"replies")), &limit)];
+    /// let now = Time::from_secs(1_700_000_000);
+    /// memory.apply(&mut Plan::one(Ask::new(Op::Take, 3, now), &mut hits));
+    /// memory.apply(&mut Plan::one(Ask::new(Op::Peek, 0, now), &mut hits));
+    /// assert_eq!(hits[0].used(), 3);
+    /// # Ok::<(), flowgate::LimitError>(())
+    /// ```
+    pub fn used(&self) -> u64 {
+        self.used
     }
 
     /// The counter.
@@ -121,9 +140,15 @@ impl<'a> Hit<'a> {
         if self.no_room { verdict.refused() } else { verdict }
     }
 
-    /// Fills in the outcome of a look.
+    /// Fills in the outcome of a peek.
     #[inline]
-    pub(super) fn report(&mut self, verdict: Verdict, now: Time) {
+    pub(super) fn look(&mut self, verdict: Verdict, now: Time) {
+        self.used = self.limit.used(&self.counter, now);
+        self.report(verdict, now);
+    }
+
+    #[inline]
+    fn report(&mut self, verdict: Verdict, now: Time) {
         self.outcome = self.limit.status(&self.counter, now, verdict);
     }
 

@@ -257,7 +257,7 @@ fn conclude(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>, 
                     if !denied && ask.op != Op::Peek && !hit.no_room {
                         hit.limit.charge(ask, &mut hit.counter, Charge::Counted);
                     }
-                    if ask.op == Op::Peek { hit.report(verdict, now) } else { hit.conclude(verdict, now) }
+                    if ask.op == Op::Peek { hit.look(verdict, now) } else { hit.conclude(verdict, now) }
                 }
             });
         });

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::memory::MemoryStore;
-use crate::{Ask, Key, MemoryConfig, Op, WhenFull};
+use crate::{Ask, Key, MemoryConfig, Op, Share, WhenFull};
 
 /// Replays every recorded call; `start` gives the function that answers the calls of a case.
 fn replay<A>(mut start: impl FnMut() -> A)
@@ -249,8 +249,15 @@ proptest! {
 #[test]
 fn a_share_is_slower_and_smaller() {
     let whole = Throttle::new(15, 30, 60).unwrap().quantity(2).unwrap();
-    assert_eq!(whole.share(1, 1), Ok(whole));
-    assert_eq!(whole.share(1, 4), Throttle::new(3, 30, 240).unwrap().quantity(2));
-    assert_eq!(Throttle::new(0, 1, 1).unwrap().share(1, 3), Throttle::new(0, 1, 3), "at least one");
-    assert_eq!(Throttle::new(0, 1, 9_000_000_000).unwrap().share(1, 3), Err(ThrottleError::OutOfRange));
+    assert_eq!(whole.share(Share::new(1, 1).unwrap()), Ok(whole));
+    assert_eq!(whole.share(Share::new(1, 4).unwrap()), Throttle::new(3, 30, 240).unwrap().quantity(2));
+    assert_eq!(
+        Throttle::new(0, 1, 1).unwrap().share(Share::new(1, 3).unwrap()),
+        Throttle::new(0, 1, 3),
+        "at least one"
+    );
+    assert_eq!(
+        Throttle::new(0, 1, 9_000_000_000).unwrap().share(Share::new(1, 3).unwrap()),
+        Err(ThrottleError::OutOfRange)
+    );
 }

@@ -63,7 +63,8 @@ impl Ask {
             Op::Record => b"record",
             Op::CheckAndRecord => b"check",
             Op::Refund => b"refund",
-            Op::Deny => b"deny",
+            // `Op::Deny`.
+            _ => b"deny",
         }
     }
 

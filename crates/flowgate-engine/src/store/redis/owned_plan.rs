@@ -260,7 +260,7 @@ impl OwnedPlan {
             && let [named] = self.rules.limits(step.limits)
             && let rule = self.rules.rule(step.rule)
             && is_kept(&named.limit)
-            && (rule.ban().is_none() || !asks(op))
+            && (rule.ban().is_none() || !op.asks())
         {
             call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
             encode::one_limit(&mut call.args, ask, rule.flags(), &named.limit, around);
@@ -270,7 +270,7 @@ impl OwnedPlan {
         for (group, step) in asked() {
             let rule = self.rules.rule(step.rule);
             let kept = || self.rules.limits(step.limits).iter().filter(|named| is_kept(&named.limit));
-            let ban = rule.ban().filter(|_| asks(op));
+            let ban = rule.ban().filter(|_| op.asks());
             encode::rule(&mut call.args, rule.flags(), kept().count(), ban.is_some());
             for named in kept() {
                 call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
@@ -309,7 +309,7 @@ impl OwnedPlan {
                 let (own, seen) = reply.counter(hit.limit())?;
                 hit.restore(own, seen);
             }
-            for ban in bans[first_ban..].iter_mut().filter(|_| asks(self.op)) {
+            for ban in bans[first_ban..].iter_mut().filter(|_| self.op.asks()) {
                 ban.restore(reply.ban()?, now);
             }
         }
@@ -378,11 +378,6 @@ fn is_asked(rule: &Rule, limits: &[NamedLimit]) -> bool {
 /// Whether a limit has a counter.
 fn is_kept(limit: &Limit) -> bool {
     limit.algorithm() != Algorithm::Unlimited
-}
-
-/// Whether an operation asks to pass, so that bans have a say.
-fn asks(op: Op) -> bool {
-    !matches!(op, Op::Record | Op::Refund)
 }
 
 pub(super) fn takes(op: Op) -> bool {
