@@ -16,8 +16,8 @@ use crate::queue::Queues;
 use crate::time::Span;
 use crate::wait::{Turns, WaitError, Waiting};
 
-/// So many limits of a key are decided without an allocation.
-const FEW: usize = 4;
+/// The limits of a key that are decided without an allocation.
+const INLINE_LIMITS: usize = 4;
 
 /// Limits for any number of keys: users, addresses, jobs.
 ///
@@ -294,7 +294,7 @@ impl Limiter {
             decision.make_real(at);
             return decision;
         }
-        let mut hits: SmallVec<[Hit<'_>; FEW]> =
+        let mut hits: SmallVec<[Hit<'_>; INLINE_LIMITS]> =
             limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)).collect();
         memory.apply_part(ask, &mut hits, &mut []);
         let mut decision = Decision::from_hits(&hits);

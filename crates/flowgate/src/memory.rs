@@ -35,9 +35,9 @@ use shards::{ShardGuard, Shards};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
-/// At the most so many that the tables and logs of all of them, each of which the allocator may map by itself, stay well
-/// below the 65,530 mappings that Linux allows a process.
-const SHARDS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
+/// The fewest and the most shards of a store. The allocator may map each table and each log by itself; with 2^14 shards
+/// these mappings stay well below the 65,530 that Linux allows a process.
+const SHARD_COUNTS: std::ops::RangeInclusive<usize> = 16..=1 << 14;
 
 /// Counters in memory, for any number of subjects and limits.
 ///
@@ -124,8 +124,8 @@ impl MemoryStore {
     /// An empty store.
     pub fn new(config: MemoryConfig) -> MemoryStore {
         let MemoryConfig { max_bytes, when_full, seed } = config;
-        let shards = (max_bytes / SHARD_BYTES).clamp(*SHARDS.start(), *SHARDS.end()).next_power_of_two();
-        let shards = shards.min(*SHARDS.end());
+        let shards = (max_bytes / SHARD_BYTES).clamp(*SHARD_COUNTS.start(), *SHARD_COUNTS.end()).next_power_of_two();
+        let shards = shards.min(*SHARD_COUNTS.end());
         let overhead = shards * (Shards::BYTES_EACH + RESERVED_BYTES);
         let budget = Budget::new(max_bytes, when_full, shards, overhead);
         MemoryStore { seed, shards: Shards::new(shards), budget }

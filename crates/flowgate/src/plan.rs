@@ -12,7 +12,7 @@
 mod hit;
 pub(crate) mod joint;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 pub use hit::{Hit, RuleFlags};
 
@@ -84,7 +84,7 @@ impl<'p, 'a> Plan<'p, 'a> {
     #[inline]
     pub fn banning(ask: Ask, hits: &'p mut [Hit<'a>], bans: &'p mut [BanHit<'a>]) -> Plan<'p, 'a> {
         let Ask { op, cost, now } = ask;
-        Plan { now, parts: smallvec![PlanPart { op, cost, hits, bans }] }
+        Plan { now, parts: SmallVec::from_buf([PlanPart { op, cost, hits, bans }]) }
     }
 
     /// Adds a part.

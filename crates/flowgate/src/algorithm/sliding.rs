@@ -20,10 +20,10 @@ use crate::decision::{Retry, Verdict};
 use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The most entries that keep their exact time; also the number of grid steps in a period.
-const EXACT: u64 = 1024;
+const MAX_EXACT_ENTRIES: u64 = 1024;
 
 /// The most entries a log ever has: a whole period of grid steps and the one that is being left.
-const MOST_ENTRIES: usize = EXACT as usize + 1;
+const MAX_ENTRIES: usize = MAX_EXACT_ENTRIES as usize + 1;
 
 /// The numbers of a sliding limit.
 #[derive(Clone, Debug)]
@@ -50,7 +50,11 @@ pub(crate) enum Log {
 
 impl Sliding {
     pub(crate) fn new(count: u64, period: u64) -> Sliding {
-        let grid = if count <= EXACT { 1 } else { (period / NANOS_PER_MICRO).div_ceil(EXACT) * NANOS_PER_MICRO };
+        let grid = if count <= MAX_EXACT_ENTRIES {
+            1
+        } else {
+            (period / NANOS_PER_MICRO).div_ceil(MAX_EXACT_ENTRIES) * NANOS_PER_MICRO
+        };
         Sliding { count, period, grid }
     }
 
@@ -117,7 +121,7 @@ impl Log {
     #[cfg(feature = "portable")]
     pub(crate) fn from_entries(entries: impl Iterator<Item = Entry>) -> Option<Log> {
         let mut log = Entries::default();
-        entries.filter(|entry| entry.units > 0).for_each(|entry| log.push_back(entry, MOST_ENTRIES as u64));
+        entries.filter(|entry| entry.units > 0).for_each(|entry| log.push_back(entry, MAX_ENTRIES as u64));
         match log.len() {
             0 => None,
             1 => log.front().copied().map(Log::One),

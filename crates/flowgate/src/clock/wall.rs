@@ -14,11 +14,11 @@ use super::anchor::Anchor;
 use crate::time::Span;
 
 /// A wall clock that is ahead by no more than this is followed at once.
-const SMALL_NANOS: u64 = 1_000_000_000;
-/// What drift explains is one part in so many.
-const DRIFT: u64 = 1_000;
+const MAX_SMALL_STEP_NANOS: u64 = 1_000_000_000;
+/// Drift explains at most one part in this many.
+const MAX_DRIFT_DIVISOR: u64 = 1_000;
 /// How long a step forward has to last. Two seconds need three readings, a second apart.
-const CONFIRMED_NANOS: u64 = 2_000_000_000;
+const STEP_CONFIRMED_NANOS: u64 = 2_000_000_000;
 
 /// What became of the wall clock, as a [`Clock`](crate::Clock) has seen it.
 ///
@@ -72,7 +72,7 @@ impl WallClock {
         // As if both were read an even number of nanoseconds after the last time: at half speed no half one is lost.
         let odd = elapsed % 2;
         let (monotonic, wall) = (monotonic - odd, wall.saturating_sub(odd));
-        let (at, tolerance) = (anchor.read(monotonic), SMALL_NANOS + elapsed / DRIFT);
+        let (at, tolerance) = (anchor.read(monotonic), MAX_SMALL_STEP_NANOS + elapsed / MAX_DRIFT_DIVISOR);
         let (now, expected_ahead) = (at.now.as_nanos(), at.ahead.as_nanos());
         let forward = wall.saturating_sub(now);
         let followed = if forward <= tolerance {
@@ -103,7 +103,7 @@ impl WallClock {
                 Unconfirmed { nanos: forward.min(nanos + tolerance), lasted: lasted + elapsed }
             }
         };
-        if step.lasted >= CONFIRMED_NANOS {
+        if step.lasted >= STEP_CONFIRMED_NANOS {
             return Some(step.nanos);
         }
         self.unconfirmed = Some(step);

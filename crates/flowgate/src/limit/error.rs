@@ -79,10 +79,10 @@ impl LimitError {
 
 /// What an error repeats of the input: enough to find it, never a megabyte, nothing that a terminal acts upon.
 fn shown(text: &str) -> String {
-    const MOST: usize = 40;
+    const MAX_SHOWN_CHARS: usize = 40;
     let mut shown = String::new();
     for (index, c) in text.chars().enumerate() {
-        if index == MOST {
+        if index == MAX_SHOWN_CHARS {
             shown.push_str("...");
             break;
         }

@@ -15,8 +15,8 @@ use super::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MICRO, MaxWai
 use crate::time::Span;
 
 const ALGORITHMS: &str = "sliding, fixed, bucket, pace, approx or unlimited";
-const WHOLE: &str = "a whole number from 1 to 10^12";
-const DECIMAL: &str = "a number from 0.000001 to 10^12, with at most 6 decimals and 15 digits";
+const WHOLE_NUMBER: &str = "a whole number from 1 to 10^12";
+const DECIMAL_NUMBER: &str = "a number from 0.000001 to 10^12, with at most 6 decimals and 15 digits";
 const PERIOD: &str = "a whole number and a unit such as 60s, 5m or day, from 1us to 366d";
 const UNITS: &str = "one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
 
@@ -70,7 +70,7 @@ fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
     let micros = match algorithm {
         Algorithm::Bucket | Algorithm::Pace => decimal(count)?,
         _ if count.contains('.') => {
-            let expected = format!("{WHOLE}; only bucket and pace take decimals");
+            let expected = format!("{WHOLE_NUMBER}; only bucket and pace take decimals");
             return Err(LimitError::new(Part::Count, count, expected));
         }
         _ => whole(count, Part::Count)? * MICRO,
@@ -82,7 +82,7 @@ fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
 fn decimal(text: &str) -> Result<u64, LimitError> {
     millionths(text)
         .filter(|micros| (1..=MAX_COUNT * MICRO).contains(micros))
-        .ok_or_else(|| LimitError::new(Part::Count, text, DECIMAL))
+        .ok_or_else(|| LimitError::new(Part::Count, text, DECIMAL_NUMBER))
 }
 
 fn millionths(text: &str) -> Option<u64> {
@@ -98,7 +98,9 @@ fn millionths(text: &str) -> Option<u64> {
 
 /// A whole number from 1 to 10^12.
 fn whole(text: &str, part: Part) -> Result<u64, LimitError> {
-    digits(text).filter(|number| (1..=MAX_COUNT).contains(number)).ok_or_else(|| LimitError::new(part, text, WHOLE))
+    digits(text)
+        .filter(|number| (1..=MAX_COUNT).contains(number))
+        .ok_or_else(|| LimitError::new(part, text, WHOLE_NUMBER))
 }
 
 /// ASCII digits only: no sign, no separators, no other script's digits.

@@ -15,14 +15,14 @@ pub enum WhenFull {
 }
 
 /// What the system gives memory in, on most machines.
-const PAGE: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 
 /// The share of a store of 64 GiB. Larger ones allocate beyond it as their tables grow, rather than address space that the
 /// machine may not have.
 const MAX_SHARE: usize = 4 << 20;
 
 /// A table is allocated at no more than this many times a shard's share, unless it needs more.
-const MOST_SHARES: usize = 4;
+const MAX_SHARES_PER_TABLE: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -79,18 +79,18 @@ impl Budget {
     ///
     /// glibc's allocator maps and unmaps an allocation of its own pages if it is larger than any such allocation freed so
     /// far; a smaller one lies in the heap and leaves a hole there. So a new table is a little larger than all freed ones,
-    /// up to [`MOST_SHARES`].
+    /// up to [`MAX_SHARES_PER_TABLE`].
     pub(super) fn capacity_for(&self, bytes: usize) -> usize {
-        if bytes <= PAGE {
+        if bytes <= PAGE_BYTES {
             return bytes;
         }
-        let above_freed = (self.largest_freed.load(Relaxed) + 2 * PAGE).min(MOST_SHARES * self.share);
+        let above_freed = (self.largest_freed.load(Relaxed) + 2 * PAGE_BYTES).min(MAX_SHARES_PER_TABLE * self.share);
         bytes.max(self.share).max(above_freed)
     }
 
     /// Notes that an allocation of `bytes` is about to be freed.
     pub(super) fn note_freed(&self, bytes: usize) {
-        if bytes > PAGE {
+        if bytes > PAGE_BYTES {
             self.largest_freed.fetch_max(bytes, Relaxed);
         }
     }

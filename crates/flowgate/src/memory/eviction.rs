@@ -1,6 +1,6 @@
 //! Eviction: which counter goes when memory is full.
 //!
-//! Rule       Of [`SAMPLE`] neighbours one goes: of the lowest [`Class`], of those the one that expires first, of those the
+//! Rule       Of [`EVICTION_SAMPLE_SLOTS`] neighbours one goes: of the lowest [`Class`], of those the one that expires first, of those the
 //!            last one. The next sample begins behind it.
 //! Invariant  An eviction takes no class above the lowest one in its sample.
 //! Bound      To have a counter forgotten of which half is used, a crowd of keys must use half of the limits of all its
@@ -19,8 +19,8 @@ use super::budget::Budget;
 use super::shard::Shard;
 use crate::class::Class;
 
-/// Among so many counters the one to evict is chosen.
-pub(super) const SAMPLE: usize = 32;
+/// The slots among which the counter to evict is chosen.
+pub(super) const EVICTION_SAMPLE_SLOTS: usize = 32;
 
 /// In so many samples a log of a lower class is looked for. Where there is none, the log that needs the bytes is
 /// coarsened.
@@ -63,7 +63,7 @@ impl Shard {
     /// `positions`, moves the end back.
     pub(super) fn evict_last(&mut self, positions: usize, now: u64, budget: &Budget) {
         let (from, to) = self.last_run(positions);
-        let last = from.max(to.saturating_sub(SAMPLE))..to;
+        let last = from.max(to.saturating_sub(EVICTION_SAMPLE_SLOTS))..to;
         let victim = last.filter_map(|index| self.candidate(index, now)).reduce(Victim::or);
         match victim {
             Some(_) => self.evict_victim(victim, now, budget),
@@ -98,8 +98,8 @@ impl Shard {
                 least = Some(least.map_or(found, |least| least.or(found)));
             }
             looked_at += 1;
-            let sample_is_over = looked_at % SAMPLE == 0;
-            if sample_is_over && (least.is_some() || looked_at == samples * SAMPLE) {
+            let sample_is_over = looked_at % EVICTION_SAMPLE_SLOTS == 0;
+            if sample_is_over && (least.is_some() || looked_at == samples * EVICTION_SAMPLE_SLOTS) {
                 break;
             }
         }

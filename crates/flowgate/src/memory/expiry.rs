@@ -5,7 +5,7 @@
 //! number of slots, however many keys expire at once, and a shard is swept as fast as it is used.
 //!
 //! *As if never used* holds for the time of the call and later ones. Another thread may still be on its way with a
-//! time it read earlier, for which the state did matter. Therefore states are kept [`GRACE`] longer, and a shard
+//! time it read earlier, for which the state did matter. Therefore states are kept [`GRACE_NANOS`] longer, and a shard
 //! remembers up to when it has forgotten (its floor): a time before that is decided as that instant, which is
 //! stricter, never laxer.
 //!
@@ -16,10 +16,10 @@ use super::key::Tag;
 use super::shard::Shard;
 
 /// How much longer than needed an expired state is kept.
-pub(super) const GRACE: u64 = 1_000_000_000;
+pub(super) const GRACE_NANOS: u64 = 1_000_000_000;
 
 /// A sweep looks at this many slots (1 KiB, so it costs one cache miss and a few prefetched lines)...
-pub(super) const SWEEP: usize = 32;
+pub(super) const SWEEP_SLOTS: usize = 32;
 /// ...every so many calls: half a slot a call, for a few nanoseconds. Under a flood of new keys that is too slow to
 /// keep up, but then the table is laid out anew for them, which drops all that has expired.
 const CALLS_PER_SWEEP: u32 = 64;
@@ -37,7 +37,7 @@ impl Shard {
     fn sweep(&mut self, now: u64, budget: &Budget) {
         self.calls_to_sweep = CALLS_PER_SWEEP - 1;
         let from = self.hand;
-        let to = from + SWEEP;
+        let to = from + SWEEP_SLOTS;
         self.drop_expired(from, to, now);
         self.hand = to;
         if to >= self.slots.len() {
@@ -48,9 +48,9 @@ impl Shard {
     }
 
     /// Drops all that has expired: what a full shard does before it evicts anybody or denies a new subject. Once per
-    /// [`GRACE`] will do: in between, hardly anything expires, and who is denied is told to come back after a second.
+    /// [`GRACE_NANOS`] will do: in between, hardly anything expires, and who is denied is told to come back after a second.
     pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
-        if now.abs_diff(self.swept_at) >= GRACE {
+        if now.abs_diff(self.swept_at) >= GRACE_NANOS {
             self.swept_at = now;
             self.drop_expired(0, self.slots.len(), now);
             self.settle(budget);
@@ -59,7 +59,7 @@ impl Shard {
 
     /// Drops what has expired among the slots `from..to`.
     pub(super) fn drop_expired(&mut self, from: usize, to: usize, now: u64) {
-        let before = now.saturating_sub(GRACE);
+        let before = now.saturating_sub(GRACE_NANOS);
         let to = to.min(self.slots.len());
         // Mostly there is nothing to drop, and to see that is much cheaper than to drop nothing.
         if !self.slots[from.min(to)..to].iter().any(|slot| !slot.is_empty() && slot.forget_at() < before) {
@@ -79,7 +79,7 @@ impl Shard {
     /// How many parts of a counter [`Shard::drop_expired`] would drop.
     pub(super) fn expired_parts(&self, tag: Tag, now: u64) -> usize {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
-        parts.filter(|&index| self.slots[index].forget_at() < now.saturating_sub(GRACE)).count()
+        parts.filter(|&index| self.slots[index].forget_at() < now.saturating_sub(GRACE_NANOS)).count()
     }
 
     /// What was forgettable at `forgotten` is gone: no time up to that instant is decided for any more.

@@ -71,7 +71,7 @@ impl Subject {
     /// The key of one of the subject's counters.
     #[inline]
     pub fn counter(self, id: CounterId) -> Key {
-        Key { place: self.place, name: (self.name ^ id.0) & !SEEN }
+        Key { place: self.place, name: (self.name ^ id.0) & !SEEN_BIT }
     }
 }
 
@@ -80,7 +80,7 @@ impl Subject {
 pub struct CounterId(u64);
 
 /// Set in the name of the counter that `after=` keeps beside its limit's own, which thus sorts right behind it.
-const SEEN: u64 = 1;
+const SEEN_BIT: u64 = 1;
 
 /// One counter of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,19 +123,19 @@ impl Tag {
     /// The tag of the `after=` counter beside this one.
     #[inline]
     pub(crate) fn seen(self) -> Tag {
-        Tag { name: self.name | SEEN, ..self }
+        Tag { name: self.name | SEEN_BIT, ..self }
     }
 
     /// Whether this is the tag of an `after=` counter.
     #[inline]
     pub(crate) fn is_second(self) -> bool {
-        self.name & SEEN != 0
+        self.name & SEEN_BIT != 0
     }
 
     /// Whether this is the `after=` counter beside `main`.
     #[inline]
     pub(crate) fn is_seen_of(self, main: Tag) -> bool {
-        self.is_second() && main == Tag { name: self.name & !SEEN, ..self }
+        self.is_second() && main == Tag { name: self.name & !SEEN_BIT, ..self }
     }
 }
 

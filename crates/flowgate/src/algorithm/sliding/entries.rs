@@ -1,25 +1,25 @@
 //! The entries of a log of more than one, oldest first, and the sum of their units.
 //!
-//! Up to [`FEW`] lie where the log itself lies: most logs never have more, so they need no memory of their own and are
+//! Up to [`INLINE_ENTRIES`] lie where the log itself lies: most logs never have more, so they need no memory of their own and are
 //! one cache line to look at. More lie in a ring.
 //!
 //! Invariant  Every entry has units; the times of no two are in the wrong order.
 
 use std::collections::VecDeque;
 
-use super::{Entry, MOST_ENTRIES};
+use super::{Entry, MAX_ENTRIES};
 
-const FEW: usize = 3;
+const INLINE_ENTRIES: usize = 3;
 
 /// What an allocation costs on top of its size, which is a multiple of 16: a header of 8 bytes, rounded up to 16, in glibc
 /// and others.
-const ALLOCATION: usize = 16;
+const ALLOCATION_OVERHEAD_BYTES: usize = 16;
 
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
     /// Those without units are places for more.
-    Few([Entry; FEW]),
+    Few([Entry; INLINE_ENTRIES]),
     Ring {
         ring: VecDeque<Entry>,
         total: u64,
@@ -29,7 +29,7 @@ pub(crate) enum Entries {
 impl Default for Entries {
     #[inline]
     fn default() -> Entries {
-        Entries::Few([Entry::default(); FEW])
+        Entries::Few([Entry::default(); INLINE_ENTRIES])
     }
 }
 
@@ -100,7 +100,7 @@ impl Entries {
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Entries::Few(_) => 0,
-            Entries::Ring { ring, .. } => ring.capacity() * size_of::<Entry>() + ALLOCATION,
+            Entries::Ring { ring, .. } => ring.capacity() * size_of::<Entry>() + ALLOCATION_OVERHEAD_BYTES,
         }
     }
 
@@ -184,7 +184,7 @@ impl Entries {
                 few[0].units -= units;
                 if few[0].units == 0 {
                     few.copy_within(1.., 0);
-                    few[FEW - 1] = Entry::default();
+                    few[INLINE_ENTRIES - 1] = Entry::default();
                 }
             }
             Entries::Ring { ring, total } => {
@@ -205,8 +205,8 @@ fn make_room(ring: &mut VecDeque<Entry>, most: u64) {
     let len = ring.len();
     if len == ring.capacity() {
         // One more than `most`: the newest entry comes in before the oldest goes.
-        let enough = MOST_ENTRIES.min(usize::try_from(most).unwrap_or(usize::MAX)) + 1;
-        let target = (len + len / 2).max(2 * FEW).min(enough).max(len + 1);
+        let enough = MAX_ENTRIES.min(usize::try_from(most).unwrap_or(usize::MAX)) + 1;
+        let target = (len + len / 2).max(2 * INLINE_ENTRIES).min(enough).max(len + 1);
         ring.reserve_exact(target - len);
     }
 }
@@ -221,7 +221,7 @@ mod tests {
         for number in 1..=10 {
             entries.push_back(Entry { leaves_at: number, units: 2 }, 100);
             assert_eq!((entries.len() as u64, entries.total()), (number, 2 * number));
-            assert_eq!(entries.heap_bytes() > 0, number > FEW as u64);
+            assert_eq!(entries.heap_bytes() > 0, number > INLINE_ENTRIES as u64);
         }
         entries.drop_left(4);
         entries.drop_newest(3);

@@ -6,11 +6,11 @@ use super::{Shard, place_bytes, position};
 
 /// A table is laid out anew when more than 56/64 of its positions would be taken, or 55/64 where one 64th is kept for
 /// the records of bans...
-const FULL: (usize, usize) = (56, 64);
+const FULL_FRACTION: (usize, usize) = (56, 64);
 /// ...with so many positions that 4/5 are.
-const ROOMY: (usize, usize) = (4, 5);
+const ROOMY_FRACTION: (usize, usize) = (4, 5);
 /// It shrinks when fewer than 3/8 are.
-const SPARSE: (usize, usize) = (3, 8);
+const SPARSE_FRACTION: (usize, usize) = (3, 8);
 
 /// The places of its logs are as sparse, but packed only when that frees one for every so many slots of the table: what less
 /// would free is a small part of what the slots take.
@@ -19,10 +19,10 @@ const SLOTS_PER_PLACE: usize = 16;
 /// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there. One
 /// table in ten needs more of them when it is full, and gets them.
 const MIN_POSITIONS: usize = 8;
-const OVERHANG: usize = 8;
+const OVERHANG_SLOTS: usize = 8;
 
 /// The bytes that every shard may use whatever the others do, so that each can hold a few keys.
-pub(in crate::memory) const RESERVED_BYTES: usize = slot_bytes(MIN_POSITIONS + OVERHANG);
+pub(in crate::memory) const RESERVED_BYTES: usize = slot_bytes(MIN_POSITIONS + OVERHANG_SLOTS);
 
 const fn slot_bytes(slots: usize) -> usize {
     slots * size_of::<Slot>()
@@ -43,8 +43,8 @@ impl SpareRoom {
     #[inline]
     fn full(self) -> usize {
         match self {
-            SpareRoom::Nothing => FULL.0,
-            SpareRoom::ForBans => FULL.0 - 1,
+            SpareRoom::Nothing => FULL_FRACTION.0,
+            SpareRoom::ForBans => FULL_FRACTION.0 - 1,
         }
     }
 
@@ -91,12 +91,12 @@ impl Shard {
     /// Whether it would be too full with so many more.
     #[inline]
     pub(in crate::memory) fn is_full(&self, room: Room) -> bool {
-        (self.live + room.missing) * FULL.1 > self.positions * room.spare.full()
+        (self.live + room.missing) * FULL_FRACTION.1 > self.positions * room.spare.full()
     }
 
     /// Whether it would have the room if it were empty.
     pub(in crate::memory) fn could_hold(&self, room: Room) -> bool {
-        room.missing * FULL.1 <= self.narrowed(room) * room.spare.full()
+        room.missing * FULL_FRACTION.1 <= self.narrowed(room) * room.spare.full()
     }
 
     /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
@@ -143,8 +143,8 @@ impl Shard {
     /// Gives memory back when a sweep has left the table sparse.
     pub(in crate::memory) fn shrink(&mut self, now: u64, budget: &Budget) {
         // A large plan leaves even the smallest table with more slots behind the last position.
-        let is_least = self.slots.len() <= MIN_POSITIONS + OVERHANG;
-        if !is_least && self.live * SPARSE.1 < self.positions * SPARSE.0 {
+        let is_least = self.slots.len() <= MIN_POSITIONS + OVERHANG_SLOTS;
+        if !is_least && self.live * SPARSE_FRACTION.1 < self.positions * SPARSE_FRACTION.0 {
             self.resize(Room::default(), now, budget);
         }
         self.pack_logs(0, budget);
@@ -157,9 +157,9 @@ impl Shard {
     /// for the slots it looks at. As many logs must have gone before it is again.
     pub(in crate::memory) fn pack_logs(&mut self, lent: usize, budget: &Budget) {
         let (taken, places) = (self.logs.len() + lent, self.places);
-        let packed = (taken * ROOMY.1).div_ceil(ROOMY.0);
+        let packed = (taken * ROOMY_FRACTION.1).div_ceil(ROOMY_FRACTION.0);
         let looked_at = if self.logs.is_empty() { 0 } else { self.slots.len() };
-        if taken * SPARSE.1 >= places * SPARSE.0 || (places - packed) * SLOTS_PER_PLACE < looked_at {
+        if taken * SPARSE_FRACTION.1 >= places * SPARSE_FRACTION.0 || (places - packed) * SLOTS_PER_PLACE < looked_at {
             return;
         }
         #[cfg(test)]
@@ -179,7 +179,8 @@ impl Shard {
     /// that most are wasted.
     fn is_right(&self, room: Room) -> bool {
         let (taken, positions) = (self.live + room.missing, self.positions);
-        let within = taken * ROOMY.1 <= positions * ROOMY.0 && taken * SPARSE.1 >= positions * SPARSE.0;
+        let within = taken * ROOMY_FRACTION.1 <= positions * ROOMY_FRACTION.0
+            && taken * SPARSE_FRACTION.1 >= positions * SPARSE_FRACTION.0;
         within && self.has_room(room)
     }
 
@@ -187,7 +188,7 @@ impl Shard {
     /// come and go it is. False when the budget forbids the size.
     pub(in crate::memory) fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
         // Where the least it can come to is too much, there is no need to look further.
-        if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG, budget) {
+        if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG_SLOTS, budget) {
             return false;
         }
         self.drop_expired(0, self.slots.len(), now);
@@ -197,7 +198,7 @@ impl Shard {
             return true;
         }
         let positions = roomy(self.live + room.missing);
-        let len = (positions + OVERHANG).max(self.end_with(positions).max(positions) + room.behind() + 1);
+        let len = (positions + OVERHANG_SLOTS).max(self.end_with(positions).max(positions) + room.behind() + 1);
         let fits = self.reserve_slots(len, budget);
         if fits {
             self.lay_out(positions, len, budget);
@@ -307,5 +308,5 @@ impl Shard {
 
 /// The positions of a table that `live` slots leave roomy.
 fn roomy(live: usize) -> usize {
-    (live * ROOMY.1).div_ceil(ROOMY.0).max(MIN_POSITIONS)
+    (live * ROOMY_FRACTION.1).div_ceil(ROOMY_FRACTION.0).max(MIN_POSITIONS)
 }

@@ -139,7 +139,7 @@ fn sample(shard: &Shard, now: u64) -> Vec<(Class, u64, Vec<Tag>)> {
         let forget_at = parts.iter().map(|slot| slot.forget_at()).max().unwrap();
         counters.push((class, forget_at, parts.iter().map(|slot| slot.tag()).collect()));
     }
-    counters.truncate(super::super::super::eviction::SAMPLE);
+    counters.truncate(super::super::super::eviction::EVICTION_SAMPLE_SLOTS);
     counters
 }
 

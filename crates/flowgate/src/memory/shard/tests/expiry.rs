@@ -1,7 +1,7 @@
 //! Expired counters are forgotten a few at a time, and no answer changes.
 
 use super::*;
-use crate::memory::expiry::GRACE;
+use crate::memory::expiry::GRACE_NANOS;
 
 const KINDS: [&str; 7] = [
     "sliding 3/2s",
@@ -17,7 +17,7 @@ const KINDS: [&str; 7] = [
 fn late_call() -> impl Strategy<Value = (Op, u32, u64, u64)> {
     let op = prop_oneof![6 => Just(Op::Take), 1 => Just(Op::Record), 1 => Just(Op::Refund), 2 => Just(Op::Peek)];
     let later = prop_oneof![3 => 0..SECOND / 4, 1 => 0..5 * SECOND];
-    let back = prop_oneof![4 => Just(0), 4 => 0..=GRACE, 2 => 0..60 * SECOND];
+    let back = prop_oneof![4 => Just(0), 4 => 0..=GRACE_NANOS, 2 => 0..60 * SECOND];
     (op, 0..40u32, later, back)
 }
 
@@ -40,7 +40,7 @@ proptest! {
             let floor = || memory.lock(key.shard(memory.shards.len())).floor;
             let before = floor();
             let found = memory.apply_one(Ask::new(op, 1, Time::from_nanos(now)), key, limit);
-            prop_assert!(floor() <= latest - GRACE);
+            prop_assert!(floor() <= latest - GRACE_NANOS);
             // A step of the sweep comes first, so the floor may have been raised before the decision or after it.
             let counter = counters.entry(number).or_default();
             let decided = [before, floor()].map(|floor| {

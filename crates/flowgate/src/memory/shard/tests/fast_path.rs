@@ -17,7 +17,7 @@ struct Take {
 fn taking(keys: usize) -> impl Strategy<Value = Take> {
     let cost = prop_oneof![6 => Just(1), 2 => 0..5u64, 1 => 0..3_000u64];
     let later = prop_oneof![2 => Just(0), 4 => 0..SECOND / 4, 1 => 0..5 * SECOND];
-    let back = prop_oneof![4 => Just(0), 2 => 0..=super::super::super::expiry::GRACE];
+    let back = prop_oneof![4 => Just(0), 2 => 0..=super::super::super::expiry::GRACE_NANOS];
     (0..keys, cost, later, back).prop_map(|(key, cost, later, back)| Take { key, cost, later, back })
 }
 
