@@ -6,7 +6,8 @@ use std::path::Path;
 
 use flowgate::{MemoryStore, Time};
 use flowgate_engine::config::{Input, load};
-use flowgate_engine::{Engine, KoalaAsk, KoalaFile, KoalaRules, Policy, Request};
+use flowgate_engine::{Engine, Policy, Request};
+use flowgate_koala::{KoalaAsk, KoalaFile, KoalaRules};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -36,7 +37,7 @@ fn use_it(file: KoalaFile) {
     let request = Request::new().field("act", "ask").field("qid", "7").field("ip", "10.0.0.1").field("uid", "x");
     for second in 0..3 {
         let now = Time::from_secs(1_700_000_000 + second);
-        let answer = engine.koala(&rules, KoalaAsk::CompleteAndCount, &request, now);
+        let answer = rules.decide(&engine, KoalaAsk::CompleteAndCount, &request, now);
         rules.note(&answer, now);
     }
 }

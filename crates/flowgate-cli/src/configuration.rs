@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use flowgate_engine::config::{self, Flag, Input, LoadedConfig, Options, Purpose, Report};
+use flowgate_koala::load_config;
 
 const FILE_NAME: &str = "flowgate.toml";
 
@@ -51,7 +52,7 @@ pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<
 
 fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result<LoadedConfig, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
-    config::load_with(input, variables, Options { flags: &environment.flags, purpose })
+    load_config(input, variables, Options { flags: &environment.flags, purpose, ..Options::default() })
 }
 
 /// Whether a file begins as Koala's do: with one of their sections, which no configuration has.

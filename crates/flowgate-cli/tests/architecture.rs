@@ -17,11 +17,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flowgate", &[]),
     ("flowgate-engine", &["flowgate"]),
     ("flowgate-api", &["flowgate-engine", "flowgate"]),
-    ("flowgate-server", &["flowgate-api", "flowgate-engine", "flowgate"]),
+    ("flowgate-koala", &["flowgate-engine", "flowgate"]),
+    ("flowgate-server", &["flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"]),
     ("flowgate-tower", &["flowgate-api", "flowgate-engine", "flowgate"]),
     ("flowgate-replay", &["flowgate-api", "flowgate-engine", "flowgate"]),
-    ("flowgate-cli", &["flowgate-replay", "flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
-    (TESTKIT, &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
+    (
+        "flowgate-cli",
+        &["flowgate-replay", "flowgate-server", "flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"],
+    ),
+    (TESTKIT, &["flowgate-server", "flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"]),
 ];
 
 /// A crate and one that its tests compare it with.

@@ -46,7 +46,6 @@ pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 pub use auth::Auth;
 pub use duration::parse as parse_duration;
@@ -56,7 +55,7 @@ pub use flowgate::Share;
 pub use gate::{Gate, HeaderFamily, ProxyAddresses, ProxyAddressesError};
 pub use koala::Koala;
 pub use listen::{Listen, ListenAddress};
-pub use load::{Input, LoadedConfig, Options, Purpose, load, load_with};
+pub use load::{Input, LoadedConfig, Options, Purpose, RuleFile, RuleFileReader, load, load_with};
 pub use log::{Denials, Log, LogFormat, LogLevel};
 pub use origin::{Origin, fingerprint};
 pub use redact::{hide_secrets, restore_secrets};
@@ -70,7 +69,6 @@ pub use source::Position;
 pub use store::{Redis, RedisServers, Store};
 pub use tls::Tls;
 
-use crate::koala::KoalaFile;
 use crate::lists::ListDef;
 use crate::rules::Policy;
 use lists::Lists;
@@ -98,8 +96,8 @@ pub struct Config {
     pub gate: Gate,
     /// Koala compatibility.
     pub koala: Koala,
-    /// The Koala rule file that it names.
-    pub koala_file: Option<Arc<KoalaFile>>,
+    /// The rule file that it names, if the configuration was loaded with a reader of it.
+    pub koala_file: Option<RuleFile>,
     /// Where the entries of the lists stand.
     pub lists: Vec<ListDef>,
     /// The rules, with their lists loaded.
@@ -142,7 +140,7 @@ impl Config {
     }
 
     /// Converts a tree. Mistakes are reported; what is wrong keeps its default, so that the rest is looked at, too.
-    pub(crate) fn read(report: &mut Report, root: &Table) -> (Config, ReadPlaces) {
+    pub(crate) fn read(report: &mut Report, root: &Table, rule_file: Option<RuleFileReader>) -> (Config, ReadPlaces) {
         let mut fields = TableReader::new("the file", root);
         let mut section = |report: &mut Report, name| fields.section(report, name);
         let listen = section(report, "listen");
@@ -161,7 +159,7 @@ impl Config {
         fields.entry("include");
         fields.finish(report);
 
-        let (koala, koala_file) = Koala::read(report, koala);
+        let (koala, koala_file) = Koala::read(report, koala, rule_file);
         let lists = Lists::read(report, lists);
         let (rules, places) = rule::read_all(report, rule_entry, &lists).into_iter().unzip();
         let gate = Gate::read(report, gate);

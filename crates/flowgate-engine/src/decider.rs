@@ -248,6 +248,11 @@ impl Decider {
         self.bans.lift_value(field, value, None, now)
     }
 
+    /// Whether a ban by hand keeps a request out.
+    pub fn is_banned(&self, request: &Request<'_>, now: Time) -> bool {
+        self.bans.find(request, now).is_some()
+    }
+
     /// The bans by hand that are in force, oldest first.
     pub fn bans(&self, at: impl Into<Reading>) -> Vec<Arc<ManualBan>> {
         let at = at.into();

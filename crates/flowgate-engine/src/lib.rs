@@ -9,9 +9,9 @@ mod decider;
 mod decision;
 mod engine;
 pub mod explain;
+pub mod front;
 pub mod http;
 mod key;
-mod koala;
 pub mod lists;
 mod network;
 mod plan;
@@ -28,10 +28,6 @@ pub use decider::{AdHoc, Decider};
 pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::Engine;
 pub use explain::Explanation;
-pub use koala::{
-    KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaPlan, KoalaResult, KoalaRules, KoalaTally, KoalaValue,
-    LoadedKoala, RuleTally,
-};
 pub use plan::{JointDecision, JointPlan, Outcomes, PartDecision, Plan};
 pub use request::Request;
 pub use rule_counters::{RuleCounters, RuleCounts, RuleOutcome};

@@ -7,12 +7,13 @@ mod outcomes;
 
 use std::sync::Arc;
 
-use flowgate::{Algorithm, Hit, Op, Subject, Time};
+use flowgate::{Algorithm, Hit, MemoryStore, Op, Subject, Time};
 use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
 use crate::decision::Decision;
-use crate::rules::{LimitList, Rule, RuleSet};
+use crate::request::Request;
+use crate::rules::{LimitList, Rule, RuleSet, Subjects};
 use evaluation::End;
 pub(crate) use evaluation::{BanHits, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
@@ -27,8 +28,20 @@ pub struct Plan<'r> {
     pub(crate) bans: BanHits<'r>,
 }
 
+/// Whether a plan includes the limits of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    /// Apply its limits.
+    Yes,
+    /// Leave it out.
+    No,
+    /// Leave it out, and all rules below it.
+    End,
+}
+
 impl<'r> Plan<'r> {
-    pub(crate) fn new(rules: &'r RuleSet, op: Op, cost: u64) -> Plan<'r> {
+    /// A plan of this operation, without any limit.
+    pub fn new(rules: &'r RuleSet, op: Op, cost: u64) -> Plan<'r> {
         #[cfg(feature = "count-work")]
         crate::work::Work::count_plan();
         Plan { rules, evaluation: Evaluation::new(op, cost), hits: SmallVec::new(), bans: SmallVec::new() }
@@ -73,6 +86,35 @@ impl<'r> Plan<'r> {
         let step = Step { rule: rule.id(), limits: list.id, subject };
         Evaluation::hit(&step, self.rules, &mut self.hits, &mut self.bans);
         self.evaluation.steps.push(step);
+    }
+
+    /// Shows every matching rule to `include`, top to bottom, and whether it has limits. Applies the limits of those that
+    /// are to be included. For fronts that decide otherwise than [`Decider::plan`](crate::Decider::plan).
+    pub fn add_matching(
+        &mut self,
+        request: &Request<'_>,
+        memory: &MemoryStore,
+        mut include: impl FnMut(&Rule, bool) -> Include,
+    ) {
+        let values = self.rules.read(request);
+        let mut subjects = Subjects::new(self.rules, &values, memory);
+        for (rule, limits) in self.rules.matching(&values) {
+            match include(rule, !limits.limits.is_empty()) {
+                Include::Yes => self.limit(rule, subjects.counted_by(rule), limits),
+                Include::No => {}
+                Include::End => return,
+            }
+        }
+    }
+
+    /// Applies the limits of the rule at a position, if it has some and matches the request.
+    pub fn add_rule(&mut self, position: u32, request: &Request<'_>, memory: &MemoryStore) {
+        let (rule, values) = (self.rules.rule(position), self.rules.read(request));
+        if let Ok(limits) = self.rules.check(rule, &values)
+            && !limits.limits.is_empty()
+        {
+            self.limit(rule, Subjects::new(self.rules, &values, memory).counted_by(rule), limits);
+        }
     }
 
     /// Ends with a rule without limits.

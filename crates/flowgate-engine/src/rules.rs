@@ -1,4 +1,4 @@
-//! Rules as they are written: the definition types that every front (TOML, Koala, code) converts into.
+//! Rules as they are written: the definition types that every front (TOML, a rule file, code) converts into.
 //!
 //! A [`Policy`] is plain data and may still be wrong as a whole (two rules of one name, a list that is not there);
 //! compiling it decides that. What can be wrong by itself cannot be built: a [`flowgate::Limit`], a [`Matcher`], a
@@ -25,7 +25,6 @@ pub use compile::PolicyError;
 pub(crate) use fields::Values;
 pub(crate) use matcher::shown;
 pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
-pub(crate) use number::Decimal;
 pub use rule::Rule;
 pub(crate) use rule::{LimitListId, NamedLimit};
 pub use set::RuleSet;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Clock, OtherAlgorithm, Reading, Time};
 use flowgate_engine::config::{Denials, Share};
-use flowgate_engine::{DecidedBy, Decision, KoalaAnswer, KoalaRules, Request, RuleOutcome};
+use flowgate_engine::{DecidedBy, Decision, Request, RuleOutcome};
+use flowgate_koala::{KoalaAnswer, KoalaRules};
 
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};

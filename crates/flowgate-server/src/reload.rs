@@ -27,6 +27,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use flowgate_engine::config::{Config, LoadedConfig, Report};
+use flowgate_koala::KoalaFile;
 use tokio::sync::watch as signal;
 
 use crate::service::Service;
@@ -270,7 +271,7 @@ impl Watcher {
 
 fn tell_of_rules(config: &Config) {
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-    let koala_rules = config.koala_file.as_ref().map(|file| file.len());
+    let koala_rules = KoalaFile::from_config(config).map(KoalaFile::len);
     tracing::info!(rules, lists, koala_rules, "new rules are in force");
 }
 

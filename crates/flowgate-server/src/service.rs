@@ -22,6 +22,7 @@ use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, R
 pub use flowgate_api::Operation;
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{Decider, Decision, Engine, Explanation, PolicyError, Request, RuleSet};
+use flowgate_koala::KoalaFile;
 
 use crate::answer::Pending;
 pub use crate::answer::{Answer, Awaited};
@@ -106,7 +107,7 @@ impl Service {
             }
         };
         let service = service.log_denials(config.log.denials);
-        service.swap(service.compile(&config.policy, config.koala_file.as_deref())?);
+        service.swap(service.compile(&config.policy, KoalaFile::from_config(config))?);
         Ok(service)
     }
 

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use flowgate_engine::config::{Input, load};
-use flowgate_engine::{KoalaAsk, Request};
+use flowgate_engine::Request;
+use flowgate_engine::config::{Input, Options};
+use flowgate_koala::{KoalaAsk, load_config};
 use flowgate_server::{Operation, Reload, ReloadStatus, Reloader, Service};
 use flowgate_testkit::files;
 use flowgate_testkit::wait::eventually;
@@ -34,9 +35,9 @@ impl Watched {
         let directory = files::directory(files);
         prepare(directory.path());
         let file = directory.path().join("flowgate.toml");
-        let loaded = load(Input::File(&file), []).unwrap();
+        let loaded = load_config(Input::File(&file), [], Options::default()).unwrap();
         let service = Service::start(&loaded.config).unwrap();
-        let again = Box::new(move || load(Input::File(&file), []));
+        let again = Box::new(move || load_config(Input::File(&file), [], Options::default()));
         let reloader = Reload { service: service.clone(), loaded, load: again, certificates: None, poll };
         let reloader = reloader.start().unwrap();
         Watched { directory, service, reloader }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use flowgate::{ManualClock, MemoryConfig, MemoryStore, Time};
 use flowgate_engine::Engine;
+use flowgate_koala::KoalaFile;
 use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
 
 /// A server. It is stopped with this value.
@@ -40,7 +41,7 @@ impl RunningServer {
         let memory = MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
         let engine = Engine::new(&config.policy, memory).unwrap();
         let service = Service::new(engine, clock.clone().into());
-        service.replace_koala(config.koala_file.as_deref()).unwrap();
+        service.replace_koala(KoalaFile::from_config(&config)).unwrap();
         let bind = async move || Server::bind_service(&config, service).await.unwrap();
         (RunningServer::start_with(bind, prepare).0, clock)
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use flowgate_engine::config::{Input, Koala};
-use flowgate_engine::{KoalaFile, LoadedKoala};
+use flowgate_koala::{KoalaFile, LoadedKoala};
 
 use crate::terminal;
 

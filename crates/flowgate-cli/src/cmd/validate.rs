@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use flowgate_engine::config::{Input, Koala, LoadedConfig, Report, Tls};
-use flowgate_engine::{KoalaFile, LoadedKoala};
+use flowgate_koala::{KoalaFile, LoadedKoala};
 use flowgate_server::{Certificates, TlsError};
 
 use crate::configuration::{self, Environment};
@@ -63,7 +63,7 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
         }
         let mut summary =
             format!("{}, {}", count(config.policy.rules.len(), "rule"), count(config.lists.len(), "list"));
-        if let Some(koala) = &config.koala_file {
+        if let Some(koala) = KoalaFile::from_config(&config) {
             summary += &format!(", {} of Koala", count(koala.len(), "rule"));
         }
         Ok((summary, warnings))

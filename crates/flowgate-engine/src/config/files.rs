@@ -35,7 +35,7 @@ pub enum Unreadable {
 
 impl Unreadable {
     /// Whether there is nothing of that name.
-    pub(crate) fn is_absence(&self) -> bool {
+    pub fn is_absence(&self) -> bool {
         matches!(self, Unreadable::Io(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
     }
 }
@@ -87,7 +87,7 @@ pub fn read_text_file(path: &Path, most: u64) -> Result<String, Unreadable> {
 }
 
 /// Reads a text of at most `most` bytes and notes it, or that it is not there, among what was read.
-pub(crate) fn read(report: &mut Report, path: &Path, most: u64) -> Result<String, Unreadable> {
+pub fn read(report: &mut Report, path: &Path, most: u64) -> Result<String, Unreadable> {
     let bytes = read_beyond(path, most);
     report.add_origin(Origin::file(path, most, bytes.as_deref().ok()));
     let bytes = bytes?;
@@ -143,7 +143,7 @@ pub(crate) fn shown(path: Option<&Path>) -> String {
 }
 
 /// The directory of a file; that of a bare name is the current one, written as nothing.
-pub(crate) fn directory(path: &Path) -> PathBuf {
+pub fn directory(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 

@@ -1,12 +1,12 @@
-//! `[koala]`: a Koala rule file to serve.
+//! `[koala]`: a Koala rule file to serve. The crate `flowgate-koala` reads the file.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use flowgate::{Limit, Period, Rate};
 
 use super::files;
-use super::load::Input;
+use super::load::RuleFile;
+use super::load::RuleFileReader;
 use super::origin::Origin;
 use super::render::quoted;
 use super::report::Report;
@@ -14,7 +14,6 @@ use super::table_reader::TableReader;
 use super::tree::Node;
 use super::value;
 use super::writer::Writer;
-use crate::koala::{self, KoalaFile};
 
 /// Koala compatibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +31,21 @@ impl Default for Koala {
 }
 
 impl Koala {
-    /// Reads the section and the rule file that it names: its mistakes are those of the configuration.
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> (Koala, Option<Arc<KoalaFile>>) {
+    /// Reads the section, and by `reader` the rule file that it names: its mistakes are those of the configuration.
+    pub(crate) fn read(
+        report: &mut Report,
+        mut fields: TableReader<'_>,
+        reader: Option<RuleFileReader>,
+    ) -> (Koala, Option<RuleFile>) {
         let mut koala = Koala::default();
         fields.read_into(report, "rules", &mut koala.rules, rule_file);
         fields.read_into(report, "tz", &mut koala.tz, zone);
         fields.finish(report);
-        let file = koala.rules.as_deref().and_then(|path| koala::read(report, Input::File(path), &koala.tz));
-        (koala, file.map(Arc::new))
+        let file = match (koala.rules.as_deref(), reader) {
+            (Some(path), Some(reader)) => reader(report, path, &koala.tz),
+            _ => None,
+        };
+        (koala, file)
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {

@@ -15,7 +15,7 @@ use super::writer::{self, Writer};
 use crate::lists::{List, ListDef, ListError, ListSource};
 
 /// The largest list file: ten million addresses fit.
-pub(crate) const MAX_LIST_BYTES: u64 = 256 << 20;
+pub const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// The lists as they were read.
 #[derive(Default)]
@@ -114,7 +114,8 @@ fn from_file(report: &mut Report, node: &Node) -> Option<(ListSource, List)> {
     }
 }
 
-pub(crate) fn wrong_entry(error: &ListError) -> String {
+/// What is wrong with an entry of a list.
+pub fn wrong_entry(error: &ListError) -> String {
     format!("expected {}, found {}", error.expected(), quoted(error.found()))
 }
 

@@ -1,6 +1,8 @@
 //! From files and variables to a configuration: read, join, overlay, convert, check.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::environment::{self, Flag};
 use super::files::{self, MAX_CONFIG_BYTES};
@@ -57,11 +59,19 @@ pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, Str
     load_with(input, environment, Options::default())
 }
 
+/// A rule file of a front in a crate of its own.
+pub type RuleFile = Arc<dyn Any + Send + Sync>;
+
+/// Reads the rule file at a path, whose days end at midnight in a time zone. Mistakes are reported.
+pub type RuleFileReader = fn(&mut Report, &Path, &str) -> Option<RuleFile>;
+
 /// How to read a configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     /// Options of a command line, over the variables.
     pub flags: &'a [Flag],
+    /// Reads the rule file of `[koala]`; without a reader the file is left alone.
+    pub rule_file: Option<RuleFileReader>,
     /// What it is read for.
     pub purpose: Purpose,
 }
@@ -94,7 +104,7 @@ pub fn load_with(
     if report.has_errors() {
         return Err(sorted(report));
     }
-    let (config, places) = Config::read(&mut report, &root);
+    let (config, places) = Config::read(&mut report, &root, options.rule_file);
     if !report.has_errors() {
         checks::check(&mut report, &config, &places, &root);
         if options.purpose == Purpose::Serve {
@@ -138,7 +148,7 @@ fn read(report: &mut Report, input: Input<'_>) -> Table {
 }
 
 /// So that what is loaded does not depend on the current directory later on.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
+pub fn absolute(path: &Path) -> PathBuf {
     // An empty path, which has no absolute form, stands for the current directory.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())

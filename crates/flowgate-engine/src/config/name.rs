@@ -10,7 +10,7 @@ use super::value;
 const MAX_NAME_BYTES: usize = 128;
 
 /// Whether a text can be a name.
-pub(crate) fn fits(text: &str) -> bool {
+pub fn fits(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(allowed)
 }

@@ -189,7 +189,7 @@ fn harmless(text: &str) -> String {
 }
 
 /// Some of the input, in quotes, for a message: enough to find it, never a megabyte, no control characters.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const MAX_QUOTED_CHARS: usize = 40;
     let mut shown = harmless(&text.chars().take(MAX_QUOTED_CHARS).collect::<String>());
     if text.chars().nth(MAX_QUOTED_CHARS).is_some() {

@@ -1,10 +1,11 @@
 //! What is wrong with a configuration, and what looks wrong: everything at once, each with its place.
 
 use std::fmt;
+use std::path::Path;
 
 use super::origin::Origin;
 use super::render::{self, Color};
-use super::source::{Location, Position, Sources};
+use super::source::{Location, Position, SourceId, Sources};
 
 /// Mistakes and warnings, in the order in which they stand in the files.
 ///
@@ -165,6 +166,11 @@ impl Report {
         self.origins.push(origin);
     }
 
+    /// Adds the text of a file, for the places of mistakes in it. Relative paths in it start from `base`.
+    pub fn add_file(&mut self, name: impl Into<String>, base: &Path, text: String) -> SourceId {
+        self.sources.add_file(name, base, text)
+    }
+
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
@@ -182,7 +188,7 @@ impl Report {
     }
 
     /// Whether further findings are only counted, so that working out their hints is in vain.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.findings.len() >= MAX_FINDINGS
     }
 
@@ -192,17 +198,17 @@ impl Report {
     }
 
     /// Reports a mistake; hints can be added to what is returned.
-    pub(crate) fn error(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
+    pub fn error(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
         self.finding(Severity::Error, Some(at), message.into())
     }
 
     /// Reports a mistake that stands nowhere in particular.
-    pub(crate) fn error_anywhere(&mut self, message: impl Into<String>) -> Notes<'_> {
+    pub fn error_anywhere(&mut self, message: impl Into<String>) -> Notes<'_> {
         self.finding(Severity::Error, None, message.into())
     }
 
     /// Reports what looks wrong.
-    pub(crate) fn warning(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
+    pub fn warning(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
         self.finding(Severity::Warning, Some(at), message.into())
     }
 
@@ -213,7 +219,7 @@ impl Report {
     }
 
     /// Into the order of the files, mistakes and warnings mixed: that is how they are corrected.
-    pub(crate) fn sort(&mut self) {
+    pub fn sort(&mut self) {
         self.findings.sort_by_key(|finding| finding.at);
         // The parser stumbles over some things twice.
         self.findings.dedup();
@@ -237,18 +243,19 @@ impl std::error::Error for Report {}
 
 /// Adds notes to the finding just reported.
 #[must_use = "a mistake without a hint ends with `.done()`"]
-pub(crate) struct Notes<'r> {
+pub struct Notes<'r> {
     /// Absent when the report is full.
     finding: Option<&'r mut Finding>,
 }
 
 impl Notes<'_> {
-    pub(crate) fn hint(self, text: impl Into<String>) -> Self {
+    /// Adds a hint.
+    pub fn hint(self, text: impl Into<String>) -> Self {
         self.note(Note::Text(text.into()))
     }
 
     /// A hint if there is one.
-    pub(crate) fn maybe_hint(self, text: Option<String>) -> Self {
+    pub fn maybe_hint(self, text: Option<String>) -> Self {
         match text {
             Some(text) => self.hint(text),
             None => self,
@@ -263,7 +270,8 @@ impl Notes<'_> {
         self
     }
 
-    pub(crate) fn place(self, text: impl Into<String>, at: Location) -> Self {
+    /// Adds another place that matters, after a text such as "the first one is at".
+    pub fn place(self, text: impl Into<String>, at: Location) -> Self {
         self.note(Note::Place(text.into(), at))
     }
 
@@ -274,5 +282,6 @@ impl Notes<'_> {
         self
     }
 
-    pub(crate) fn done(self) {}
+    /// Ends the finding.
+    pub fn done(self) {}
 }

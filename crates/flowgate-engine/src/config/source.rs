@@ -35,18 +35,19 @@ pub(crate) enum SourceKind {
 
 /// Which text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SourceId(usize);
+pub struct SourceId(usize);
 
 /// A place: bytes `start..end` of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Location {
+pub struct Location {
     pub(crate) source: SourceId,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl Location {
-    pub(crate) fn new(source: SourceId, span: Range<usize>) -> Location {
+    /// The bytes `span` of a text.
+    pub fn new(source: SourceId, span: Range<usize>) -> Location {
         Location { source, start: span.start, end: span.end }
     }
 

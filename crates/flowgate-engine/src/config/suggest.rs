@@ -1,7 +1,7 @@
 //! "Did you mean": the known word that is nearest to a mistyped one.
 
 /// A hint with the nearest of the known words, if one is near.
-pub(crate) fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
+pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
     nearest(written, known).map(|word| format!("did you mean \"{word}\"?"))
 }
 

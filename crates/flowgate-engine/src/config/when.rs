@@ -31,7 +31,7 @@ pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Ve
 }
 
 /// Reports a text that cannot be the name of a field.
-pub(crate) fn check_field(report: &mut Report, name: &str, at: Location) -> bool {
+pub fn check_field(report: &mut Report, name: &str, at: Location) -> bool {
     let fits = !name.is_empty() && name.len() <= MAX_FIELD_BYTES && !name.chars().any(|c| c.is_control() || c == ' ');
     if !fits {
         let hint = "a field is called such as \"user\", \"ip\" or \"header.X-Plan\"";
@@ -184,7 +184,7 @@ fn report_unknown_list(report: &mut Report, node: &Node, text: &str, name: &str,
 }
 
 /// The conditions as an inline table. A field with several of them has all of them.
-pub(crate) fn write(conditions: &[Condition]) -> String {
+pub fn write(conditions: &[Condition]) -> String {
     let mut fields: Vec<(&str, Vec<String>)> = Vec::new();
     for Condition { field, matcher } in conditions {
         match fields.iter_mut().find(|(known, _)| known == field) {

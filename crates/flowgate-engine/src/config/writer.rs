@@ -60,19 +60,19 @@ impl Writer {
 }
 
 /// A list of texts.
-pub(crate) fn list<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> String {
+pub fn list<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> String {
     let items: Vec<_> = values.into_iter().map(|value| string(value.as_ref())).collect();
     format!("[{}]", items.join(", "))
 }
 
 /// A key, in quotes where it needs them.
-pub(crate) fn name(key: &str) -> String {
+pub fn name(key: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !key.is_empty() && key.bytes().all(bare) { key.to_owned() } else { string(key) }
 }
 
 /// A text in double quotes.
-pub(crate) fn string(text: &str) -> String {
+pub fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for char in text.chars() {

@@ -72,6 +72,22 @@ pub enum Matcher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMatcher(pub(crate) AddressRange);
 
+impl AddressMatcher {
+    /// The addresses that a text names: one, a network, a range (`10.0.0.1..10.0.0.9`) or a wildcard (`10.0.24.*`);
+    /// `Ok(None)` if the text looks like none of these.
+    ///
+    /// # Errors
+    /// What is expected, if the text looks like one of them and is wrong.
+    pub fn parse(text: &str) -> Result<Option<AddressMatcher>, &'static str> {
+        AddressRange::parse(text).map(|range| range.map(AddressMatcher)).map_err(|error| error.expected)
+    }
+
+    /// From the first address of one to the last of another; `None` if they are of two families or the wrong way round.
+    pub fn up_to(&self, other: &AddressMatcher) -> Option<AddressMatcher> {
+        self.0.up_to(&other.0).map(AddressMatcher)
+    }
+}
+
 impl Matcher {
     /// Reads a matcher as it is written in `when`.
     ///

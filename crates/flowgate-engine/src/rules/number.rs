@@ -86,7 +86,7 @@ impl Bound {
 
 impl NumberRange {
     /// The range that a comparison (`> 100`, `<=5`) names; `None` unless a number follows the sign.
-    pub(crate) fn comparison(text: &str) -> Option<NumberRange> {
+    pub fn comparison(text: &str) -> Option<NumberRange> {
         let (above, rest) = match text.strip_prefix('>') {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('<')?),
@@ -96,8 +96,13 @@ impl NumberRange {
         Some(if above { NumberRange { low: bound, high: None } } else { NumberRange { low: None, high: bound } })
     }
 
+    /// Whether a text is a number.
+    pub fn is_number(text: &str) -> bool {
+        Decimal::parse(text).is_some()
+    }
+
     /// From one number to another, both included; `None` unless both are numbers and in order.
-    pub(crate) fn between(low: &str, high: &str) -> Option<NumberRange> {
+    pub fn between(low: &str, high: &str) -> Option<NumberRange> {
         if Decimal::parse(low)? > Decimal::parse(high)? {
             return None;
         }

@@ -80,7 +80,7 @@ impl RuleSet {
     }
 
     /// Lets rules continue the counts of the rules of the same name in `old`.
-    pub(crate) fn inherit_counters(&mut self, old: &RuleSet) {
+    pub fn inherit_counters(&mut self, old: &RuleSet) {
         let counters: HashMap<&str, &Arc<RuleCounters>> =
             old.rules.iter().map(|rule| (rule.name(), &rule.counters)).collect();
         for rule in &mut self.rules {

@@ -19,7 +19,6 @@ mod decider;
 mod decode;
 mod encode;
 mod keys;
-mod koala;
 mod owned_plan;
 mod script;
 mod undo;
@@ -28,7 +27,6 @@ pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
 pub use bans::{BanCall, BanCopy};
 pub use decode::{ReplyError, take_unreadable};
 pub use encode::ScriptTime;
-pub use koala::OwnedKoalaPlan;
 pub use owned_plan::{Conclusion, OwnedPlan};
 pub use script::{BANS, DECIDE, Script, ScriptCall, THROTTLE, UNDO};
 

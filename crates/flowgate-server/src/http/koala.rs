@@ -13,7 +13,7 @@ pub(super) use answers::Rendered;
 use std::sync::Arc;
 
 use flowgate_api::koala::{CounterValue, Counters, RuleCounter};
-use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, RuleTally};
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, RuleCounts};
 use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
 
@@ -191,15 +191,15 @@ impl Koala<'_> {
 
     fn counters(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let only = form.get("rule_no");
-        let mut tally = self.call.shared.service.koala_tally(&self.koala.rules);
+        let mut counts = self.call.shared.service.koala_daily_counts(&self.koala.rules);
         if let Some(only) = only {
-            tally.retain(|rule| rule.rule.to_string() == only);
-            if tally.is_empty() {
+            counts.retain(|rule| rule.rule.to_string() == only);
+            if counts.is_empty() {
                 return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
             }
         }
-        let counter = |rule: &RuleTally| RuleCounter { rule_no: rule.rule, allow: rule.allowed, deny: rule.denied };
-        Ok(reply::json(&Counters { err_no: 0, err_msg: "", counters: tally.iter().map(counter).collect() }))
+        let counter = |rule: &RuleCounts| RuleCounter { rule_no: rule.rule, allow: rule.allowed, deny: rule.denied };
+        Ok(reply::json(&Counters { err_no: 0, err_msg: "", counters: counts.iter().map(counter).collect() }))
     }
 }
 

@@ -17,11 +17,12 @@ use flowgate::{
     ThrottleError, ThrottleReply, Time, Verdict,
 };
 use flowgate_engine::config::Share;
-use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan};
+use flowgate_engine::redis::OwnedPlan;
 use flowgate_engine::{
-    AdHoc, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaRules, Limits, OnFailure, Policy, PolicyError,
-    Request, Rule, RuleDef, RuleSet, explain::LimitReport,
+    AdHoc, Decider, Decision, Explanation, Limits, OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
+    explain::LimitReport,
 };
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaRules, OwnedKoalaPlan};
 
 use super::health::Health;
 use super::question::{LocalQuestion, OwnedQuestion, Question, Replied, Store};

@@ -10,10 +10,8 @@ use flowgate::{Clock, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Reading, Sp
 use flowgate::{ThrottleReply, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::BanCopy;
-use flowgate_engine::{
-    AdHoc, Decider, Decision, Explanation, KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, Policy, PolicyError, Request,
-    RuleSet,
-};
+use flowgate_engine::{AdHoc, Decider, Decision, Explanation, Policy, PolicyError, Request, RuleSet};
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules};
 use tokio::time::timeout;
 
 use super::clock::RedisClock;
@@ -204,7 +202,7 @@ impl SharedStore {
         request: &Request<'_>,
         at: Reading,
     ) -> Pending<KoalaAnswer, impl FutureReply<OwnedKoalaQuestion> + use<>> {
-        let plan = self.decider.koala_plan(&koala.rules, ask, request);
+        let plan = koala.rules.plan(&self.decider, ask, request);
         let pending = match plan.plan.asks_redis() {
             true => self.store.send(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
             false => Pending::Now(koala.rules.conclude(ask, &plan)),

@@ -7,6 +7,7 @@ use std::error::Error;
 
 use flowgate_engine::PolicyError;
 use flowgate_engine::config::{self, Config, Report, Severity};
+use flowgate_koala::KoalaFile;
 
 use crate::service::{Service, Snapshot};
 use crate::tls::{Certificates, CompiledCertificates, TlsError};
@@ -63,7 +64,7 @@ impl Candidate {
         tls: Option<&config::Tls>,
     ) -> Result<Candidate, ReloadError> {
         let certificates = tls.map(Certificates::compile).transpose()?;
-        let snapshot = service.compile(&config.policy, config.koala_file.as_deref())?;
+        let snapshot = service.compile(&config.policy, KoalaFile::from_config(config))?;
         Ok(Candidate { snapshot, certificates })
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use flowgate::Reading;
-use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, Request, RuleTally};
+use flowgate_engine::Request;
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules, RuleCounts};
 
 use super::{Answer, KoalaInForce, Operation, Pending, Service, StoreAway};
 
@@ -26,11 +27,11 @@ impl Service {
         request: &Request<'_>,
         at: Reading,
     ) -> Answer<KoalaAnswer> {
-        let banned = self.decider.koala_ban(ask, request, self.ban_time(at).now);
+        let banned = koala.rules.ban(&self.decider, ask, request, self.ban_time(at).now);
         let pending = match (banned, &self.shared) {
             (Some(banned), _) => Pending::Now(banned),
             (None, Some(shared)) => shared.koala(koala, ask, request, at),
-            (None, None) => Pending::Now(self.decider.koala(&koala.rules, ask, request, at.now)),
+            (None, None) => Pending::Now(koala.rules.decide(&self.decider, ask, request, at.now)),
         };
         let is_noted = ask != KoalaAsk::Update || self.observer.begin(Operation::Record);
         match pending {
@@ -60,7 +61,7 @@ impl Service {
         if let Some(shared) = &self.shared {
             return shared.koala_feedback(&koala.rules, erase, request, self.now());
         }
-        self.decider.koala_feedback(&koala.rules, erase, request, self.now());
+        koala.rules.feedback(&self.decider, erase, request, self.now());
         Answer::Now(Ok(()))
     }
 
@@ -77,12 +78,12 @@ impl Service {
         self.metrics().count_operation(Operation::Peek);
         match &self.shared {
             Some(shared) => shared.koala_value(&koala.rules, number, request, self.now()),
-            None => Answer::Now(Ok(self.decider.koala_value(&koala.rules, number, request, self.now()))),
+            None => Answer::Now(Ok(koala.rules.value(&self.decider, number, request, self.now()))),
         }
     }
 
-    /// How often each Koala rule let pass and refused today, by this node.
-    pub fn koala_tally(&self, rules: &KoalaRules) -> Vec<RuleTally> {
-        rules.tally(self.now())
+    /// The requests that each Koala rule allowed and denied today, by this node.
+    pub fn koala_daily_counts(&self, rules: &KoalaRules) -> Vec<RuleCounts> {
+        rules.daily_counts(self.now())
     }
 }

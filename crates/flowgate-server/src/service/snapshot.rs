@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use flowgate_engine::{KoalaFile, KoalaRules, Policy, PolicyError, RuleSet};
+use flowgate_engine::{Policy, PolicyError, RuleSet};
+use flowgate_koala::{KoalaFile, KoalaRules};
 
 use super::Service;
 

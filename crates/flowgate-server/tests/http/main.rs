@@ -48,7 +48,7 @@ struct Running {
 impl Running {
     /// A server with this configuration, rules included, but on a free port.
     fn start(toml: &str) -> Running {
-        Running::start_with(Config::from_toml(toml).unwrap(), |_| {})
+        Running::start_with(flowgate_koala::config_from_toml(toml).unwrap(), |_| {})
     }
 
     /// As [`Running::start`]; `prepare` sees the server before it runs.

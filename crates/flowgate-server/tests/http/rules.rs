@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flowgate_engine::config::{Input, load};
+use flowgate_engine::config::{Input, Options};
+use flowgate_koala::load_config;
 use flowgate_server::{MAX_VERSIONS, Reload, RulesFile};
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,7 +28,7 @@ impl AdminFile {
         let path = directory.path().join("flowgate.toml");
         fs::write(&path, text).unwrap();
         let file = path.clone();
-        let read = move || load(Input::File(&file), []);
+        let read = move || load_config(Input::File(&file), [], Options::default());
         let loaded = read().unwrap();
         let (config, file) = (loaded.config.clone(), path.clone());
         let server = Running::start_with(config, move |server| {
@@ -35,7 +36,7 @@ impl AdminFile {
             let poll = Duration::from_secs(3600);
             let service = server.service().clone();
             let reloader = Reload { service, loaded, load: Box::new(read), certificates: None, poll }.start().unwrap();
-            let load = Box::new(|input: Input<'_>| load(input, []));
+            let load = Box::new(|input: Input<'_>| load_config(input, [], Options::default()));
             server.administer(RulesFile { path: file, load, reloader: Arc::new(reloader) });
         });
         AdminFile { server, path, _directory: directory }

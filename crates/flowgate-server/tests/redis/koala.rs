@@ -1,6 +1,6 @@
 //! Koala's rules on a Redis that two nodes share, and while it is away.
 
-use flowgate_engine::{KoalaAsk, KoalaErase};
+use flowgate_koala::{KoalaAsk, KoalaErase, config_from_toml};
 use flowgate_testkit::server::RunningServer;
 use flowgate_testkit::wait::eventually;
 use flowgate_testkit::{files, http};
@@ -102,7 +102,7 @@ fn alive_says_whether_redis_is() {
          store = {{ type = 'redis', url = '{}', timeout = '500ms' }}",
         redis.url()
     );
-    let server = RunningServer::start(Config::from_toml(&toml).unwrap());
+    let server = RunningServer::start(config_from_toml(&toml).unwrap());
     let says = |status: u16, body: &str| {
         let started = Instant::now();
         eventually(body, || {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flowgate_engine::config::{Config, ListenAddress, LogFormat, RedisServers, Store};
+use flowgate_koala::KoalaFile;
 use flowgate_server::Server;
 
 /// Says what is in force: to people line by line, to a machine as one event.
@@ -10,7 +11,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-    let koala = config.koala_file.as_ref().map(|file| file.len());
+    let koala = KoalaFile::from_config(config).map(KoalaFile::len);
     let store = describe_store(&config.store);
     let tls = config.tls.is_some();
     let http = url(if tls { "https" } else { "http" }, server.http_listener());

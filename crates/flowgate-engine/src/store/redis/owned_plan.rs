@@ -117,7 +117,7 @@ impl OwnedPlan {
 
     /// The same plan for another store and its clock, under the limits of `rules`: a copy of the rules that differs in
     /// limits alone.
-    pub(crate) fn under<'r>(&'r self, rules: &'r RuleSet, at: Reading) -> Plan<'r> {
+    pub fn under<'r>(&'r self, rules: &'r RuleSet, at: Reading) -> Plan<'r> {
         let mut evaluation = self.evaluation.clone();
         evaluation.asked = evaluation.asked.on_clock(at);
         Plan::from_evaluation(&self.rules, rules, evaluation)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use flowgate_engine::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
+use flowgate_koala::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
 use serde::Serializer;
 use serde_json::Value;
 

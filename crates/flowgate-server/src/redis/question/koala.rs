@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use flowgate::{Reading, Time};
-use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan, ReplyError, ScriptCall, ScriptTime};
-use flowgate_engine::{KoalaAnswer, KoalaAsk, KoalaPlan, Outcomes, Request};
+use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{Outcomes, Request};
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaPlan, OwnedKoalaPlan};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};

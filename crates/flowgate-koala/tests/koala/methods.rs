@@ -95,8 +95,8 @@ fn another_zone_ends_the_day_elsewhere() {
     let load = |tz| KoalaFile::load(Input::Text { name: "x", base: Path::new(""), text }, tz);
     let engine = engine();
     let rules = KoalaRules::new(load("UTC").unwrap().file, engine.memory(), None).unwrap();
-    engine.koala(&rules, KoalaAsk::Update, &request("a=1"), time("0s"));
-    let exceeded = |at| engine.koala(&rules, KoalaAsk::Browse, &request("a=1"), time(at)).decided().is_some();
+    rules.decide(&engine, KoalaAsk::Update, &request("a=1"), time("0s"));
+    let exceeded = |at| rules.decide(&engine, KoalaAsk::Browse, &request("a=1"), time(at)).decided().is_some();
     // Midnight in Shanghai is 16:00 in UTC.
     assert!(exceeded("1h") && exceeded("8h59m59s") && !exceeded("9h"));
     assert_eq!(load("Mars/Olympus").unwrap_err().to_string(), "error: there is no time zone \"Mars/Olympus\"\n");
@@ -275,29 +275,29 @@ fn a_count_of_zero_is_never_exceeded() {
 }
 
 #[test]
-fn the_tally_counts_what_was_met_until_midnight() {
+fn daily_counts_end_at_midnight() {
     let engine = engine();
     let text = "rule : [count] [qid=+] [time=60; count=1;] [result=2; return=20]
                 rule : [count] [qid=+] [time=60; count=9;] [result=2; return=10]";
     let rules = KoalaRules::new(file(text), engine.memory(), None).unwrap();
     let ask = |rules: &KoalaRules, ask, at| {
-        let answer = engine.koala(rules, ask, &request("qid=1"), time(at));
+        let answer = rules.decide(&engine, ask, &request("qid=1"), time(at));
         rules.note(&answer, time(at));
     };
-    let tally = |rules: &KoalaRules, at| -> Vec<(u32, u64, u64)> {
-        rules.tally(time(at)).iter().map(|rule| (rule.rule, rule.allowed, rule.denied)).collect()
+    let counts = |rules: &KoalaRules, at| -> Vec<(u32, u64, u64)> {
+        rules.daily_counts(time(at)).iter().map(|rule| (rule.rule, rule.allowed, rule.denied)).collect()
     };
     ask(&rules, KoalaAsk::BrowseAndCount, "0s");
     ask(&rules, KoalaAsk::BrowseAndCount, "0s");
     ask(&rules, KoalaAsk::Complete, "0s");
-    assert_eq!(tally(&rules, "1s"), [(10, 2, 0), (20, 1, 2)], "the second rule was not met by the second request");
+    assert_eq!(counts(&rules, "1s"), [(10, 2, 0), (20, 1, 2)], "the second rule was not met by the second request");
     // An edit keeps what was tallied, and forgets rules that are gone.
     let edited = "rule : [count] [qid=+] [time=60; count=5;] [result=2; return=20]";
     let edited = KoalaRules::new(file(edited), engine.memory(), Some(&rules)).unwrap();
-    assert_eq!(tally(&edited, "59m59s"), [(20, 1, 2)]);
-    assert_eq!(tally(&edited, "1h"), [(20, 0, 0)], "midnight in Shanghai");
+    assert_eq!(counts(&edited, "59m59s"), [(20, 1, 2)]);
+    assert_eq!(counts(&edited, "1h"), [(20, 0, 0)], "midnight in Shanghai");
     ask(&edited, KoalaAsk::Browse, "1h");
-    assert_eq!(tally(&edited, "24h59m59s"), [(20, 1, 0)]);
+    assert_eq!(counts(&edited, "24h59m59s"), [(20, 1, 0)]);
 }
 
 #[test]
@@ -305,8 +305,8 @@ fn counters_survive_an_edit_that_keeps_method_and_time() {
     let engine = engine();
     let rules = |text: &str| KoalaRules::new(file(text), engine.memory(), None).unwrap();
     let before = rules("rule : [count] [qid=+] [time=60; count=1;] [result=2; return=1]");
-    engine.koala(&before, KoalaAsk::Update, &request("qid=1"), time("0s"));
-    let value = |text: &str| engine.koala_value(&rules(text), 1, &request("qid=1"), time("1s"));
+    before.decide(&engine, KoalaAsk::Update, &request("qid=1"), time("0s"));
+    let value = |text: &str| rules(text).value(&engine, 1, &request("qid=1"), time("1s"));
     assert_eq!(value("rule : [count] [qid=+] [time=60; count=7;] [result=3; return=1]"), Some(1));
     assert_eq!(value("rule : [count] [qid=+] [time=61; count=1;] [result=2; return=1]"), Some(0));
 }

@@ -26,7 +26,8 @@ use std::path::Path;
 
 use flowgate::{MemoryStore, Span, Time};
 use flowgate_engine::config::Input;
-use flowgate_engine::{Engine, KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, Policy, Request};
+use flowgate_engine::{Engine, Policy, Request};
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules};
 
 /// 2023-11-14, 23:00 in Shanghai.
 const START: u64 = 1_699_974_000;
@@ -85,15 +86,15 @@ trait Counters {
 
 impl Counters for Engine {
     fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer {
-        self.koala(rules, ask, request, now)
+        rules.decide(self, ask, request, now)
     }
 
     fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time) {
-        self.koala_feedback(rules, erase, request, now);
+        rules.feedback(self, erase, request, now);
     }
 
     fn value(&mut self, rules: &KoalaRules, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
-        self.koala_value(rules, number, request, now)
+        rules.value(self, number, request, now)
     }
 }
 

@@ -126,12 +126,12 @@ proptest! {
         for step in steps {
             now = now + Span::from_secs(step.seconds);
             let request: Request<'_> = step.fields.iter().copied().collect();
-            let browsed = engine.koala(&koala, KoalaAsk::Browse, &request, now);
+            let browsed = koala.decide(&engine, KoalaAsk::Browse, &request, now);
             let peeked = imported.decide(Op::Peek, &request, now);
             prop_assert_eq!(super::shown(&koala, &browsed), said(&peeked), "{:?} by\n{}", step, koala.file().to_toml());
-            let direct = engine.koala_plan(&koala, KoalaAsk::Browse, &request).meets_a_direct_rule();
+            let direct = koala.plan(&engine, KoalaAsk::Browse, &request).meets_a_direct_rule();
             if step.count && !direct {
-                engine.koala(&koala, KoalaAsk::Update, &request, now);
+                koala.decide(&engine, KoalaAsk::Update, &request, now);
                 imported.decide(Op::Record, &request, now);
             }
         }

@@ -36,7 +36,7 @@ fn digest(text: &str) {
             let engine = engine();
             let rules = KoalaRules::new(loaded.file, engine.memory(), None).unwrap();
             for fields in ["act=ask qid=1 ip=10.0.0.1", "uid=7", "act=index_page ip=x"] {
-                let answer = engine.koala(&rules, KoalaAsk::CompleteAndCount, &request(fields), time("0s"));
+                let answer = rules.decide(&engine, KoalaAsk::CompleteAndCount, &request(fields), time("0s"));
                 answer.exceeded().for_each(|rule| _ = rules.result_of(rule).fields(rules.number(rule)).count());
             }
             assert!(loaded.warnings.to_string().len() < 200_000);

@@ -1,6 +1,6 @@
 //! What callers are answered.
 
-use flowgate_engine::{KoalaResult, KoalaValue};
+use flowgate_koala::{KoalaResult, KoalaValue};
 
 use super::*;
 

@@ -10,8 +10,10 @@
 //! Invariant  A rule is called `koala-` and its number, and counts by its fields without those marked `{~}`: together
 //!            they are Koala's key of a counter.
 
-use flowgate::Limit;
-use flowgate::MAX_COUNT;
+use flowgate::{Limit, MAX_COUNT};
+use flowgate_engine::front::{Location, Report, did_you_mean, quoted};
+use flowgate_engine::rules::{Action, Condition, Matcher};
+use flowgate_engine::{Limits, RuleDef};
 
 use super::condition;
 use super::dict::Dicts;
@@ -19,11 +21,6 @@ use super::numbers::Numbers;
 use super::piece::Piece;
 use super::result::{KoalaResult, Results};
 use super::sections::RuleLine;
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::source::Location;
-use crate::config::suggest::did_you_mean;
-use crate::rules::{Action, Condition, Limits, Matcher, RuleDef};
 
 /// A rule as it was written, and what it becomes.
 #[derive(Clone, Debug)]
@@ -59,10 +56,10 @@ const METHODS: [(&str, Method); 4] =
 const FORM: &str = "rule : [count] [act=ask; qid=+] [time=60; count=5] [result=2; return=111]";
 
 /// The most conditions of a rule; as many fields may tell whom a rule counts.
-const MOST_CONDITIONS: usize = 32;
+const MAX_CONDITIONS: usize = 32;
 
 /// The day, which is the calendar's.
-const DAY: u64 = 86_400;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// What rules need to know of the rest of the file.
 pub(super) struct Context<'a> {
@@ -167,8 +164,8 @@ fn read_conditions(report: &mut Report, bracket: Piece<'_>, dicts: &Dicts) -> Op
     let before = report.errors();
     let (mut when, mut by, mut combined) = (Vec::<Condition>::new(), Vec::<&str>::new(), Vec::<&str>::new());
     for (index, item) in bracket.items(';').enumerate() {
-        if index == MOST_CONDITIONS {
-            report.error(item.at(), format!("a rule has at most {MOST_CONDITIONS} conditions")).done();
+        if index == MAX_CONDITIONS {
+            report.error(item.at(), format!("a rule has at most {MAX_CONDITIONS} conditions")).done();
             break;
         }
         let Some(condition) = condition::read(report, item, dicts) else { continue };
@@ -233,7 +230,7 @@ fn limits(report: &mut Report, method: Method, numbers: &Numbers<'_>, tz: &str) 
     let text = |count: u64, base: u64| match method {
         Method::Leak => format!("sliding {count}/{plain}"),
         Method::Base if base > 0 => format!("fixed {count}/{plain} after={base}/day tz={tz}"),
-        _ if time == DAY => format!("fixed {count}/day tz={tz}"),
+        _ if time == SECONDS_PER_DAY => format!("fixed {count}/day tz={tz}"),
         _ => format!("fixed {count}/{plain}"),
     };
     // A log of more units than it can hold would be another kind of log, and it never holds more than it allows.

@@ -1,9 +1,8 @@
 //! The file as lines: which section each belongs to, without comments and blank lines.
 
+use flowgate_engine::front::{Report, did_you_mean, quoted};
+
 use super::piece::Piece;
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::suggest::did_you_mean;
 
 /// The lines of the three sections, in the order of the file, and the comment above each rule.
 #[derive(Default)]

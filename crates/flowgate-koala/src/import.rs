@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use flowgate_engine::Limits;
+use flowgate_engine::front::{is_name, toml_key, toml_list, toml_string, write_conditions};
+use flowgate_engine::lists::ListSource;
+use flowgate_engine::rules::{Condition, Matcher};
+
 use super::KoalaFile;
 use super::rule::{KoalaRule, Method};
-use crate::config::name;
-use crate::config::when;
-use crate::config::writer::{list, string};
-use crate::lists::ListSource;
-use crate::rules::{Condition, Limits, Matcher};
 
 const HEAD: &str = "\
 #
@@ -32,9 +32,9 @@ impl KoalaFile {
         }
         for dict in &self.dicts {
             let ListSource::File(path) = &dict.source else { continue };
-            let file = string(&path.display().to_string());
+            let file = toml_string(&path.display().to_string());
             // Writing to a String cannot fail, here and below.
-            let _ = writeln!(out, "{} = {{ file = {file} }}", crate::config::writer::name(&names[dict.name.as_str()]));
+            let _ = writeln!(out, "{} = {{ file = {file} }}", toml_key(&names[dict.name.as_str()]));
         }
         for rule in &self.rules {
             self.write_rule(&mut out, rule, &names);
@@ -58,7 +58,7 @@ impl KoalaFile {
         for dict in &self.dicts {
             let fitting = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
             let mut wanted: String = dict.name.chars().take(100).map(fitting).collect();
-            if !name::fits(&wanted) {
+            if !is_name(&wanted) {
                 wanted = "dict".to_owned();
             }
             let is_taken = |name: &String| names.values().any(|known| known == name);
@@ -86,18 +86,18 @@ impl KoalaFile {
             );
         }
         let conditions: Vec<Condition> = def.when.iter().map(|condition| renamed(condition, names)).collect();
-        let _ = writeln!(out, "[[rule]]\nname = {}", string(&def.name));
-        let _ = writeln!(out, "when = {}", when::write(&conditions));
+        let _ = writeln!(out, "[[rule]]\nname = {}", toml_string(&def.name));
+        let _ = writeln!(out, "when = {}", write_conditions(&conditions));
         if let Limits::Fixed(limits) = &def.limits {
             if !def.by.is_empty() {
-                let _ = writeln!(out, "by = {}", list(&def.by));
+                let _ = writeln!(out, "by = {}", toml_list(&def.by));
             }
-            let _ = writeln!(out, "limits = {}", list(limits.iter().map(ToString::to_string)));
+            let _ = writeln!(out, "limits = {}", toml_list(limits.iter().map(ToString::to_string)));
         }
-        let _ = writeln!(out, "action = {}", string(def.action.as_str()));
+        let _ = writeln!(out, "action = {}", toml_string(def.action.as_str()));
         let _ = writeln!(out, "code = {}", rule.number);
         if let Some(message) = &def.message {
-            let _ = writeln!(out, "message = {}", string(message));
+            let _ = writeln!(out, "message = {}", toml_string(message));
         }
         if shadow {
             out.push_str("shadow = true\n");

@@ -1,7 +1,7 @@
-//! How often each rule let pass and refused today: what `/admin/counters` shows.
+//! Requests that each rule allowed and denied today: the numbers of `/admin/counters`.
 //!
-//! State      Two counts per rule number, and the end of the day in the file's zone. They are of this process.
-//! Rule       The first note after the end of the day starts all counts anew. A rule that is edited keeps its counts.
+//! State      Two counts per rule number, and the end of the day in the file's zone. The counts belong to this process.
+//! Rule       The first note after the end of the day resets all counts to zero. An edited rule keeps its counts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -12,8 +12,8 @@ use flowgate::{Ask, Limit, MemoryConfig, MemoryStore, Op, Time};
 
 /// The counts of all rules.
 #[derive(Debug, Default)]
-pub struct KoalaTally {
-    /// In nanoseconds since the epoch.
+pub(crate) struct DailyCounts {
+    /// The end of the day, in nanoseconds since the epoch.
     day_ends: AtomicU64,
     rules: Mutex<BTreeMap<u32, Arc<Counts>>>,
 }
@@ -24,19 +24,19 @@ pub(super) struct Counts {
     denied: AtomicU64,
 }
 
-/// The counts of one rule.
+/// The counts of one rule today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleTally {
-    /// Its number.
+pub struct RuleCounts {
+    /// The number of the rule.
     pub rule: u32,
-    /// How often it matched and was not exceeded.
+    /// Requests that matched and did not exceed the rule.
     pub allowed: u64,
-    /// How often it was exceeded, or decided at once.
+    /// Requests that exceeded the rule, or that a direct rule decided.
     pub denied: u64,
 }
 
-impl KoalaTally {
-    /// The counts of these rules; others are forgotten.
+impl DailyCounts {
+    /// The counts of these rules. Those of other rules are dropped.
     pub(super) fn keep(&self, numbers: impl Iterator<Item = u32>) -> Vec<Arc<Counts>> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = std::mem::take(&mut *rules);
@@ -45,7 +45,7 @@ impl KoalaTally {
         kept.into_iter().map(|(_, counts)| counts).collect()
     }
 
-    /// Starts anew when the day is over.
+    /// Resets the counts if the day is over.
     pub(super) fn turn(&self, day: &Limit, now: Time) {
         if now.as_nanos() < self.day_ends.load(Relaxed) {
             return;
@@ -61,10 +61,10 @@ impl KoalaTally {
         self.day_ends.store(day_end(day, now).as_nanos(), Relaxed);
     }
 
-    /// The counts of today, by number.
-    pub(super) fn list(&self) -> Vec<RuleTally> {
+    /// The counts of today, by the number of the rule.
+    pub(super) fn list(&self) -> Vec<RuleCounts> {
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = |(&rule, counts): (&u32, &Arc<Counts>)| RuleTally {
+        let tally = |(&rule, counts): (&u32, &Arc<Counts>)| RuleCounts {
             rule,
             allowed: counts.allowed.load(Relaxed),
             denied: counts.denied.load(Relaxed),
@@ -80,7 +80,7 @@ impl Counts {
     }
 }
 
-/// When the day that holds `now` ends, by a limit of one a day: the library knows the calendar. Asked once a day.
+/// The end of the day of `now`, by a limit of one a day: the library knows the calendar. Called once a day.
 fn day_end(day: &Limit, now: Time) -> Time {
     let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
     let key = memory.subject(b"").counter(memory.counter(b""));

@@ -1,9 +1,9 @@
 //! Koala's counters in a Redis of the test's own.
 
-use flowgate_engine::redis::{OwnedKoalaPlan, OwnedPlan, ReplyError, ScriptCall, ScriptTime};
-
 use flowgate::MemoryStore;
 use flowgate_engine::Decider;
+use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate_koala::OwnedKoalaPlan;
 use flowgate_testkit::redis::Redis;
 
 use super::*;
@@ -41,7 +41,7 @@ impl Shared {
 
 impl Counters for Shared {
     fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer {
-        let plan = self.decider.koala_plan(rules, ask, request);
+        let plan = rules.plan(&self.decider, ask, request);
         if !plan.plan.asks_redis() {
             return rules.conclude(ask, &plan);
         }

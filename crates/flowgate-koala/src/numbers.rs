@@ -1,23 +1,25 @@
 //! The last two brackets of a rule: `[time=86400; count=1000;] [result=2; return=111]`.
 
 use flowgate::MAX_COUNT;
+use flowgate_engine::front::{Location, Report, did_you_mean, quoted};
 
 use super::piece::Piece;
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::source::Location;
-use crate::config::suggest::did_you_mean;
 
 /// The longest time, in seconds: 366 days, as of any limit.
-const LONGEST: u64 = 366 * 86_400;
+const MAX_TIME_SECONDS: u64 = 366 * 86_400;
 
 /// The highest number of a rule or a result; Koala's are 32 bits wide.
-const HIGHEST: u64 = i32::MAX as u64;
+const MAX_NUMBER: u64 = i32::MAX as u64;
 
 /// The keys of each bracket, and the highest value of each.
-const LIMIT_KEYS: [(&str, u64); 5] =
-    [("time", LONGEST), ("count", MAX_COUNT), ("base", MAX_COUNT), ("erase1", MAX_COUNT), ("erase2", MAX_COUNT)];
-const RESULT_KEYS: [(&str, u64); 2] = [("result", HIGHEST), ("return", HIGHEST)];
+const LIMIT_KEYS: [(&str, u64); 5] = [
+    ("time", MAX_TIME_SECONDS),
+    ("count", MAX_COUNT),
+    ("base", MAX_COUNT),
+    ("erase1", MAX_COUNT),
+    ("erase2", MAX_COUNT),
+];
+const RESULT_KEYS: [(&str, u64); 2] = [("result", MAX_NUMBER), ("return", MAX_NUMBER)];
 
 /// The numbers of one bracket.
 pub(super) struct Numbers<'t> {

@@ -4,17 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::piece::Piece;
-use crate::config::files;
-use crate::config::lists::{MAX_LIST_BYTES, wrong_entry};
-use crate::config::load::absolute;
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::source::Location;
-use crate::lists::{List, ListDef, ListSource};
+use flowgate_engine::front::{self, Location, MAX_LIST_BYTES, Report, absolute, quoted, wrong_entry};
+use flowgate_engine::lists::{List, ListDef, ListSource};
 
-/// The most dicts of a file.
-const MOST_DICTS: usize = 1000;
+use super::piece::Piece;
+
+/// The dicts of a file.
+const MAX_DICTS: usize = 1000;
 
 /// The dicts of a file.
 #[derive(Default)]
@@ -29,10 +25,10 @@ impl Dicts {
     /// Reads the dicts; `base` is the directory of the rule file.
     pub(super) fn read(report: &mut Report, lines: &[Piece<'_>], base: &Path) -> Dicts {
         let mut dicts = Dicts::default();
-        if let Some(line) = lines.get(MOST_DICTS) {
-            report.error(line.at(), format!("there are at most {MOST_DICTS} dicts")).done();
+        if let Some(line) = lines.get(MAX_DICTS) {
+            report.error(line.at(), format!("there are at most {MAX_DICTS} dicts")).done();
         }
-        for line in lines.iter().take(MOST_DICTS) {
+        for line in lines.iter().take(MAX_DICTS) {
             dicts.read_one(report, line.without_comment(), base);
         }
         dicts
@@ -86,7 +82,7 @@ fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, S
     }
     places.dedup();
     for place in &places {
-        match files::read(report, place, MAX_LIST_BYTES) {
+        match front::read(report, place, MAX_LIST_BYTES) {
             Ok(text) => return Some((place.clone(), text)),
             Err(cause) if cause.is_absence() => {}
             Err(cause) => {

@@ -1,15 +1,13 @@
-//! Koala's rules where counters live in Redis: the counterparts of what the engine asks its own memory.
+//! Koala's plans for counters in Redis.
 
-use flowgate::{Hit, Time};
+use flowgate::Time;
+use flowgate_engine::redis::{OwnedPlan, ReplyError};
+use flowgate_engine::{Decider, Outcomes, Request, Store};
 use smallvec::SmallVec;
 
-use super::decode::ReplyError;
-use super::owned_plan::OwnedPlan;
-use crate::decider::Decider;
-use crate::koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaPlan, KoalaRules};
-use crate::plan::Outcomes;
-use crate::request::Request;
-use crate::store::Store;
+use super::answer::{KoalaAnswer, KoalaAsk};
+use super::plan::{KoalaErase, KoalaPlan};
+use super::rules::KoalaRules;
 
 /// A request to Koala that awaits its reply.
 #[derive(Clone, Debug)]
@@ -17,7 +15,7 @@ pub struct OwnedKoalaPlan {
     /// What is asked of the counters.
     pub plan: OwnedPlan,
     ask: KoalaAsk,
-    /// The direct rules that match, by position.
+    /// The positions of the direct rules that match.
     direct: SmallVec<[u32; 2]>,
 }
 
@@ -48,31 +46,30 @@ impl OwnedKoalaPlan {
         self.answer(plan.outcomes())
     }
 
-    /// The answer where each limit counts as exceeded: of a store that is away and denies.
+    /// The answer if every limit is exceeded: the store is away, and `on_failure` denies.
     pub fn denied(&self) -> KoalaAnswer {
-        KoalaAnswer::new(self.ask, self.plan.limited_by().map(|rule| (rule.id(), true)), &self.direct)
+        KoalaAnswer::new(self.ask, self.plan.limited_by().map(|rule| (rule.position() as u32, true)), &self.direct)
     }
 
     fn answer(&self, outcomes: Outcomes<'_, '_>) -> KoalaAnswer {
-        let hits = outcomes.hits().iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed()));
-        KoalaAnswer::new(self.ask, hits, &self.direct)
+        KoalaAnswer::from_hits(self.ask, outcomes.hits(), &self.direct)
     }
 }
 
 impl KoalaRules {
-    /// What feedback asks of Redis, rule by rule.
+    /// The plans of feedback for Redis, one for each rule.
     pub fn owned_feedback(&self, decider: &Decider, erase: KoalaErase, request: &Request<'_>) -> Vec<OwnedPlan> {
-        let plans = decider.koala_feedback_plans(self, erase, request).into_iter();
+        let plans = self.feedback_plans(decider, erase, request).into_iter();
         plans.map(|plan| OwnedPlan::new(self.set(), &plan, request)).collect()
     }
 
     /// What asks Redis how much the rule of a number has counted for a request; `None`: there is no such rule.
     pub fn owned_value(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
-        Some(OwnedPlan::new(self.gauges(), &decider.koala_value_plan(self, number, request)?, request))
+        Some(OwnedPlan::new(self.gauges(), &self.value_plan(decider, number, request)?, request))
     }
 
     /// How much is in the counter, by the outcomes of [`KoalaRules::owned_value`].
     pub fn concluded_value(outcomes: Outcomes<'_, '_>) -> u64 {
-        KoalaRules::counted(outcomes.hits().first().map(Hit::outcome))
+        KoalaRules::counted(outcomes.hits())
     }
 }

@@ -7,11 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use flowgate_engine::front::{Location, Report, quoted};
+
 use super::flat_object::{self, FlatValue};
 use super::piece::Piece;
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::source::Location;
 
 /// The fields that clients know, and whether they are texts.
 const FIELDS: [(&str, bool); 10] = [
@@ -33,10 +32,10 @@ const STR_REASON: &str = "Str_reason";
 const NEED_VCODE: &str = "Need_vcode";
 
 /// The highest number of a result; Koala's are 32 bits wide.
-const MOST: i64 = i32::MAX as i64;
+const MAX_RESULT_NUMBER: i64 = i32::MAX as i64;
 
 /// The most fields of a result.
-const MOST_FIELDS: usize = 100;
+const MAX_FIELDS: usize = 100;
 
 /// What a caller is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +155,7 @@ impl Results {
             return;
         };
         let name = name.trim();
-        let number = name.text.parse::<i64>().ok().filter(|number| (0..=MOST).contains(number));
+        let number = name.text.parse::<i64>().ok().filter(|number| (0..=MAX_RESULT_NUMBER).contains(number));
         let Some(number) = number.and_then(|number| u32::try_from(number).ok()) else {
             let message = format!("expected the number of a result, found {}", quoted(name.text));
             report.error(name.at(), message).hint(FORM).done();
@@ -184,8 +183,8 @@ fn read_fields(report: &mut Report, object: Piece<'_>) -> Option<Vec<(String, Ko
         report.error(rest.trim().at(), "nothing is expected behind the closing brace").done();
         return None;
     }
-    if entries.len() > MOST_FIELDS {
-        report.error(object.at(), format!("a result has at most {MOST_FIELDS} fields")).done();
+    if entries.len() > MAX_FIELDS {
+        report.error(object.at(), format!("a result has at most {MAX_FIELDS} fields")).done();
         return None;
     }
     let before = report.errors();

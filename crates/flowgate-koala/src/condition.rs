@@ -15,14 +15,11 @@
 //! Rule       A field that is missing or empty matches nothing, negated or not.
 //! Rule       All conditions of a rule must hold, also several on one field.
 
+use flowgate_engine::front::{Report, check_field, did_you_mean, quoted};
+use flowgate_engine::rules::{AddressMatcher, Condition, Matcher, NumberRange};
+
 use super::dict::Dicts;
 use super::piece::Piece;
-use crate::address::{Address, AddressRange};
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::suggest::did_you_mean;
-use crate::config::when::check_field;
-use crate::rules::{AddressMatcher, Condition, Decimal, Matcher, NumberRange};
 
 /// What a rule asks of one field.
 pub(super) struct KoalaCondition<'t> {
@@ -67,7 +64,7 @@ const SIGNS: [(&str, Sign, bool); 6] = [
 ];
 
 /// The longest range, two addresses of IPv6, is shorter; so no text is split at each of a million dashes.
-const LONGEST_RANGE: usize = 128;
+const MAX_RANGE_BYTES: usize = 128;
 
 const FORMS: &str = "such as act=ask, qid=+, qid>100, ip=10.0.24.* or uid @ dict";
 
@@ -146,7 +143,10 @@ fn dict(report: &mut Report, name: Piece<'_>, dicts: &Dicts) -> Option<Matcher> 
 }
 
 fn comparison(report: &mut Report, sign: char, value: Piece<'_>) -> Option<Matcher> {
-    let range = Decimal::parse(value.text).and_then(|_| NumberRange::comparison(&format!("{sign}{}", value.text)));
+    let range = match NumberRange::is_number(value.text) {
+        true => NumberRange::comparison(&format!("{sign}{}", value.text)),
+        false => None,
+    };
     if range.is_none() {
         let message = format!("expected a number, found {}", quoted(value.text));
         let hint = "there is > and <, no >= and <=: for 5 and above write >4";
@@ -191,10 +191,10 @@ fn matcher(text: &str) -> Result<Matcher, &'static str> {
     if let Some(range) = dashes(text)? {
         return Ok(range);
     }
-    match AddressRange::parse(text) {
+    match AddressMatcher::parse(text) {
         // Two dots are no range here.
-        Ok(Some(range)) if !text.contains("..") => Ok(Matcher::Address(AddressMatcher(range))),
-        Err(error) if !text.contains("..") => Err(error.expected),
+        Ok(Some(range)) if !text.contains("..") => Ok(Matcher::Address(range)),
+        Err(expected) if !text.contains("..") => Err(expected),
         _ if text.contains('*') => Err(STAR),
         _ if text.starts_with(['{', '}', '[']) => Err("a value"),
         _ => Ok(Matcher::equal(text)),
@@ -206,22 +206,22 @@ fn matcher(text: &str) -> Result<Matcher, &'static str> {
 fn dashes(text: &str) -> Result<Option<Matcher>, &'static str> {
     const NUMBERS: &str = "two numbers, the lower one first, such as 1-100";
     const ADDRESSES: &str = "two addresses of one family, the lower one first, such as 10.0.0.1-10.0.0.9";
-    if text.len() > LONGEST_RANGE {
+    if text.len() > MAX_RANGE_BYTES {
         return Ok(None);
     }
     let mut half = None;
     for (at, _) in text.match_indices('-').filter(|&(at, _)| at > 0) {
         let (low, high) = (text[..at].trim_end(), text[at + 1..].trim_start());
-        match (Decimal::parse(low), Decimal::parse(high)) {
-            (Some(_), Some(_)) => {
+        match (NumberRange::is_number(low), NumberRange::is_number(high)) {
+            (true, true) => {
                 return NumberRange::between(low, high).map(|range| Some(Matcher::Number(range))).ok_or(NUMBERS);
             }
-            (None, None) => {}
+            (false, false) => {}
             _ => half = half.or(Some(NUMBERS)),
         }
         match (addresses(low), addresses(high)) {
             (Some(low), Some(high)) => {
-                return low.up_to(&high).map(|range| Some(Matcher::Address(AddressMatcher(range)))).ok_or(ADDRESSES);
+                return low.up_to(&high).map(|range| Some(Matcher::Address(range))).ok_or(ADDRESSES);
             }
             (None, None) => {}
             _ => half = Some(ADDRESSES),
@@ -230,13 +230,12 @@ fn dashes(text: &str) -> Result<Option<Matcher>, &'static str> {
     half.map_or(Ok(None), Err)
 }
 
-/// An address or a wildcard.
-fn addresses(text: &str) -> Option<AddressRange> {
-    match Address::parse(text) {
-        Some(address) => Some(address.into()),
-        None if text.ends_with('*') => AddressRange::parse(text).ok().flatten(),
-        None => None,
+/// An address or a wildcard. Networks and ranges with two dots have no place on either side of a dash.
+fn addresses(text: &str) -> Option<AddressMatcher> {
+    if text.contains('/') || text.contains("..") {
+        return None;
     }
+    AddressMatcher::parse(text).ok().flatten()
 }
 
 fn one_of(mut matchers: Vec<Matcher>) -> Vec<Matcher> {

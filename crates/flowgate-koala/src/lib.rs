@@ -1,45 +1,50 @@
-//! Koala compatibility: its rule file, decided by the engine.
+//! Koala's rule files as a front of Flowgate's engine.
 //!
 //! ```text
 //! rule file -> sections -> dicts, results, rules (each with its place) -> KoalaFile -> KoalaRules
 //! ```
 //!
-//! [`KoalaFile`] reads the whole language, old and new spellings, and reports all mistakes at once, as the
-//! configuration does. [`KoalaRules`] is the file in force on a store. How Koala decides differs from the engine's own
-//! evaluation, but not what its rules count: they are limits of the engine on counters of the same store.
+//! [`KoalaFile`] reads the whole language, old and new spellings, and reports all mistakes at once, as the configuration
+//! does. [`KoalaRules`] is the file in force on a store. Its rules are limits of the engine on counters of the same store.
+//! Koala's own part is the order of evaluation and the answer.
 //!
-//! `docs/koala.md` tells users about it; `testdata/koala` shows every message.
+//! `docs/koala.md` is the guide for users; `testdata/koala` shows every message.
 
-mod browse;
+mod answer;
 mod condition;
+mod daily_counts;
 mod dict;
 mod flat_object;
 mod import;
 mod numbers;
 mod piece;
+mod plan;
+#[cfg(feature = "redis")]
+mod redis;
 mod result;
 mod rule;
+mod rules;
 mod sections;
-mod tally;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use answer::{KoalaAnswer, KoalaAsk};
+pub use daily_counts::RuleCounts;
 use flowgate::Limit;
-
-pub use browse::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaPlan, KoalaRules};
+pub use plan::{KoalaErase, KoalaPlan};
+#[cfg(feature = "redis")]
+pub use redis::OwnedKoalaPlan;
 pub use result::{KoalaResult, KoalaValue};
-pub use tally::{KoalaTally, RuleTally};
+pub use rules::KoalaRules;
 
-use crate::config::files::{self, MAX_CONFIG_BYTES};
-use crate::config::load::absolute;
-use crate::config::render::quoted;
-use crate::config::report::Report;
-use crate::config::{Input, Origin};
-use crate::http::PathSpelling;
-use crate::lists::{List, ListDef};
-use crate::rules::Policy;
+use flowgate_engine::Policy;
+use flowgate_engine::config::{Config, Input, LoadedConfig, MAX_CONFIG_BYTES, Options, Origin, RuleFile, load_with};
+use flowgate_engine::front::{self, Report, absolute, quoted};
+use flowgate_engine::http::PathSpelling;
+use flowgate_engine::lists::{List, ListDef};
+
 use dict::Dicts;
 use piece::Piece;
 use result::Results;
@@ -49,8 +54,8 @@ use sections::Sections;
 /// A Koala rule file that is right as a whole.
 ///
 /// ```
-/// use flowgate_engine::KoalaFile;
 /// use flowgate_engine::config::Input;
+/// use flowgate_koala::KoalaFile;
 ///
 /// let text = "[rules]\nrule : [count] [act=ask; qid=+] [time=60; count=5] [result=2; return=111]\n\
 ///             [result]\n2 : { \"Ret_type\":2, \"Err_no\":10, \"Str_reason\":\"Deny\" }\n";
@@ -98,6 +103,11 @@ impl KoalaFile {
         }
     }
 
+    /// The rule file of a configuration that [`load_config`] has read; `None`: it names none.
+    pub fn from_config(config: &Config) -> Option<&KoalaFile> {
+        config.koala_file.as_ref()?.downcast_ref()
+    }
+
     /// The rules as the engine's, with the dicts as lists.
     pub fn policy(&self) -> Policy {
         let rules = self.rules.iter().map(|rule| rule.def.clone()).collect();
@@ -110,24 +120,49 @@ impl KoalaFile {
         &self.text
     }
 
-    /// How many rules there are.
+    /// The number of rules.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there are none.
+    /// Whether the file has no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// How many dicts there are.
+    /// The number of dicts.
     pub fn dicts(&self) -> usize {
         self.dicts.len()
     }
 }
 
+/// Reads a configuration and the Koala rule file that it names: the mistakes of both are reported together.
+///
+/// # Errors
+/// As [`load_with`].
+pub fn load_config(
+    input: Input<'_>,
+    environment: impl IntoIterator<Item = (String, String)>,
+    options: Options<'_>,
+) -> Result<LoadedConfig, Report> {
+    load_with(input, environment, Options { rule_file: Some(read_rule_file), ..options })
+}
+
+/// As [`Config::from_toml`], with the Koala rule file that the configuration names.
+///
+/// # Errors
+/// All mistakes that were found.
+pub fn config_from_toml(text: &str) -> Result<Config, Report> {
+    let input = Input::Text { name: "flowgate.toml", base: Path::new(""), text };
+    load_config(input, [], Options::default()).map(|loaded| loaded.config)
+}
+
+fn read_rule_file(report: &mut Report, path: &Path, tz: &str) -> Option<RuleFile> {
+    read(report, Input::File(path), tz).map(|file| Arc::new(file) as RuleFile)
+}
+
 /// Reads a rule file; mistakes are reported.
-pub(crate) fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
+fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     if format!("fixed 1/day tz={tz}").parse::<Limit>().is_err() {
         report.error_anywhere(format!("there is no time zone {}", quoted(tz))).done();
         return None;
@@ -137,7 +172,7 @@ pub(crate) fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<Ko
         Input::Text { name, base, text } => (name.to_owned(), absolute(base).join(name), text.to_owned()),
         Input::File(path) => {
             let (name, path) = (path.display().to_string(), absolute(path));
-            match files::read(report, &path, MAX_CONFIG_BYTES) {
+            match front::read(report, &path, MAX_CONFIG_BYTES) {
                 Ok(text) => (name, path, text),
                 Err(cause) => {
                     report.error_anywhere(format!("cannot read {name}: {cause}")).done();
@@ -146,8 +181,8 @@ pub(crate) fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<Ko
             }
         }
     };
-    let base = files::directory(&path);
-    let source = report.sources_mut().add_file(&name, &base, text.clone());
+    let base = front::directory(&path);
+    let source = report.add_file(&name, &base, text.clone());
     let sections = Sections::read(report, Piece::whole(source, &text));
     let dicts = Dicts::read(report, &sections.dicts, &base);
     let results = Results::read(report, &sections.results);
@@ -177,7 +212,7 @@ pub(crate) fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<Ko
         results: results.by_number,
     };
     if !report.has_errors() {
-        browse::check(report, &file);
+        rules::check(report, &file);
     }
     Some(file)
 }

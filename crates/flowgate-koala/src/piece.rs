@@ -1,6 +1,6 @@
 //! A part of the rule file's text that knows where it stands.
 
-use crate::config::source::{Location, SourceId};
+use flowgate_engine::front::{Location, SourceId};
 
 /// Some text of the file.
 #[derive(Clone, Copy)]

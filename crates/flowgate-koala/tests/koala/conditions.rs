@@ -1,6 +1,6 @@
 //! Every form of a condition, old and new.
 
-use flowgate_engine::{KoalaAsk, KoalaRules};
+use flowgate_koala::{KoalaAsk, KoalaRules};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn matches(condition: &str, yes: &[&str], no: &[&str]) {
     let engine = engine();
     let rule = format!("rule : [direct] [{condition}] [time=1; count=0;] [result=2; return=1]");
     let rules = KoalaRules::new(file(&rule), engine.memory(), None).unwrap();
-    let matched = |request: &Request<'_>| engine.koala(&rules, KoalaAsk::Browse, request, time("0s")).matched();
+    let matched = |request: &Request<'_>| rules.decide(&engine, KoalaAsk::Browse, request, time("0s")).matched();
     for (values, expected) in [(yes, true), (no, false)] {
         for value in values {
             assert_eq!(matched(&Request::new().field("k", value)), expected, "{condition}: {value:?}");

@@ -1,0 +1,92 @@
+//! What a caller asks by Koala's rules, and the answer.
+//!
+//! Rule       The rules that match are met top to bottom. A direct rule is always *exceeded*. Another rule is exceeded if
+//!            one more request would be too many. The first exceeded rule decides; without one, the request passes.
+
+use flowgate::{Hit, Op};
+use smallvec::SmallVec;
+
+/// What a caller asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KoalaAsk {
+    /// Which rule decides? Counts nothing.
+    Browse,
+    /// As [`KoalaAsk::Browse`], and counts.
+    BrowseAndCount,
+    /// Which rules are exceeded? Counts nothing.
+    Complete,
+    /// As [`KoalaAsk::Complete`], and counts.
+    CompleteAndCount,
+    /// Counts.
+    Update,
+}
+
+/// The rules that a request met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KoalaAnswer {
+    /// The positions of the rules, top to bottom, and whether each was exceeded.
+    pub(crate) rules: SmallVec<[(u32, bool); 4]>,
+    pub(crate) banned: bool,
+    pub(crate) degraded: bool,
+}
+
+impl KoalaAsk {
+    pub(crate) fn op(self) -> Op {
+        match self {
+            KoalaAsk::Browse | KoalaAsk::Complete => Op::Peek,
+            KoalaAsk::BrowseAndCount | KoalaAsk::CompleteAndCount => Op::CheckAndRecord,
+            KoalaAsk::Update => Op::Record,
+        }
+    }
+}
+
+impl KoalaAnswer {
+    /// The answer that follows from the outcomes of the hits, and from the direct rules that match.
+    pub(crate) fn from_hits(ask: KoalaAsk, hits: &[Hit<'_>], direct: &[u32]) -> KoalaAnswer {
+        KoalaAnswer::new(ask, hits.iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed())), direct)
+    }
+
+    /// The answer to a request that met these rules with counters, each exceeded or not, and these direct rules.
+    pub(crate) fn new(ask: KoalaAsk, counted: impl Iterator<Item = (u32, bool)>, direct: &[u32]) -> KoalaAnswer {
+        let mut rules: SmallVec<[(u32, bool); 4]> = counted.chain(direct.iter().map(|&rule| (rule, true))).collect();
+        rules.sort_unstable_by_key(|(rule, _)| *rule);
+        if matches!(ask, KoalaAsk::Browse | KoalaAsk::BrowseAndCount)
+            && let Some(last) = rules.iter().position(|(_, exceeded)| *exceeded)
+        {
+            // A browse ends at the first exceeded rule.
+            rules.truncate(last + 1);
+        }
+        KoalaAnswer { rules, ..KoalaAnswer::default() }
+    }
+
+    /// The answer of a node whose store was away.
+    #[must_use]
+    pub fn as_stopgap(self) -> KoalaAnswer {
+        KoalaAnswer { degraded: true, ..self }
+    }
+
+    /// Whether a ban by hand denies, before any rule.
+    pub fn banned(&self) -> bool {
+        self.banned
+    }
+
+    /// Whether the store was away, and this node alone decided.
+    pub fn degraded(&self) -> bool {
+        self.degraded
+    }
+
+    /// Whether any rule matched.
+    pub fn matched(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// The position of the first exceeded rule, which decides.
+    pub fn decided(&self) -> Option<usize> {
+        self.exceeded().next()
+    }
+
+    /// The positions of all exceeded rules, top to bottom.
+    pub fn exceeded(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().filter(|(_, exceeded)| *exceeded).map(|(rule, _)| *rule as usize)
+    }
+}
