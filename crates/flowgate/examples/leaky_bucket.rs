@@ -21,7 +21,7 @@ fn main() -> Result<(), flowgate::LimitError> {
             scope.spawn(|| {
                 loop {
                     let asked = start.elapsed();
-                    // With ten workers nobody waits longer than 20 ms. Were it more than `max_wait`, a second unless
+                    // With ten workers no call waits longer than 20 ms. Were it more than `max_wait`, a second unless
                     // said otherwise, the call would be denied, and must not be made.
                     let Verdict::Allow { delay } = backend.take().verdict else { continue };
                     let turn = asked + Duration::from(delay);

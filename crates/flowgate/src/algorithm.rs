@@ -65,8 +65,8 @@ pub(crate) enum State {
 pub(crate) enum Charge {
     /// It happened.
     Counted,
-    /// It was denied, and the rule counts that. Caps keep the state bounded: nobody is kept out longer than by a
-    /// full limit.
+    /// The request was denied, and the rule counts denied requests. Caps keep the state bounded: such a charge keeps a
+    /// subject out no longer than a full limit does.
     Denied,
 }
 
@@ -192,8 +192,8 @@ impl Limit {
         self.status(counter, ask.now, verdict)
     }
 
-    /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The short way for the many
-    /// requests that meet one limit: the same, without leaving the registers. Also gives the class of what it leaves.
+    /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The fast path for the many
+    /// requests that meet one limit: the same, without leaving the registers. Also gives the class of the new state.
     #[inline(always)]
     pub(crate) fn apply_words(&self, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class) {
         match self.law() {

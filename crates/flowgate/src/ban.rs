@@ -1,4 +1,4 @@
-//! Ban: who is denied again and again stays out, longer each time.
+//! Ban: a subject that is denied again and again stays out, longer each time.
 //!
 //! State      `until` and `level` (how many) of the last ban, remembered until `forget_at`, and beside it the
 //!            strikes: an exact log of the denials within the window.
@@ -13,7 +13,7 @@ use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
 use crate::memory::Key;
 use crate::time::{Span, Time};
 
-/// So many strikes keep their exact time.
+/// The most strikes that a ban may need: each keeps its exact time.
 const MAX_STRIKES: u64 = 1000;
 
 /// The level is kept in a byte.
@@ -22,7 +22,7 @@ const MAX_LENGTHS: usize = 100;
 const MAX_WITHIN: Span = Span::from_secs(366 * 86_400);
 const MAX_LENGTH: Span = Span::from_nanos(MAX_DEBT_NANOS);
 
-/// Who is banned, and for how long: `after` denials in any span of `within` start a ban.
+/// When a subject is banned, and for how long: `after` denials in any span of `within` start a ban.
 ///
 /// ```
 /// use flowgate::{Ban, Span};
@@ -179,7 +179,7 @@ impl<'a> BanHit<'a> {
 
     /// The rule has denied.
     pub(crate) fn strike(&mut self, now: Time) {
-        // A ban that nobody remembers must not be announced.
+        // A ban that the store cannot keep must not be announced.
         if self.no_room {
             self.lost = true;
             return;

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(Class::from_left((1 << 59) + 1, 1 << 60), Class::QUARTER);
     }
 
-    /// The class after so many units were taken one by one at one instant.
+    /// The class after `units` units were taken one by one at one instant.
     fn class_after(limit: &str, units: u64) -> Class {
         let (limit, now, mut counter) = (limit.parse::<Limit>().unwrap(), Time::from_secs(100), Counter::default());
         let last = (0..units).map(|_| limit.apply(Ask::new(Op::Take, 1, now), &mut counter)).last().unwrap();

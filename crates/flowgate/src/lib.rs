@@ -17,7 +17,7 @@
 //!
 //! # Which limit for which wish
 //!
-//! A limit is a short text; [`Limit`] has a builder for those who prefer types.
+//! A limit is a short text; [`Limit`] also has a typed builder.
 //!
 //! | wish | limit | promise |
 //! |---|---|---|

@@ -82,7 +82,7 @@ pub enum MaxWait {
 /// | `burst=` or `capacity=` (`bucket`, `pace`) | the most that can be taken at once | `bucket`: the count, rounded up; `pace`: 1 |
 /// | `max_wait=` (`pace`) | the longest delay to hand out; `0s`: none, `none`: any | `1s`: a turn further away is denied |
 /// | `tz=` (`fixed`, and any with `after=`) | periods of one unit (`day`, not `24h`) follow that zone's calendar | a window opens with the first request |
-/// | `after=` (any) | so many per period are free, only then the limit is enforced | enforced from the first |
+/// | `after=` (any) | this many units per period are free before the limit is enforced | enforced from the first unit |
 ///
 /// Other names for the same: `token`, `funnel`, `gcra` are `bucket`; `leaky` is `pace`; `count` is `fixed`; `log` is
 /// `sliding`.

@@ -178,7 +178,7 @@ impl Limiter {
 
     /// Blocks until `cost` units may go, and takes them.
     ///
-    /// Callers of a key are served in the order they came. The thread sleeps meanwhile; whoever gives up, here by
+    /// Callers of a key are served in the order they came. The thread sleeps meanwhile. A caller that gives up, here by
     /// way of `at_most`, costs nothing. With the `tokio` feature, `wait_async` does the same for tasks.
     ///
     /// ```
@@ -231,7 +231,8 @@ impl Limiter {
 
     /// Puts other limits in force, for all clones, from the next operation on.
     ///
-    /// A counter survives when its limit's algorithm and period stay: raising `5/60s` to `10/60s` forgives nobody.
+    /// A counter survives when its limit's algorithm and period stay: raising `5/60s` to `10/60s` keeps
+    /// what was counted.
     ///
     /// ```
     /// # use flowgate::Limiter;
@@ -397,7 +398,7 @@ impl LimiterBuilder {
         self
     }
 
-    /// Whether a denied request counts, too, so that whoever hammers stays out. Default: no.
+    /// Whether a denied request counts, too, so that a client that keeps asking stays out. Default: no.
     pub fn count_denied(mut self, count_denied: bool) -> LimiterBuilder {
         self.count_denied = count_denied;
         self

@@ -98,7 +98,8 @@ pub struct MemoryStats {
     pub max_bytes: usize,
     /// Counters that were forgotten early because memory was full.
     pub evicted: u64,
-    /// Those of them of which half the limit or more was used, bans and strikes included: somebody's limit was reset.
+    /// Evicted counters of which half the limit or more was used, bans and strikes included: each resets a limit that was
+    /// in use.
     pub evicted_in_use: u64,
     /// Requests that found no room for a counter because memory was full.
     pub refused: u64,
@@ -259,8 +260,8 @@ impl MemoryStore {
         self.lock(key.shard(self.shards.len())).throttle(key.tag(), throttle, now, &self.budget)
     }
 
-    /// Says that a counter will be asked for in a moment: it is fetched into the processor's cache meanwhile. Worth it
-    /// for whoever has the next key in hand while the one before it is decided; never needed.
+    /// Fetches a counter into the processor's cache. Worth it for a caller that knows the next key while the one before it
+    /// is decided; never needed.
     #[inline]
     pub fn prefetch(&self, key: Key) {
         self.shards.prefetch(key.shard(self.shards.len()), key.tag());
@@ -278,7 +279,7 @@ impl MemoryStore {
     }
 
     /// Sweeps expired counters out of the whole store, one shard at a time. Never needed for correctness: calls do
-    /// it by and by. It returns the memory of a store that nobody calls any more.
+    /// it by and by. It returns the memory of a store that is no longer called.
     pub fn sweep(&self, now: Time) {
         for index in 0..self.shards.len() {
             let mut shard = self.lock(index);

@@ -1,7 +1,7 @@
 //! Queues of callers that wait for the same subject: first in, first out.
 //!
-//! Rule       Only the head of a queue tries; whoever leaves, served or not, wakes the next one.
-//! Invariant  A queue exists while somebody is in it, so the map holds no more queues than there are waiters.
+//! Rule       Only the head of a queue tries. A caller that leaves, served or not, wakes the next one.
+//! Invariant  A queue exists while a caller is in it, so the map holds no more queues than there are waiters.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -7,9 +7,9 @@
 //! Invariant  Every number of nanoseconds fits an `i64`. What would not is an error and changes nothing.
 //! Bound      Any span of length `w` admits at most `max_burst + 1 + w / interval` units.
 //!
-//! [`bucket`](crate::Limit) is the same algorithm made exact. This one is for those who bring their numbers, and their
-//! expectations, from redis-cell: its interval is cut to nanoseconds, `remaining` is reckoned in microseconds, waits
-//! are told in seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
+//! [`bucket`](crate::Limit) is the same algorithm made exact. This one is for callers that move from redis-cell
+//! and expect its digits: its interval is cut to nanoseconds, `remaining` is computed in microseconds, waits are told in
+//! seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
 
 use crate::clock::Reading;
 use crate::memory::OtherAlgorithm;
@@ -80,7 +80,7 @@ impl Throttle {
         Ok(Throttle { interval, limit, tolerance, increment: interval })
     }
 
-    /// The same, but the call takes so many units: none to ask how things stand, a negative number to give back.
+    /// The same, but the call takes `quantity` units: 0 asks how things stand, a negative number gives back.
     ///
     /// # Errors
     /// When that takes more nanoseconds than fit.
@@ -105,13 +105,13 @@ impl Throttle {
         Throttle { interval, limit, tolerance, increment: interval }.quantity(self.increment / self.interval)
     }
 
-    /// The answer of who can decide nothing: denied, and to come back later.
+    /// The reply when no store can decide and the client is to be denied: limited, retry after `retry_after`.
     pub fn denied(&self, retry_after: Span) -> ThrottleReply {
         let (limited, limit, remaining) = (true, self.limit, 0);
         ThrottleReply { limited, limit, remaining, retry_after: Some(retry_after), reset_after: retry_after }
     }
 
-    /// The answer of who can decide nothing: allowed, and nothing is owed.
+    /// The reply when no store can decide and the client is to pass: nothing is owed.
     pub fn allowed(&self) -> ThrottleReply {
         let (limited, limit, remaining) = (false, self.limit, self.limit);
         ThrottleReply { limited, limit, remaining, retry_after: None, reset_after: Span::ZERO }
@@ -143,7 +143,7 @@ impl Throttle {
         })
     }
 
-    /// What could be taken by who owes so many nanoseconds, as redis-cell reckons it.
+    /// Units available at a debt of `owed` nanoseconds, in redis-cell's rounding.
     #[inline]
     fn remaining(&self, owed: i64) -> i64 {
         let free = self.tolerance - owed;

@@ -77,7 +77,7 @@ impl fmt::Debug for Time {
 }
 
 /// A length of time in nanoseconds: a wait, a delay. Where an exact value is a fraction, it is rounded **up**, so
-/// whoever waits that long passes.
+/// a caller that waits that long passes.
 ///
 /// ```
 /// use flowgate::Span;
@@ -106,23 +106,23 @@ impl Span {
     /// The longest span, about 584 years.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// A span of so many nanoseconds.
+    /// A span of `nanos` nanoseconds.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Span {
         Span(nanos)
     }
 
-    /// A span of so many microseconds, at most [`Span::MAX`].
+    /// A span of `micros` microseconds, at most [`Span::MAX`].
     pub const fn from_micros(micros: u64) -> Span {
         Span(micros.saturating_mul(NANOS_PER_MICRO))
     }
 
-    /// A span of so many milliseconds, at most [`Span::MAX`].
+    /// A span of `millis` milliseconds, at most [`Span::MAX`].
     pub const fn from_millis(millis: u64) -> Span {
         Span(millis.saturating_mul(1_000_000))
     }
 
-    /// A span of so many seconds, at most [`Span::MAX`].
+    /// A span of `secs` seconds, at most [`Span::MAX`].
     pub const fn from_secs(secs: u64) -> Span {
         Span(secs.saturating_mul(NANOS_PER_SECOND))
     }
@@ -154,7 +154,7 @@ impl Span {
         Span(self.0.saturating_add(other.0))
     }
 
-    /// Whether this is no time at all.
+    /// Whether the span is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

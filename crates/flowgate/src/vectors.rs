@@ -74,8 +74,8 @@ fn the_memory_store_gives_the_recorded_answers() {
     });
 }
 
-/// All traces at once in one table, in the order of their times: what one leaves never touches another, and what the
-/// table forgets meanwhile is missed by nobody.
+/// All traces at once in one table, in the order of their times: no trace touches the counters of another, and what the
+/// table forgets meanwhile changes no answer.
 #[test]
 fn traces_that_share_a_store_do_not_touch_each_other() {
     let traces = traces();

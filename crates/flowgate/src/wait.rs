@@ -52,7 +52,7 @@ pub(crate) struct Waiting<'a, T: Turns<'a>> {
 
 pub(crate) enum Step {
     Done(Result<Decision, WaitError>),
-    /// Sleep until woken, or at most so long.
+    /// Sleep until woken, or for at most this span.
     Sleep(Option<Span>),
 }
 
@@ -65,7 +65,7 @@ impl<'a, T: Turns<'a>> Waiting<'a, T> {
     pub(crate) fn step(&mut self, waker: &Waker) -> Step {
         let clock = self.turns.clock();
         let is_head = self.place.is_head(waker);
-        // In this order: whoever sleeps until `now + wait` is not early.
+        // In this order, a caller that sleeps until `now + wait` is never early.
         let (at, now) = (clock.read(), clock.monotonic());
         let verdict = if is_head {
             let decision = self.turns.try_turn(self.cost, at);

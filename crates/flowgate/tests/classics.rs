@@ -8,7 +8,7 @@ const START: Time = Time::from_secs(1_700_000_000);
 fn a_leaky_bucket_lets_500_a_second_leave() {
     let backend = Single::new("pace 500/s").unwrap();
     let (mut seconds, mut last) = ([0; 3], None);
-    // Ten workers: whoever was let go comes back at once, so the next call is asked for when a turn is over.
+    // Ten workers: each comes back right after its turn, so the next call is asked for when a turn is over.
     let mut turns = [START; 10];
     loop {
         turns.sort();

@@ -13,7 +13,7 @@ fn store(max_bytes: usize, when_full: WhenFull) -> MemoryStore {
     MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() })
 }
 
-/// Applies `op` to the one counter of `subject`, the short way.
+/// Applies `op` to the one counter of `subject`, on the fast path.
 fn apply(memory: &MemoryStore, limit: &Limit, subject: &[u8], op: Op, cost: u64, now: u64) -> Decision {
     let key = memory.subject(subject).counter(memory.counter(b"counter"));
     memory.apply_one(Ask::new(op, cost, Time::from_nanos(now)), key, limit)
@@ -342,14 +342,14 @@ fn a_full_store_that_denies_keeps_what_it_has() {
     assert!(kept.len() > 1_000, "{} keys fit", kept.len());
     assert_eq!(stats.counters, kept.len());
     assert_eq!((stats.evicted, stats.refused), (0, 10_000 - kept.len() as u64));
-    // Who is in stays in, to the last unit.
+    // A subject with a counter keeps it, to the last unit.
     for &key in &kept {
         for taken in 2..=10 {
             assert_eq!(take(key, START).remaining, Some(10 - taken));
         }
         assert_eq!(take(key, START).retry_after(), Some(Span::from_secs(60)));
     }
-    // Who is not gets a wait, and may look.
+    // A subject without a counter gets a wait, and may peek.
     let newcomer = (0..10_000).find(|key| !kept.contains(key)).unwrap();
     assert_eq!(take(newcomer, START).retry_after(), Some(Span::from_secs(1)));
     let looked = apply(&memory, &limit, &newcomer.to_le_bytes(), Op::Peek, 1, START);
@@ -360,7 +360,7 @@ fn a_full_store_that_denies_keeps_what_it_has() {
     assert!(found.allowed(), "{found:?} {:?}", memory.stats());
 }
 
-/// A plan that names one counter several times is a mistake; it must neither free anybody nor cost memory.
+/// A plan that names one counter several times is a mistake; it must neither lift a limit nor cost memory.
 #[test]
 fn a_counter_named_twice_keeps_its_limit() {
     let memory = MemoryStore::default();
@@ -384,7 +384,7 @@ fn a_counter_named_twice_keeps_its_limit() {
 /// Limits for crowds that fill 2 MiB, how many keys they have and how often each takes.
 const CROWDS: [(&str, u32, u64); 3] = [("3/10s", 22_000, 2), ("9/10s", 10_000, 4), ("bucket 3/10s", 40_000, 1)];
 
-/// Every key takes so many times, once a second.
+/// Every key takes `times` times, once a second.
 fn take_all(memory: &MemoryStore, text: &str, keys: std::ops::Range<u32>, times: u64, from: u64) -> MemoryStats {
     let limit = limit(text);
     for second in 0..times {
@@ -395,7 +395,7 @@ fn take_all(memory: &MemoryStore, text: &str, keys: std::ops::Range<u32>, times:
     memory.stats()
 }
 
-/// What a crowd has left behind is given back though others go on, and costs nobody its counter.
+/// What a crowd has left behind is given back though others go on, and no other key loses its counter.
 #[test]
 fn the_memory_of_a_crowd_is_freed_under_load() {
     for (crowd, keys, times) in CROWDS {

@@ -1,4 +1,4 @@
-//! Many threads on the same counters: what passes is exact, and nobody waits for ever.
+//! Many threads on the same counters: what passes is exact, and no thread waits for ever.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Waiting in turn: exact, in order, and free of charge for whoever gives up.
+//! Waiting in turn: exact, in order, and free of charge for a caller that gives up.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Mutex;
@@ -35,7 +35,7 @@ fn waiters_leave_in_order_an_interval_apart() {
                 limiter.wait("backend", 1, Span::MAX).unwrap();
                 left.lock().unwrap().push((number, time.now()));
             });
-            // Everybody asleep: the one before is in the queue.
+            // All callers so far sleep: the one before is in the queue.
             until(|| clock.sleepers() == number + 1);
         }
         for turn in 1..=5 {
@@ -91,7 +91,7 @@ fn every_algorithm_can_be_waited_for_and_admits_exactly() {
             assert_eq!(limiter.peek("job", 0).remaining, Some(0), "{limit}");
             while done.load(SeqCst) < 12 {
                 clock.advance(Span::from_secs(1));
-                // Whoever may go now goes; the others sleep again.
+                // Callers that may go now go; the others sleep again.
                 until(|| clock.sleepers() == 12 - done.load(SeqCst));
             }
         });
@@ -125,7 +125,7 @@ fn a_waiter_that_gives_up_costs_nothing() {
     assert_eq!(limiter.peek("report", 0).remaining, Some(0));
 }
 
-/// The attempts of one who waits are no hammering.
+/// The attempts of a caller that waits do not count as denied requests.
 #[test]
 fn waiting_costs_nothing_where_denied_requests_count() {
     let clock = ManualClock::new(START);
@@ -156,7 +156,7 @@ fn a_wait_that_cannot_succeed_is_refused_at_once() {
         thread::scope(|scope| {
             let head = scope.spawn(|| limiter.wait("report", 1, Span::MAX));
             until(|| clock.sleepers() == 1);
-            // The clock stands still: who would not be told now would sleep for good.
+            // The clock stands still: a caller that is not told now sleeps for good.
             assert_eq!(limiter.wait("report", 2, Span::MAX), Err(WaitError::Never), "{limit}");
             assert_eq!(limiter.wait("report", 1, Span::from_secs(59)), Err(WaitError::TooLong(wait)), "{limit}");
             assert_eq!(limiter.wait("report", 1, Span::ZERO), Err(WaitError::TooLong(wait)), "{limit}");
@@ -165,7 +165,7 @@ fn a_wait_that_cannot_succeed_is_refused_at_once() {
         });
         assert_eq!(clock.sleepers(), 0);
     }
-    // Nor does one who would not wait at all, though there is room, get in before the others.
+    // A caller that does not wait at all does not get in before the others, though there is room.
     let (clock, limiter) = limiter("2/60s");
     limiter.take("report");
     thread::scope(|scope| {

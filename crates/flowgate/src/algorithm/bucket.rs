@@ -195,7 +195,7 @@ impl Pace {
         Pace { bucket, max_wait, whole, unit }
     }
 
-    /// The same for one who would not be held for longer than this.
+    /// The same for a caller that does not want to be held for longer than this.
     #[inline]
     pub(crate) fn within(&self, longest: Span) -> Pace {
         let longest = Ticks::from_nanos(longest.as_nanos().min(MAX_DEBT_NANOS), self.bucket.ticks_per_nano);

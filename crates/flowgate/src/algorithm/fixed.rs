@@ -14,7 +14,7 @@ use crate::time::Span;
 /// How long a window lasts.
 #[derive(Clone, Debug)]
 pub(crate) enum Window {
-    /// So many nanoseconds from the first counted request.
+    /// This many nanoseconds from the first counted request.
     Plain(u64),
     Calendar(Box<Calendar>),
 }

@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     pub(crate) units: u64,
 }
 
-/// What was counted, oldest first. Never empty: nothing counted is no state.
+/// What was counted, oldest first. Never empty: a counter without units has no state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     One(Entry),

@@ -128,7 +128,7 @@ impl ManualClock {
         self.lock().sleepers.retain(|sleeper| sleeper.id != id);
     }
 
-    /// Changes the state, and wakes those whose time has come.
+    /// Changes the state, and wakes the sleepers whose time has come.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);

@@ -5,7 +5,7 @@
 //!            second and what drift explains; by more once the step has lasted two seconds, and then as far as every
 //!            reading in between confirms. So a wall clock that was wrong for less than two seconds changes nothing.
 //! Rule       Drift is a thousandth of the time since the last reading. It covers a wall clock that is slewed (500
-//!            parts in a million) and a counter that is off by as much, however long nobody has read the clock.
+//!            parts in a million) and a counter that is off by as much, however long ago the clock was last read.
 //! Rule       How long a step has lasted is what passed between readings of the wall clock, so a counter that starts
 //!            over does not count. After a sleep that the counter did not see, the time is followed two seconds of
 //!            use later.
@@ -222,7 +222,7 @@ mod tests {
         for (idle, drift) in [(HOUR, 2 * SECOND), (24 * HOUR, 60 * SECOND)] {
             let mut clock = Watched::new();
             let drift = drift as i64;
-            assert_eq!(clock.read(idle, drift), drift, "slewed forward while nobody asked");
+            assert_eq!(clock.read(idle, drift), drift, "slewed forward between two readings");
             clock.read(idle, 0);
             assert_eq!(clock.anchor.ahead, drift as u64, "slewed back");
             assert_eq!(clock.counts(), [0, 0, 0]);

@@ -106,7 +106,7 @@ impl LimitBuilder {
         self.known().contains(&option)
     }
 
-    /// The error that `written` is no option of the algorithm.
+    /// The error about `written`, an option that the algorithm does not have.
     pub(super) fn unknown_option(&self, written: &str) -> LimitError {
         let known: Vec<String> = self.known().iter().map(Part::to_string).collect();
         let expected = format!("one that {} knows: {}", self.algorithm.name(), known.join(", "));

@@ -108,7 +108,7 @@ impl Period {
         Ok(Period { number, unit })
     }
 
-    /// A period of so many seconds.
+    /// A period of `secs` seconds.
     ///
     /// # Errors
     /// When it is zero or longer than 366 days.

@@ -6,7 +6,7 @@
 //! Bound      To have a counter forgotten of which half is used, a crowd of keys must use half of the limits of all its
 //!            neighbours, so of nearly the whole table.
 //!
-//! The hash has shuffled the counters, so neighbours are a fair sample. A sample is so many counters, not so many slots: a
+//! The hash has shuffled the counters, so neighbours are a fair sample. A sample is a number of counters, not of slots: a
 //! hand that evicts one counter from every stretch of slots, however few lie there, empties some stretches by and by of
 //! all but the counters in use, and then takes those.
 //!
@@ -22,7 +22,7 @@ use crate::class::Class;
 /// The slots among which the counter to evict is chosen.
 pub(super) const EVICTION_SAMPLE_SLOTS: usize = 32;
 
-/// In so many samples a log of a lower class is looked for. Where there is none, the log that needs the bytes is
+/// The samples in which a log of a lower class is looked for. Where there is none, the log that needs the bytes is
 /// coarsened.
 const LOG_SAMPLES: usize = 4;
 
@@ -85,7 +85,7 @@ impl Shard {
         }
     }
 
-    /// The counter to evict, of the first of so many samples that has one that may go. Samples follow each other round the
+    /// The counter to evict, of the first of `samples` samples that has one that may go. Samples follow each other round the
     /// table, once at the most.
     fn victim(&mut self, samples: usize, now: u64, may_go: impl Fn(&Victim) -> bool) -> Option<Victim> {
         let (mut least, mut looked_at): (Option<Victim>, usize) = (None, 0);

@@ -1,6 +1,6 @@
 //! Expiry: what is as if never used goes by and by.
 //!
-//! A state that is as if never used may be forgotten at any time, and nobody notices. So nothing is timed: every few
+//! A state that is as if never used may be forgotten at any time without changing an answer. So nothing is timed: every few
 //! calls a shard looks at the next few of its slots and drops what has expired. A call thus touches a bounded
 //! number of slots, however many keys expire at once, and a shard is swept as fast as it is used.
 //!
@@ -20,7 +20,7 @@ pub(super) const GRACE_NANOS: u64 = 1_000_000_000;
 
 /// A sweep looks at this many slots (1 KiB, so it costs one cache miss and a few prefetched lines)...
 pub(super) const SWEEP_SLOTS: usize = 32;
-/// ...every so many calls: half a slot a call, for a few nanoseconds. Under a flood of new keys that is too slow to
+/// ...once in this many calls: half a slot a call, for a few nanoseconds. Under a flood of new keys that is too slow to
 /// keep up, but then the table is laid out anew for them, which drops all that has expired.
 const CALLS_PER_SWEEP: u32 = 64;
 
@@ -47,8 +47,8 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// Drops all that has expired: what a full shard does before it evicts anybody or denies a new subject. Once per
-    /// [`GRACE_NANOS`] will do: in between, hardly anything expires, and who is denied is told to come back after a second.
+    /// Drops all that has expired: what a full shard does before it evicts a counter or denies a new subject. Once per
+    /// [`GRACE_NANOS`] will do: in between, hardly anything expires, and a denied client is told to come back after a second.
     pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
         if now.abs_diff(self.swept_at) >= GRACE_NANOS {
             self.swept_at = now;

@@ -1,6 +1,6 @@
 //! Keys: any bytes, kept as a keyed hash of 112 bits.
 //!
-//! The hash is SipHash-1-3 under a key that nobody outside knows, so nobody can aim at a shard or make two subjects
+//! The hash is SipHash-1-3 under a secret key, so that clients can neither aim at a shard nor make two subjects
 //! collide; by chance, a billion subjects collide with a probability below 10^-15. A table that is to be read back
 //! later keeps its [`Seed`].
 //!
@@ -24,7 +24,7 @@ impl fmt::Debug for Seed {
 }
 
 impl Seed {
-    /// A seed that nobody can guess, from the randomness the standard library draws for its hash maps.
+    /// A seed that clients cannot guess, from the randomness the standard library draws for its hash maps.
     pub fn random() -> Seed {
         // Two keyed hashes of different values under fresh random keys.
         let word = |salt: u64| {

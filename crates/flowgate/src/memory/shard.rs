@@ -91,7 +91,7 @@ impl Shard {
         if matches!(hit.limit.law(), Law::Unlimited) { 0 } else { 1 + usize::from(hit.limit.after_window().is_some()) }
     }
 
-    /// Makes room for a plan of so many counters; false when there is none and nothing may be forgotten for it.
+    /// Makes room for the counters of a plan; false when the shard is full and may not forget any counter for them.
     #[inline]
     pub(super) fn make_room(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
         self.has_room(room) || self.grow(room, now, budget)
@@ -110,7 +110,7 @@ impl Shard {
         let mut main = self.slot(tag, state, label, now, budget);
         let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), seen_label, now, budget));
         if hit.limit.after_window().is_some() && hit.new_slots == 0 {
-            // Both or none: who has the one will need the other, and must not be refused for want of it.
+            // Both or none: a counter with one part will need the other, which must not be refused then.
             main = main.or(second.map(|second| Slot::unused(tag, mark, second.forget_at())));
             second = second.or(main.map(|main| Slot::unused(tag.seen(), mark, main.forget_at())));
         }
@@ -166,7 +166,7 @@ impl Shard {
     /// When the counter of `tag` is as if never used, and the mark of who made it.
     pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
-        // A place that waits for the other part's sake is nobody's once that part is gone.
+        // The slot of an unused part has no owner once the other part is gone.
         let parts = parts.map(|index| &self.slots[index]).filter(|slot| !slot.is(Kind::Unused));
         parts.map(|slot| (slot.forget_at(), slot.mark())).max()
     }
@@ -399,7 +399,7 @@ pub(super) fn position(home: u32, positions: usize) -> usize {
     ((u64::from(home) * positions as u64) >> 32) as usize
 }
 
-/// What the places for so many logs take.
+/// The bytes of `places` places for logs.
 fn place_bytes(places: usize) -> usize {
     // A place holds a log or the index of the next free place.
     places * size_of::<Result<Entries, usize>>()

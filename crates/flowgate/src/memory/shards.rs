@@ -1,8 +1,9 @@
-//! Shards: the shards behind their locks, and beside them an outline of each: where its table lies, so that a counter can be
-//! fetched into the cache before anybody needs it, and how many counters it holds, so that they can be summed without a lock.
+//! The shards behind their locks, and beside them an outline of each. An outline says where the table of the shard lies, so
+//! that a counter can be fetched into the cache ahead of its decision, and how many counters it holds, so that they can be
+//! summed without a lock.
 //!
-//! Invariant  Whenever nobody holds a shard's lock, its outline is that of its table. What is read of it without the lock
-//!            may be old, and is used for nothing but a hint to the processor and reports.
+//! Invariant  While a shard's lock is free, its outline is that of its table. An outline that is read without the lock may
+//!            be old; it serves only as a hint to the processor and for reports.
 //!
 //! Outlines lie close together, apart from the shards: those of thousands of shards stay in the cache, the shards do not.
 //!
@@ -55,7 +56,7 @@ impl Shards {
     /// The bytes that each shard takes beside its table.
     pub(super) const BYTES_EACH: usize = size_of::<ShardLock>() + size_of::<Outline>();
 
-    /// So many empty shards.
+    /// This many empty shards.
     pub(super) fn new(shards: usize) -> Shards {
         let outlines = (0..shards).map(|_| Outline::default()).collect();
         Shards { outlines, shards: (0..shards).map(|_| ShardLock::default()).collect() }

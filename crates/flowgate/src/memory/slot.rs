@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// The mark of a [`Kind::Throttle`], which is no algorithm's.
+/// The mark of a [`Kind::Throttle`], different from every algorithm's.
 pub(super) const THROTTLE_MARK: u8 = u8::MAX;
 
 /// The low four bits of [`Slot::bits`] are the kind, the next two the class. The upper two are zero.

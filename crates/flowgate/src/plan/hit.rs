@@ -152,8 +152,8 @@ impl<'a> Hit<'a> {
         self.outcome = self.limit.status(&self.counter, now, verdict);
     }
 
-    /// Fills in the outcome, and the classes that go with it. A counter that the store denies for want of room has
-    /// not denied anything itself.
+    /// Fills in the outcome, and the classes that go with it. A counter that the store has no room for keeps its classes:
+    /// the store denies, not the counter.
     #[inline]
     pub(super) fn conclude(&mut self, verdict: Verdict, now: Time) {
         self.report(verdict, now);

@@ -184,8 +184,8 @@ fn count_shadows(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<
     }
 }
 
-/// Which bans are struck, as (part, ban): the first part whose rule denies strikes, for all parts. The bans of a part are
-/// those of its rules, so a rule that a shadow or a full store keeps from denying strikes nobody.
+/// Which bans are struck, as (part, ban): the first part whose rule denies strikes for all parts. Shadow rules and a full
+/// store strike no subject.
 fn find_strikes(parts: &[PlanPart<'_, '_>], shared: &Shared<'_>, banned: &[bool]) -> Vec<(usize, usize)> {
     let mut struck = vec![false; shared.bans.len()];
     let mut strikes = Vec::new();

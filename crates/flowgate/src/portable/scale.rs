@@ -17,7 +17,7 @@ pub struct Exact {
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     per_nano: u64,
-    /// A tick of a microsecond is so many of a nanosecond; divides 1000.
+    /// How many ticks of a nanosecond make a tick of a microsecond; divides 1000.
     coarser: u64,
 }
 

@@ -55,7 +55,7 @@ pub enum AlgorithmTerms {
         count: u64,
         /// In microseconds.
         period: u64,
-        /// Times are rounded up to the next multiple of so many microseconds; 0 keeps them.
+        /// Times are rounded up to the next multiple of this many microseconds; 0 keeps them.
         grid: u64,
     },
     /// Two counters.
@@ -67,7 +67,7 @@ pub enum AlgorithmTerms {
     },
 }
 
-/// `after=`: so many are free in a window.
+/// `after=`: the units that are free in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfterTerms {
     /// How many.
@@ -79,9 +79,9 @@ pub struct AfterTerms {
 /// How windows end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WindowTerms {
-    /// So many microseconds after the first counted request.
+    /// This many microseconds after the first counted request.
     Plain(u64),
-    /// At multiples of so many microseconds since the epoch.
+    /// At multiples of this many microseconds since the epoch.
     Aligned(u64),
     /// With the periods of a calendar: known from `from` until the last of `ends`, in microseconds.
     Calendar {
@@ -95,9 +95,9 @@ pub enum WindowTerms {
 /// What the other side needs to know of a ban, in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BanTerms {
-    /// So many strikes start a ban.
+    /// The number of strikes that starts a ban.
     pub after: u64,
-    /// Within so long.
+    /// The span in which the strikes have to happen.
     pub within: u64,
     /// How long the bans last, the last length repeating.
     pub lengths: SmallVec<[u64; 4]>,

@@ -8,8 +8,8 @@ use crate::limit::Law;
 use crate::plan::Hit;
 use crate::time::{NANOS_PER_MICRO, Time};
 
-/// How to undo a charge: its name is when, or in which window, it was made. What bears another name by now is somebody
-/// else's, and is left alone.
+/// How to undo a charge. Its name is the instant or the window in which it was made. A charge with another name belongs to
+/// another request and stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undo {
     /// The limit's own count, if it was charged.

@@ -97,7 +97,7 @@ fn a_negative_quantity_gives_back_up_to_full() {
         (0, of(-100), [0, 5, 5, -1, 0]),
         (0, of(5), [0, 5, 0, -1, 5]),
     ]);
-    // Who owes more than a smaller burst allows is not limited while giving back.
+    // A client that owes more than a smaller burst allows may still give back.
     check(&[(0, [9, 1, 1, 10], [0, 10, 0, -1, 10]), (0, [1, 1, 1, -1], [0, 2, 0, -1, 9])]);
 }
 

@@ -1,25 +1,25 @@
 //! A counter behind the cheapest lock that holds it.
 //!
 //! Most states are two words. They are kept in atomics under a flag: one atomic exchange to lock, a plain store to
-//! unlock, half of what a mutex costs, and no `unsafe`. The lock is held for a few nanoseconds; whoever finds it
-//! taken looks on for as long as that may last and then lets others run. What is more than two words, a sliding log
+//! unlock, half of what a mutex costs, and no `unsafe`. The lock is held for a few nanoseconds. A thread that
+//! finds it taken spins for as long as that may last and then yields. What is more than two words, a sliding log
 //! or the two counters of `after=`, lives behind a mutex.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// A holder that is still at it after so many looks has lost the processor.
+/// A holder that keeps the lock for this many looks has lost the processor.
 const LOOKS_PER_YIELD: u32 = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct SpinWords {
     taken: AtomicBool,
-    /// Zeros mean there is no state: none ends at the epoch to the tick.
+    /// Zeros stand for an unused counter: no state ends at the epoch to the tick.
     words: [AtomicU64; 2],
 }
 
 impl SpinWords {
-    /// Takes the words; nobody else can until [`SpinWords::put`] brings them back.
+    /// Locks the words and gives them out until [`SpinWords::put`] brings them back.
     #[inline(always)]
     pub(super) fn take(&self) -> Option<[u64; 2]> {
         self.lock();

@@ -47,7 +47,7 @@ fn each_span(
     Ok(())
 }
 
-/// The units that a rate grants in so many nanoseconds, times the time for a unit; see `units`.
+/// The units that a rate grants in `nanos` nanoseconds, times the time for a unit; see `units`.
 fn granted(spec: &Spec, nanos: u64) -> u128 {
     u128::from(nanos) * u128::from(spec.micros)
 }

@@ -23,7 +23,7 @@ const RATES: [Rate; 7] = [
 
 const START: u64 = 1_700_000_000 * SECONDS + 123_456_789;
 
-/// Whoever takes one unit after the other, as soon as may be, gets the n-th exactly n intervals after the burst.
+/// A caller that takes one unit after the other, as soon as may be, gets the n-th exactly n intervals after the burst.
 /// (A burst of one would be full again whenever it is waited for, and the rest of that nanosecond lost.)
 #[test]
 fn the_nth_unit_comes_when_n_intervals_have_passed() {

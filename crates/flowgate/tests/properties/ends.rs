@@ -22,7 +22,7 @@ fn pace_gives_no_turn_beyond_the_longest_debt() {
     let later = LATELY + 20_000 * DAYS;
     assert_eq!(store.peek(1, later).delay().as_nanos(), 0);
     assert!(store.peek(2, later).never());
-    // A wait that would end beyond the longest debt helps nobody, however short `max_wait` is.
+    // A wait that would end beyond the longest debt helps no caller, however short `max_wait` is.
     let store = Store::of("pace 0.01/364d max_wait=366d");
     assert!(store.take(1, LATELY).allowed());
     assert!(store.peek(1, LATELY).never());
@@ -129,7 +129,7 @@ proptest! {
         }
     }
 
-    /// However often somebody asks at one instant, no more than the limit passes, also at the ends of time.
+    /// However often a caller asks at one instant, no more than the limit passes, also at the ends of time.
     #[test]
     fn an_instant_admits_no_more_than_the_limit(
         limit in prop::sample::select(LIMITS.to_vec()),

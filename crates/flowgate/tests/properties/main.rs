@@ -18,7 +18,7 @@ mod waits;
 use flowgate::{Ask, CounterId, Decision, Hit, Limit, MemoryConfig, MemoryStore, Op, Plan, RuleFlags, Subject, Time};
 use proptest::test_runner::Config;
 
-/// So many cases, times `FLOWGATE_CASES`.
+/// The number of cases, times `FLOWGATE_CASES`.
 pub(crate) fn cases(cases: u32) -> Config {
     let times = std::env::var("FLOWGATE_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     Config { failure_persistence: None, max_global_rejects: 1 << 20, ..Config::with_cases(cases * times) }
@@ -49,7 +49,7 @@ impl Store {
         self.apply_to(self.subject, op, cost, now)
     }
 
-    /// The short way for one limit.
+    /// The fast path for one limit.
     pub(crate) fn apply_one(&self, op: Op, cost: u64, now: u64) -> Decision {
         let (counter, limit) = &self.limits[0];
         self.memory.apply_one(Ask::new(op, cost, Time::from_nanos(now)), self.subject.counter(*counter), limit)

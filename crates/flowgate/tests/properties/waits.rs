@@ -1,4 +1,4 @@
-//! Waits are honest: whoever waits as told passes, a tick earlier nobody does. And what is said to remain does.
+//! Waits are honest: a caller that waits as told passes, and a tick earlier it does not. What is said to remain does.
 
 use flowgate::{Decision, Limiter, Op, Retry, Span, Time, Verdict, WaitError};
 use flowgate_testkit::properties::specs::{Algorithm, DAYS, MICROS, Spec, Step, any_spec, any_step, pace, start};
@@ -66,7 +66,7 @@ impl Run {
         if self.limits.iter().any(|spec| spec.algorithm == Algorithm::Approx) { MICROS } else { 1 }
     }
 
-    /// Whether there is an instant so long after `now` (time ends in 2262).
+    /// Whether there is an instant that long after `now` (time ends in 2262).
     fn comes(now: u64, wait: u64) -> bool {
         now + wait <= Time::MAX.as_nanos()
     }
@@ -125,7 +125,7 @@ proptest! {
         }
     }
 
-    /// Whoever would not be held for long waits for a turn that is near instead of being given one that is far away.
+    /// A caller that does not want to be held for long waits for a near turn instead of being given a far one.
     #[test]
     fn a_take_that_may_be_delayed_by_so_much_passes_after_its_wait_and_not_before(
         longest in prop_oneof![Just(0), 0..100_000_000_000_u64, any::<u64>()],
@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// Whoever asks to wait for more than pace ever lets go at once is told so, not kept waiting.
+/// A caller that asks for more than pace ever lets go at once is told so at once.
 #[test]
 fn waiting_for_more_than_the_burst_of_pace_fails_at_once() {
     let limiter = Limiter::new("pace 1000/s burst=2").unwrap();

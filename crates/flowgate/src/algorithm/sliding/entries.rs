@@ -176,7 +176,7 @@ impl Entries {
         }
     }
 
-    /// Drops so many units of the oldest entry, which has as many.
+    /// Drops `units` units of the oldest entry, which has at least that many.
     #[inline]
     fn drop_from_front(&mut self, units: u64) {
         match self {

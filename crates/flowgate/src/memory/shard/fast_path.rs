@@ -1,7 +1,7 @@
-//! The short ways: decisions about counters that are two words or one, or a single sliding log, without taking them out
-//! of the table.
+//! Fast paths: decisions about counters that are two words or one, or a single sliding log, without taking them out of the
+//! table.
 //!
-//! Invariant  They answer as the long way does, which `memory/shard/tests.rs` and the property tests check.
+//! Invariant  They answer as the slow path does, which `memory/shard/tests.rs` and the property tests check.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,7 +20,7 @@ use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
 
 impl Shard {
-    /// Decides about one counter that is two words: the short way for the many requests that meet one limit.
+    /// Decides about one counter that is two words: the fast path for the many requests that meet one limit.
     #[inline(always)]
     pub(in crate::memory) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
         let at = self.begin(ask.now, budget);
@@ -29,7 +29,7 @@ impl Shard {
         decision
     }
 
-    /// Takes by one of the short ways, where the hits allow it; false when nothing was done.
+    /// Takes by one of the fast paths, where the hits allow it; false when nothing was done.
     #[inline]
     pub(in crate::memory) fn take_fast(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         if !hits.iter().all(Hit::is_plain) {
@@ -44,7 +44,7 @@ impl Shard {
     }
 
     /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
-    /// when nothing was done: where there is no room for the new counters, the long way knows what to do.
+    /// when nothing was done: the slow path handles new counters without room.
     #[inline(always)]
     fn take_words(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         let at = self.begin(now, budget);
@@ -109,7 +109,7 @@ impl Shard {
             }
             (_, _, None) => {}
             (found, _, Some(log)) => {
-                // It needs more room beside the table, or less: from here on as the long way goes.
+                // The log needs more room beside the table, or less: from here on as on the slow path.
                 if let Ok(index) = found {
                     self.slots[index].take(&mut self.logs);
                     self.log_bytes -= bytes;

@@ -7,13 +7,13 @@ use super::{Shard, place_bytes, position};
 /// A table is laid out anew when more than 56/64 of its positions would be taken, or 55/64 where one 64th is kept for
 /// the records of bans...
 const FULL_FRACTION: (usize, usize) = (56, 64);
-/// ...with so many positions that 4/5 are.
+/// ...with as many positions as leave 4/5 of them taken.
 const ROOMY_FRACTION: (usize, usize) = (4, 5);
 /// It shrinks when fewer than 3/8 are.
 const SPARSE_FRACTION: (usize, usize) = (3, 8);
 
-/// The places of its logs are as sparse, but packed only when that frees one for every so many slots of the table: what less
-/// would free is a small part of what the slots take.
+/// The places of its logs are as sparse, but packed only when that frees one place for every this many slots of the table: fewer
+/// places are a small part of what the slots take.
 const SLOTS_PER_PLACE: usize = 16;
 
 /// The fewest positions of a table that has any, and the slots behind the last one for what is displaced there. One
@@ -88,7 +88,7 @@ impl Shard {
         !self.is_full(room) && self.end.max(self.positions) + room.behind() < self.slots.len()
     }
 
-    /// Whether it would be too full with so many more.
+    /// Whether it would be too full with the missing slots.
     #[inline]
     pub(in crate::memory) fn is_full(&self, room: Room) -> bool {
         (self.live + room.missing) * FULL_FRACTION.1 > self.positions * room.spare.full()
@@ -116,7 +116,7 @@ impl Shard {
         if self.held() < held && self.resize(room, now, budget) {
             return true;
         }
-        // Nobody goes where all of them would not make enough room.
+        // No counter goes where all of them together would not make enough room.
         let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
         if evicts && self.narrowed(room) < self.positions {
             self.narrow(room, now, budget);
@@ -187,7 +187,7 @@ impl Shard {
     /// Drops what has expired, and lays the table out anew with room for more where that is not enough. Where subjects
     /// come and go it is. False when the budget forbids the size.
     pub(in crate::memory) fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
-        // Where the least it can come to is too much, there is no need to look further.
+        // If even the smallest table is too much, larger ones need no look.
         if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG_SLOTS, budget) {
             return false;
         }
@@ -207,13 +207,13 @@ impl Shard {
         fits
     }
 
-    /// Behind the last slot that would be taken if there were so many positions.
+    /// Behind the last slot that would be taken with this number of positions.
     pub(in crate::memory) fn end_with(&self, positions: usize) -> usize {
         let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
         homes.fold(0, |end, home| position(home, positions).max(end) + 1)
     }
 
-    /// Where the last run of taken slots begins that would lie without a gap if there were so many positions, and where it
+    /// Where the last run of taken slots begins that would lie without a gap with this number of positions, and where it
     /// ends.
     pub(in crate::memory) fn last_run(&self, positions: usize) -> (usize, usize) {
         let taken = self.slots[..self.end].iter().enumerate().filter(|(_, slot)| !slot.is_empty());
@@ -269,7 +269,7 @@ impl Shard {
         }
     }
 
-    /// Takes of the budget what a table of so many slots needs beyond this one, if it is there.
+    /// Takes of the budget what a table of `slots` slots needs beyond this one, if it is there.
     pub(in crate::memory) fn reserve_slots(&mut self, slots: usize, budget: &Budget) -> bool {
         let logs = self.held() - self.slots_held();
         let needed = slot_bytes(slots).saturating_sub(RESERVED_BYTES) + logs;

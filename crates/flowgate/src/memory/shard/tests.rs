@@ -22,7 +22,7 @@ use crate::{Ask, Ban, BanHit, CounterId, Decision, Limit, Op, Plan, Span, Time};
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
 
-/// So many cases, times `FLOWGATE_CASES`.
+/// The number of cases, times `FLOWGATE_CASES`.
 fn cases(cases: u32) -> ProptestConfig {
     let times = std::env::var("FLOWGATE_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases * times) }

@@ -11,7 +11,7 @@ pub(super) struct Call {
     hits: Vec<(u32, usize)>,
     /// Whether the first subject may be banned.
     bans: bool,
-    /// Whether it goes the short way for one limit.
+    /// Whether the call takes the fast path for one limit.
     short: bool,
     pub(super) later: u64,
 }

@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// Whoever is decided for at a later instant is held from its own time until its turn.
+/// A caller that is decided for at a later instant is held from its own time until its turn.
 #[test]
 fn a_delay_counts_from_the_time_of_the_call() {
     let memory = smallest(WhenFull::Evict);

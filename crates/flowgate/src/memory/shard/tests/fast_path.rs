@@ -1,4 +1,4 @@
-//! The short way of a single sliding hit and the long way: two stores that go each their own, call by call the same.
+//! The fast path of a single sliding hit and the slow path: two stores, one on each path, give the same answers call by call.
 
 use super::super::super::{OneShard, apply_to};
 use super::*;
