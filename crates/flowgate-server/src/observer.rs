@@ -17,6 +17,7 @@ use flowgate_koala::{KoalaAnswer, KoalaRules};
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
 use crate::metrics::{MAX_SUBJECT_BYTES, Metrics};
+use crate::redis::{LocalQuestion, Replied, SentQuestion};
 use crate::service::{KeyDecision, Operation};
 
 /// What a line about a denial tells of the request's fields.
@@ -52,22 +53,22 @@ impl Observer {
         operation == Operation::Take
     }
 
-    /// The answer to a question that a store answers later. `note` sees it with its question when it comes, if it is
-    /// noted. This is the only box on the way of an answer.
+    /// The answer to a question that the shared store answers later. `note` sees it with its question when it comes, if
+    /// it is noted. This is the only box on the way of an answer.
     #[cold]
-    pub(crate) fn later<Q: Send + Sync + 'static, R: Send + 'static>(
+    pub(crate) fn later<Q: LocalQuestion>(
         self: &Arc<Self>,
-        reply: impl Future<Output = (Arc<Q>, R)> + Send + 'static,
+        mut sent: SentQuestion<Q>,
         is_noted: bool,
         at: Reading,
-        note: fn(&Observer, &Q, &R, Time),
-    ) -> Answer<R> {
+        note: fn(&Observer, &Q, &Q::Reply, Time),
+    ) -> Answer<Q::Reply> {
         let observer = Arc::clone(self);
         Answer::later(async move {
-            let (question, reply) = reply.await;
+            let Replied { reply, .. } = sent.receive().await;
             if is_noted {
                 observer.note_arrival(at);
-                note(&observer, &question, &reply, at.now);
+                note(&observer, sent.question(), &reply, at.now);
             }
             reply
         })

@@ -36,7 +36,8 @@ mod target;
 mod wire;
 
 pub use health::SharedStats;
-pub(crate) use shared::SharedStore;
+pub(crate) use question::{LocalQuestion, Replied};
+pub(crate) use shared::{SentQuestion, SharedStore};
 
 use wire::Reply;
 

@@ -224,7 +224,7 @@ impl Service {
                 }
                 Answer::Now(decision)
             }
-            Pending::Later(reply) => self.observer.later(reply, is_noted, at, |observer, question, decision, now| {
+            Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, decision, now| {
                 observer.note(&question.request.get(), decision, now);
             }),
         }

@@ -19,7 +19,7 @@ use flowgate_engine::Decision;
 use smallvec::SmallVec;
 
 use super::health::Health;
-use super::question::{LocalQuestion, OwnedQuestion, Question, Replied, Store};
+use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Replied, Store};
 use crate::answer::Pending;
 pub(crate) use table::DenyTable;
 use table::TableQuestion;
@@ -41,6 +41,18 @@ pub(crate) struct DenyQuestion {
     remembered: Option<TableQuestion>,
     /// The counters to which the question gives something back.
     given_back: SmallVec<[u128; 1]>,
+}
+
+/// A question that the cache could not answer.
+pub(crate) struct SentPastCache<S> {
+    deny: Option<DenyQuestion>,
+    sent: S,
+}
+
+impl<Q: LocalQuestion, S: InFlightQuestion<Q>> InFlightQuestion<Q> for SentPastCache<S> {
+    fn question(&self) -> &Arc<Q> {
+        self.sent.question()
+    }
 }
 
 /// A denial that is remembered.
@@ -88,7 +100,7 @@ impl<S> DenyCache<S> {
 }
 
 impl<S: Store> Store for DenyCache<S> {
-    type Sent<Q: LocalQuestion> = (Option<DenyQuestion>, S::Sent<Q>);
+    type Sent<Q: LocalQuestion> = SentPastCache<S::Sent<Q>>;
 
     fn send<Q: Question>(
         &self,
@@ -106,18 +118,19 @@ impl<S: Store> Store for DenyCache<S> {
         }
         match self.store.send(question, at) {
             Pending::Now(reply) => Pending::Now(reply),
-            Pending::Later(sent) => Pending::Later((deny, sent)),
+            Pending::Later(sent) => Pending::Later(SentPastCache { deny, sent }),
         }
     }
 
-    async fn receive<Q: LocalQuestion>(&self, (deny, sent): Self::Sent<Q>, at: Reading) -> Replied<Q> {
+    async fn receive<Q: LocalQuestion>(&self, sent: &mut Self::Sent<Q>, at: Reading) -> Replied<Q::Reply> {
+        let SentPastCache { deny, sent } = sent;
         let replied = self.store.receive(sent, at).await;
         let (Some(table), Some(deny)) = (&self.table, deny) else { return replied };
         // What Redis answered to others in between ends here.
-        self.forget(&deny);
+        self.forget(deny);
         if let Some(asked) = deny.remembered
             && !replied.degraded
-            && let Some(denied) = replied.question.denied(&replied.reply)
+            && let Some(denied) = sent.question().denied(&replied.reply)
             && let Some(wait) = denied.wait()
         {
             table.put(asked, denied, self.clock.monotonic(), wait);

@@ -25,7 +25,7 @@ use flowgate_engine::{
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaRules, OwnedKoalaPlan};
 
 use super::health::Health;
-use super::question::{LocalQuestion, OwnedQuestion, Question, Replied, Store};
+use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Replied, Store};
 use super::store::{Ending, InFlight, RedisStore};
 use crate::answer::Pending;
 use crate::service::{KoalaInForce, Snapshot};
@@ -39,6 +39,18 @@ pub(crate) struct Failover {
     redis: Arc<RedisStore>,
     pub(crate) local: Local,
     health: Arc<Health>,
+}
+
+/// A question that was sent to Redis.
+pub(crate) struct SentToRedis<Q> {
+    question: Arc<Q>,
+    in_flight: InFlight,
+}
+
+impl<Q: LocalQuestion> InFlightQuestion<Q> for SentToRedis<Q> {
+    fn question(&self) -> &Arc<Q> {
+        &self.question
+    }
 }
 
 /// This node's own counters, and the rules for their use.
@@ -69,7 +81,7 @@ impl Failover {
 }
 
 impl Store for Failover {
-    type Sent<Q: LocalQuestion> = (Arc<Q>, InFlight);
+    type Sent<Q: LocalQuestion> = SentToRedis<Q>;
 
     fn send<Q: Question>(
         &self,
@@ -78,19 +90,20 @@ impl Store for Failover {
     ) -> Pending<<Q::Owned as OwnedQuestion>::Reply, Self::Sent<Q::Owned>> {
         let question = Arc::new(question.to_owned());
         match self.redis.send(&question, at.now) {
-            Ok(sent) => Pending::Later((question, sent)),
+            Ok(in_flight) => Pending::Later(SentToRedis { question, in_flight }),
             Err(_) => Pending::Now(self.decide(&*question, at)),
         }
     }
 
-    async fn receive<Q: LocalQuestion>(&self, (question, sent): Self::Sent<Q>, at: Reading) -> Replied<Q> {
-        match self.redis.receive(&*question, sent, at.now).await {
-            Ok(reply) => Replied { question, reply, degraded: false },
+    async fn receive<Q: LocalQuestion>(&self, sent: &mut SentToRedis<Q>, at: Reading) -> Replied<Q::Reply> {
+        let SentToRedis { question, in_flight } = sent;
+        match self.redis.receive(&**question, in_flight, at.now).await {
+            Ok(reply) => Replied { reply, degraded: false },
             Err(undecided) => {
                 self.redis.note_failure(undecided.why);
-                let reply = self.decide(&*question, at);
-                self.redis.settle(undecided, &question, Ending::new(Q::keeps_charge(&reply)));
-                Replied { question, reply, degraded: true }
+                let reply = self.decide(&**question, at);
+                self.redis.settle(undecided, question, Ending::new(Q::keeps_charge(&reply)));
+                Replied { reply, degraded: true }
             }
         }
     }

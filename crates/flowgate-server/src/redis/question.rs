@@ -11,6 +11,7 @@ mod throttle;
 use std::sync::Arc;
 
 use flowgate::{Reading, Time};
+use flowgate_engine::Decider;
 use flowgate_engine::redis::{ReplyError, ScriptCall};
 
 use super::deny_cache::{Denied, DenyQuestion, DenyTable};
@@ -47,8 +48,9 @@ pub(crate) trait OwnedQuestion: Send + Sync + 'static {
     /// The call of one group, or of the whole question. `around` is about what Redis's clock says.
     fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall;
 
-    /// The reply that follows from what Redis answers to the one call, or to the calls of all groups.
-    fn conclude(&self, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError>;
+    /// The reply that follows from what Redis answers to the one call, or to the calls of all groups. `decider` lists the
+    /// bans that it starts.
+    fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError>;
 
     /// The calls that undo what was charged, by the answer to the one call, or by those to the calls of all groups.
     fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall>;
@@ -66,22 +68,22 @@ pub(crate) trait LocalQuestion: OwnedQuestion {
     fn denied(&self, reply: &Self::Reply) -> Option<Denied>;
 }
 
-/// A reply, the question it answers, and whether this node has decided it alone.
-pub(crate) struct Replied<Q: OwnedQuestion> {
-    pub(crate) question: Arc<Q>,
-    pub(crate) reply: Q::Reply,
+/// A reply, and whether this node has decided it alone.
+pub(crate) struct Replied<R> {
+    pub(crate) reply: R,
     pub(crate) degraded: bool,
 }
 
-/// A reply to come, with its question.
-pub(crate) trait FutureReply<Q: OwnedQuestion>: Future<Output = (Arc<Q>, Q::Reply)> + Send {}
-
-impl<Q: OwnedQuestion, F: Future<Output = (Arc<Q>, Q::Reply)> + Send> FutureReply<Q> for F {}
+/// A question under way.
+pub(crate) trait InFlightQuestion<Q>: Send {
+    /// The question.
+    fn question(&self) -> &Arc<Q>;
+}
 
 /// A store that answers at once or later. Layers of it compose.
 pub(crate) trait Store: Send + Sync {
     /// A question under way.
-    type Sent<Q: LocalQuestion>: Send;
+    type Sent<Q: LocalQuestion>: InFlightQuestion<Q>;
 
     /// Sends a question, unless the reply is known without.
     fn send<Q: Question>(
@@ -90,6 +92,10 @@ pub(crate) trait Store: Send + Sync {
         at: Reading,
     ) -> Pending<<Q::Owned as OwnedQuestion>::Reply, Self::Sent<Q::Owned>>;
 
-    /// Awaits the reply.
-    fn receive<Q: LocalQuestion>(&self, sent: Self::Sent<Q>, at: Reading) -> impl Future<Output = Replied<Q>> + Send;
+    /// Awaits the reply. The question under way is borrowed, so that a layer adds little to the size of a waiting answer.
+    fn receive<Q: LocalQuestion>(
+        &self,
+        sent: &mut Self::Sent<Q>,
+        at: Reading,
+    ) -> impl Future<Output = Replied<Q::Reply>> + Send;
 }

@@ -159,10 +159,18 @@ impl Servers {
 
     /// Awaits the reply; `command` gives the command once more where the first was not carried out. A reply is never
     /// an error.
-    pub(crate) async fn reply<C: Command>(&self, sent: Sent, command: impl Fn() -> C) -> Result<Reply, Unanswered> {
+    pub(crate) async fn reply<C: Command>(
+        &self,
+        sent: &mut Sent,
+        command: impl Fn() -> C,
+    ) -> Result<Reply, Unanswered> {
         let deadline = sent.at + sent.link.node().timeout();
-        match received(sent.arrival).await? {
-            Reply::Error(error) => self.again(Route::straight(sent.link), sent.loads, deadline, error, command).await,
+        match received(&mut sent.arrival).await? {
+            // Boxed, since it is rare and its many states would make every waiting reply large.
+            Reply::Error(error) => {
+                let route = Route::straight(Arc::clone(&sent.link));
+                Box::pin(self.again(route, sent.loads, deadline, error, command)).await
+            }
             reply => Ok(reply),
         }
     }

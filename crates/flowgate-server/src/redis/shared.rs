@@ -6,12 +6,11 @@ mod keys;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flowgate::{Clock, MemoryConfig, MemoryStats, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError};
-use flowgate::{ThrottleReply, Time};
+use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Reading, Span, Throttle, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::BanCopy;
 use flowgate_engine::{AdHoc, Decider, Decision, Explanation, Policy, PolicyError, Request, RuleSet};
-use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaRules};
+use flowgate_koala::{KoalaAsk, KoalaErase, KoalaRules};
 use tokio::time::timeout;
 
 use super::clock::RedisClock;
@@ -20,9 +19,9 @@ use super::failover::{Failover, Settings};
 use super::health::{Health, SharedStats};
 use super::link::Failure;
 use super::question::{
-    ExplainQuestion, FutureReply, KeyQuestion, KoalaQuestion, LocalQuestion, OutcomesQuestion, OwnedKeyQuestion,
-    OwnedKoalaQuestion, OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Replied, RuleQuestion, Store,
-    ThrottleQuestion,
+    ExplainQuestion, InFlightQuestion, KeyQuestion, KoalaQuestion, LocalQuestion, OutcomesQuestion, OwnedKeyQuestion,
+    OwnedKoalaQuestion, OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Question, Replied, RuleQuestion,
+    Store, ThrottleQuestion,
 };
 use super::redirect::{Plain, Sent};
 use super::servers::{Common, Servers};
@@ -31,7 +30,7 @@ use super::target::Target;
 use super::wire::Reply;
 use crate::answer::{Answer, Pending};
 use crate::readiness::Readiness;
-use crate::service::{KeyDecision, KoalaInForce, Reset, Snapshot, StoreAway};
+use crate::service::{KoalaInForce, Reset, Snapshot, StoreAway};
 
 /// Counters that several nodes share.
 #[derive(Debug)]
@@ -46,8 +45,27 @@ pub(crate) struct SharedStore {
     redis_clock: RedisClock,
 }
 
-/// A question that all layers have sent.
-type SentQuestion<Q> = <DenyCache<Failover> as Store>::Sent<Q>;
+/// A question that all layers have sent, with the store that answers it.
+pub(crate) struct SentQuestion<Q: LocalQuestion> {
+    store: Arc<SharedStore>,
+    sent: <DenyCache<Failover> as Store>::Sent<Q>,
+    at: Reading,
+}
+
+impl<Q: LocalQuestion> SentQuestion<Q> {
+    /// The question.
+    pub(crate) fn question(&self) -> &Q {
+        self.sent.question()
+    }
+
+    /// Awaits the reply.
+    pub(crate) fn receive(&mut self) -> impl Future<Output = Replied<Q::Reply>> + Send {
+        self.store.store.receive(&mut self.sent, self.at)
+    }
+}
+
+/// A reply that is known, or the question that was sent for it.
+pub(crate) type PendingReply<Q> = Pending<<Q as OwnedQuestion>::Reply, SentQuestion<Q>>;
 
 /// How often a node looks for bans by hand that others have imposed.
 const BAN_REFRESH_PERIOD: Duration = Duration::from_secs(1);
@@ -66,7 +84,12 @@ impl SharedStore {
         let settings = Settings { memory, on_failure: redis.on_failure, share: redis.local_share };
         let longest_denial = redis.deny_cache.then(|| span(redis.deny_cache_max));
         let redis_clock = RedisClock::new(clock.clone());
-        let redis = Arc::new(RedisStore { servers, prefix: redis.prefix.clone(), health: Arc::clone(&health) });
+        let redis = Arc::new(RedisStore {
+            servers,
+            prefix: redis.prefix.clone(),
+            health: Arc::clone(&health),
+            decider: Arc::clone(&decider),
+        });
         let failover = Failover::new(Arc::clone(&redis), settings, Arc::clone(&health));
         let store = DenyCache::new(failover, longest_denial, clock, health);
         SharedStore { decider, store, redis, bans: Mutex::default(), redis_clock }
@@ -135,23 +158,12 @@ impl SharedStore {
         op: Op,
         request: &Request<'_>,
         at: Reading,
-    ) -> Pending<Decision, impl Future<Output = (Arc<OwnedRuleQuestion>, Decision)> + Send + use<>> {
+    ) -> PendingReply<OwnedRuleQuestion> {
         let redis_time = self.redis_time();
         let plan = self.decider.plan(&snapshot.rules, op, request, redis_time);
-        let pending = match plan.asks_redis() {
-            true => self.store.send(&RuleQuestion { snapshot, plan: &plan, request }, at),
-            false => Pending::Now(plan.conclude(redis_time).into()),
-        };
-        match pending {
-            Pending::Now(conclusion) => Pending::Now(conclusion.decision),
-            Pending::Later(sent) => {
-                let store = Arc::clone(self);
-                Pending::Later(async move {
-                    let Replied { question, reply, .. } = store.store.receive(sent, at).await;
-                    store.decider.note_conclusion(&reply, || question.request.get());
-                    (question, reply.decision)
-                })
-            }
+        match plan.asks_redis() {
+            true => self.ask(&RuleQuestion { snapshot, plan: &plan, request }, at),
+            false => Pending::Now(plan.conclude(redis_time)),
         }
     }
 
@@ -168,20 +180,12 @@ impl SharedStore {
             return Answer::Now(plan.explain(request, redis_time));
         }
         let question = ExplainQuestion(RuleQuestion { snapshot, plan: &plan, request });
-        match self.awaited(self.store.send(&question, at), at) {
-            Pending::Now(explanation) => Answer::Now(explanation),
-            Pending::Later(reply) => Answer::later(async move { reply.await.1 }),
-        }
+        answer(self.ask(&question, at))
     }
 
     /// Applies a limit that the caller brings to a key of the caller's.
-    pub(crate) fn limit(
-        self: &Arc<Self>,
-        op: Op,
-        call: AdHoc<'_>,
-        at: Reading,
-    ) -> Pending<Result<KeyDecision, OtherAlgorithm>, impl FutureReply<OwnedKeyQuestion> + use<>> {
-        self.awaited(self.store.send(&KeyQuestion { op, call }, at), at)
+    pub(crate) fn limit(self: &Arc<Self>, op: Op, call: AdHoc<'_>, at: Reading) -> PendingReply<OwnedKeyQuestion> {
+        self.ask(&KeyQuestion { op, call }, at)
     }
 
     /// Answers a call of `CL.THROTTLE`.
@@ -190,8 +194,8 @@ impl SharedStore {
         key: &[u8],
         throttle: Throttle,
         at: Reading,
-    ) -> Pending<Result<ThrottleReply, ThrottleError>, impl FutureReply<OwnedThrottleQuestion> + use<>> {
-        self.awaited(self.store.send(&ThrottleQuestion { key, throttle }, at), at)
+    ) -> PendingReply<OwnedThrottleQuestion> {
+        self.ask(&ThrottleQuestion { key, throttle }, at)
     }
 
     /// Decides a request by Koala's rules.
@@ -201,13 +205,12 @@ impl SharedStore {
         ask: KoalaAsk,
         request: &Request<'_>,
         at: Reading,
-    ) -> Pending<KoalaAnswer, impl FutureReply<OwnedKoalaQuestion> + use<>> {
+    ) -> PendingReply<OwnedKoalaQuestion> {
         let plan = koala.rules.plan(&self.decider, ask, request);
-        let pending = match plan.plan.asks_redis() {
-            true => self.store.send(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
+        match plan.plan.asks_redis() {
+            true => self.ask(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
             false => Pending::Now(koala.rules.conclude(ask, &plan)),
-        };
-        self.awaited(pending, at)
+        }
     }
 
     /// Gives back what feedback gives back.
@@ -254,17 +257,14 @@ impl SharedStore {
         let deny = DenyQuestion::giving_back(plan.hits().iter().map(|hit| hit.key().bits()));
         self.store.forget(&deny);
         // Sent after the deletions, over the same links.
-        let peek = self.decide(snapshot, Op::Peek, &request.clone().cost(0), at);
+        let peek = answer(self.decide(snapshot, Op::Peek, &request.clone().cost(0), at));
         let store = Arc::clone(self);
         Answer::later(async move {
             let mut is_done = deletes.is_ok();
-            for (sent, command) in deletes.into_iter().flatten() {
-                is_done &= store.redis.servers.reply(sent, command).await.is_ok();
+            for (mut sent, command) in deletes.into_iter().flatten() {
+                is_done &= store.redis.servers.reply(&mut sent, command).await.is_ok();
             }
-            let mut decision = match peek {
-                Pending::Now(decision) => decision,
-                Pending::Later(decision) => decision.await.1,
-            };
+            let mut decision = peek.await;
             store.store.forget(&deny);
             if !is_done {
                 decision = decision.as_stopgap();
@@ -273,31 +273,21 @@ impl SharedStore {
         })
     }
 
-    /// The reply of all layers to a question that was sent.
-    fn awaited<Q: LocalQuestion>(
-        self: &Arc<Self>,
-        pending: Pending<Q::Reply, SentQuestion<Q>>,
-        at: Reading,
-    ) -> Pending<Q::Reply, impl FutureReply<Q> + use<Q>> {
-        match pending {
+    /// Asks all layers.
+    fn ask<Q: Question>(self: &Arc<Self>, question: &Q, at: Reading) -> PendingReply<Q::Owned> {
+        match self.store.send(question, at) {
             Pending::Now(reply) => Pending::Now(reply),
-            Pending::Later(sent) => {
-                let store = Arc::clone(self);
-                Pending::Later(async move {
-                    let Replied { question, reply, .. } = store.store.receive(sent, at).await;
-                    (question, reply)
-                })
-            }
+            Pending::Later(sent) => Pending::Later(SentQuestion { store: Arc::clone(self), sent, at }),
         }
     }
 
     /// Asks what only Redis can answer.
     fn ask_redis<Q: OwnedQuestion>(self: &Arc<Self>, question: Q, now: Time) -> Answer<Result<Q::Reply, StoreAway>> {
         let question = Arc::new(question);
-        let Ok(sent) = self.redis.send(&question, now) else { return Answer::Now(Err(StoreAway)) };
+        let Ok(mut sent) = self.redis.send(&question, now) else { return Answer::Now(Err(StoreAway)) };
         let redis = Arc::clone(&self.redis);
         Answer::later(async move {
-            redis.receive(&*question, sent, now).await.map_err(|undecided| {
+            redis.receive(&*question, &mut sent, now).await.map_err(|undecided| {
                 redis.note_failure(undecided.why);
                 StoreAway
             })
@@ -311,10 +301,10 @@ impl SharedStore {
     ) -> Answer<Result<Reply, StoreAway>> {
         let words = command();
         let key = words.0.last().map(Vec::as_slice).unwrap_or_default();
-        let Ok(sent) = self.redis.servers.send(key, &words) else { return Answer::Now(Err(StoreAway)) };
+        let Ok(mut sent) = self.redis.servers.send(key, &words) else { return Answer::Now(Err(StoreAway)) };
         let redis = Arc::clone(&self.redis);
         Answer::later(async move {
-            let reply = redis.servers.reply(sent, command).await;
+            let reply = redis.servers.reply(&mut sent, command).await;
             reply.map_err(|unanswered| {
                 redis.note_failure(unanswered.why);
                 StoreAway
@@ -326,6 +316,14 @@ impl SharedStore {
         let first = keys.first().cloned().unwrap_or_default();
         let command = move || Plain(std::iter::once(b"DEL".to_vec()).chain(keys.iter().cloned()).collect());
         Ok((self.redis.servers.send(&first, &command())?, command))
+    }
+}
+
+/// The reply, for a caller that notes nothing.
+fn answer<Q: LocalQuestion>(pending: PendingReply<Q>) -> Answer<Q::Reply> {
+    match pending {
+        Pending::Now(reply) => Answer::Now(reply),
+        Pending::Later(mut sent) => Answer::later(async move { sent.receive().await.reply }),
     }
 }
 

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use flowgate::Time;
+use flowgate_engine::Decider;
 use flowgate_engine::redis::{ReplyError, ScriptCall, take_unreadable};
 use tokio::sync::oneshot;
 
@@ -28,6 +29,8 @@ pub(crate) struct RedisStore {
     pub(super) servers: Servers,
     pub(super) prefix: String,
     pub(super) health: Arc<Health>,
+    /// Lists the bans that rules impose.
+    pub(super) decider: Arc<Decider>,
 }
 
 /// A question that was sent.
@@ -35,7 +38,7 @@ pub(crate) enum InFlight {
     /// All of it in one call.
     Whole(Sent),
     /// One call for each of its subjects: the replies of all, and where to say how the question ends without them.
-    Groups { replies: oneshot::Receiver<Result<Vec<Vec<i64>>, Failure>>, ending: oneshot::Sender<Ending> },
+    Groups { replies: oneshot::Receiver<Result<Vec<Vec<i64>>, Failure>>, ending: Option<oneshot::Sender<Ending>> },
 }
 
 /// How a request ends that Redis has not decided.
@@ -105,26 +108,27 @@ impl RedisStore {
         let (ending, ended) = oneshot::channel();
         // A task of its own: what was taken is to be taken back whether or not the caller still waits for the answer.
         tokio::spawn(async move { store.ask_groups(&question, sent, around, replied, ended).await });
-        Ok(InFlight::Groups { replies, ending })
+        Ok(InFlight::Groups { replies, ending: Some(ending) })
     }
 
     /// Awaits the reply to a question.
     pub(crate) async fn receive<Q: OwnedQuestion>(
         &self,
         question: &Q,
-        sent: InFlight,
+        sent: &mut InFlight,
         now: Time,
     ) -> Result<Q::Reply, Undecided> {
         match sent {
             InFlight::Whole(sent) => {
                 let call = |around| question.call(None, &self.prefix, around);
-                Ok(self.read_reply(sent, now, call, |answer| question.conclude(&[answer])).await?)
+                Ok(self.read_reply(sent, now, call, |answer| question.conclude(&self.decider, &[answer])).await?)
             }
             InFlight::Groups { replies, ending } => {
                 let replies = replies.await.unwrap_or(Err(Failure::Lost));
-                let replies = replies.map_err(|why| Undecided { why, charges: Charges::Groups(ending) })?;
+                let replies = replies
+                    .map_err(|why| Undecided { why, charges: ending.take().map_or(Charges::None, Charges::Groups) })?;
                 let answers: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
-                Ok(question.conclude(&answers).map_err(not_understood)?)
+                Ok(question.conclude(&self.decider, &answers).map_err(not_understood)?)
             }
         }
     }
@@ -178,7 +182,7 @@ impl RedisStore {
         for (group, sent) in sent.into_iter().enumerate() {
             let call = |around| question.call(Some(group), &self.prefix, around);
             replies.push(match sent {
-                Ok(sent) => self.read_reply(sent, now, call, is_decision).await,
+                Ok(mut sent) => self.read_reply(&mut sent, now, call, is_decision).await,
                 Err(failure) => Err(failure.into()),
             });
         }
@@ -213,7 +217,7 @@ impl RedisStore {
     /// Awaits a reply and reads it; where Redis's clock is far from ours, asks once more around its time.
     async fn read_reply<T>(
         &self,
-        sent: Sent,
+        sent: &mut Sent,
         now: Time,
         call: impl Fn(Time) -> ScriptCall,
         read: impl Fn(&[i64]) -> Result<T, ReplyError>,
@@ -224,12 +228,13 @@ impl RedisStore {
             Err(ReplyError::Around(around)) => around,
             Err(error) => return Err(not_understood(error).into()),
         };
-        let reply = self.answer(self.send_script(&call(around))?, || call(around)).await?;
+        let mut sent = self.send_script(&call(around))?;
+        let reply = Box::pin(self.answer(&mut sent, || call(around))).await?;
         read(&reply).map_err(|error| not_understood(error).into())
     }
 
     /// The numbers that a script answers.
-    async fn answer(&self, sent: Sent, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Unanswered> {
+    async fn answer(&self, sent: &mut Sent, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Unanswered> {
         let reply = self.servers.reply(sent, again).await?;
         self.numbers(reply).ok_or_else(|| not_understood(ReplyError::Malformed).into())
     }
@@ -263,10 +268,10 @@ impl RedisStore {
         call: &ScriptCall,
         command: impl Fn() -> C + Send + Sync + 'static,
     ) {
-        if let Ok(sent) = self.servers.send_even_if_open(first_key(call), &command()) {
+        if let Ok(mut sent) = self.servers.send_even_if_open(first_key(call), &command()) {
             let store = Arc::clone(self);
             tokio::spawn(async move {
-                if let Ok(reply) = store.servers.reply(sent, command).await {
+                if let Ok(reply) = store.servers.reply(&mut sent, command).await {
                     store.numbers(reply);
                 }
             });

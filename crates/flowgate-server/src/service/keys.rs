@@ -62,7 +62,7 @@ impl Service {
                 }
                 Answer::Now(answer)
             }
-            Pending::Later(reply) => self.observer.later(reply, is_noted, at, |observer, question, answer, now| {
+            Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, answer, now| {
                 observer.note_key(&question.key, answer, now);
             }),
         }
@@ -112,7 +112,7 @@ impl Service {
             }
             Some(shared) => match shared.throttle(key, *throttle, at) {
                 Pending::Now(reply) => Answer::Now(reply),
-                Pending::Later(reply) => self.observer.later(reply, true, at, |observer, question, reply, now| {
+                Pending::Later(sent) => self.observer.later(sent, true, at, |observer, question, reply, now| {
                     if let Ok(reply) = reply {
                         observer.key_decision(&question.key, !reply.limited, now);
                     }

@@ -41,7 +41,7 @@ impl Service {
                 }
                 Answer::Now(answer)
             }
-            Pending::Later(reply) => self.observer.later(reply, is_noted, at, |observer, question, answer, now| {
+            Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, answer, now| {
                 observer.note_koala(&question.koala.rules, answer, now);
             }),
         }

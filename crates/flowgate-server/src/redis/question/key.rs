@@ -1,8 +1,8 @@
 //! A limit that the caller brings, on a key of the caller's.
 
 use flowgate::{Op, OtherAlgorithm, Reading, Time};
-use flowgate_engine::AdHoc;
 use flowgate_engine::redis::{PreparedLimit, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{AdHoc, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
@@ -55,7 +55,7 @@ impl OwnedQuestion for OwnedKeyQuestion {
         self.limit.call(prefix, ScriptTime::Redis, around)
     }
 
-    fn conclude(&self, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
+    fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
         let [answer] = answers else { return Err(ReplyError::Malformed) };
         let decided = self.limit.conclude(answer)?;
         Ok(decided.map(|decision| KeyDecision { decision, degraded: false }))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flowgate::{Reading, Time};
 use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
-use flowgate_engine::{Outcomes, Request};
+use flowgate_engine::{Decider, Outcomes, Request};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaPlan, OwnedKoalaPlan};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
@@ -55,7 +55,7 @@ impl OwnedQuestion for OwnedKoalaQuestion {
         self.plan.plan.call_of(group, prefix, ScriptTime::Redis, around)
     }
 
-    fn conclude(&self, answers: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
+    fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
         self.plan.conclude(answers)
     }
 
@@ -96,7 +96,7 @@ impl<T: Send + 'static> OwnedQuestion for OutcomesQuestion<T> {
         self.plan.call_of(group, prefix, ScriptTime::Redis, around)
     }
 
-    fn conclude(&self, answers: &[&[i64]]) -> Result<T, ReplyError> {
+    fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<T, ReplyError> {
         self.plan.read(answers, |outcomes, _| (self.conclude)(outcomes))
     }
 

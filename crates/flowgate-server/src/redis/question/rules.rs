@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flowgate::{Op, Reading, Time};
-use flowgate_engine::redis::{Conclusion, OwnedPlan, ReplyError, ScriptCall, ScriptTime};
-use flowgate_engine::{Explanation, Plan, Request};
+use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{Decider, Decision, Explanation, Plan, Request};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::owned_request::OwnedRequest;
@@ -58,16 +58,16 @@ impl Question for RuleQuestion<'_, '_, '_> {
         Some(DenyQuestion::about(table, counters(), asked))
     }
 
-    fn recall(&self, denied: Denied) -> Option<Conclusion> {
+    fn recall(&self, denied: Denied) -> Option<Decision> {
         match denied {
-            Denied::Request(decision) => Some(decision.into()),
+            Denied::Request(decision) => Some(decision),
             Denied::Key(_) | Denied::Throttle(..) => None,
         }
     }
 }
 
 impl OwnedQuestion for OwnedRuleQuestion {
-    type Reply = Conclusion;
+    type Reply = Decision;
 
     fn groups(&self) -> usize {
         self.plan.groups()
@@ -77,8 +77,10 @@ impl OwnedQuestion for OwnedRuleQuestion {
         self.plan.call_of(group, prefix, ScriptTime::Redis, around)
     }
 
-    fn conclude(&self, answers: &[&[i64]]) -> Result<Conclusion, ReplyError> {
-        self.plan.conclude_groups(answers)
+    fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<Decision, ReplyError> {
+        let conclusion = self.plan.conclude_groups(answers)?;
+        decider.note_conclusion(&conclusion, || self.request.get());
+        Ok(conclusion.decision)
     }
 
     fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
@@ -87,16 +89,16 @@ impl OwnedQuestion for OwnedRuleQuestion {
 }
 
 impl LocalQuestion for OwnedRuleQuestion {
-    fn decide(&self, local: &Local, at: Reading) -> Conclusion {
-        local.decide(&self.snapshot, &self.plan, &self.request.get(), at).into()
+    fn decide(&self, local: &Local, at: Reading) -> Decision {
+        local.decide(&self.snapshot, &self.plan, &self.request.get(), at)
     }
 
-    fn keeps_charge(reply: &Conclusion) -> bool {
-        reply.decision.allowed()
+    fn keeps_charge(decision: &Decision) -> bool {
+        decision.allowed()
     }
 
-    fn denied(&self, reply: &Conclusion) -> Option<Denied> {
-        Some(Denied::Request(reply.decision.clone())).filter(|_| !reply.decision.allowed())
+    fn denied(&self, decision: &Decision) -> Option<Denied> {
+        (!decision.allowed()).then(|| Denied::Request(decision.clone()))
     }
 }
 
@@ -133,7 +135,7 @@ impl OwnedQuestion for OwnedExplainQuestion {
         self.0.call(group, prefix, around)
     }
 
-    fn conclude(&self, answers: &[&[i64]]) -> Result<Explanation, ReplyError> {
+    fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<Explanation, ReplyError> {
         self.0.plan.explain(&self.0.request.get(), answers)
     }
 

@@ -1,6 +1,7 @@
 //! A call of `CL.THROTTLE`.
 
 use flowgate::{Reading, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate_engine::Decider;
 use flowgate_engine::redis::{PreparedThrottle, ReplyError, ScriptCall, ScriptTime};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
@@ -53,7 +54,7 @@ impl OwnedQuestion for OwnedThrottleQuestion {
         self.prepared.call(prefix, ScriptTime::Redis)
     }
 
-    fn conclude(&self, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
+    fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
         let [answer] = answers else { return Err(ReplyError::Malformed) };
         self.prepared.conclude(answer)
     }

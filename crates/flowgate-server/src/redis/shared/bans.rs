@@ -112,8 +112,8 @@ impl SharedStore {
         Ok(taken)
     }
 
-    async fn ban_reply(&self, sent: Sent, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
-        let reply = self.redis.servers.reply(sent, || call.clone()).await.map_err(|_| StoreAway)?;
+    async fn ban_reply(&self, mut sent: Sent, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
+        let reply = self.redis.servers.reply(&mut sent, || call.clone()).await.map_err(|_| StoreAway)?;
         texts(reply).ok_or(StoreAway)
     }
 }

@@ -6,8 +6,8 @@ use flowgate::{Op, OtherAlgorithm, Reading, Span};
 use flowgate_engine::AdHoc;
 use flowgate_engine::redis::{ad_hoc_key, lifetime};
 
-use super::SharedStore;
-use crate::answer::{Answer, Pending};
+use super::{SharedStore, answer};
+use crate::answer::Answer;
 use crate::redis::redirect::Plain;
 use crate::redis::wire::Reply;
 use crate::service::{KeyDecision, Reset, StoreAway};
@@ -20,10 +20,7 @@ impl SharedStore {
         at: Reading,
     ) -> Answer<Reset<Result<KeyDecision, OtherAlgorithm>>> {
         let reset = self.key_reset(call.key);
-        let peek = match self.limit(Op::Peek, AdHoc { cost: 0, ..call }, at) {
-            Pending::Now(peek) => Answer::Now(peek),
-            Pending::Later(peek) => Answer::later(async move { peek.await.1 }),
-        };
+        let peek = answer(self.limit(Op::Peek, AdHoc { cost: 0, ..call }, at));
         reset.with(peek, |reset, peek| {
             let is_done = reset.is_ok();
             let decision = peek.map(|peek| KeyDecision { degraded: peek.degraded || !is_done, ..peek });
