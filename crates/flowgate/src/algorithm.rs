@@ -21,8 +21,6 @@ pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Fixed, Window, WindowCount};
 pub(crate) use sliding::{Entries, Entry, Log, Sliding};
-#[cfg(feature = "portable")]
-pub(crate) use ticks::Ticks;
 
 use crate::ask::{Ask, Op};
 use crate::ban::LastBan;
@@ -76,7 +74,7 @@ pub(crate) trait Meter {
     type State: StateKind;
 
     /// Would `cost` pass now?
-    fn check(&self, state: Option<&Self::State>, now: u64, cost: u64) -> Verdict;
+    fn check(&self, state: Option<&Self::State>, ask: Ask) -> Verdict;
 
     /// The state once `cost` is counted, whatever the limit says.
     fn charged(&self, state: Option<Self::State>, now: u64, cost: u64, charge: Charge) -> Self::State;
@@ -140,6 +138,28 @@ pub(crate) trait Words: StateKind {
     fn unpack(words: [u64; 2]) -> Self;
 }
 
+/// Evaluates an expression with the meter of a law, or another one for `unlimited`. With `words`, only for the laws whose
+/// state is two words.
+macro_rules! dispatch {
+    ($law:expr, $meter:ident => $body:expr, $unlimited:expr) => {
+        $crate::algorithm::dispatch!(
+            $law, words $meter => $body, Law::Sliding($meter) => $body, Law::Unlimited => $unlimited
+        )
+    };
+    ($law:expr, words $meter:ident => $body:expr, $($other:pat => $value:expr),+) => {
+        match $law {
+            Law::Bucket($meter) => $body,
+            Law::WideBucket($meter) => $body,
+            Law::Pace($meter) => $body,
+            Law::Fixed($meter) => $body,
+            Law::Approx($meter) => $body,
+            $($other => $value,)+
+        }
+    };
+}
+
+pub(crate) use dispatch;
+
 /// Applies `op` to one state.
 #[inline(always)]
 pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>) -> Decision {
@@ -148,8 +168,7 @@ pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>)
     let mut verdict = Verdict::PASS;
     if cost > 0 {
         if op.asks() {
-            verdict =
-                if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), now, cost) };
+            verdict = if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), ask) };
         }
         match op {
             Op::Take | Op::TakeWithin(_) | Op::Record if verdict.allowed() => {
@@ -196,15 +215,11 @@ impl Limit {
     /// requests that meet one limit: the same, without leaving the registers. Also gives the class of the new state.
     #[inline(always)]
     pub(crate) fn apply_words(&self, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class) {
-        match self.law() {
-            Law::Bucket(bucket) => apply_words(bucket, ask, words),
-            Law::WideBucket(bucket) => apply_words(bucket, ask, words),
-            Law::Pace(pace) if let Op::TakeWithin(longest) = ask.op => apply_words(&pace.within(longest), ask, words),
-            Law::Pace(pace) => apply_words(pace, ask, words),
-            Law::Fixed(fixed) => apply_words(fixed, ask, words),
-            Law::Approx(approx) => apply_words(approx, ask, words),
-            Law::Unlimited | Law::Sliding(_) => unreachable!("not two words: the caller asked `is_words`"),
-        }
+        dispatch!(
+            self.law(),
+            words meter => apply_words(meter, ask, words),
+            Law::Unlimited | Law::Sliding(_) => unreachable!("not two words: the caller asked `is_words`")
+        )
     }
 
     /// Whether its counter is two words.
@@ -234,14 +249,13 @@ impl Limit {
     /// The same, as if nothing were free.
     #[inline(always)]
     pub(crate) fn check_own(&self, ask: Ask, counter: &Counter) -> Verdict {
-        let Ask { op, cost, now } = ask;
-        if cost == 0 {
+        if ask.cost == 0 {
             return Verdict::PASS;
         }
-        if cost > MAX_COUNT && !matches!(self.law(), Law::Unlimited) {
+        if ask.cost > MAX_COUNT && !matches!(self.law(), Law::Unlimited) {
             return Verdict::Deny(Retry::Never);
         }
-        self.law().check(op, &counter.state, now.as_nanos(), cost)
+        self.law().check(&counter.state, ask)
     }
 
     fn check_after(&self, ask: Ask, after: &After, counter: &Counter) -> Verdict {
@@ -346,46 +360,23 @@ impl Decision {
 
 impl Law {
     #[inline]
-    fn check(&self, op: Op, state: &State, now: u64, cost: u64) -> Verdict {
-        match self {
-            Law::Unlimited => Verdict::PASS,
-            Law::Bucket(bucket) => bucket.check(StateKind::borrow(state), now, cost),
-            Law::WideBucket(bucket) => bucket.check(StateKind::borrow(state), now, cost),
-            Law::Pace(pace) if let Op::TakeWithin(longest) = op => {
-                pace.within(longest).check(StateKind::borrow(state), now, cost)
-            }
-            Law::Pace(pace) => pace.check(StateKind::borrow(state), now, cost),
-            Law::Fixed(fixed) => fixed.check(StateKind::borrow(state), now, cost),
-            Law::Sliding(sliding) => sliding.check(StateKind::borrow(state), now, cost),
-            Law::Approx(approx) => approx.check(StateKind::borrow(state), now, cost),
-        }
+    fn check(&self, state: &State, ask: Ask) -> Verdict {
+        dispatch!(self, meter => meter.check(StateKind::borrow(state), ask), Verdict::PASS)
     }
 
     #[inline]
     fn charge(&self, state: &mut State, now: u64, cost: u64, charge: Charge) {
         let old = std::mem::take(state);
-        *state = match self {
-            Law::Unlimited => old,
-            Law::Bucket(bucket) => bucket.charged(StateKind::take(old), now, cost, charge).into_state(),
-            Law::WideBucket(bucket) => bucket.charged(StateKind::take(old), now, cost, charge).into_state(),
-            Law::Pace(pace) => pace.charged(StateKind::take(old), now, cost, charge).into_state(),
-            Law::Fixed(fixed) => fixed.charged(StateKind::take(old), now, cost, charge).into_state(),
-            Law::Sliding(sliding) => sliding.charged(StateKind::take(old), now, cost, charge).into_state(),
-            Law::Approx(approx) => approx.charged(StateKind::take(old), now, cost, charge).into_state(),
-        };
+        *state = dispatch!(self, meter => meter.charged(StateKind::take(old), now, cost, charge).into_state(), old);
     }
 
     fn refund(&self, state: &mut State, now: u64, cost: u64) {
         let old = std::mem::take(state);
-        let new = match self {
-            Law::Unlimited => Some(old),
-            Law::Bucket(bucket) => bucket.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
-            Law::WideBucket(bucket) => bucket.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
-            Law::Pace(pace) => pace.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
-            Law::Fixed(fixed) => fixed.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
-            Law::Sliding(sliding) => sliding.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
-            Law::Approx(approx) => approx.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
-        };
+        let new = dispatch!(
+            self,
+            meter => meter.refunded(StateKind::take(old), now, cost).map(StateKind::into_state),
+            Some(old)
+        );
         *state = new.unwrap_or_default();
     }
 
@@ -403,14 +394,6 @@ impl Law {
 
     #[inline]
     fn numbers(&self, state: &State, now: u64) -> Option<Numbers> {
-        Some(match self {
-            Law::Unlimited => return None,
-            Law::Bucket(bucket) => bucket.numbers(StateKind::borrow(state), now),
-            Law::WideBucket(bucket) => bucket.numbers(StateKind::borrow(state), now),
-            Law::Pace(pace) => pace.numbers(StateKind::borrow(state), now),
-            Law::Fixed(fixed) => fixed.numbers(StateKind::borrow(state), now),
-            Law::Sliding(sliding) => sliding.numbers(StateKind::borrow(state), now),
-            Law::Approx(approx) => approx.numbers(StateKind::borrow(state), now),
-        })
+        dispatch!(self, meter => Some(meter.numbers(StateKind::borrow(state), now)), None)
     }
 }

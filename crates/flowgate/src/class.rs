@@ -13,7 +13,7 @@
 //! The decision that writes a counter sets its class. A class is not lowered while time passes: it stands until the
 //! next decision about the counter, or until the counter expires.
 
-use crate::algorithm::{Counter, Meter, WindowCount};
+use crate::algorithm::{Counter, Meter, WindowCount, dispatch};
 use crate::decision::Decision;
 use crate::limit::{Law, Limit};
 use crate::redis_cell::ThrottleReply;
@@ -54,10 +54,7 @@ impl Limit {
     /// operation.
     #[inline]
     pub(crate) fn class(&self, decision: &Decision) -> Class {
-        match self.law() {
-            Law::Pace(pace) => pace.class(decision),
-            _ => decision.class(),
-        }
+        dispatch!(self.law(), meter => meter.class(decision), decision.class())
     }
 
     /// The classes of both parts of a counter, the limit's own and that of `after=`, once `verdict` is in.

@@ -6,9 +6,13 @@
 //!            `previous * (P - e) + (current + cost) * P <= N * P`.
 //! Invariant  A time before the newest window is decided as at that window's start; its waits count from `now`.
 //! Bound      N by the estimate; at worst below 2N in a span P. For huge N and many keys, where 16 bytes matter.
+//! Portable   Terms `count period`; state `forget_at previous current`, zeros if unused; undo `a forget_at period`.
 
 use super::{Charge, Meter, Numbers, Words};
+use crate::ask::Ask;
 use crate::decision::{Retry, Verdict};
+#[cfg(feature = "portable")]
+use crate::portable::{Arguments, Portable, Undo};
 use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The numbers of an approx limit.
@@ -41,12 +45,6 @@ impl Approx {
         Approx { count, period }
     }
 
-    /// Count and period.
-    #[cfg(feature = "portable")]
-    pub(crate) fn numbers_in_nanos(&self) -> (u64, u64) {
-        (self.count, self.period)
-    }
-
     /// The units of both windows, the older one's by weight. Rounded up.
     #[inline]
     fn estimate(&self, view: &View) -> u64 {
@@ -76,9 +74,7 @@ impl Approx {
     }
 
     fn pair(&self, view: &View, current: u64) -> Pair {
-        let narrow = |units: u64| u32::try_from(units).unwrap_or(u32::MAX);
-        let forget_at = view.start + 2 * self.period;
-        Pair { forget_at, previous: narrow(view.previous), current: narrow(current) }
+        Pair::new(view.start + 2 * self.period, view.previous, current)
     }
 
     /// `previous * (P - e)`.
@@ -105,7 +101,8 @@ impl Meter for Approx {
     type State = Pair;
 
     #[inline]
-    fn check(&self, state: Option<&Pair>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&Pair>, ask: Ask) -> Verdict {
+        let (now, cost) = (ask.now.as_nanos(), ask.cost);
         if cost > self.count {
             return Verdict::Deny(Retry::Never);
         }
@@ -162,6 +159,13 @@ impl Meter for Approx {
     }
 }
 
+impl Pair {
+    fn new(forget_at: u64, previous: u64, current: u64) -> Pair {
+        let narrow = |units: u64| u32::try_from(units).unwrap_or(u32::MAX);
+        Pair { forget_at, previous: narrow(previous), current: narrow(current) }
+    }
+}
+
 impl Words for Pair {
     #[inline]
     fn pack(&self) -> [u64; 2] {
@@ -171,5 +175,28 @@ impl Words for Pair {
     #[inline]
     fn unpack([forget_at, units]: [u64; 2]) -> Pair {
         Pair { forget_at, previous: (units >> 32) as u32, current: units as u32 }
+    }
+}
+
+#[cfg(feature = "portable")]
+impl Portable for Approx {
+    const LETTER: &'static str = "a";
+
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
+        args.number(self.count);
+        args.number(self.period / NANOS_PER_MICRO);
+        ask.cost > self.count
+    }
+
+    fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Pair>> {
+        let [forget_at, previous, current] = [reply.next()?, reply.next()?, reply.next()?];
+        Some((forget_at > 0).then(|| Pair::new(forget_at * NANOS_PER_MICRO, previous, current)))
+    }
+
+    fn write_undo(&self, pair: &Pair, _: Ask, args: &mut impl Arguments) -> Undo {
+        args.text("a");
+        args.number(pair.forget_at / NANOS_PER_MICRO);
+        args.number(self.period / NANOS_PER_MICRO);
+        Undo::Counter
     }
 }

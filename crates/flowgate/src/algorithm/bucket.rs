@@ -6,13 +6,19 @@
 //! Invariant  `full_at` never lies before the `now` that wrote it, so an idle key banks one burst and no more.
 //! Bound      Any span of length `w` admits at most `burst + w / interval` units. With `burst=1`, pace lets
 //!            requests leave exactly one interval apart.
+//! Portable   Terms `want room capacity ticks`; state `full_at`, zeros if unused; undo `b full_at want ticks`. Each but
+//!            `ticks` is whole microseconds and a remainder in ticks, of which a microsecond has `ticks`.
 //!
 //! The interval is period / count, seldom a whole number of nanoseconds. It is exact nonetheless: all sums are made
 //! in *ticks*, a fraction of a nanosecond chosen such that both the nanosecond and the interval are whole numbers of
 //! them. `7/s` has 7 ticks to the nanosecond and 10^9 to the interval.
 
+#[cfg(feature = "portable")]
+mod portable;
+
 use super::ticks::Ticks;
 use super::{Charge, MAX_DEBT_NANOS, Meter, Numbers, Words};
+use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{MICRO, MaxWait};
@@ -66,18 +72,6 @@ impl Bucket {
 }
 
 impl<T: Ticks> Bucket<T> {
-    /// The ticks of a nanosecond and of a unit.
-    #[cfg(feature = "portable")]
-    pub(crate) fn ticks(&self) -> (u64, T) {
-        (self.ticks_per_nano, self.ticks_per_unit)
-    }
-
-    /// The ticks of a full burst and of the longest debt.
-    #[cfg(feature = "portable")]
-    pub(crate) fn bounds(&self) -> (u128, u128) {
-        (self.capacity.wide(), self.longest.wide())
-    }
-
     #[inline(always)]
     fn debt(&self, state: Option<&FullAt>, now: u64) -> T {
         match state {
@@ -113,7 +107,8 @@ impl<T: Ticks> Meter for Bucket<T> {
     type State = FullAt;
 
     #[inline(always)]
-    fn check(&self, state: Option<&FullAt>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&FullAt>, ask: Ask) -> Verdict {
+        let (now, cost) = (ask.now.as_nanos(), ask.cost);
         if cost > self.burst {
             return Verdict::Deny(Retry::Never);
         }
@@ -195,16 +190,16 @@ impl Pace {
         Pace { bucket, max_wait, whole, unit }
     }
 
-    /// The same for a caller that does not want to be held for longer than this.
+    /// The longest delay, in ticks, that a caller of `op` accepts.
     #[inline]
-    pub(crate) fn within(&self, longest: Span) -> Pace {
-        let longest = Ticks::from_nanos(longest.as_nanos().min(MAX_DEBT_NANOS), self.bucket.ticks_per_nano);
-        Pace { bucket: self.bucket.clone(), max_wait: self.max_wait.min(longest), ..*self }
-    }
-
-    #[cfg(feature = "portable")]
-    pub(crate) fn max_wait_ticks(&self) -> u128 {
-        self.max_wait
+    fn max_wait(&self, op: Op) -> u128 {
+        match op {
+            Op::TakeWithin(longest) => {
+                let nanos = longest.as_nanos().min(MAX_DEBT_NANOS);
+                self.max_wait.min(Ticks::from_nanos(nanos, self.bucket.ticks_per_nano))
+            }
+            _ => self.max_wait,
+        }
     }
 }
 
@@ -212,15 +207,16 @@ impl Meter for Pace {
     type State = FullAt;
 
     #[inline]
-    fn check(&self, state: Option<&FullAt>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&FullAt>, ask: Ask) -> Verdict {
         let Bucket { ticks_per_unit, capacity, longest, .. } = self.bucket;
-        let asked = ticks_per_unit.times(cost);
-        let debt = self.bucket.debt(state, now) + asked;
+        let max_wait = self.max_wait(ask.op);
+        let asked = ticks_per_unit.times(ask.cost);
+        let debt = self.bucket.debt(state, ask.now.as_nanos()) + asked;
         let delay = debt.minus(capacity);
-        if asked.minus(capacity) > self.max_wait {
+        if asked.minus(capacity) > max_wait {
             Verdict::Deny(Retry::Never)
-        } else if delay > self.max_wait && capacity + self.max_wait <= longest {
-            Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - self.max_wait)))
+        } else if delay > max_wait && capacity + max_wait <= longest {
+            Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - max_wait)))
         } else if debt > longest {
             // No turn is that far away. Nor does it help to wait until the delay is short enough, where that would
             // still be beyond the longest debt.

@@ -5,8 +5,14 @@
 //!            window is the period of the zone's calendar that holds `now`.
 //! Invariant  A window with nothing counted is not kept: a refund to zero closes it.
 //! Bound      N in a window; up to 2N in a span P across a boundary, which is why `sliding` is the default.
+//! Portable   Terms `count window`; state `ends_at count`, zeros if unused; undo `f ends_at`. A window is `p length`
+//!            (plain), `c unit` (ends at multiples of the unit), or `l from number {end}` (the ends of calendar periods).
+
+#[cfg(feature = "portable")]
+mod portable;
 
 use super::{Charge, MAX_EXACT_INTEGER, Meter, Numbers, Words};
+use crate::ask::Ask;
 use crate::calendar::Calendar;
 use crate::decision::{Retry, Verdict};
 use crate::time::Span;
@@ -80,7 +86,8 @@ impl Meter for Fixed {
     type State = WindowCount;
 
     #[inline]
-    fn check(&self, state: Option<&WindowCount>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&WindowCount>, ask: Ask) -> Verdict {
+        let (now, cost) = (ask.now.as_nanos(), ask.cost);
         if cost > self.count {
             Verdict::Deny(Retry::Never)
         } else if WindowCount::count_at(state, now) + cost <= self.count {

@@ -5,6 +5,8 @@
 //! Invariant  The log is sorted: a time before the newest is stored as the newest. Only a charge or a refund removes
 //!            units that have left, so a look with an older time still sees them.
 //! Bound      Any span of length P admits at most N. That is what users expect of "N per P".
+//! Portable   Terms `count period grid` (grid 0 keeps times as they are); state `number {leaves_at left}`, where `left`
+//!            is the sum of the units up to and with this entry; undo `s leaves_at`.
 //!
 //! Memory: up to N = 1024, units keep their own time (those of one request share an entry). Above, times are
 //! rounded **up** to a grid of P/1024, so at most 1025 entries are kept; a unit is held one grid step too long at
@@ -16,7 +18,10 @@ mod entries;
 pub(crate) use entries::Entries;
 
 use super::{Charge, Meter, Numbers};
+use crate::ask::Ask;
 use crate::decision::{Retry, Verdict};
+#[cfg(feature = "portable")]
+use crate::portable::{Arguments, Portable, Undo};
 use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The most entries that keep their exact time; also the number of grid steps in a period.
@@ -28,8 +33,8 @@ const MAX_ENTRIES: usize = MAX_EXACT_ENTRIES as usize + 1;
 /// The numbers of a sliding limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Sliding {
-    count: u64,
-    period: u64,
+    pub(crate) count: u64,
+    pub(crate) period: u64,
     /// Times are rounded up to multiples of this many nanoseconds; 1 keeps them as they are.
     grid: u64,
 }
@@ -58,12 +63,6 @@ impl Sliding {
         Sliding { count, period, grid }
     }
 
-    /// Count, period and grid.
-    #[cfg(feature = "portable")]
-    pub(crate) fn numbers_in_nanos(&self) -> (u64, u64, u64) {
-        (self.count, self.period, self.grid)
-    }
-
     fn stamp(&self, now: u64) -> u64 {
         if self.grid == 1 { now } else { (now / self.grid + 1) * self.grid }
     }
@@ -73,7 +72,8 @@ impl Meter for Sliding {
     type State = Log;
 
     #[inline]
-    fn check(&self, state: Option<&Log>, now: u64, cost: u64) -> Verdict {
+    fn check(&self, state: Option<&Log>, ask: Ask) -> Verdict {
+        let (now, cost) = (ask.now.as_nanos(), ask.cost);
         if cost > self.count {
             return Verdict::Deny(Retry::Never);
         }
@@ -117,18 +117,6 @@ impl Meter for Sliding {
 }
 
 impl Log {
-    /// A log of entries, oldest first; `None` where there are none.
-    #[cfg(feature = "portable")]
-    pub(crate) fn from_entries(entries: impl Iterator<Item = Entry>) -> Option<Log> {
-        let mut log = Entries::default();
-        entries.filter(|entry| entry.units > 0).for_each(|entry| log.push_back(entry, MAX_ENTRIES as u64));
-        match log.len() {
-            0 => None,
-            1 => log.front().copied().map(Log::One),
-            _ => Some(Log::Many(log)),
-        }
-    }
-
     /// When the last unit leaves.
     #[inline]
     pub(crate) fn last_leaves_at(&self) -> u64 {
@@ -221,5 +209,41 @@ impl Log {
                 log.len() > 0
             }
         }
+    }
+}
+
+#[cfg(feature = "portable")]
+impl Portable for Sliding {
+    const LETTER: &'static str = "s";
+
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
+        args.number(self.count);
+        args.number(self.period / NANOS_PER_MICRO);
+        // A grid of one nanosecond is no whole microsecond: 0.
+        args.number(self.grid / NANOS_PER_MICRO);
+        ask.cost > self.count
+    }
+
+    fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Log>> {
+        let (mut log, mut left_before) = (Entries::default(), 0);
+        for _ in 0..reply.next()? {
+            let [leaves_at, left] = [reply.next()? * NANOS_PER_MICRO, reply.next()?];
+            let units = left.checked_sub(left_before)?;
+            if units > 0 {
+                log.push_back(Entry { leaves_at, units }, MAX_ENTRIES as u64);
+            }
+            left_before = left;
+        }
+        Some(match log.len() {
+            0 => None,
+            1 => log.front().copied().map(Log::One),
+            _ => Some(Log::Many(log)),
+        })
+    }
+
+    fn write_undo(&self, log: &Log, _: Ask, args: &mut impl Arguments) -> Undo {
+        args.text("s");
+        args.number(log.last_leaves_at() / NANOS_PER_MICRO);
+        Undo::Counter
     }
 }

@@ -85,9 +85,8 @@ impl PreparedLimit {
 
     fn decided(&self, mut reply: Reply<'_>, now: Time) -> Result<Hit<'_>, ReplyError> {
         let mut hit = Hit::portable(&self.limit);
-        let (own, seen) = reply.counter(&self.limit)?;
+        reply.restore(&mut hit)?;
         reply.close()?;
-        hit.restore(own, seen);
         portable::decide(&mut flowgate::Plan::one(
             flowgate::Ask::new(self.op, self.cost, now),
             std::slice::from_mut(&mut hit),

@@ -1,8 +1,6 @@
 //! The reply of `decide.lua`: the time and the states that it found, as numbers in a row.
 
-use flowgate::portable::{AlgorithmState, BanState, Exact, WindowState};
-use flowgate::{Algorithm, Limit, Time};
-use smallvec::SmallVec;
+use flowgate::{BanHit, Hit, Time};
 
 /// Why there is no decision in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +39,9 @@ impl<'a> Reply<'a> {
     pub(super) fn open(numbers: &'a [i64]) -> Result<(Reply<'a>, Time), ReplyError> {
         let mut reply = Reply { numbers: numbers.iter() };
         match reply.numbers.next() {
-            Some(-1) => Err(ReplyError::Around(Time::from_micros(reply.number()?))),
+            Some(-1) => {
+                Err(ReplyError::Around(Time::from_micros(reply.unsigned().next().ok_or(ReplyError::Malformed)?)))
+            }
             Some(-2) => Err(ReplyError::OtherAlgorithm),
             Some(&now) => Ok((reply, Time::from_micros(u64::try_from(now).map_err(|_| ReplyError::Malformed)?))),
             None => Err(ReplyError::Malformed),
@@ -53,51 +53,18 @@ impl<'a> Reply<'a> {
         self.numbers.next().map_or(Ok(()), |_| Err(ReplyError::Malformed))
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, ReplyError> {
-        self.numbers.next().and_then(|number| u64::try_from(*number).ok()).ok_or(ReplyError::Malformed)
+    /// Restores the state of a counter, and that of its `after=`.
+    pub(super) fn restore(&mut self, hit: &mut Hit<'_>) -> Result<(), ReplyError> {
+        hit.restore(&mut self.unsigned()).ok_or(ReplyError::Malformed)
     }
 
-    /// The state of one limit's counter, and that of its `after=`.
-    pub(super) fn counter(
-        &mut self,
-        limit: &Limit,
-    ) -> Result<(Option<AlgorithmState>, Option<WindowState>), ReplyError> {
-        let own = match limit.algorithm() {
-            Algorithm::Unlimited => None,
-            Algorithm::Bucket | Algorithm::Pace => {
-                let full_at = Exact { micros: self.number()?, ticks: self.number()? };
-                Some(AlgorithmState::Bucket(full_at)).filter(|_| full_at != Exact::default())
-            }
-            Algorithm::Fixed => self.window()?.map(AlgorithmState::Fixed),
-            Algorithm::Sliding => Some(AlgorithmState::Sliding(self.entries()?)),
-            Algorithm::Approx => {
-                let (forget_at, previous, current) = (self.number()?, self.number()?, self.number()?);
-                Some(AlgorithmState::Approx { forget_at, previous, current }).filter(|_| forget_at > 0)
-            }
-        };
-        let seen = if limit.after().is_some() { self.window()? } else { None };
-        Ok((own, seen))
+    /// Restores the record of a ban.
+    pub(super) fn restore_ban(&mut self, ban: &mut BanHit<'_>, now: Time) -> Result<(), ReplyError> {
+        ban.restore(&mut self.unsigned(), now).ok_or(ReplyError::Malformed)
     }
 
-    fn window(&mut self) -> Result<Option<WindowState>, ReplyError> {
-        let window = WindowState { ends_at: self.number()?, count: self.number()? };
-        Ok(Some(window).filter(|window| window.ends_at > 0))
-    }
-
-    /// Pairs of an instant and of how many units have left by then.
-    fn entries(&mut self) -> Result<SmallVec<[(u64, u64); 3]>, ReplyError> {
-        let mut entries = SmallVec::new();
-        let mut before = 0;
-        for _ in 0..self.number()? {
-            let (at, left) = (self.number()?, self.number()?);
-            entries.push((at, left.checked_sub(before).ok_or(ReplyError::Malformed)?));
-            before = left;
-        }
-        Ok(entries)
-    }
-
-    pub(super) fn ban(&mut self) -> Result<BanState, ReplyError> {
-        let (until, forget_at, level, strikes) = (self.number()?, self.number()?, self.number()?, self.number()?);
-        Ok(BanState { until, forget_at, level: u8::try_from(level).unwrap_or(u8::MAX), strikes })
+    /// The numbers up to one that is negative.
+    fn unsigned(&mut self) -> impl Iterator<Item = u64> {
+        self.numbers.by_ref().map_while(|number| u64::try_from(*number).ok())
     }
 }

@@ -274,11 +274,11 @@ impl OwnedPlan {
             encode::rule(&mut call.args, rule.flags(), kept().count(), ban.is_some());
             for named in kept() {
                 call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
-                encode::limit(&mut call.args, named.limit.algorithm(), &named.limit.terms(op, cost, around));
+                named.limit.write_terms(ask.around(around), &mut call.args);
             }
             if let Some((ban, _)) = ban {
                 call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(rule.name())));
-                encode::ban(&mut call.args, &ban.terms());
+                ban.write_terms(&mut call.args);
             }
         }
         call
@@ -306,11 +306,10 @@ impl OwnedPlan {
             let (first_hit, first_ban) = (hits.len(), bans.len());
             Evaluation::hit(step, &self.rules, &mut hits, &mut bans);
             for hit in &mut hits[first_hit..] {
-                let (own, seen) = reply.counter(hit.limit())?;
-                hit.restore(own, seen);
+                reply.restore(hit)?;
             }
             for ban in bans[first_ban..].iter_mut().filter(|_| self.op.asks()) {
-                ban.restore(reply.ban()?, now);
+                reply.restore_ban(ban, now)?;
             }
         }
         reply.close()?;

@@ -6,17 +6,18 @@
 //! Rule       Undoing a charge to a bucket moves the charges behind it, but not their names. The script remembers that
 //!            under a key beside the counter, and tells by when a charge was made whether it was moved.
 
-use flowgate::portable::{AlgorithmUndo, Exact};
-use flowgate::{Hit, Time};
+use flowgate::portable::Undo;
+use flowgate::{Ask, Hit, Op, Time};
 
 use super::encode::{self, ScriptTime};
 use super::keys;
-use super::script::{Parts, ScriptCall, UNDO};
+use super::script::{ScriptCall, UNDO};
 
 /// A call that undoes charges, which are added one by one.
 pub(super) struct UndoCall {
     call: ScriptCall,
     cost: u64,
+    charged_at: Time,
 }
 
 impl UndoCall {
@@ -26,22 +27,22 @@ impl UndoCall {
         encode::time(&mut call.args, time);
         call.args.number(cost);
         call.args.number(charged_at.as_nanos() / 1000);
-        UndoCall { call, cost }
+        UndoCall { call, cost, charged_at }
     }
 
     /// Undoes what was charged to a hit that has passed. A shadow rule keeps its charge: it counts whatever the others
     /// decide.
     pub(super) fn add(&mut self, hit: &Hit<'_>, write_key: impl Fn(&mut Vec<u8>)) {
-        let undo = hit.undo(self.cost);
-        if hit.flags().shadow || (undo.own.is_none() && undo.seen.is_none()) {
+        if hit.flags().shadow {
             return;
         }
-        self.call.keys.write(&write_key);
-        if let Some(AlgorithmUndo::Bucket { .. }) = undo.own {
+        let undo = hit.write_undo(Ask::new(Op::Take, self.cost, self.charged_at), &mut self.call.args);
+        if undo != Undo::Nothing {
+            self.call.keys.write(&write_key);
+        }
+        if undo == Undo::CounterAndMoves {
             self.add_undone(write_key);
         }
-        own(&mut self.call.args, undo.own);
-        self.call.args.number(undo.seen.unwrap_or(0));
     }
 
     /// Undoes a call of `CL.THROTTLE` that has passed: it is over at `tat`, and took `increment` nanoseconds.
@@ -66,32 +67,5 @@ impl UndoCall {
     pub(super) fn finish(self) -> Option<ScriptCall> {
         let charged = self.call.keys().len() > 0;
         charged.then_some(self.call)
-    }
-}
-
-fn own(args: &mut Parts, undo: Option<AlgorithmUndo>) {
-    match undo {
-        None => args.push(b"n"),
-        Some(AlgorithmUndo::Bucket { full_at, want, ticks }) => {
-            args.push(b"b");
-            for Exact { micros, ticks } in [full_at, want] {
-                args.number(micros);
-                args.number(ticks);
-            }
-            args.number(ticks);
-        }
-        Some(AlgorithmUndo::Fixed(ends_at)) => {
-            args.push(b"f");
-            args.number(ends_at);
-        }
-        Some(AlgorithmUndo::Sliding(leaves_at)) => {
-            args.push(b"s");
-            args.number(leaves_at);
-        }
-        Some(AlgorithmUndo::Approx { forget_at, period }) => {
-            args.push(b"a");
-            args.number(forget_at);
-            args.number(period);
-        }
     }
 }

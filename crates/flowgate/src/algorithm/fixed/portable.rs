@@ -1,0 +1,76 @@
+//! The portable form of `fixed`, and of the windows of `after=`.
+
+use smallvec::SmallVec;
+
+use super::{Fixed, Window, WindowCount};
+use crate::ask::Ask;
+use crate::calendar::Calendar;
+use crate::limit::Unit;
+use crate::portable::{Arguments, Portable, Undo};
+use crate::time::NANOS_PER_MICRO;
+
+/// How far the script's clock may be from the caller's before the script asks for other ends of calendar periods.
+const MAX_CLOCK_SKEW_NANOS: u64 = 60 * 1_000_000_000;
+
+impl Portable for Fixed {
+    const LETTER: &'static str = "f";
+
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
+        args.number(self.count);
+        self.window.write_terms(ask.now.as_nanos(), args);
+        ask.cost > self.count
+    }
+
+    fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<WindowCount>> {
+        WindowCount::read(reply)
+    }
+
+    fn write_undo(&self, window: &WindowCount, _: Ask, args: &mut impl Arguments) -> Undo {
+        args.text("f");
+        args.number(window.ends_at / NANOS_PER_MICRO);
+        Undo::Counter
+    }
+}
+
+impl WindowCount {
+    pub(crate) fn read(reply: &mut impl Iterator<Item = u64>) -> Option<Option<WindowCount>> {
+        let [ends_at, count] = [reply.next()?, reply.next()?];
+        Some((ends_at > 0).then(|| WindowCount { ends_at: ends_at * NANOS_PER_MICRO, count }))
+    }
+}
+
+impl Window {
+    /// Writes how windows end around an instant.
+    pub(crate) fn write_terms(&self, around: u64, args: &mut impl Arguments) {
+        match self {
+            Window::Plain(length) => {
+                args.text("p");
+                args.number(length / NANOS_PER_MICRO);
+            }
+            Window::Calendar(calendar) => match calendar.unit {
+                // Zones differ from each other by whole seconds, so shorter units are the same in all of them.
+                Unit::Microsecond | Unit::Millisecond | Unit::Second => {
+                    args.text("c");
+                    args.number(calendar.unit.nanos().map_or(1, |nanos| nanos / NANOS_PER_MICRO));
+                }
+                _ => write_ends(calendar, around, args),
+            },
+        }
+    }
+}
+
+/// Writes from when the ends of the periods around an instant hold, their number and the ends.
+fn write_ends(calendar: &Calendar, around: u64, args: &mut impl Arguments) {
+    let from = around.saturating_sub(MAX_CLOCK_SKEW_NANOS) / NANOS_PER_MICRO;
+    let mut ends = SmallVec::<[u64; 4]>::new();
+    let mut end = calendar.end(from * NANOS_PER_MICRO);
+    ends.push(end);
+    while end <= around + MAX_CLOCK_SKEW_NANOS {
+        end = calendar.end(end);
+        ends.push(end);
+    }
+    args.text("l");
+    args.number(from);
+    args.number(ends.len() as u64);
+    ends.into_iter().for_each(|end| args.number(end / NANOS_PER_MICRO));
+}
