@@ -5,6 +5,7 @@
 //!            caller, a batch at a time.
 //! Rule       An answer that comes later is noted when it comes.
 
+use std::borrow::Borrow;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -74,8 +75,8 @@ impl Observer {
         })
     }
 
-    /// Notes the decision of a request.
-    pub(crate) fn note(&self, request: &Request<'_>, decision: &Decision, now: Time) {
+    /// Notes the decision of a request, which is asked for only if the decision is ranked or logged.
+    pub(crate) fn note<'q, R: Borrow<Request<'q>>>(&self, request: impl Fn() -> R, decision: &Decision, now: Time) {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
         match (decision.rule(), decision.decided_by()) {
@@ -95,10 +96,10 @@ impl Observer {
             degraded.add(1);
         }
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
-            self.rank(request, decision, weight, now, false);
+            self.rank(request().borrow(), decision, weight, now, false);
         }
         if !allowed {
-            self.note_denial(request, decision, now);
+            self.note_denial(request().borrow(), decision, now);
         }
     }
 

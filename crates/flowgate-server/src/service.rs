@@ -220,12 +220,12 @@ impl Service {
         match pending {
             Pending::Now(decision) => {
                 if is_noted {
-                    self.observer.note(request, &decision, at.now);
+                    self.observer.note(|| request, &decision, at.now);
                 }
                 Answer::Now(decision)
             }
             Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, decision, now| {
-                observer.note(&question.request.get(), decision, now);
+                observer.note(|| question.request.get(), decision, now);
             }),
         }
     }

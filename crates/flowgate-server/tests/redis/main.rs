@@ -56,7 +56,7 @@ impl Node {
     }
 
     fn with_clock(config: &str, clock: Clock) -> Node {
-        let service = Service::start_with_clock(&Config::from_toml(config).unwrap(), clock).unwrap();
+        let service = Service::start_with_clock(&flowgate_koala::config_from_toml(config).unwrap(), clock).unwrap();
         let readiness = Readiness::default();
         service.watch(&readiness);
         Node { service, readiness }

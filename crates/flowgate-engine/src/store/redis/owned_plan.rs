@@ -161,11 +161,13 @@ impl OwnedPlan {
         replies: &[&[i64]],
         conclude: impl FnOnce(Outcomes<'_, '_>, Time) -> T,
     ) -> Result<T, ReplyError> {
-        let Decided { hits, bans, now, .. } = match replies {
-            [reply] => self.decide(Which::All, self.op, reply)?,
-            replies => self.decide_groups(replies)?,
-        };
-        Ok(conclude(Outcomes::new(&self.rules, &self.evaluation, &hits, &bans), now))
+        let mut decided = Decided::default();
+        match replies {
+            [reply] => self.decide_into(&mut decided, Which::All, self.op, reply)?,
+            replies => decided = self.decide_groups(replies)?,
+        }
+        let Decided { hits, bans, now, .. } = &decided;
+        Ok(conclude(Outcomes::new(&self.rules, &self.evaluation, hits, bans), *now))
     }
 
     /// The decision that follows from the reply to [`OwnedPlan::call`].
@@ -300,11 +302,24 @@ impl OwnedPlan {
 
     /// Decides a part of the plan as its script did, by the states that the script found.
     fn decide(&self, which: Which, op: Op, reply: &[i64]) -> Result<Decided<'_>, ReplyError> {
+        let mut decided = Decided::default();
+        self.decide_into(&mut decided, which, op, reply)?;
+        Ok(decided)
+    }
+
+    /// As [`OwnedPlan::decide`], in place: hits are large.
+    fn decide_into<'r>(
+        &'r self,
+        decided: &mut Decided<'r>,
+        which: Which,
+        op: Op,
+        reply: &[i64],
+    ) -> Result<(), ReplyError> {
         let (mut reply, now) = Reply::open(reply)?;
-        let (mut hits, mut bans) = (Hits::new(), BanHits::new());
+        let Decided { hits, bans, .. } = decided;
         for (_, step) in self.steps(which) {
             let (first_hit, first_ban) = (hits.len(), bans.len());
-            Evaluation::hit(step, &self.rules, &mut hits, &mut bans);
+            Evaluation::hit(step, &self.rules, hits, bans);
             for hit in &mut hits[first_hit..] {
                 reply.restore(hit)?;
             }
@@ -314,10 +329,11 @@ impl OwnedPlan {
         }
         reply.close()?;
         let ask = flowgate::Ask::new(op, self.evaluation.cost, now);
-        portable::decide(&mut flowgate::Plan::banning(ask, &mut hits, &mut bans));
+        portable::decide(&mut flowgate::Plan::banning(ask, hits, bans));
         let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
         let banned = bans.iter().any(|ban| ban.standing() != Standing::Clear);
-        Ok(Decided { denied: exceeded || banned, now, hits, bans })
+        (decided.denied, decided.now) = (exceeded || banned, now);
+        Ok(())
     }
 
     /// Decides each group, and puts the outcomes together.
@@ -353,6 +369,7 @@ impl OwnedPlan {
 }
 
 /// What a part of a plan has decided by itself.
+#[derive(Default)]
 struct Decided<'r> {
     denied: bool,
     now: Time,
