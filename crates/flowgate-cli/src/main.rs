@@ -1,5 +1,6 @@
 //! The `flowgate` binary: reads the command line and hands over to one module per command.
 
+mod available_memory;
 mod client;
 mod cmd;
 mod configuration;

@@ -146,3 +146,13 @@ fn certificates_are_needed_where_a_server_is_to_run() {
     let replay = ["replay", "--config", "a.toml", "--input", "trace.jsonl", "--compare", "a.toml"];
     assert_eq!(code(&replay), Some(0));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn validate_warns_of_more_memory_than_the_machine_has() {
+    let directory = directory(&[("a.toml", "store.max_memory = \"16TiB\"\n")]);
+    let (code, stdout, stderr) = run(directory.path(), &["validate", "a.toml"], &[]);
+    assert_eq!(code, Some(0));
+    assert!(stderr.contains("warning: store.max_memory is 16TiB, but this process may use only "), "{stderr}");
+    assert!(stdout.ends_with("1 warning\n"), "{stdout}");
+}

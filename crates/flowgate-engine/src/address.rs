@@ -17,9 +17,9 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// The address that a text spells, if it does.
+    /// Reads an address; `None` if the text is not one.
     pub(crate) fn parse(text: &str) -> Option<Address> {
-        // Most values of most fields are no addresses; their first byte tells.
+        // Most values of most fields are not addresses, as their first byte shows.
         let start = text.as_bytes().first()?;
         if !start.is_ascii_hexdigit() && *start != b':' {
             return None;
@@ -47,7 +47,7 @@ pub(crate) enum AddressRange {
     V6 { first: u128, last: u128 },
 }
 
-/// Why a text that begins like an address range is none.
+/// Why a text that begins like an address range is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RangeError {
     pub(crate) expected: &'static str,
@@ -82,7 +82,7 @@ impl AddressRange {
         }
     }
 
-    /// The length of the prefix that all of them, and only they, share; `None` when the range is no network.
+    /// The length of the prefix that exactly these addresses share; `None` if the range is not a network.
     pub(crate) fn prefix_bits(&self) -> Option<u32> {
         let (first, last, unused) = match *self {
             AddressRange::V4 { first, last } => (first.into(), last.into(), MAPPED_BITS),
@@ -93,8 +93,7 @@ impl AddressRange {
         is_network.then(|| host.leading_zeros() - unused)
     }
 
-    /// From the first address of one to the last of another; `None` when they are of two families or the wrong way
-    /// round.
+    /// From the first address of one range to the last of another; `None` if the families or the order do not fit.
     pub(crate) fn up_to(&self, other: &AddressRange) -> Option<AddressRange> {
         match (*self, *other) {
             (AddressRange::V4 { first, .. }, AddressRange::V4 { last, .. }) if first <= last => {
@@ -123,7 +122,7 @@ impl AddressRange {
     }
 
     fn network(base: IpAddr, bits: &str) -> Result<AddressRange, RangeError> {
-        // A sign or a leading zero is no prefix length, though it is a number.
+        // A sign or a leading zero is a number, but not a prefix length.
         let digits = bits.bytes().all(|b| b.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
         let bits: u32 = if digits { bits.parse().unwrap_or(u32::MAX) } else { u32::MAX };
         match base {
@@ -171,7 +170,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// Four parts of which the last ones, but not all, are `*`. Two or three parts are left to globs: they may be versions.
+/// Four parts, of which the last ones, but not all, are `*`. Fewer parts may be versions, and are globs.
 fn wildcard(text: &str) -> Result<Option<AddressRange>, RangeError> {
     if !text.ends_with(".*") || text.split('.').count() != 4 {
         return Ok(None);
@@ -181,7 +180,7 @@ fn wildcard(text: &str) -> Result<Option<AddressRange>, RangeError> {
         let (low, high) = match part {
             "*" => (0, 255),
             _ if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) => return Ok(None),
-            // `10.*.24.*` is no range; as a glob it still matches how such addresses are written.
+            // `10.*.24.*` is not a range; as a glob it matches the text of such addresses.
             _ if open => return Ok(None),
             _ => {
                 let value = part.parse::<u8>().ok().filter(|_| part == "0" || !part.starts_with('0'));

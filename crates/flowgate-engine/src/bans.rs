@@ -6,7 +6,7 @@
 //!            counts. A second ban of the same field and value replaces the first.
 //! Invariant  Requests read an index that never changes: a change makes a new one and publishes it. At most [`MAX_BANS`]
 //!            are kept, with texts of [`MAX_BANS_BYTES`] in all; a ban beyond that is refused.
-//! Rule       Times are those of the clock that rules the bans: the caller's, or Redis's where nodes share them.
+//! Rule       Times are those of the caller's clock, or of Redis if nodes share the bans.
 //! Bound      A change takes the same time for any number of bans: it copies a few branches of the index, and drops at
 //!            most [`MAX_DROPPED_AT_ONCE`] bans that have ended, unless it takes more to make room.
 
@@ -44,13 +44,13 @@ const MAX_FIELD_BYTES: usize = 256;
 const MAX_VALUE_BYTES: usize = 1024;
 const MAX_REASON_BYTES: usize = 1024;
 
-/// A change adds at most one ban, so dropping two at a time already gets rid of all that have ended.
+/// A change adds at most one ban, so dropping two per change would remove all ended bans in time.
 const MAX_DROPPED_AT_ONCE: usize = 8;
 
 /// A field, a value, an end and a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManualBan {
-    /// Names it, and no other ban ever.
+    /// The unique id of the ban.
     pub id: BanId,
     /// The field.
     pub field: Arc<str>,
@@ -63,7 +63,7 @@ pub struct ManualBan {
 }
 
 impl ManualBan {
-    /// The same, with the instant at which a wall clock shows that it ends.
+    /// The same, with its end by the wall clock.
     pub(crate) fn on_the_wall(self: Arc<ManualBan>, at: Reading) -> Arc<ManualBan> {
         if at.ahead.is_zero() {
             return self;
@@ -83,7 +83,7 @@ pub struct BanOrder<'a> {
     pub field: &'a str,
     /// Its value, at most 1024 bytes; an address or a network bans addresses.
     pub value: &'a str,
-    /// For how long.
+    /// The length of the ban.
     pub length: Span,
     /// Any text of at most 1024 bytes.
     pub reason: &'a str,
@@ -114,10 +114,10 @@ impl BanOrder<'_> {
 /// Why a ban cannot be imposed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BanOrderError {
-    /// Neither a text nor addresses.
+    /// The value is neither a text nor addresses.
     #[error("value `{found}`: expected {expected}")]
     Value {
-        /// What was given.
+        /// The value.
         found: String,
         /// What fits.
         expected: &'static str,
@@ -135,15 +135,15 @@ pub enum BanOrderError {
         /// The most bytes it may have.
         max: usize,
     },
-    /// There are as many bans as may be.
+    /// The most bans are in force.
     #[error("there are {MAX_BANS} bans already; a list holds more")]
     Full,
-    /// The texts of all bans are as long as they may be.
+    /// The texts of all bans have reached their bound.
     #[error("with it, the texts of all bans would exceed {MAX_BANS_BYTES} bytes; a list holds more")]
     TooMuchText,
 }
 
-/// How many bans are kept.
+/// The bounds on bans.
 #[derive(Clone, Copy, Debug)]
 struct BanBounds {
     bans: usize,
@@ -159,9 +159,9 @@ impl Default for BanBounds {
 /// All bans by hand.
 #[derive(Debug, Default)]
 pub(crate) struct ManualBans {
-    /// What requests read.
+    /// Read by requests.
     index: ArcSwap<Index>,
-    /// What changes read and write. The index is published while it is locked.
+    /// Read and written by changes. The index is published while it is locked.
     ledger: Mutex<Ledger>,
     bounds: BanBounds,
 }
@@ -192,15 +192,15 @@ impl ManualBans {
         })
     }
 
-    /// Lifts the ban of an id; false when there is none.
+    /// Lifts the ban with an id; false if there is none.
     pub(crate) fn lift(&self, id: BanId, now: Time) -> bool {
         let Some(ban) = self.with_id(id, now) else { return false };
         self.lift_value(&ban.field, &ban.value, Some(id), now)
     }
 
-    /// Lifts the ban of a field's value, if it is the one of that id; false when there is none.
+    /// Lifts the ban on a value of a field, if it has that id; false if there is none.
     pub(crate) fn lift_value(&self, field: &str, value: &str, id: Option<BanId>, now: Time) -> bool {
-        // A value that cannot be banned is not.
+        // A value that cannot be banned has no ban.
         let Ok(name) = target_name(field, value) else { return false };
         self.edit(now, |edit| match edit.ledger.named(&name) {
             Some(ban) if id.is_none_or(|id| ban.id == id) => edit.remove(&name).is_some_and(|ban| edit.now < ban.until),
@@ -223,7 +223,7 @@ impl ManualBans {
         self.ledger().number_in_force(now)
     }
 
-    /// The fields by whose values somebody is banned.
+    /// The fields with bans.
     pub(crate) fn fields(&self) -> Vec<Arc<str>> {
         let mut fields = Vec::new();
         self.index.load().for_each_field(|name| fields.push(Arc::clone(name)));
@@ -241,13 +241,13 @@ impl ManualBans {
     }
 
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
-        // No step of a change panics between two of its parts.
+        // The steps of a change do not panic, so a poisoned lock holds whole changes.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Edit<'_> {
-    /// Adds a ban, in the place of one of that name. One that has ended, or whose target cannot be read, is left out.
+    /// Adds a ban, in place of one with that name. Leaves out a ban that has ended, or whose target cannot be read.
     pub(crate) fn put(&mut self, name: Arc<str>, ban: Arc<ManualBan>) {
         self.remove(&name);
         if self.now < ban.until
@@ -286,7 +286,7 @@ impl Edit<'_> {
     }
 }
 
-/// Names what a ban is on, the same for all ways to write it.
+/// The name of a target, the same for all its spellings.
 pub(crate) fn target_name(field: &str, value: &str) -> Result<String, BanOrderError> {
     Target::parse(field, value).map(Target::name)
 }

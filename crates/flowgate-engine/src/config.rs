@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`load`] does all of it and reports **all** mistakes at once, each with file, line, column, the line itself and
-//! a hint. Each section lives in a module of its own that has its type, its defaults, and how it is read and
-//! written; a new key is a change in one file. `testdata/config` shows every message.
+//! a hint. Each section has a module with its type, its defaults, its reader and its writer, so a new key changes one
+//! file. `testdata/config` shows every message.
 
 mod auth;
 mod ban;
@@ -77,22 +77,22 @@ use table_reader::TableReader;
 use tree::Table;
 use writer::Writer;
 
-/// A configuration that is right as a whole.
+/// A valid configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Where the server listens.
+    /// The addresses of the server.
     pub listen: Listen,
     /// Its bounds.
     pub server: Server,
-    /// Who may ask.
+    /// The secrets of clients.
     pub auth: Auth,
-    /// Encryption; `None`: none.
+    /// Certificates; `None`: connections are not encrypted.
     pub tls: Option<Tls>,
-    /// What is written about.
+    /// The log.
     pub log: Log,
     /// Where counters live.
     pub store: Store,
-    /// How gateways are answered.
+    /// The gateway check.
     pub gate: Gate,
     /// Koala compatibility.
     pub koala: Koala,
@@ -104,7 +104,7 @@ pub struct Config {
     pub policy: Policy,
 }
 
-/// Where rules and lists stand, for warnings.
+/// The places of rules and lists in the files, for warnings.
 pub(crate) struct ReadPlaces {
     pub(crate) rules: Vec<rule::Places>,
     pub(crate) lists: BTreeMap<String, Location>,
@@ -139,7 +139,7 @@ impl Config {
         out.finish()
     }
 
-    /// Converts a tree. Mistakes are reported; what is wrong keeps its default, so that the rest is looked at, too.
+    /// Converts a tree. Reports mistakes; a wrong value keeps its default, so that the rest is checked, too.
     pub(crate) fn read(report: &mut Report, root: &Table, rule_file: Option<RuleFileReader>) -> (Config, ReadPlaces) {
         let mut fields = TableReader::new("the file", root);
         let mut section = |report: &mut Report, name| fields.section(report, name);

@@ -1,7 +1,7 @@
-//! Lists: any number of texts, addresses and networks, and whether a value is among them.
+//! Lists: sets of texts, addresses and networks.
 //!
 //! An entry that is an address, a network (`10.0.0.0/8`), a range (`10.0.0.1..10.0.0.9`) or a wildcard (`10.0.24.*`)
-//! holds of addresses, however they are written; every other entry of the very text.
+//! matches addresses in any spelling; every other entry matches its exact text.
 
 mod addresses;
 mod texts;
@@ -14,7 +14,7 @@ use crate::rules::shown;
 use addresses::AddressSet;
 use texts::TextSet;
 
-/// The longest entry; longer ones are a mistake (a file that is no list).
+/// The longest entry. A longer one means that the file is not a list.
 const MAX_ENTRY_BYTES: usize = 1024;
 
 /// The most entries of a list.
@@ -25,16 +25,16 @@ const MAX_ENTRIES: usize = 16_000_000;
 pub struct ListDef {
     /// Letters, digits, `_`, `.` and `-`.
     pub name: String,
-    /// Where its entries stand.
+    /// The place of its entries.
     pub source: ListSource,
 }
 
-/// Where the entries of a list stand.
+/// The place of a list's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSource {
     /// In the configuration itself.
     Values(Vec<String>),
-    /// In a file, one a line.
+    /// In a file, one entry a line.
     File(PathBuf),
 }
 
@@ -60,7 +60,7 @@ impl List {
     /// blank are ignored.
     ///
     /// # Errors
-    /// When an entry begins like an address but is none, or is too long; the error names the line.
+    /// When an entry begins like an address and is not one, or is too long; the error names the line.
     pub fn parse(text: &str) -> Result<List, ListError> {
         List::collect(text.lines().map(without_comment))
     }
@@ -73,12 +73,12 @@ impl List {
         List::collect(values)
     }
 
-    /// Whether a value is on the list.
+    /// True if a value is on the list.
     pub fn contains(&self, value: &str) -> bool {
         self.holds(value, || Address::parse(value))
     }
 
-    /// As [`List::contains`], where the caller may already know the address that the value spells.
+    /// As [`List::contains`], for a caller that may know the address of the value.
     pub(crate) fn holds(&self, text: &str, address: impl FnOnce() -> Option<Address>) -> bool {
         self.texts.contains(text)
             || !self.addresses.is_empty() && address().is_some_and(|address| self.addresses.contains(address))
@@ -89,7 +89,7 @@ impl List {
         self.texts.iter()
     }
 
-    /// Adds a text beside those that were read, as far as there is room.
+    /// Adds a text, as far as there is room.
     pub(crate) fn add_text(&mut self, text: &str) {
         if self.texts.insert(text).is_ok() {
             self.entries += 1;
@@ -101,7 +101,7 @@ impl List {
         self.entries
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
@@ -134,7 +134,7 @@ fn without_comment(line: &str) -> &str {
     comment.map_or(line, |(at, _)| &line[..at]).trim()
 }
 
-/// A list that cannot be: the line, what stands there, and what was expected.
+/// A mistake in a list: the line, its text, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListError {
     line: usize,
@@ -148,12 +148,12 @@ impl ListError {
         self.line
     }
 
-    /// What was written there, shortened if it is long.
+    /// The text, shortened if it is long.
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// What fits there.
+    /// What was expected.
     pub fn expected(&self) -> &str {
         &self.expected
     }

@@ -2,7 +2,6 @@
 
 mod admin_token;
 mod announcement;
-mod available_memory;
 mod descriptors;
 mod systemd;
 
@@ -102,7 +101,7 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
     if let Err(shortage) = descriptors::provide(&loaded.config) {
         tracing::warn!("{shortage}");
     }
-    if let Err(scarcity) = available_memory::check(&loaded.config) {
+    if let Err(scarcity) = crate::available_memory::check(&loaded.config) {
         tracing::warn!("{scarcity}");
     }
     announcement::announce(&server, source.file.as_deref(), &loaded.config, admin_token_file.as_deref());

@@ -8,7 +8,7 @@ use flowgate_koala::{KoalaFile, LoadedKoala};
 use flowgate_server::{Certificates, TlsError};
 
 use crate::configuration::{self, Environment};
-use crate::terminal;
+use crate::{available_memory, terminal};
 
 /// Check a configuration file
 ///
@@ -60,6 +60,9 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
         if let Some(problem) = config.tls.as_ref().and_then(unusable) {
             warnings.add_error(problem);
             return Err(warnings);
+        }
+        if let Err(scarcity) = available_memory::check(&config) {
+            warnings.add_warning(scarcity.to_string());
         }
         let mut summary =
             format!("{}, {}", count(config.policy.rules.len(), "rule"), count(config.lists.len(), "list"));

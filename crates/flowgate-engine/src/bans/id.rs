@@ -1,9 +1,9 @@
-//! The ids of bans: texts such as `h-3f0k2m9qav-7`, which name the same ban for ever.
+//! The ids of bans: texts such as `h-3f0k2m9qav-7`, which are never used twice.
 //!
 //! Rule       An id has three parts: the kind of ban (`h` by hand, `r` by a rule), the start of the process that
 //!            imposed it, and the number of the ban since that start.
-//! Invariant  No other ban has the same id: not of the other kind, not after a restart, not on another node. A start is
-//!            50 random bits, so ten thousand starts have two alike with a probability below 10^-7.
+//! Invariant  An id is unique over kinds, restarts and nodes. A start is 50 random bits: among ten thousand starts, two
+//!            are equal with a probability below 10^-7.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::Seed;
 
-/// Who imposed a ban.
+/// The origin of a ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BanKind {
-    /// A person, or a program that asked for it.
+    /// A person, or a program.
     Hand,
     /// A rule.
     Rule,
@@ -46,7 +46,7 @@ pub struct NotABanId;
 const START_DIGITS: usize = 10;
 
 impl BanId {
-    /// Who imposed it.
+    /// The origin of the ban.
     pub fn kind(self) -> BanKind {
         self.kind
     }
@@ -84,12 +84,12 @@ impl FromStr for BanId {
         }
         let start = u64::from_str_radix(start, 32).map_err(|_| NotABanId)?;
         let id = BanId { kind, start, number: number.parse().map_err(|_| NotABanId)? };
-        // A sign, a capital or a leading zero would be a second way to write the same id.
+        // A sign, a capital or a leading zero would be a second spelling of the same id.
         if id.to_string() == text { Ok(id) } else { Err(NotABanId) }
     }
 }
 
-/// Gives the ids of a process.
+/// Makes the ids of a process.
 #[derive(Debug)]
 pub(crate) struct BanIds {
     start: u64,

@@ -1,10 +1,10 @@
-//! Bans that rules have imposed, by name: the store knows them only by the hash of their subject.
+//! The list of bans by rules, with their subjects: the store knows only the hash of a subject.
 //!
-//! State      The newest bans, at most [`MAX_LISTED_BANS`] with subjects of [`MAX_LISTED_BYTES`] in all, each with the key of
-//!            its record in the store.
-//! Rule       A ban is list when it starts. Whether it is still in force is the store's word, not this list's. The
-//!            values of a subject are kept up to [`MAX_VALUE_BYTES`] bytes, with a `…` where more followed.
-//! Invariant  Nothing here decides anything: a ban that is dropped from the list is in force all the same.
+//! State      The newest bans, at most [`MAX_LISTED_BANS`] with subjects of [`MAX_LISTED_BYTES`] in all, each with the
+//!            key of its record in the store.
+//! Rule       A ban is listed when it starts. The store decides whether it is still in force. The values of a subject
+//!            are cut to [`MAX_VALUE_BYTES`] bytes, with a `…` at the cut.
+//! Invariant  The list has no effect on decisions: a ban that is dropped from it stays in force.
 //! Bound      Noting and lifting take time in the logarithm of the number of bans.
 
 use std::collections::BTreeMap;
@@ -15,30 +15,30 @@ use flowgate::{Key, MemoryStore, Time};
 use super::BanId;
 use crate::rules::Rule;
 
-/// Beyond this number, the oldest are no longer listed.
+/// The most bans in the list; the oldest leave it first.
 const MAX_LISTED_BANS: usize = 10_000;
 
-/// The same for the bytes of their subjects' names and values.
+/// The most bytes of their subjects' names and values.
 const MAX_LISTED_BYTES: usize = 4 << 20;
 
-/// The most bytes of one value. Requests choose their values, so long ones must not drive others off the list.
+/// The most bytes of one value. Clients choose values, so long ones must not push other bans off the list.
 const MAX_VALUE_BYTES: usize = 256;
 
 /// A ban that a rule has imposed.
 #[derive(Clone, Debug)]
 pub struct RuleBan {
-    /// Names it, and no other ban ever.
+    /// The unique id of the ban.
     pub id: BanId,
     /// The rule.
     pub rule: Arc<Rule>,
-    /// Whom: the names and values of the rule's `by` fields. Of a value longer than 256 bytes the beginning and a `…`.
+    /// The names and values of the rule's `by` fields. A value longer than 256 bytes is cut, with a `…` at the cut.
     pub subject: Vec<(String, String)>,
     /// When it ends.
     pub until: Time,
     pub(crate) place: RuleBanPlace,
 }
 
-/// Where the record of a ban is kept.
+/// The place of a ban's record.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleBanPlace {
     Memory(Key),
@@ -48,7 +48,7 @@ pub(crate) enum RuleBanPlace {
 }
 
 impl RuleBan {
-    /// Whether the store still knows of it. Redis is not asked: there, one that was lifted elsewhere stays listed.
+    /// True if the store still has its record. Redis is not asked: a ban that another node lifted stays listed.
     fn is_kept(&self, memory: &MemoryStore, now: Time) -> bool {
         match &self.place {
             RuleBanPlace::Memory(key) => memory.lifetime(*key, now).is_some(),
@@ -62,13 +62,13 @@ impl RuleBan {
     }
 }
 
-/// What is known of the bans that rules have imposed.
+/// The bans that rules have imposed.
 #[derive(Debug, Default)]
 pub(crate) struct ImposedBans {
     list: Mutex<BanList>,
 }
 
-/// The list, in the order in which the bans started: their ids are of one process, and count up.
+/// The list in the order of the starts: ids of one process count up.
 #[derive(Debug, Default)]
 struct BanList {
     bans: BTreeMap<BanId, RuleBan>,
@@ -106,7 +106,7 @@ impl ImposedBans {
         self.in_force(memory, now).bans.len()
     }
 
-    /// Drops what is no longer in force.
+    /// Drops the bans that are no longer in force.
     fn in_force(&self, memory: &MemoryStore, now: Time) -> MutexGuard<'_, BanList> {
         let mut list = self.lock();
         list.bans.retain(|_, ban| now < ban.until && ban.is_kept(memory, now));
@@ -114,7 +114,7 @@ impl ImposedBans {
         list
     }
 
-    /// Lifts a ban: the store forgets it, and that there ever was one.
+    /// Lifts a ban: the store forgets it, and the earlier bans of its subject.
     pub(crate) fn lift(&self, id: BanId, memory: &MemoryStore, now: Time) -> bool {
         match self.take(id, now).map(|ban| ban.place) {
             Some(RuleBanPlace::Memory(key)) => memory.reset(key),
@@ -128,13 +128,13 @@ impl ImposedBans {
         self.lock().bans.get(&id).filter(|ban| now < ban.until).cloned()
     }
 
-    /// Strikes a ban from the list.
+    /// Removes a ban from the list.
     pub(crate) fn take(&self, id: BanId, now: Time) -> Option<RuleBan> {
         self.lock().remove(id).filter(|ban| now < ban.until)
     }
 
     fn lock(&self) -> MutexGuard<'_, BanList> {
-        // A list that lost or kept one entry too many is still a list.
+        // A list with one entry too many or too few is still valid.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

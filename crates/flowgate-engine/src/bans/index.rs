@@ -1,4 +1,4 @@
-//! The bans by hand as requests meet them: by field, then by value.
+//! The index of bans by hand that requests read: by field, then by value.
 //!
 //! Rule       The value of a field is banned as a text, or as an address by every network around it. Of several bans the
 //!            one that ends last counts.
@@ -23,7 +23,7 @@ use crate::request::Request;
 pub(super) struct Index {
     fields: Trie<Arc<FieldBans>>,
     hasher: DefaultHashBuilder,
-    /// No ban ends later than this; the epoch where there is none.
+    /// The latest end of all bans; the epoch without bans.
     ends: Time,
 }
 
@@ -36,7 +36,7 @@ struct FieldBans {
     prefixes: Vec<(Prefix, u32)>,
 }
 
-/// How many bits of which family.
+/// A prefix length of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Prefix {
     is_v6: bool,
@@ -57,7 +57,7 @@ impl Index {
     /// The ban in force on a request that ends last.
     #[inline]
     pub(super) fn find(&self, request: &Request<'_>, now: Time) -> Option<&Arc<ManualBan>> {
-        // Without bans nothing is looked at.
+        // Without bans the fields are not read.
         if now >= self.ends { None } else { self.find_among(request, now) }
     }
 
@@ -71,7 +71,7 @@ impl Index {
         self.fields.for_each(&mut |field| visit(&field.name));
     }
 
-    /// Adds a ban, in the place of one on the same target.
+    /// Adds a ban, in place of one on the same target.
     pub(super) fn insert(&mut self, target: Target<'_>, ban: &Arc<ManualBan>) {
         self.ends = self.ends.max(ban.until);
         self.change(target.field, |field, hasher| field.insert(target.value, ban, hasher));
@@ -86,7 +86,7 @@ impl Index {
 
     /// Removes a ban that was inserted.
     pub(super) fn remove_ban(&mut self, ban: &ManualBan) {
-        // A target that could be inserted can be read.
+        // The target was read when the ban was inserted.
         if let Ok(target) = Target::parse(&ban.field, &ban.value) {
             self.remove(target);
         }
@@ -174,7 +174,7 @@ impl FieldBans {
 
 #[cfg(test)]
 impl Index {
-    /// How many branches and leaves a change of bans on these fields has copied.
+    /// The number of branches and leaves that a change of bans on these fields has copied.
     pub(super) fn copied_since(&self, older: &Index, changed: &[&str]) -> usize {
         let mut copied = self.fields.copied_since(&older.fields);
         for name in changed {

@@ -1,7 +1,7 @@
-//! The bans by hand as they are kept: by name, by id, in the order in which they came, and by their end.
+//! The bans by hand as changes see them: by name, by id, by age, and by their end.
 //!
 //! Bound      Every step takes time in the logarithm of the number of bans.
-//! Invariant  A ban is in all four places or in none. `bytes` is the sum of the texts of all bans.
+//! Invariant  A ban is in all four maps or in none. `bytes` is the sum of the texts of all bans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Ledger {
         self.by_order.len() - ended
     }
 
-    /// Adds a ban, newest of all. One of the same name must have been removed.
+    /// Adds a ban as the newest. One with the same name must have been removed.
     pub(super) fn insert(&mut self, name: Arc<str>, ban: Arc<ManualBan>) {
         self.last += 1;
         self.bytes += ban.bytes();
@@ -71,8 +71,8 @@ impl Ledger {
         Some(ban)
     }
 
-    /// Makes room for a ban of `bytes` in the place of the one called `name`, by removing bans that have ended; they are
-    /// handed to `dropped`.
+    /// Makes room for a ban of `bytes` in place of the one called `name`, by removing bans that have ended, which go to
+    /// `dropped`.
     ///
     /// # Errors
     /// When there is no room.

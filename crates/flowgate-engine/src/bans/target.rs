@@ -1,7 +1,7 @@
-//! What a ban is on: a text, or the addresses of a network, in a field.
+//! The target of a ban: a text, or the addresses of a network, in a field.
 //!
-//! Rule       A value that spells an address or a network stands for those addresses, however it is written. Any other
-//!            value stands for itself.
+//! Rule       A value that is an address or a network stands for those addresses, in any spelling. Any other value
+//!            stands for itself.
 //! Invariant  Two orders have the same [name](Target::name) if and only if they ban the same values of the same field.
 
 use super::BanOrderError;
@@ -11,7 +11,7 @@ use crate::network::Network;
 /// The field in which gateways and access logs give the client's address.
 pub(crate) const ADDRESS_FIELD: &str = "ip";
 
-/// What a ban is on.
+/// The target of a ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target<'a> {
     pub(super) field: &'a str,
@@ -25,8 +25,8 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// What an order means. In the field that holds the client's address, any other text is a mistake: the ban would
-    /// match no request.
+    /// Reads an order. In the field of the client's address, a text that is not an address is a mistake: such a ban
+    /// would never match.
     pub(super) fn parse(field: &'a str, value: &'a str) -> Result<Target<'a>, BanOrderError> {
         if field.is_empty() {
             return Err(BanOrderError::Field);
@@ -48,7 +48,7 @@ impl<'a> Target<'a> {
         Ok(Target { field, value })
     }
 
-    /// Names the target, the same for all ways to write it.
+    /// The name of the target, the same for all its spellings.
     pub(super) fn name(self) -> String {
         let (field, length) = (self.field, self.field.len());
         match self.value {

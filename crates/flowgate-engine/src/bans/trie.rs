@@ -1,9 +1,8 @@
-//! A map by 64-bit hashes whose versions share what did not change: a copy of the map is two words.
+//! A map by 64-bit hashes whose versions share their unchanged parts: a copy of the map is two words.
 //!
 //! State      A tree of 16 children a branch. Each level takes the next four bits of the hash. A leaf holds the entries
 //!            of one hash, which is a single entry unless two hashes collide.
-//! Bound      A change copies the branches on one path: about `log16(entries)` of them, 16 children each, whatever the
-//!            number of entries.
+//! Bound      A change copies the branches on one path: about `log16(entries)` branches of 16 children.
 //! Invariant  A branch has at least two children, or one child that is a branch. An emptied map has no branches.
 
 use std::sync::Arc;
@@ -78,7 +77,7 @@ impl<T: Clone> Trie<T> {
 
     /// Removes the entry of that hash that `is_it` accepts.
     pub(super) fn remove(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) {
-        // A path is copied only if there is something to remove at its end.
+        // The path is copied only if it ends at an entry to remove.
         if self.get(hash, &is_it).is_some() {
             self.root.remove(0, hash, &is_it);
         }
@@ -107,7 +106,7 @@ impl<T: Clone> Node<T> {
                 }
             }
             Node::Leaf(leaf) => {
-                // Two hashes that differ part after 16 levels at the latest.
+                // Two different hashes part within 16 levels.
                 let mut children = [const { Node::Empty }; CHILDREN];
                 children[child(leaf.hash, depth)] = Node::Leaf(Arc::clone(leaf));
                 children[child(hash, depth)].insert(depth + 1, hash, entry, is_it);
@@ -140,13 +139,13 @@ impl<T: Clone> Node<T> {
 
 #[inline]
 fn child(hash: u64, depth: u32) -> usize {
-    // Beyond the last level all hashes are alike, and no branch lies there.
+    // Below the last level all hashes are equal, so there are no branches.
     (hash.checked_shr(4 * depth).unwrap_or(0) % CHILDREN as u64) as usize
 }
 
 #[cfg(test)]
 impl<T> Trie<T> {
-    /// How many branches and leaves this version does not share with an older one: what making it has copied.
+    /// The number of branches and leaves that this version does not share with an older one.
     pub(super) fn copied_since(&self, older: &Trie<T>) -> usize {
         self.root.copied_since(&older.root)
     }
@@ -158,14 +157,14 @@ impl<T> Node<T> {
         match (self, older) {
             (Node::Empty, _) => 0,
             (Node::Leaf(leaf), Node::Leaf(older)) if Arc::ptr_eq(leaf, older) => 0,
-            // A branch with a single leaf left gives way to that leaf.
+            // A branch with a single leaf is replaced by that leaf.
             (Node::Leaf(leaf), Node::Branch(older)) if older.iter().any(|child| child.is_leaf(leaf)) => 0,
             (Node::Leaf(_), _) => 1,
             (Node::Branch(children), Node::Branch(older)) if Arc::ptr_eq(children, older) => 0,
             (Node::Branch(children), Node::Branch(older)) => {
                 1 + children.iter().zip(older.iter()).map(|(child, older)| child.copied_since(older)).sum::<usize>()
             }
-            // A leaf was split: it lies somewhere below.
+            // A leaf was split, and lies further down.
             (Node::Branch(children), older) => {
                 1 + children.iter().map(|child| child.copied_since(older)).sum::<usize>()
             }

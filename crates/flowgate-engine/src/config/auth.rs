@@ -1,4 +1,4 @@
-//! `[auth]`: who may ask.
+//! `[auth]`: the secrets of clients.
 
 use super::report::Report;
 use super::secret::{self, Given, Secret};
@@ -6,12 +6,12 @@ use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
 
-/// The secrets that clients must know. `None`: none needed.
+/// The secrets that clients must know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Auth {
-    /// For `AUTH`.
+    /// The password of `AUTH`; `None`: clients need none.
     pub resp_password: Option<Secret>,
-    /// Bearer token for decisions; `None`: open.
+    /// The bearer token for decisions; `None`: clients need none.
     pub api_token: Option<Secret>,
     /// Bearer token for rules, bans and statistics, which is always needed; `None`: the server makes one.
     pub admin_token: Option<Secret>,
@@ -48,7 +48,7 @@ fn accept(report: &mut Report, given: Given) -> Option<Secret> {
     (!secret::refuse_hidden(report, &given.text, given.at)).then(|| Secret::new(given.text))
 }
 
-/// A token travels in a header, where only visible ASCII arrives unharmed.
+/// A token travels in a header, which carries visible ASCII only.
 fn accept_token(report: &mut Report, given: Given) -> Option<Secret> {
     if !given.text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let hint = "use letters, digits and signs, without spaces and line breaks; `openssl rand -hex 32` makes one";

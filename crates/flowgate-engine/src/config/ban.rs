@@ -12,7 +12,7 @@ use super::value;
 use super::writer;
 use crate::rules::BanDef;
 
-/// Without `forget` a day without a ban clears the slate.
+/// The default of `forget`: after a day without a ban, the next ban is as short as the first.
 const DEFAULT_FORGET: Span = Span::from_secs(86_400);
 const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
 /// Each denial within the window keeps its time.

@@ -1,4 +1,4 @@
-//! What is only wrong together: sections that contradict each other.
+//! Contradictions between sections.
 
 use flowgate::MemoryStore;
 
@@ -12,7 +12,7 @@ use super::tree::Table;
 use super::{Auth, Config, ReadPlaces, Tls};
 use crate::rules::RuleSet;
 
-/// Reports contradictions in a configuration whose sections are right by themselves.
+/// Reports contradictions in a configuration whose sections are valid by themselves.
 pub(crate) fn check(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
     check_addresses(report, config, root);
     if !config.auth.insecure {
@@ -21,8 +21,8 @@ pub(crate) fn check(report: &mut Report, config: &Config, places: &ReadPlaces, r
     check_policy(report, config, places);
 }
 
-/// A server does not start without its certificates. That we may not look at one is only a warning: it may well be
-/// the server's alone.
+/// A server does not start without its certificates. A file without read permission is only a warning: the user of the
+/// server may have that permission.
 pub(crate) fn check_certificates(report: &mut Report, config: &Config, root: &Table) {
     let Some(tls) = &config.tls else { return };
     let files = [("cert", Some(&tls.cert)), ("key", Some(&tls.key)), ("client_ca", tls.client_ca.as_ref())];
@@ -38,8 +38,8 @@ pub(crate) fn check_certificates(report: &mut Report, config: &Config, root: &Ta
     }
 }
 
-/// What is accepted here must not be refused by the engine later, so the engine is asked. Rules are checked one by
-/// one before, with better words; this finds what is too much of them together.
+/// Compiles the rules, so that the engine accepts every configuration that was loaded. Each rule has been checked
+/// before, with better messages; this finds bounds that all rules exceed together.
 fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
     let Err(error) = RuleSet::compile(&config.policy, &MemoryStore::default()) else { return };
     let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));

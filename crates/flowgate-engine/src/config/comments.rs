@@ -1,15 +1,15 @@
-//! Comments of a TOML text: where they stand, and whether one may hold a secret.
+//! Comments of a TOML text: their places, and whether one may hold a secret.
 
 use std::ops::Range;
 
-/// Words beside which people write secrets down, in lower case.
+/// Words beside which comments mention secrets, in lower case.
 const SECRET_WORDS: [&str; 9] =
     ["password", "passwd", "passphrase", "token", "secret", "credential", "密码", "密钥", "令牌"];
 
-/// A shorter secret stands by chance in too many comments.
+/// A shorter secret occurs by chance in too many comments.
 const MIN_SECRET_CHARS: usize = 4;
 
-/// Where each comment stands, without its `#` and the end of its line.
+/// The place of each comment, without its `#` and the end of its line.
 pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let (mut comments, mut at) = (Vec::new(), 0);
@@ -27,10 +27,10 @@ pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
     comments
 }
 
-/// Where `[auth]` stands: from its header to the next, or to the comment right above that.
+/// The place of `[auth]`: from its header to the next header, or to the comment right above that.
 pub(crate) fn auth_sections(text: &str) -> Vec<Range<usize>> {
     let (mut sections, mut open) = (Vec::new(), None);
-    // The start of the line at hand, and of the comment that ends right above it.
+    // The start of the current line, and of the comment that ends right above it.
     let (mut start, mut comment) = (0, 0);
     for line in text.split_inclusive('\n') {
         let code = line.split('#').next().unwrap_or_default().trim();
@@ -48,14 +48,14 @@ pub(crate) fn auth_sections(text: &str) -> Vec<Range<usize>> {
     sections
 }
 
-/// Where the line ends in which `at` stands.
+/// The end of the line that holds `at`.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
     let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
     end - usize::from(text[at..end].ends_with('\r'))
 }
 
-/// Where the string ends that begins at `start`: behind its closing quotes. One that is not closed ends with its line, or,
-/// in triple quotes, with the text.
+/// The end of the string that begins at `start`, behind its closing quotes. A string that is not closed ends with its
+/// line or, in triple quotes, with the text.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let count = |at: usize| bytes[at..].iter().take_while(|byte| **byte == quote).count();
@@ -74,9 +74,9 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Whether a comment may hold a secret: it repeats one, names one, or has an address with a login.
+/// True if a comment may hold a secret: it repeats a secret, names one, or has an address with a login.
 pub(crate) fn may_hold_secret(comment: &str, known: &[&str]) -> bool {
-    // What a bucket holds is no secret.
+    // The tokens of a token bucket are not secrets.
     let plain = comment.to_lowercase().replace("token bucket", "");
     known.iter().any(|secret| secret.len() >= MIN_SECRET_CHARS && comment.contains(secret))
         || SECRET_WORDS.iter().any(|word| plain.contains(word))

@@ -15,7 +15,7 @@ const UNITS_NANOS: [(&str, u64); 7] = [
 /// The longest duration: as in limits, a leap year.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 
-/// Reads `"5m"`; `None` when it is no duration or longer than 366 days.
+/// Reads `"5m"`; `None` if it is not a duration, or longer than 366 days.
 pub fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|char: char| !char.is_ascii_digit())?);
     let name = match unit {
@@ -32,13 +32,13 @@ pub fn parse(text: &str) -> Option<Duration> {
     (length <= MAX_DURATION).then_some(length)
 }
 
-/// Writes a duration in the largest unit that divides it. Below a microsecond it is cut.
+/// Writes a duration in the largest unit that divides it, rounded down to microseconds.
 pub(crate) fn format(length: Duration) -> String {
     let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
     if micros == 0 {
         return "0s".to_owned();
     }
-    // Weeks are read but not written: "14d" is understood faster than "2w".
+    // Weeks are read and never written: "14d" is easier to read than "2w".
     let fits = |(_, unit): &(&str, u64)| micros.is_multiple_of(*unit);
     let (name, unit) = UNITS_NANOS.into_iter().skip(1).find(fits).unwrap_or(("us", 1));
     format!("{}{name}", micros / unit)

@@ -1,8 +1,8 @@
-//! Environment variables over the files: `FLOWGATE_STORE__URL` is the key `url` of `[store]`. Options of a command line
-//! over both.
+//! Environment variables, which override files: `FLOWGATE_STORE__URL` is the key `url` of `[store]`. Options of a
+//! command line override both.
 //!
-//! A variable or option becomes an entry of the tree with a place of its own, so it is read, checked and reported like
-//! a key of a file. Rules and lists are not set this way: they have no fixed place.
+//! A variable or an option becomes an entry of the tree with a place of its own, so it is read, checked and reported
+//! like a key of a file. Rules and lists are set in files only.
 
 use super::report::Report;
 use super::source::{Location, SourceKind};
@@ -13,27 +13,26 @@ use super::tree::{Node, Table, TableEntry, Value};
 /// An option of a command line that sets a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// As it was written, such as `--http`.
+    /// The option, such as `--http`.
     pub name: &'static str,
-    /// The section that it sets something in.
+    /// The section of the key.
     pub section: &'static str,
     /// The key that it sets.
     pub key: &'static str,
-    /// To what.
+    /// The value.
     pub value: String,
 }
 
 const PREFIX: &str = "FLOWGATE_";
 
-/// Variables with a meaning of their own: where the configuration file is, what clients go by, and what `cargo run` sets
-/// for a build that names its commit.
+/// Variables that are not settings: the path of the configuration file, those of clients, and one of the build.
 const FOREIGN_NAMES: [&str; 5] =
     ["FLOWGATE_CONFIG", "FLOWGATE_VERSION", "FLOWGATE_SERVER", "FLOWGATE_TOKEN", "FLOWGATE_RESP"];
 
-/// Puts the variables into the tree, in the place of what files say. Other programs' variables are passed over.
+/// Puts the variables into the tree, over the files. Variables of other programs are ignored.
 pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl IntoIterator<Item = (String, String)>) {
     let mut ours: Vec<_> = variables.into_iter().filter(|(name, _)| is_ours(name)).collect();
-    // The order of an environment means nothing; reports should not change from run to run.
+    // The order of an environment is arbitrary, and reports should be the same in each run.
     ours.sort();
     for (name, value) in ours {
         let source = report.sources_mut().add_variable(&name, &value);
@@ -42,7 +41,7 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
         let (section, key) = match rest.split_once("__") {
             Some((section, key)) if SECTIONS.contains(&section) => (section.to_owned(), key.to_owned()),
             _ => {
-                // Nobody knows what it is, so it may be a secret.
+                // The meaning of the variable is unknown, so its value may be a secret.
                 report.sources_mut().hide(value_at);
                 let name_at = Location::new(source, 0..name.len());
                 report.error(name_at, format!("unknown environment variable {name}")).hint(better_name(&rest)).done();
@@ -55,7 +54,7 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
     }
 }
 
-/// Puts the options into the tree, in the place of what files and variables say.
+/// Puts the options into the tree, over files and variables.
 pub(crate) fn overlay_flags(report: &mut Report, root: &mut Table, flags: &[Flag]) {
     for Flag { name, section, key, value } in flags {
         let source = report.sources_mut().add_flag(name, value);
@@ -74,9 +73,9 @@ fn set(report: &Report, root: &mut Table, section: &str, entry: TableEntry) {
         let node = Node { at: name_at, value: Value::Table(Table::default()) };
         root.set(TableEntry { key: section.to_owned(), key_at: name_at, node });
     }
-    // A section that is no table is a mistake of the file and reported as such.
+    // A section that is not a table is a mistake of the file, and is reported there.
     let Some(Value::Table(table)) = root.get_mut(section).map(|entry| &mut entry.node.value) else { return };
-    // A secret's value and its file exclude each other, but here one replaces the other.
+    // A secret and its file exclude each other within the files. Here the variable replaces both.
     let other = match entry.key.strip_suffix("_file") {
         Some(value_key) => value_key.to_owned(),
         None => format!("{}_file", entry.key),
@@ -90,8 +89,8 @@ fn is_ours(name: &str) -> bool {
     name.starts_with(PREFIX) && !FOREIGN_NAMES.contains(&name) && !is_from_kubernetes(&name[PREFIX.len()..])
 }
 
-/// Kubernetes gives every container variables such as `FLOWGATE_PORT`, `FLOWGATE_SERVICE_HOST` or
-/// `FLOWGATE_PORT_7070_TCP_ADDR` when a service is called `flowgate`. No key of ours looks like that.
+/// Kubernetes sets variables such as `FLOWGATE_PORT`, `FLOWGATE_SERVICE_HOST` or `FLOWGATE_PORT_7070_TCP_ADDR` in every
+/// container if a service is called `flowgate`. No key has such a name.
 fn is_from_kubernetes(rest: &str) -> bool {
     let is_port = |(at, _): (usize, &str)| {
         let starts_word = at == 0 || rest[..at].ends_with('_');
@@ -101,11 +100,11 @@ fn is_from_kubernetes(rest: &str) -> bool {
     rest.ends_with("SERVICE_HOST") || rest.match_indices("PORT").any(is_port)
 }
 
-/// What the variable may have been meant to be.
+/// The variable that was probably meant.
 fn better_name(rest: &str) -> String {
     let (written, key) = match rest.split_once("__") {
         Some(parts) => parts,
-        // One underscore where two belong is the usual slip.
+        // One underscore instead of two is the usual mistake.
         None => rest.split_once('_').unwrap_or((rest, "")),
     };
     if ["rule", "rules", "list", "lists", "include"].contains(&written) {

@@ -1,8 +1,8 @@
-//! Reading files whose size and kind are not known: the only place that opens a file of the configuration.
+//! Reads files of unknown size and kind. Only this module opens files of the configuration.
 //!
-//! Rule       Regular files only. A FIFO, a device or a directory in the place of one is an error at once: opening or
-//!            reading it could wait for ever, and the reader with it.
-//! Bound      Each caller names the most bytes that it takes.
+//! Rule       Only regular files are read. A FIFO, a device or a directory is an error at once: to open or read it
+//!            could block forever.
+//! Bound      Each caller names the most bytes that it accepts.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 use super::origin::Origin;
 use super::report::Report;
 
-/// The largest configuration file. Rules are written by people; this is far beyond what they write.
+/// The largest configuration file: far larger than any that people write.
 pub const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
-/// Why a file could not be read, in words that fit behind a colon.
+/// Why a file could not be read, as a text that fits behind a colon.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// The system says so.
+    /// The system refused.
     Io(io::Error),
     /// A FIFO, a device, a directory or a socket.
     NotAFile,
-    /// It has more bytes than this.
+    /// The file has more bytes than this.
     TooLarge(u64),
-    /// It is no text from there on.
+    /// The file is not UTF-8 from this position on.
     NotUtf8 {
-        /// From 1.
+        /// The line, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// The character in the line, from 1.
         column: usize,
     },
 }
 
 impl Unreadable {
-    /// Whether there is nothing of that name.
+    /// True if no file has that name.
     pub fn is_absence(&self) -> bool {
         matches!(self, Unreadable::Io(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
     }
@@ -72,7 +72,7 @@ impl From<Unreadable> for io::Error {
 /// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// When it cannot be read, is not a regular file, or is larger.
+/// When the file cannot be read, is not a regular file, or is larger.
 pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
     let bytes = read_beyond(path, most)?;
     if bytes.len() as u64 > most { Err(Unreadable::TooLarge(most)) } else { Ok(bytes) }
@@ -81,12 +81,12 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
 /// As [`read_file`], for a text.
 ///
 /// # Errors
-/// As [`read_file`], and when it is not UTF-8.
+/// As [`read_file`], and when the file is not UTF-8.
 pub fn read_text_file(path: &Path, most: u64) -> Result<String, Unreadable> {
     text(read_file(path, most)?)
 }
 
-/// Reads a text of at most `most` bytes and notes it, or that it is not there, among what was read.
+/// Reads a text of at most `most` bytes, and adds the file to the report's origins, also if it is missing.
 pub fn read(report: &mut Report, path: &Path, most: u64) -> Result<String, Unreadable> {
     let bytes = read_beyond(path, most);
     report.add_origin(Origin::file(path, most, bytes.as_deref().ok()));
@@ -105,7 +105,7 @@ fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
     })
 }
 
-/// At most one byte more than `most`, by which a larger file is known.
+/// Reads at most one byte more than `most`, which shows that the file is larger.
 fn read_beyond(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
     let mut bytes = Vec::new();
     open(path)?.take(most + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
@@ -114,12 +114,12 @@ fn read_beyond(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
 
 /// Opens a regular file to read it.
 pub(crate) fn open(path: &Path) -> Result<File, Unreadable> {
-    // Opening a device can do something to it, so its kind is looked at before.
+    // Opening a device can have effects, so the kind of file is checked first.
     check(path)?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // Another file may take the place of the one that was looked at. Opened like this a FIFO without a writer does not
-    // wait, and a terminal does not become the server's.
+    // Another file may have replaced the one that was checked. With these flags, opening a FIFO without a writer does
+    // not block, and a terminal does not become the controlling one.
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
@@ -131,7 +131,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Unreadable> {
     if is_file { Ok(file) } else { Err(Unreadable::NotAFile) }
 }
 
-/// Whether there is a file to read.
+/// Checks that there is a file to read.
 pub(crate) fn check(path: &Path) -> Result<(), Unreadable> {
     let is_file = fs::metadata(path).map_err(Unreadable::Io)?.is_file();
     if is_file { Ok(()) } else { Err(Unreadable::NotAFile) }
@@ -142,7 +142,7 @@ pub(crate) fn shown(path: Option<&Path>) -> String {
     path.map_or_else(String::new, |path| path.display().to_string())
 }
 
-/// The directory of a file; that of a bare name is the current one, written as nothing.
+/// The directory of a file; the empty path, the current directory, for a bare name.
 pub fn directory(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
 }
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What stands in the place of a file is found out before and after it is opened.
+    /// The kind of file is checked before and after it is opened.
     #[test]
     fn only_regular_files_are_opened() {
         let directory = tempfile::tempdir().unwrap();

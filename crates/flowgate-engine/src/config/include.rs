@@ -20,9 +20,9 @@ const MAX_INCLUDED_FILES: usize = 1000;
 /// A configuration file that is being read.
 #[derive(Clone, Debug)]
 pub(crate) struct FilePath {
-    /// As reports name it.
+    /// The path in reports.
     pub(crate) shown: PathBuf,
-    /// Where it is, whatever the current directory.
+    /// The absolute path.
     pub(crate) real: PathBuf,
 }
 
@@ -40,7 +40,7 @@ impl FilePath {
     }
 }
 
-/// Reads what `include` names and joins it to the root.
+/// Reads the files of `include` and joins them to the root.
 pub(crate) fn join(report: &mut Report, root: &mut Table, main: &FilePath) {
     let Some(include) = root.take("include") else { return };
     let patterns = value::list(report, &include.node, |report, node| {
@@ -86,11 +86,11 @@ fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) ->
     }
     let looked_into = main.beside(&directory).real;
     let entries = origin::entry_names(&looked_into).ok();
-    // A file that appears there is a change of the configuration, too.
+    // A new file in the directory is a change of the configuration, too.
     report.add_origin(Origin::directory(&looked_into, entries.as_deref()));
     let mut names: Vec<_> = entries.into_iter().flatten().filter_map(|name| String::from_utf8(name).ok()).collect();
     names.retain(|candidate: &String| {
-        // As in a shell, a wildcard finds no hidden files: editors keep half-written copies there.
+        // As in a shell, a wildcard skips hidden files, which may be half-written copies of editors.
         let hidden = candidate.starts_with('.') && !name.starts_with('.');
         !hidden && fits(name.as_bytes(), candidate.as_bytes())
     });
@@ -101,8 +101,8 @@ fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) ->
     names.into_iter().map(|name| main.beside(&directory.join(name))).collect()
 }
 
-/// Whether a name fits a pattern with `*` and `?`. Only the last star is ever tried again, so the time is bounded
-/// by pattern times name.
+/// True if a name fits a pattern with `*` and `?`. Only the last star is ever retried, so the time is bounded by
+/// pattern times name.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut retry = None;
@@ -135,7 +135,7 @@ fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
     }
 }
 
-/// Adds what an included file says: rules behind the rules, lists beside the lists, sections that are not there yet.
+/// Adds an included file: its rules behind the rules, its lists beside the lists, and its sections, if they are new.
 fn merge(report: &mut Report, root: &mut Table, included: Table) {
     for entry in included.entries {
         if entry.key == "include" {
@@ -177,7 +177,7 @@ fn merge_lists(report: &mut Report, lists: &mut Table, more: Table) {
                 let message = format!("the list {} is given twice", quoted(&entry.key));
                 report.error(entry.key_at, message).place("the first one is at", first).done();
             }
-            // A file has each name once, so what is added here needs no second look.
+            // Within a file each name is unique, so entries that were added here need no comparison.
             None => lists.entries.push(entry),
         }
     }

@@ -60,7 +60,7 @@ fn rule_file(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
     if let Some(path) = &path
         && let Err(cause) = files::check(path)
     {
-        // So that it is noticed when the file comes.
+        // The watcher then notices when the file appears.
         report.add_origin(Origin::file(path, files::MAX_CONFIG_BYTES, None));
         report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
         return None;
@@ -68,7 +68,7 @@ fn rule_file(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
     Some(path)
 }
 
-/// The library knows the zones; asking it for a day in this one tells whether it exists.
+/// Checks a time zone: the library can build a limit per day in a zone that exists.
 fn zone(report: &mut Report, node: &Node) -> Option<String> {
     let name = value::text(report, node)?;
     let day = Rate::new(1, Period::DAY).and_then(|rate| Limit::fixed(rate).tz(name).build());

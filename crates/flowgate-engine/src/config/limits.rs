@@ -1,4 +1,4 @@
-//! `limits` and `limits_by`: limits as texts or tables, and where in them a mistake stands.
+//! `limits` and `limits_by`: limits as texts or tables, with the place of each mistake.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::rules::Limits;
 /// Limits that are applied together, each with its place.
 pub(crate) type LimitSet = Vec<(Limit, Location)>;
 
-/// What a rule's `limits` or `limits_by` says.
+/// The `limits` or `limits_by` of a rule.
 #[derive(Default)]
 pub(crate) struct ReadLimits {
     pub(crate) limits: Limits,
@@ -62,7 +62,7 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
     Some(ReadLimits { limits: Limits::ByField { field, cases, default }, sets })
 }
 
-/// The most limits that are applied together: each is a counter to touch for every request.
+/// The most limits that are applied together: each request updates a counter of each.
 const MAX_LIMITS: usize = 32;
 
 fn read_set(report: &mut Report, node: &Node) -> Option<LimitSet> {
@@ -154,7 +154,7 @@ fn wrong_part(text: &str, error: &LimitError) -> Option<Range<usize>> {
             let (name, value) = text[word.clone()].split_once('=')?;
             names.contains(&name).then(|| word.end - value.len()..word.end)
         });
-        // An option that is there twice is wrong the second time.
+        // Of an option that is given twice, the second one is wrong.
         values.next_back()
     };
     match error.part() {
@@ -188,7 +188,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// A limit as a table: the same parts under names. It is put together as a text, so that there is one language.
+/// A limit as a table: the same parts under names. It is turned into text, so that there is one language.
 fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> {
     let before = report.errors();
     let mut fields = TableReader::new("a limit", table);
@@ -223,7 +223,7 @@ fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> 
     }
 }
 
-/// Where the key stands that an error is about.
+/// The place of the key that an error is about.
 fn wrong_key(report: &Report, table: &Table, error: &LimitError) -> Option<Location> {
     let at = |key: &str| table.get(key).map(|entry| entry.node.at);
     match error.part() {

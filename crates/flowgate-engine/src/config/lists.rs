@@ -17,12 +17,12 @@ use crate::lists::{List, ListDef, ListError, ListSource};
 /// The largest list file: ten million addresses fit.
 pub const MAX_LIST_BYTES: u64 = 256 << 20;
 
-/// The lists as they were read.
+/// The lists that were read.
 #[derive(Default)]
 pub(crate) struct Lists {
     pub(crate) defs: Vec<ListDef>,
     pub(crate) loaded: BTreeMap<String, Arc<List>>,
-    /// Every name with its place, also of lists that are wrong: a rule that refers to one is not wrong, too.
+    /// Every name with its place, also of lists with mistakes: a rule that refers to one is not a second mistake.
     pub(crate) names: BTreeMap<String, Location>,
 }
 
@@ -55,7 +55,7 @@ fn read_one(report: &mut Report, entry: &TableEntry) -> Option<(ListSource, List
     let values = fields.entry("values");
     let file = fields.entry("file");
     fields.finish(report);
-    // An unknown key was probably meant to be one of the two.
+    // An unknown key is probably one of the two, mistyped.
     if report.errors() > before {
         return None;
     }

@@ -19,14 +19,14 @@ pub enum Input<'a> {
     File(&'a Path),
     /// A text that would be a file called `name` in the directory `base`.
     Text {
-        /// How reports name it.
+        /// The name in reports.
         name: &'a str,
-        /// Where relative paths start.
+        /// The directory of relative paths.
         base: &'a Path,
         /// The TOML.
         text: &'a str,
     },
-    /// Nowhere: the defaults, and what the environment says.
+    /// No file: the defaults, and the environment.
     Defaults,
 }
 
@@ -35,10 +35,10 @@ pub enum Input<'a> {
 pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
-    /// What looks wrong; no mistakes.
+    /// The warnings, without mistakes.
     pub warnings: Report,
-    /// What it was made of: files, those of lists and secrets included, and the directories in which `include` looks
-    /// for some. When one of them changes, so may the configuration.
+    /// The files that were read, those of lists and secrets among them, and the directories of `include`. Unless one of
+    /// them changes, neither does the configuration.
     pub origins: Vec<Origin>,
 }
 
@@ -72,17 +72,17 @@ pub struct Options<'a> {
     pub flags: &'a [Flag],
     /// Reads the rule file of `[koala]`; without a reader the file is left alone.
     pub rule_file: Option<RuleFileReader>,
-    /// What it is read for.
+    /// The purpose.
     pub purpose: Purpose,
 }
 
-/// What a configuration is read for.
+/// The purpose of a configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// To serve by it, on this machine: its certificates must be there.
+    /// A server on this machine: its certificates must exist.
     #[default]
     Serve,
-    /// To look at it or to try its rules, maybe on another machine.
+    /// A look at its rules, perhaps on another machine.
     Study,
 }
 
@@ -100,7 +100,7 @@ pub fn load_with(
     environment::overlay(&mut report, &mut root, environment);
     environment::overlay_flags(&mut report, &mut root, options.flags);
     secret::hide(&mut report, &root);
-    // Behind a mistake in the syntax much is missing, and reporting that would only hide the mistake.
+    // After a mistake in the syntax much is missing, and reports of that would hide the mistake.
     if report.has_errors() {
         return Err(sorted(report));
     }
@@ -147,7 +147,7 @@ fn read(report: &mut Report, input: Input<'_>) -> Table {
     root
 }
 
-/// So that what is loaded does not depend on the current directory later on.
+/// Makes a path independent of later changes of the current directory.
 pub fn absolute(path: &Path) -> PathBuf {
     // An empty path, which has no absolute form, stands for the current directory.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };

@@ -1,4 +1,4 @@
-//! `[log]`: what is written about.
+//! `[log]`: format, level, and which denials are logged.
 
 use flowgate::Share;
 
@@ -12,15 +12,15 @@ use super::writer::Writer;
 /// The log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// How a line looks.
+    /// The format of a line.
     pub format: LogFormat,
-    /// The least important lines that are written.
+    /// The least important level that is written.
     pub level: LogLevel,
-    /// Which denials get a line each.
+    /// The denials that get a line each.
     pub denials: Denials,
 }
 
-/// How a line of the log looks.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -30,7 +30,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How important a line is.
+/// The importance of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it all
 pub enum LogLevel {
@@ -43,13 +43,13 @@ pub enum LogLevel {
     Trace,
 }
 
-/// Which denials are written about.
+/// The denials that are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Denials {
     /// None.
     #[default]
     Off,
-    /// This part of them; all is a part, too.
+    /// This share of them, up to all.
     Share(Share),
 }
 

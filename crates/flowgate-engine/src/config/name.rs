@@ -6,10 +6,10 @@ use super::source::Location;
 use super::tree::Node;
 use super::value;
 
-/// The longest name; a metric label should still be readable.
+/// The longest name that is still readable as a metric label.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Whether a text can be a name.
+/// True if a text can be a name.
 pub fn fits(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(allowed)

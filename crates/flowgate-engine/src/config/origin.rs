@@ -1,9 +1,9 @@
-//! What a configuration was made of: files and directories, each with a fingerprint of what was read.
+//! The origins of a configuration: files and directories, each with a fingerprint of the bytes that were read.
 //!
-//! Rule       The result of a load depends on its origins and the environment alone. As long as no origin has changed,
-//!            loading again gives the same; this holds of a load that failed, too.
-//! Invariant  The fingerprint is of the bytes that were used, not of a second look: a file that changes while it is
-//!            being loaded differs from its fingerprint afterwards.
+//! Rule       The result of a load depends on its origins and the environment alone. While all origins stay the same,
+//!            so does the result, also that of a failed load.
+//! Invariant  The fingerprint is that of the bytes that were used: a file that changes during the load differs from its
+//!            fingerprint afterwards.
 
 use std::fs;
 use std::hash::Hasher;
@@ -14,10 +14,10 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use super::files;
 
-/// How much of a file is looked at in one go.
+/// The bytes of a file that are read in one go.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// A file that was read, or a directory in which `include` looked for some.
+/// A file that was read, or a directory of `include`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     path: PathBuf,
@@ -27,14 +27,14 @@ pub struct Origin {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Of which at most so many bytes matter: of a file that is too large it is enough to know that it is.
+    /// A file, of which at most this many bytes matter: a larger file is an error whatever follows.
     File {
         most: u64,
     },
     Directory,
 }
 
-/// `None`: there was nothing that could be read.
+/// `None`: it could not be read.
 type Fingerprint = Option<u128>;
 
 impl Origin {
@@ -47,12 +47,12 @@ impl Origin {
         Origin { path: path.to_path_buf(), kind: Kind::Directory, content: names.map(names_fingerprint) }
     }
 
-    /// Where it is, whatever the current directory.
+    /// The absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether reading it now gives something else. Reads it whole: look at its size and time first.
+    /// True if its bytes have changed. Reads all of it: compare size and time first.
     pub fn has_changed(&self) -> bool {
         let now = match self.kind {
             Kind::File { most } => file_fingerprint(&self.path, most).ok(),
@@ -71,7 +71,7 @@ pub fn fingerprint(bytes: &[u8]) -> u128 {
 
 /// The names in a directory, in order.
 pub(crate) fn entry_names(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
-    // An empty path has no entries of its own; with an empty last part it is the current directory.
+    // An empty path cannot be listed; joined with an empty part it is the current directory.
     let entries = fs::read_dir(directory.join(""))?;
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name().into_encoded_bytes()).collect();
     names.sort_unstable();
@@ -82,13 +82,13 @@ fn names_fingerprint(names: &[Vec<u8>]) -> u128 {
     let mut hasher = SipHasher13::new();
     for name in names {
         hasher.write(name);
-        // No name holds this byte, so different names cannot run together to the same bytes.
+        // Names cannot hold this byte, so different lists of names have different bytes.
         hasher.write(b"/");
     }
     hasher.finish128().as_u128()
 }
 
-/// The fingerprint of the first `most` bytes and one: the same that reading the file gives.
+/// The fingerprint of the first `most` + 1 bytes, as of a file that was read.
 fn file_fingerprint(path: &Path, most: u64) -> io::Result<u128> {
     let (mut hasher, mut chunk) = (SipHasher13::new(), vec![0; CHUNK_BYTES]);
     let mut file = files::open(path)?.take(most + 1);

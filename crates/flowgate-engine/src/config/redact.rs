@@ -1,8 +1,8 @@
-//! A configuration text to show and to take back: secrets are hidden on the way out and put back on the way in.
+//! A configuration text for administrators: secrets are hidden when it is shown, and restored when it is written back.
 //!
-//! Rule       What is hidden is what no report ever shows. Where the syntax is wrong, whole lines are hidden.
-//! Rule       `***` stands for the secret that the old text has under the same key. Where that has none, it stays, and
-//!            loading the text refuses it.
+//! Rule       The hidden parts are those that reports hide, too. Where the syntax is wrong, whole lines are hidden.
+//! Rule       `***` stands for the secret of the old text under the same key. Without such a secret `***` stays, and
+//!            loading the text is an error.
 //! Rule       `***2` stands for the second element of the list that the old text has under the same key, and `# ***2` for
 //!            the second comment that the old text hides. Such a comment comes back only where it is hidden again.
 
@@ -37,7 +37,7 @@ pub fn hide_secrets(text: &str) -> String {
         places.iter().filter_map(|(key, node)| Some((node.at.end, (node.at.start, number(key)?)))).collect();
     let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
     for secret in secrets {
-        // Of those that overlap, the first hides what they share.
+        // Of overlapping places, the first one hides the common part.
         if secret.start >= from {
             shown.push_str(text.get(from..secret.start).unwrap_or_default());
             let element = elements.range(secret.end..).next().filter(|(_, (start, _))| *start <= secret.start);
@@ -53,7 +53,7 @@ pub fn hide_secrets(text: &str) -> String {
     shown
 }
 
-/// The new text with the secrets of the old one where it says `***`.
+/// The new text, with the secrets of the old text in place of `***`.
 pub fn restore_secrets(new: &str, old: &str) -> String {
     let (mut report, mut old_report) = (Report::default(), Report::default());
     let tree = tree::read_file(&mut report, String::new(), Path::new(""), new);
@@ -92,14 +92,14 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
     replaced(new, &hidden).0
 }
 
-/// Something hidden in a new text, and what it stands for.
+/// A hidden part of a new text, and its meaning.
 struct Hidden<'a> {
     place: Range<usize>,
     before: &'a str,
     is_comment: bool,
 }
 
-/// The text with what was hidden, and where each of that begins.
+/// The restored text, and the beginning of each restored part.
 fn replaced(text: &str, hidden: &[Hidden<'_>]) -> (String, Vec<usize>) {
     let (mut replaced, mut starts, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
     for Hidden { place, before, .. } in hidden {
@@ -117,7 +117,7 @@ fn number(key: &[String]) -> Option<usize> {
     index.parse().ok().map(|index: usize| index + 1)
 }
 
-/// What is hidden in the text that was read, in order; of those that begin together the longest first.
+/// The hidden parts of the text, in order; of parts with the same beginning, the longest first.
 fn sorted_secrets(report: &Report) -> Vec<Range<usize>> {
     let mut secrets = report.sources().first().map(|source| source.secrets().to_vec()).unwrap_or_default();
     secrets.sort_unstable_by_key(|secret| (secret.start, std::cmp::Reverse(secret.end)));
@@ -125,7 +125,7 @@ fn sorted_secrets(report: &Report) -> Vec<Range<usize>> {
     secrets
 }
 
-/// Those of them that are comments. Nothing else that is hidden stands right behind a `#`.
+/// The comments among them: no other hidden part follows a `#` directly.
 fn hidden_comments(text: &str, secrets: &[Range<usize>]) -> Vec<Range<usize>> {
     let is_comment = |secret: &&Range<usize>| text.get(..secret.start).is_some_and(|before| before.ends_with('#'));
     secrets.iter().filter(is_comment).cloned().collect()

@@ -1,23 +1,23 @@
-//! Where Redis lives: `redis://`, `rediss://` or `unix://`, perhaps with a user and a password.
+//! Addresses of Redis: `redis://`, `rediss://` or `unix://`, perhaps with a user and a password.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::render::HIDDEN;
 
-/// A checked address of a Redis server. It may hold a password, so it shows itself without.
+/// A valid address of a Redis server. It may hold a password, which `Display` and `Debug` hide.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
     text: String,
-    /// What of the text is not shown, in order: the password, and the values of parameters other than `db`.
+    /// The hidden parts of the text, in order: the password, and the values of parameters other than `db`.
     secrets: Vec<Range<usize>>,
 }
 
 impl RedisUrl {
-    /// Reads an address; a bare `host:port` is one without TLS.
+    /// Reads an address. A bare `host:port` means `redis://`.
     ///
     /// # Errors
-    /// What would fit, in words that repeat nothing of the text.
+    /// A description of a valid address, which repeats nothing of the text.
     pub fn parse(text: &str) -> Result<RedisUrl, &'static str> {
         const SCHEMES: &str = "an address that starts with redis://, rediss:// (TLS) or unix://";
         let is_bare = !text.contains(['/', '@']);
@@ -38,18 +38,18 @@ impl RedisUrl {
         Ok(RedisUrl { text: full, secrets })
     }
 
-    /// A parameter that looks like a login. None has an effect: a login stands before the host.
+    /// A parameter that looks like a login. It has no effect: a login belongs before the host.
     pub(crate) fn login_parameter(&self) -> Option<&'static str> {
         const LOGIN: [&str; 4] = ["password", "pass", "username", "user"];
         LOGIN.into_iter().find(|login| parameters(&self.text).any(|(name, _)| name == *login))
     }
 
-    /// The address with its password, for the one who connects.
+    /// The address with its password, for the connection.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is a hidden address, copied from where it was shown.
+    /// True if it was copied from an output that hides its secrets.
     pub(crate) fn is_hidden(&self) -> bool {
         self.secrets.iter().any(|range| &self.text[range.clone()] == HIDDEN)
     }
@@ -67,7 +67,7 @@ fn parameters(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     })
 }
 
-/// The same places, in order, none within another.
+/// The same places in order, overlapping ones joined.
 fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| place.start);
     let mut joined: Vec<Range<usize>> = Vec::new();
@@ -117,7 +117,7 @@ fn check_path(rest: &str) -> Result<(), &'static str> {
 }
 
 impl fmt::Display for RedisUrl {
-    /// Without what is secret.
+    /// Without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut from = 0;
         for secret in &self.secrets {

@@ -1,7 +1,7 @@
 //! A finding as text: message, place, the line with the part marked, hints.
 //!
-//! Invariant  Nothing that was hidden in a source is ever printed.
-//! Invariant  No control character of a file reaches the terminal.
+//! Invariant  Hidden parts of a source are never printed.
+//! Invariant  Control characters of a file never reach the terminal.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -105,13 +105,13 @@ struct MarkedLine {
 
 fn mark(source: &Source, at: Location) -> MarkedLine {
     let line = source.line_at(at.start);
-    // A character takes at most four bytes; looking no further than that keeps a line of megabytes cheap.
+    // A character takes at most four bytes. Reading no further keeps a line of megabytes cheap.
     let near = |offset: usize| source.text().floor_char_boundary(offset.clamp(line.start, line.end));
     let nearby = near(at.start.saturating_sub(4 * MAX_LINE_CHARS))..near(at.start + 4 * MAX_LINE_CHARS);
     let cells = cells(source, nearby.clone());
     let first = cells.iter().position(|cell| cell.bytes.end > at.start).unwrap_or(cells.len());
 
-    // Of a line that is too long, some of what precedes the mark is kept, for orientation.
+    // Of a line that is too long, a part before the mark is kept, for orientation.
     let is_short = nearby == line && fitting(cells.iter(), MAX_LINE_CHARS) == cells.len();
     let from = if is_short { 0 } else { first - fitting(cells[..first].iter().rev(), MAX_LINE_CHARS / 2) };
     let to = from + fitting(cells[from..].iter(), MAX_LINE_CHARS);
@@ -126,7 +126,7 @@ fn mark(source: &Source, at: Location) -> MarkedLine {
     }
 }
 
-/// How many of the cells fit into so many columns.
+/// The number of cells that fit into `columns`.
 fn fitting<'c>(cells: impl Iterator<Item = &'c Cell>, columns: usize) -> usize {
     let ends = cells.scan(0, |width, cell| {
         *width += cell.width;
@@ -188,7 +188,7 @@ fn harmless(text: &str) -> String {
     text.chars().map(|char| if is_unprintable(char) { '\u{fffd}' } else { char }).collect()
 }
 
-/// Some of the input, in quotes, for a message: enough to find it, never a megabyte, no control characters.
+/// A part of the input in quotes, for a message: enough to find it, bounded in length, without control characters.
 pub fn quoted(text: &str) -> String {
     const MAX_QUOTED_CHARS: usize = 40;
     let mut shown = harmless(&text.chars().take(MAX_QUOTED_CHARS).collect::<String>());
@@ -198,8 +198,8 @@ pub fn quoted(text: &str) -> String {
     format!("\"{shown}\"")
 }
 
-/// A message without what it repeats of the input. What is quoted may hold quotes itself, so all goes from the first to the
-/// last; numbers that were found stand without.
+/// A message without the input that it quotes. A quoted text may hold quotes, so everything from the first to the last
+/// quote is removed; numbers of the input stand without quotes.
 pub(crate) fn without_quotes(message: &str) -> String {
     const QUOTES: [char; 2] = ['"', '`'];
     let mut plain = message.to_owned();

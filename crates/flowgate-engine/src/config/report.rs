@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and what looks wrong: everything at once, each with its place.
+//! Mistakes and warnings of a configuration: all at once, each with its place.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::origin::Origin;
 use super::render::{self, Color};
 use super::source::{Location, Position, SourceId, Sources};
 
-/// Mistakes and warnings, in the order in which they stand in the files.
+/// Mistakes and warnings, in the order of the files.
 ///
 /// Its `Display` is what `flowgate validate` prints:
 ///
@@ -30,17 +30,17 @@ use super::source::{Location, Position, SourceId, Sources};
 pub struct Report {
     sources: Sources,
     findings: Vec<Finding>,
-    /// How many more there were than are kept.
+    /// The number of mistakes beyond those that are kept.
     dropped: usize,
     origins: Vec<Origin>,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// The configuration works, but hardly as meant.
+    /// The configuration works, but probably not as intended.
     Warning,
 }
 
@@ -51,41 +51,41 @@ pub(crate) struct Finding {
     pub(crate) message: String,
     pub(crate) at: Option<Location>,
     pub(crate) notes: Vec<Note>,
-    /// The message without what it repeats of a file that is not among the sources.
+    /// The message without quotes from a file that is not among the sources.
     pub(crate) discreet: Option<String>,
-    /// Whether the line is shown.
+    /// True if the line is shown.
     pub(crate) excerpt: bool,
 }
 
-/// What follows the marked line.
+/// A note below the marked line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// What to write instead, or why.
     Text(String),
-    /// The other place that matters, after a text such as "the first one is at".
+    /// Another place, after a text such as "the first one is at".
     Place(String, Location),
 }
 
-/// A finding as others may want to show it.
+/// A finding, for other presentations than [`Report::render`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportEntry<'r> {
     /// Error or warning.
     pub severity: Severity,
     /// What is wrong.
     pub message: &'r str,
-    /// The file, environment variable or option; `None` when it is about the whole.
+    /// The file, environment variable or option; `None`: the finding is about the whole.
     pub source: Option<&'r str>,
-    /// Where it stands in the file.
+    /// The position in the file.
     pub position: Option<Position>,
-    /// What to write instead, or why, one a line; empty when the message says it all.
+    /// What to write instead, or why, one note a line.
     pub hint: String,
 }
 
-/// A file of garbage has a mistake on each line; nobody reads more than this, and memory stays bounded.
+/// A file of garbage has a mistake on each line. This bounds the memory, and is more than people read.
 const MAX_FINDINGS: usize = 100;
 
 impl Report {
-    /// Whether there is a mistake: such a configuration cannot be used.
+    /// True if there is a mistake: the configuration cannot be used.
     pub fn has_errors(&self) -> bool {
         self.errors() > 0
     }
@@ -100,14 +100,19 @@ impl Report {
         self.findings.iter().filter(|finding| finding.severity == Severity::Warning).count()
     }
 
-    /// Whether there is nothing to say.
+    /// True if there are neither mistakes nor warnings.
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// Adds a mistake that only others can see, such as a key that does not fit its certificate.
+    /// Adds a mistake that a caller has found, such as a key that does not fit its certificate.
     pub fn add_error(&mut self, message: impl Into<String>) {
         self.error_anywhere(message).done();
+    }
+
+    /// Adds a warning that a caller has found, such as memory that this machine does not have.
+    pub fn add_warning(&mut self, message: impl Into<String>) {
+        self.finding(Severity::Warning, None, message.into()).done();
     }
 
     /// The findings one by one.
@@ -125,7 +130,7 @@ impl Report {
         })
     }
 
-    /// The text for a person; with colours for a terminal that wants them.
+    /// The text for people, with colours for a terminal.
     pub fn render(&self, color: Color) -> String {
         let mut text = String::new();
         for finding in &self.findings {
@@ -140,8 +145,8 @@ impl Report {
         text
     }
 
-    /// Leaves out what other files and the environment say: who sent a text may know that, and where, a file it names is
-    /// wrong, but not read the file by naming it.
+    /// Removes quotes from other files and from the environment: the sender of a text learns that a file which it names
+    /// is wrong, and where, but cannot read the file by naming it.
     #[must_use]
     pub fn confined_to_text(mut self) -> Report {
         for finding in &mut self.findings {
@@ -157,7 +162,7 @@ impl Report {
         self
     }
 
-    /// The files and directories that were looked at. While none of them changes, nor do the findings.
+    /// The files and directories that were read. Unless one of them changes, neither do the findings.
     pub fn origins(&self) -> &[Origin] {
         &self.origins
     }
@@ -187,7 +192,7 @@ impl Report {
         }
     }
 
-    /// Whether further findings are only counted, so that working out their hints is in vain.
+    /// True if further findings are only counted, so that their hints need not be made.
     pub fn is_full(&self) -> bool {
         self.findings.len() >= MAX_FINDINGS
     }
@@ -197,17 +202,17 @@ impl Report {
         self.dropped += mistakes;
     }
 
-    /// Reports a mistake; hints can be added to what is returned.
+    /// Reports a mistake. The caller may add hints to the result.
     pub fn error(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
         self.finding(Severity::Error, Some(at), message.into())
     }
 
-    /// Reports a mistake that stands nowhere in particular.
+    /// Reports a mistake without a place.
     pub fn error_anywhere(&mut self, message: impl Into<String>) -> Notes<'_> {
         self.finding(Severity::Error, None, message.into())
     }
 
-    /// Reports what looks wrong.
+    /// Reports a warning.
     pub fn warning(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
         self.finding(Severity::Warning, Some(at), message.into())
     }
@@ -218,10 +223,10 @@ impl Report {
         Notes { finding: self.findings.get_mut(kept) }
     }
 
-    /// Into the order of the files, mistakes and warnings mixed: that is how they are corrected.
+    /// Sorts by place, mistakes and warnings mixed, as people correct them.
     pub fn sort(&mut self) {
         self.findings.sort_by_key(|finding| finding.at);
-        // The parser stumbles over some things twice.
+        // The parser reports some mistakes twice.
         self.findings.dedup();
     }
 }
@@ -233,7 +238,7 @@ impl fmt::Display for Report {
 }
 
 impl fmt::Debug for Report {
-    /// The same text: the sources hold secrets, and this one hides them.
+    /// The same text, since the sources hold secrets and the text hides them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -244,7 +249,7 @@ impl std::error::Error for Report {}
 /// Adds notes to the finding just reported.
 #[must_use = "a mistake without a hint ends with `.done()`"]
 pub struct Notes<'r> {
-    /// Absent when the report is full.
+    /// `None`: the report is full.
     finding: Option<&'r mut Finding>,
 }
 
@@ -262,7 +267,7 @@ impl Notes<'_> {
         }
     }
 
-    /// What to say instead to those who may not see the file that the message quotes.
+    /// The message for readers without access to the file that the message quotes.
     pub(crate) fn discreet(mut self, message: impl Into<String>) -> Self {
         if let Some(finding) = &mut self.finding {
             finding.discreet = Some(message.into());

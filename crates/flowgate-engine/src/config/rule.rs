@@ -19,20 +19,20 @@ use crate::rules::{Action, Limits, RuleDef};
 /// The most fields of `by`: their values make up a key.
 const MAX_BY_FIELDS: usize = 32;
 
-/// Where the parts of a rule stand.
+/// The places of the parts of a rule.
 #[derive(Debug)]
 pub(crate) struct Places {
     /// The rule's name.
     pub(crate) name: Location,
     /// The fields of `by`, in their order.
     pub(crate) by: Vec<Location>,
-    /// The limits, each set that is applied together.
+    /// The limits, by sets that are applied together.
     pub(crate) sets: Vec<LimitSet>,
     pub(crate) ban: Option<Location>,
     pub(crate) count_denied: Option<Location>,
 }
 
-/// Reads the rules top to bottom; the wrong ones are reported and left out.
+/// Reads the rules top to bottom; reports wrong rules and leaves them out.
 pub(crate) fn read_all(report: &mut Report, entry: Option<&TableEntry>, lists: &Lists) -> Vec<(RuleDef, Places)> {
     let items = match entry.map(|entry| (entry, &entry.node.value)) {
         None => return Vec::new(),
@@ -90,7 +90,7 @@ fn read(
     let action_at = fields.node("action").map(|node| node.at);
     fields.finish(report);
 
-    // What does not fit together is only worth saying of parts that are right by themselves.
+    // Contradictions are reported only between parts that are valid by themselves.
     if report.errors() == before {
         check_together(report, &rule, &places, action_at);
     }
@@ -173,7 +173,7 @@ fn read_code(report: &mut Report, node: &Node) -> Option<i64> {
 
 fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_at: Option<Location>) {
     match (&rule.limits, action_at) {
-        // Forgotten limits must not turn a rule into one that denies everybody.
+        // A rule with forgotten limits must not deny every request.
         (Limits::None, None) => {
             let hint = "add limits = [\"5/60s\"], or action = \"deny\" if it is to deny whatever it matches";
             report.error(places.name, "a rule needs limits or an action").hint(hint).done();
@@ -187,7 +187,7 @@ fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_a
     }
     let Some(ban) = places.ban else { return };
     if rule.by.is_empty() {
-        let hint = "say who is to be banned, such as by = [\"user\"]; without it everybody would be";
+        let hint = "name the banned subject, such as by = [\"user\"]; without it all requests are one subject";
         report.error(ban, "\"ban\" needs \"by\"").hint(hint).done();
     }
     if matches!(rule.limits, Limits::None) {

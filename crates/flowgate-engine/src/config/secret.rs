@@ -11,7 +11,7 @@ use super::table_reader::TableReader;
 use super::tree::{Node, Table, Value};
 use super::value;
 
-/// A text that does not show itself.
+/// A text that `Debug` hides.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -21,7 +21,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The text itself, for the one who compares or sends it.
+    /// The text, to compare or to send it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -33,14 +33,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A secret that was given, and the place it was given at.
+/// A secret and its place.
 pub(crate) struct Given {
     pub(crate) text: String,
     pub(crate) at: Location,
 }
 
-/// Reads `key`, or the file that `key_file` names. An empty value counts as not given, so that the documented
-/// default can stand beside the file.
+/// Reads `key`, or the file that `key_file` names. An empty value counts as absent, so that the documented default can
+/// stand beside the file.
 pub(crate) fn read(
     report: &mut Report,
     fields: &mut TableReader<'_>,
@@ -96,10 +96,10 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
 
 const MAX_SECRET_BYTES: u64 = 64 << 10;
 
-/// No configuration has more secrets; a text that has is not searched for all of them.
+/// The most secrets whose repetitions are searched for; a real configuration has fewer.
 const MAX_KNOWN_SECRETS: usize = 100;
 
-/// Reports a secret that is a hidden one copied from the output of `flowgate config`.
+/// Reports a hidden secret that was copied from the output of `flowgate config`.
 pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bool {
     let hidden = text == HIDDEN;
     if hidden {
@@ -109,8 +109,7 @@ pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bo
     hidden
 }
 
-/// Hides everything in a file or in the environment that is a secret, or may be one under a mistyped name, from
-/// whatever is reported later.
+/// Hides secrets of files and of the environment in all later reports, also those under mistyped names.
 pub(crate) fn hide(report: &mut Report, root: &Table) {
     for (key, node) in places(root) {
         if is_secret(&key) {
@@ -148,8 +147,8 @@ pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table)
     }
 }
 
-/// Everything that is a secret or may hold one, with its key: `["auth", "api_token"]`, with a number for an element of
-/// a list. Rules and lists hold none.
+/// All values that are secrets or may hold one, with their keys: `["auth", "api_token"]`, with a number for an element
+/// of a list. Rules and lists hold none.
 pub(crate) fn places(root: &Table) -> Vec<(Vec<String>, &Node)> {
     let mut places = Vec::new();
     for entry in root.entries.iter().filter(|entry| !["rule", "lists", "include"].contains(&entry.key.as_str())) {
@@ -158,7 +157,7 @@ pub(crate) fn places(root: &Table) -> Vec<(Vec<String>, &Node)> {
     places
 }
 
-/// A secret may stand deeper than any setting does, by mistake. The parser bounds the depth.
+/// By mistake, a secret may stand deeper than any setting. The parser bounds the depth.
 fn add_places<'a>(places: &mut Vec<(Vec<String>, &'a Node)>, key: Vec<String>, node: &'a Node) {
     let within = |name: String| [&key[..], &[name]].concat();
     match &node.value {
@@ -173,19 +172,19 @@ fn add_places<'a>(places: &mut Vec<(Vec<String>, &'a Node)>, key: Vec<String>, n
     places.push((key, node));
 }
 
-/// Whether a key is one of a secret by its name.
+/// True if the name of a key is that of a secret.
 fn is_secret(key: &[String]) -> bool {
     let is_in_auth = key.len() > 1 && key[0].eq_ignore_ascii_case("auth");
     let is_open = key.last().is_some_and(|name| is_open_name(name));
     !is_open && (is_in_auth || key.iter().any(|name| is_secret_name(name)))
 }
 
-/// Whether a key of `[auth]` holds no secret itself.
+/// True if the value of a key of `[auth]` is not a secret.
 fn is_open_name(name: &str) -> bool {
     name == "insecure" || name.ends_with("_file")
 }
 
-/// Hides what follows a secret's name, line by line: where the syntax is wrong the tree may lack it.
+/// Hides the text after the name of a secret, line by line: with wrong syntax the tree may lack it.
 pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
     let text = report.sources().get(source).text().to_owned();
     let (mut start, mut is_in_auth, mut is_value) = (0, false, false);
@@ -195,12 +194,12 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
             is_in_auth = content.trim_start_matches(['[', ' ', '\t', '"', '\'']).starts_with("auth");
         } else if let Some(at) = secret_in_line(content, is_in_auth, is_value) {
             report.sources_mut().hide(Location::new(source, start + at..start + content.len()));
-            // What it is may stand in the next line.
+            // The value may stand in the next line.
             is_value = content[at..].is_empty();
         } else {
             is_value = false;
         }
-        // Where quotes do not close, what is a comment is a guess.
+        // Without closing quotes, comments cannot be told from values.
         if let Some(sign) = content.find('#')
             && comments::may_hold_secret(&content[sign + 1..], &[])
         {
@@ -210,7 +209,7 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
     }
 }
 
-/// Where in a line a secret may begin. `is_value`: the line before ends in the name of one.
+/// The place in a line where a secret may begin. `is_value`: the line before ends with the name of a secret.
 fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize> {
     let indent = line.len() - line.trim_start().len();
     if is_value {
@@ -232,17 +231,17 @@ fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize>
     line.match_indices('=').map(|(at, _)| at).find(follows_name).map(value_at)
 }
 
-/// Whether a key, or what ends in one, sounds like a secret.
+/// True if a text is, or ends with, a key that sounds like a secret.
 fn is_secret_name(text: &str) -> bool {
     let key = text.rsplit(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').next().unwrap_or(text);
     let key = key.to_ascii_lowercase();
     ["password", "passwd", "passphrase", "token", "secret"].iter().any(|word| key.contains(word))
 }
 
-/// An address is worth showing unless it holds a password.
+/// An address is shown unless it holds a password.
 fn hide_password(report: &mut Report, node: &Node) {
     let is_login = match &node.value {
-        // It may be written with escapes.
+        // The address may be written with escapes.
         Value::String(text) => may_hold_login(text) || may_hold_login(report.sources().written(node.at)),
         Value::Array(_) => false,
         _ => may_hold_login(report.sources().written(node.at)),
@@ -252,15 +251,15 @@ fn hide_password(report: &mut Report, node: &Node) {
     }
 }
 
-/// Whether a text may be an address with a password: before its host, or among its parameters.
+/// True if a text may be an address with a password, before its host or among its parameters.
 fn may_hold_login(text: &str) -> bool {
     text.contains('@') || text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
 }
 
-/// Hides what stands between the quotes, or all of it.
+/// Hides the text between the quotes, or all of it.
 fn hide_node(report: &mut Report, node: &Node) {
     let written = report.sources().written(node.at);
-    // A quote that is not closed ends in any character.
+    // Without a closing quote, the last character can be any.
     let is_quoted =
         written.len() >= 2 && ['"', '\''].iter().any(|quote| written.starts_with(*quote) && written.ends_with(*quote));
     let at = if is_quoted { node.at.part(1, written.len() - 2) } else { node.at };

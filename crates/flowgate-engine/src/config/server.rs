@@ -9,18 +9,18 @@ use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
 
-/// What the server grants its clients, and how it ends.
+/// Bounds of clients, and of the end of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// The most connections at a time.
     pub max_connections: usize,
-    /// A connection on which nothing arrives for this long is closed.
+    /// A connection without input for this long is closed.
     pub idle_timeout: Duration,
-    /// The longest that one request may take.
+    /// The longest time for one request.
     pub request_timeout: Duration,
     /// The largest HTTP body and RESP command.
     pub max_request: ByteSize,
-    /// How long requests in flight may take to finish when the server stops.
+    /// The time for requests under way to finish when the server stops.
     pub drain: Duration,
     /// Event loops; 0: one per core.
     pub threads: usize,
@@ -39,10 +39,10 @@ impl Default for Server {
     }
 }
 
-/// Far above what one machine serves; a guard against a slip of the finger.
+/// Far more than one machine serves: a larger number is a typing mistake.
 const MAX_CONNECTIONS: u64 = 10_000_000;
 const MAX_THREADS: u64 = 1024;
-/// A request this small still holds a rule's fields; one this large still fits in memory many times.
+/// The smallest size still holds the fields of a rule; the largest fits into memory many times.
 const REQUEST_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1024)..=ByteSize::new(1 << 30);
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 

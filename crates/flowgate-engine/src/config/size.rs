@@ -26,7 +26,7 @@ const UNITS: [(&str, u64); 9] = [
 ];
 
 impl ByteSize {
-    /// So many bytes.
+    /// A size of `bytes`.
     pub const fn new(bytes: u64) -> ByteSize {
         ByteSize(bytes)
     }
@@ -42,12 +42,19 @@ impl FromStr for ByteSize {
 
     /// A whole number and a unit; the case of the unit does not matter.
     fn from_str(text: &str) -> Result<ByteSize, ()> {
-        let split = text.find(|char: char| !char.is_ascii_digit()).ok_or(())?;
-        let (number, name) = text.split_at(split);
-        let (_, unit) = UNITS.into_iter().find(|(unit, _)| unit.eq_ignore_ascii_case(name)).ok_or(())?;
-        let number: u64 = number.parse().map_err(|_| ())?;
-        number.checked_mul(unit).map(ByteSize).ok_or(())
+        parse(text).flatten().ok_or(())
     }
+}
+
+/// Reads a size; `None`: the text is not a size; `Some(None)`: the size does not fit into 64 bits.
+fn parse(text: &str) -> Option<Option<ByteSize>> {
+    let (number, name) = text.split_at(text.find(|char: char| !char.is_ascii_digit())?);
+    let (_, unit) = UNITS.into_iter().find(|(unit, _)| unit.eq_ignore_ascii_case(name))?;
+    if number.is_empty() {
+        return None;
+    }
+    let number: Option<u64> = number.parse().ok();
+    Some(number.and_then(|number| number.checked_mul(unit)).map(ByteSize))
 }
 
 impl fmt::Display for ByteSize {
@@ -70,10 +77,11 @@ pub(crate) fn read(report: &mut Report, node: &Node, range: RangeInclusive<ByteS
         return None;
     }
     let text = value::text(report, node)?;
-    let Ok(size) = text.parse::<ByteSize>() else {
+    let Some(size) = parse(text) else {
         report.error(node.at, format!("{EXPECTED}, found {}", quoted(text))).hint(UNITS).done();
         return None;
     };
+    let size = size.unwrap_or(ByteSize(u64::MAX));
     if !range.contains(&size) {
         let message = format!("expected a size from {} to {}, found {}", range.start(), range.end(), quoted(text));
         report.error(node.at, message).done();

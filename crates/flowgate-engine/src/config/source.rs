@@ -1,12 +1,12 @@
 //! The texts that a configuration is made of, and places in them.
 //!
-//! A text is a file, an environment variable or an option of a command line. The latter two are kept as `NAME=value`,
-//! so that a mistake in them can be pointed at just as one in a file.
+//! A text is a file, an environment variable or an option of a command line. Variables and options are kept as
+//! `NAME=value`, so that a report can mark a mistake in them as in a file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// All texts that were read, so that a [`Location`] stays small and can be resolved when something is reported.
+/// All texts that were read. A [`Location`] is an index into them, which a report resolves.
 ///
 /// Not `Debug`: it holds secrets in clear.
 #[derive(Clone, Default)]
@@ -20,9 +20,9 @@ pub(crate) struct Source {
     name: String,
     text: String,
     kind: SourceKind,
-    /// Where relative paths in it start.
+    /// The directory of relative paths in it.
     base: PathBuf,
-    /// What must not be shown; places may overlap.
+    /// The places that must not be shown; they may overlap.
     secrets: Vec<Range<usize>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum SourceKind {
     Flag,
 }
 
-/// Which text.
+/// The number of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceId(usize);
 
@@ -58,7 +58,7 @@ impl Location {
     }
 }
 
-/// Where something stands, counted from 1; columns are characters.
+/// A position, counted from 1; columns are characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The line.
@@ -110,7 +110,7 @@ impl Sources {
     }
 
     pub(crate) fn get(&self, id: SourceId) -> &Source {
-        // Ids are handed out by `add` alone and nothing is ever removed.
+        // `add` makes all ids, and no source is ever removed.
         &self.all[id.0]
     }
 
@@ -119,23 +119,23 @@ impl Sources {
         self.all.first()
     }
 
-    /// Whether that text was added first.
+    /// True if that text was added first.
     pub(crate) fn is_first(&self, id: SourceId) -> bool {
         id.0 == 0
     }
 
-    /// Never show what stands there.
+    /// Hides a place in all reports.
     pub(crate) fn hide(&mut self, at: Location) {
         self.all[at.source.0].secrets.push(at.start..at.end);
     }
 
-    /// What stands there, for a message: nothing that is hidden.
+    /// The text at a place, for a message; hidden parts are `***`.
     pub(crate) fn shown(&self, at: Location) -> String {
         let hidden = self.get(at.source).secrets.iter().any(|secret| secret.start < at.end && at.start < secret.end);
         if hidden { super::render::HIDDEN.to_owned() } else { self.written(at).to_owned() }
     }
 
-    /// What stands there, as it was written.
+    /// The text at a place, as it was written.
     pub(crate) fn written(&self, at: Location) -> &str {
         self.get(at.source).text.get(at.start..at.end).unwrap_or_default()
     }
@@ -158,7 +158,7 @@ impl Source {
         &self.secrets
     }
 
-    /// Where the byte `offset` stands.
+    /// The position of the byte `offset`.
     pub(crate) fn position(&self, offset: usize) -> Position {
         let before = &self.text[..self.floor(offset)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

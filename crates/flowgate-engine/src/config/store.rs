@@ -1,4 +1,4 @@
-//! `[store]`: where counters live.
+//! `[store]`: the store of the counters.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::rules::OnFailure;
 /// The store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// All counters in memory together; with Redis those that a node keeps while Redis is away.
+    /// The memory of all counters; with Redis, of those that a node keeps while Redis is away.
     pub max_memory: ByteSize,
-    /// What to do when that is spent.
+    /// What to do when that memory is full.
     pub when_full: WhenFull,
     /// `None`: counters live in memory alone.
     pub redis: Option<Redis>,
@@ -30,26 +30,27 @@ pub struct Store {
 /// Counters shared by several nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
-    /// Where it lives.
+    /// Its addresses.
     pub servers: RedisServers,
-    /// Before every key.
+    /// The prefix of every key.
     pub prefix: String,
-    /// The longest to wait for an answer.
+    /// The longest wait for an answer.
     pub timeout: Duration,
-    /// What to do while there is none.
+    /// What to do without an answer.
     pub on_failure: OnFailure,
     /// The part of each limit that a node grants by itself while Redis is away.
     pub local_share: Share,
-    /// Remember denials locally until they end.
+    /// True: denials are remembered locally until they end.
     pub deny_cache: bool,
-    /// How long at most: so long a refund or a reset through another node may go unnoticed.
+    /// The longest time that a denial is remembered. For that time, a refund or a reset through another node may go
+    /// unnoticed.
     pub deny_cache_max: Duration,
 }
 
 /// One server or a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedisServers {
-    /// A single one.
+    /// One server.
     One(RedisUrl),
     /// Some of the nodes of a cluster; at least one.
     Cluster(Vec<RedisUrl>),
@@ -76,11 +77,11 @@ pub(crate) const ON_FAILURE: [(&str, OnFailure); 3] = [
 ];
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379/0";
-/// Less holds no useful number of counters, more is no machine's.
+/// Less memory holds too few counters to be useful; no machine has more.
 const MEMORY_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1_000_000)..=ByteSize::new(1 << 44);
-/// A decision waits this long at most; an answer after a minute helps nobody.
+/// The longest wait for a decision: after a minute, an answer is useless.
 const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
-/// Less saves nothing; whoever gives back elsewhere does not wait an hour to see it.
+/// A shorter time saves no work. A refund through another node should show within an hour.
 const DENY_CACHE_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 const MAX_PREFIX_BYTES: usize = 100;
 
@@ -98,9 +99,9 @@ impl Store {
         let redis = Redis::read(report, &mut fields);
         match store_type {
             Some(StoreType::Redis) => store.redis = redis,
-            // Nobody knows which of the two a wrong type was meant to be.
+            // With a wrong type it is unknown which of the two stores was meant.
             None if has_type => {}
-            // Whoever writes the defaults out means nothing by them.
+            // A default that is written out has no effect, and needs no warning.
             Some(StoreType::Memory) | None if redis == Redis::with_defaults() => {}
             Some(StoreType::Memory) | None => warn_unused(report, &mut fields, own_keys),
         }
@@ -114,7 +115,7 @@ impl Store {
         out.text("type", value::word_of(&TYPES, store_type));
         out.text("max_memory", &self.max_memory.to_string());
         out.text("when_full", value::word_of(&WHEN_FULL, self.when_full));
-        // Keys that have no effect are left out: what is printed is what counts.
+        // Keys without an effect are left out.
         if let Some(redis) = &self.redis {
             redis.write(out);
         }
@@ -155,7 +156,7 @@ impl Redis {
         Some(Redis { servers: servers?, ..redis })
     }
 
-    /// `None` never: the default address is one.
+    /// Always `Some`: the default address is valid.
     fn with_defaults() -> Option<Redis> {
         Some(Redis {
             servers: RedisServers::One(RedisUrl::parse(DEFAULT_URL).ok()?),
@@ -182,8 +183,8 @@ impl Redis {
     }
 }
 
-/// Keys that only Redis reads, beside `type = "memory"`. Whoever set the type in the environment did that on
-/// purpose and need not be told.
+/// Warns of keys of Redis beside `type = "memory"`, unless the type comes from the environment, where it overrides the
+/// file on purpose.
 fn warn_unused(report: &mut Report, fields: &mut TableReader<'_>, own_keys: usize) {
     let set_by_variable =
         |report: &Report, at: Location| report.sources().get(at.source).kind() == SourceKind::Variable;

@@ -1,20 +1,20 @@
-//! Reads the keys of one table; what nobody asked for is an unknown key.
+//! Reads the keys of one table, and reports unknown keys.
 
 use super::report::Report;
 use super::source::SourceKind;
 use super::suggest::{did_you_mean, nearest};
 use super::tree::{Node, Table, TableEntry, Value};
 
-/// The keys of a table, read one by one. The names that were asked for are the known ones, so there is no second
-/// list of them that could differ.
+/// The keys of a table, read one by one. A key becomes known by being read, so there is no second list of known keys
+/// that could differ.
 pub(crate) struct TableReader<'t> {
-    /// How a message names the table: `[server]`, `this rule`.
+    /// The name of the table in messages: `[server]`, `this rule`.
     place: String,
     table: &'t Table,
     known: Vec<&'static str>,
 }
 
-/// The sections whose keys are single values, so that a variable can set them.
+/// The sections whose keys are single values, which variables can set.
 pub(crate) const SECTIONS: [&str; 8] = ["listen", "server", "auth", "tls", "log", "store", "gate", "koala"];
 
 static EMPTY: Table = Table { entries: Vec::new() };
@@ -24,7 +24,7 @@ impl<'t> TableReader<'t> {
         TableReader { place: place.into(), table, known: Vec::new() }
     }
 
-    /// The keys of a section of the root; none where the section is absent or, which is reported, no table.
+    /// The keys of a section of the root; none if the section is absent, or is not a table, which is reported.
     pub(crate) fn section(&mut self, report: &mut Report, name: &'static str) -> TableReader<'t> {
         let place = format!("[{name}]");
         let table =
@@ -32,7 +32,7 @@ impl<'t> TableReader<'t> {
         TableReader::new(place, table.unwrap_or(&EMPTY))
     }
 
-    /// The entry of that key. Asking makes the key a known one.
+    /// The entry of that key, which becomes known.
     pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'t TableEntry> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -44,7 +44,7 @@ impl<'t> TableReader<'t> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// The value of that key; `None` where it is absent or, which is reported, wrong.
+    /// The value of that key; `None` if it is absent, or wrong, which is reported.
     pub(crate) fn read<T>(
         &mut self,
         report: &mut Report,
@@ -54,7 +54,7 @@ impl<'t> TableReader<'t> {
         self.node(key).and_then(|node| reader(report, node))
     }
 
-    /// Stores the value of that key; leaves the default where it is absent or wrong.
+    /// Stores the value of that key; keeps the default if it is absent or wrong.
     pub(crate) fn read_into<T>(
         &mut self,
         report: &mut Report,
@@ -67,12 +67,12 @@ impl<'t> TableReader<'t> {
         }
     }
 
-    /// The names asked for so far.
+    /// The known keys so far.
     pub(crate) fn known(&self) -> &[&'static str] {
         &self.known
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the unknown keys.
     pub(crate) fn finish(self, report: &mut Report) {
         for entry in self.table.entries.iter().filter(|entry| !self.known.contains(&entry.key.as_str())) {
             match report.is_full() {
@@ -87,14 +87,14 @@ impl<'t> TableReader<'t> {
         let choices = || format!("the keys are: {}", self.known.join(", "));
         let source = report.sources().get(entry.key_at.source);
         if source.kind() == SourceKind::Variable {
-            // The place is the variable's name, and that is also what to correct.
+            // The place is the name of the variable, which is also what to correct.
             let name = source.name().to_owned();
             let prefix = name[..name.len() - entry.key.len()].to_owned();
             let hint = match nearest(&entry.key, known) {
                 Some(word) => format!("did you mean {prefix}{}?", word.to_uppercase()),
                 None => choices(),
             };
-            // Nobody knows what it is, so it may be a secret.
+            // The meaning of the key is unknown, so its value may be a secret.
             report.sources_mut().hide(entry.node.at);
             report.error(entry.key_at, format!("{} has no key \"{}\"", self.place, entry.key)).hint(hint).done();
             return;
@@ -105,7 +105,7 @@ impl<'t> TableReader<'t> {
     }
 }
 
-/// The table in a node; reported if it is something else.
+/// The table in a node; reports any other value.
 pub(crate) fn table<'t>(report: &mut Report, node: &'t Node, place: &str, hint: &str) -> Option<&'t Table> {
     match &node.value {
         Value::Table(table) => Some(table),

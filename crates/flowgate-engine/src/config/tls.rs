@@ -7,7 +7,7 @@ use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
 
-/// Certificates, in PEM files. `[tls]` without them, or no `[tls]`, is no TLS.
+/// Certificates, in PEM files. Without them connections are not encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The server's certificate, with its chain.

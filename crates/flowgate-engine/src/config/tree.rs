@@ -1,7 +1,6 @@
 //! A configuration text as a tree in which every key and value knows its place.
 //!
-//! Files and environment variables become the same tree, so that everything behind it (reading, checking,
-//! reporting) is written once.
+//! Files and environment variables become one tree, so that reading, checking and reporting are written once.
 
 use std::ops::Range;
 use std::path::Path;
@@ -31,7 +30,7 @@ pub(crate) enum Value {
     Datetime,
     Array(Vec<Node>),
     Table(Table),
-    /// From the environment, where a text is all there is: what it means depends on the key.
+    /// A text from the environment. Its type depends on the key.
     Untyped(String),
 }
 
@@ -100,12 +99,12 @@ impl Table {
     }
 }
 
-/// Reads a file. Mistakes in the syntax are reported; what could be read in spite of them is returned all the same.
+/// Reads a file. Reports mistakes in the syntax, and returns the part that could be read.
 pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &str) -> Table {
     let source = report.sources_mut().add_file(name, base, text.to_owned());
     let (table, errors) = DeTable::parse_recoverable(text);
     let table = convert_table(source, table.into_inner());
-    // Before anything is reported, so that no message repeats a secret.
+    // Before the first report, so that no message repeats a secret.
     secret::hide(report, &table);
     secret::hide_comments(report, source, &table);
     if !errors.is_empty() {
@@ -136,7 +135,7 @@ fn report_syntax(report: &mut Report, source: SourceId, error: &toml::de::Error)
     let written = report.sources().shown(at);
     let message = error.message();
     let plain = written.trim_matches(['"', '\'']);
-    // The usual slips in words of our own; the parser's are for those who know its grammar.
+    // Plain words for the usual mistakes: the parser's own messages need knowledge of its grammar.
     if message == "duplicate key" {
         let hint = "a key, or a [section], may be given once; [[rule]] with double brackets starts another rule";
         report.error(at, format!("{} is given twice", quoted(plain))).hint(hint).done();
@@ -164,7 +163,7 @@ fn convert_table(source: SourceId, table: DeTable<'_>) -> Table {
             node: convert(source, value),
         })
         .collect();
-    // The parser sorts by name; people think in the order they wrote.
+    // The parser sorts by name; reports follow the order of the text.
     entries.sort_by_key(|entry| entry.key_at.start);
     Table { entries }
 }

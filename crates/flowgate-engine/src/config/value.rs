@@ -1,4 +1,4 @@
-//! Readers of single values: from a node of the tree to a proper type, or a report of what would fit.
+//! Readers of single values: from a node of the tree to a type, or a report of what fits.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -137,13 +137,13 @@ pub(crate) fn parsed<T: FromStr>(report: &mut Report, node: &Node, expected: &st
     value
 }
 
-/// A path; a relative one starts from where it is written. An empty text is no path.
+/// A path. A relative path starts from the file that names it. An empty text means no path.
 pub(crate) fn path(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
     let text = text(report, node)?;
     Some((!text.is_empty()).then(|| report.sources().resolve(node.at.source, text)))
 }
 
-/// A list, each item read by `reader`; the wrong ones are reported and left out.
+/// A list, each item read by `reader`; reports wrong items and leaves them out.
 ///
 /// The environment gives `a, b, c`, or a TOML list where an item holds a comma.
 pub(crate) fn list<T>(
@@ -193,8 +193,7 @@ fn split(at: Location, text: &str) -> Vec<Node> {
         .collect()
 }
 
-/// Where a part of a text value stands: the exact characters if the text was written without escapes, else the
-/// whole value.
+/// The place of a part of a text value: the exact characters if the text has no escapes, else the whole value.
 pub(crate) fn place_within(report: &Report, node: &Node, text: &str, part: std::ops::Range<usize>) -> Location {
     match report.sources().written(node.at).find(text) {
         Some(offset) if !part.is_empty() => node.at.part(offset + part.start, part.len()),
@@ -202,7 +201,7 @@ pub(crate) fn place_within(report: &Report, node: &Node, text: &str, part: std::
     }
 }
 
-/// What stands there, for a message: the text itself, or the kind of value.
+/// The value for a message: the text itself, or the kind of value.
 pub(crate) fn found(node: &Node) -> String {
     match &node.value {
         Value::String(text) | Value::Untyped(text) => quoted(text),

@@ -1,6 +1,6 @@
-//! What works, but hardly as meant: for `flowgate validate`.
+//! Warnings: settings that work, but probably not as intended.
 //!
-//! A warning is given only when it is certain; one that is wrong teaches people to ignore the rest.
+//! A warning is given only if it is certain: wrong warnings teach people to ignore all of them.
 
 mod crowds;
 mod paths;
@@ -16,7 +16,7 @@ use super::tree::Table;
 use super::{Config, ReadPlaces};
 use crate::rules::{Limits, RuleDef};
 
-/// Looks for everything that can be warned about.
+/// Reports all warnings.
 pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
     closed_doors(report, config, root);
     unused_lists(report, config, places);

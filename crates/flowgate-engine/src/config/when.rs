@@ -16,7 +16,7 @@ use crate::rules::{Condition, Matcher};
 /// The longest name of a field.
 const MAX_FIELD_BYTES: usize = 200;
 
-/// Reads the conditions; the wrong ones are reported and left out.
+/// Reads the conditions; reports wrong ones and leaves them out.
 pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Vec<Condition>> {
     let table = table_reader::table(report, node, "\"when\"", "such as { act = \"reply\", user = \"*\" }")?;
     let mut conditions = Vec::new();
@@ -40,7 +40,7 @@ pub fn check_field(report: &mut Report, name: &str, at: Location) -> bool {
     fits
 }
 
-/// What must hold of a field: one thing, or each of `{ all = [..] }`.
+/// The condition on a field: one, or each of `{ all = [..] }`.
 fn all(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Vec<Matcher> {
     if let Value::Table(table) = &node.value
         && let [entry] = table.entries.as_slice()
@@ -68,7 +68,7 @@ fn matcher(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Opti
         }
         Value::Array(items) => {
             let matchers: Vec<_> = items.iter().filter_map(|item| single(report, field, item, lists)).collect();
-            // One item is that item; with some left out the mistake is reported already.
+            // A list of one item is that item. If items were left out, their mistakes are reported already.
             match <[Matcher; 1]>::try_from(matchers) {
                 Ok([only]) => Some(only),
                 Err(several) => Some(Matcher::OneOf(several)),
@@ -128,8 +128,8 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
     Some(matcher)
 }
 
-/// Whether a text for the client's address was meant as one: it begins with a digit, or with the hexadecimal ones and the
-/// colon of an IPv6 address. It would never match, and a list of blocked networks with a hole in it is noticed too late.
+/// True if a wrong text was meant as an address: it begins with a digit, or with the hexadecimal digits and the colon
+/// of an IPv6 address. Such a condition would never match, and a gap in a list of blocked networks is noticed too late.
 fn is_broken_address(matcher: &Matcher) -> bool {
     let text = match matcher {
         Matcher::Equal(text) => text,
@@ -142,8 +142,8 @@ fn is_broken_address(matcher: &Matcher) -> bool {
         || text.split_once(':').is_some_and(|(group, _)| is_hexadecimal(group))
 }
 
-/// What a text that is no address may have been meant as: a range with a dash, an address with blanks around it, in the
-/// brackets of a URL, or with the zone that it has on one machine only.
+/// The address that a wrong text was probably meant as: a range with a dash, an address with blanks around it, in the
+/// brackets of a URL, or with a zone.
 fn meant_address(text: &str) -> Option<String> {
     let (not, text) = text.strip_prefix('!').map_or(("", text), |text| ("!", text));
     let text = text.trim();
@@ -153,7 +153,8 @@ fn meant_address(text: &str) -> Option<String> {
     candidates.into_iter().find(is_address).map(|meant| format!("{not}{meant}"))
 }
 
-/// `{ eq = "*literal" }` and `{ ne = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML takes apart.
+/// `{ eq = "*literal" }` and `{ ne = "*literal" }`. Any other table is mostly a dotted name without quotes, which TOML
+/// splits.
 fn literal(report: &mut Report, field: &str, node: &Node, table: &Table) -> Option<Matcher> {
     if let [entry] = table.entries.as_slice()
         && let "eq" | "ne" = entry.key.as_str()
@@ -218,7 +219,7 @@ fn written(field: &str, matcher: &Matcher) -> String {
     }
 }
 
-/// Whether a text would be read as something else than itself.
+/// True if a text has a special meaning in a condition.
 fn is_special(field: &str, text: &str) -> bool {
     let is_itself = |matcher: &Matcher| {
         matches!(matcher, Matcher::Equal(_)) && !(field == ADDRESS_FIELD && is_broken_address(matcher))

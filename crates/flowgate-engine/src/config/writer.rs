@@ -6,7 +6,7 @@ use std::path::Path;
 use super::render::HIDDEN;
 use super::secret::Secret;
 
-/// A TOML text in the making.
+/// Collects a TOML text.
 #[derive(Default)]
 pub(crate) struct Writer {
     text: String,
@@ -35,7 +35,7 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// A number, a truth value, or something already in TOML.
+    /// A number, a boolean, or a value that is TOML already.
     pub(crate) fn raw(&mut self, key: &str, value: impl Display) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "{} = {value}", name(key));
@@ -53,7 +53,7 @@ impl Writer {
         self.text(key, &super::files::shown(path));
     }
 
-    /// That there is a secret, not which.
+    /// A hidden secret, or nothing without one.
     pub(crate) fn secret(&mut self, key: &str, secret: Option<&Secret>) {
         self.text(key, if secret.is_some() { HIDDEN } else { "" });
     }

@@ -1,17 +1,16 @@
-//! Who is behind the proxies: the client's address, from the connection and `X-Forwarded-For`.
+//! The client's address behind proxies, from the connection and `X-Forwarded-For`.
 //!
-//! Rule       Every proxy appends whom it heard from, so only the right end of the header is worth anything: the walk
-//!            starts at the connection's peer and goes left as long as the address at hand is a trusted proxy. What
-//!            a client writes itself stands further left and is never reached.
-//! Rule       An entry that is no address ends the walk: the proxy that wrote it does not say whom it speaks for,
-//!            and stands for its clients.
-//! Rule       An IPv6 client is counted by its network, of which it may have all addresses at its command.
+//! Rule       Every proxy appends the address of its peer, so only the right end of the header can be trusted. The walk
+//!            starts at the connection's peer and goes left while the current address is a trusted proxy. Entries that
+//!            a client invents stand further left and are never reached.
+//! Rule       An entry that is not an address ends the walk: its proxy hides its clients, and is counted for them.
+//! Rule       An IPv6 client is counted by its network, since one client may use all addresses in it.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::config::{Gate, ProxyAddresses};
 
-/// The proxies whose word is taken, and how wide an IPv6 client is.
+/// The trusted proxies, and the prefix length by which IPv6 clients are counted.
 ///
 /// ```
 /// use flowgate_engine::http::ClientAddresses;
@@ -23,20 +22,20 @@ use crate::config::{Gate, ProxyAddresses};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAddresses {
-    /// Whose `X-Forwarded-For` counts.
+    /// The proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<ProxyAddresses>,
     /// The bits of an IPv6 address that tell clients apart.
     pub ipv6_prefix: u8,
 }
 
-/// What was found.
+/// The client behind a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// The client, by the word of the last trusted proxy. An IPv4 address mapped into IPv6 is the IPv4 address.
+    /// The client's address. An IPv4 address mapped into IPv6 is the IPv4 address.
     pub address: IpAddr,
-    /// The same as it is counted: an IPv6 address without the bits beyond the prefix.
+    /// The address by which it is counted: an IPv6 address without the bits beyond the prefix.
     pub counted: IpAddr,
-    /// Whether there was a header to which the connection's peer has no right.
+    /// True if an untrusted peer sent `X-Forwarded-For`.
     pub untrusted_header: bool,
 }
 
@@ -54,8 +53,7 @@ impl From<&Gate> for ClientAddresses {
 }
 
 impl ClientAddresses {
-    /// The client behind a connection from `peer`. `forwarded` are the values of all `X-Forwarded-For` headers, in
-    /// the order in which they stand.
+    /// The client behind a connection from `peer`. `forwarded` holds the values of all `X-Forwarded-For` headers.
     pub fn find<'h>(
         &self,
         peer: IpAddr,
@@ -73,7 +71,7 @@ impl ClientAddresses {
         Client { address, counted: self.counted(address), untrusted_header }
     }
 
-    /// By what a client at this address is counted: an IPv6 address without the bits beyond the prefix.
+    /// The address by which a client is counted: an IPv6 address without the bits beyond the prefix.
     pub fn counted(&self, address: IpAddr) -> IpAddr {
         match address.to_canonical() {
             v4 @ IpAddr::V4(_) => v4,
@@ -84,13 +82,13 @@ impl ClientAddresses {
         }
     }
 
-    /// Whether the word of a proxy at this address is taken.
+    /// True if the proxy at this address is trusted.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 }
 
-/// An entry of the header: an address, maybe with a port, an IPv6 one then in brackets.
+/// An entry of the header: an address, perhaps with a port; an IPv6 address with a port is in brackets.
 fn entry(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let address = match text.strip_prefix('[') {

@@ -1,4 +1,4 @@
-//! How a decision reads in the headers of an HTTP answer: the numbers and their spelling, without any HTTP.
+//! A decision as values of HTTP headers. This module formats numbers and knows no HTTP.
 //!
 //! ```text
 //! RateLimit-Policy: "reply";q=5;w=60       what is granted: at most 5 at once, as much again in 60 seconds
@@ -11,10 +11,10 @@
 //!
 //! Rule       Names and parameters follow draft-ietf-httpapi-ratelimit-headers; both `RateLimit` fields are structured
 //!            fields (RFC 9651), whose integers have 15 digits at most.
-//! Rule       Seconds are rounded up, what is left is rounded down. On a denial `t` is the wait of `Retry-After`, so
-//!            who obeys either is never early.
-//! Rule       A window below a second has no place in whole seconds, and `w` is left out: rounded up it would tell a
-//!            client that may send 500 a second to send one.
+//! Rule       Seconds are rounded up, remaining units down. On a denial `t` is the wait of `Retry-After`, so a client
+//!            that obeys either header is never early.
+//! Rule       For a window below a second `w` is left out: rounded up to a second, a limit of 1 in 2 ms would read as
+//!            1 a second instead of 500.
 
 use std::fmt;
 
@@ -22,10 +22,10 @@ use flowgate::{Retry, Span, Verdict};
 
 use crate::decision::Decision;
 
-/// The most that a structured field's integer can be.
+/// The largest integer of a structured field.
 const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
 
-/// What a decision says about the limit it was made by.
+/// The limit behind a decision, as numbers for headers.
 ///
 /// ```
 /// use flowgate::{MemoryStore, Op, Time};
@@ -42,20 +42,20 @@ const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota<'d> {
-    /// The rule's name, which stands for its policy.
+    /// The rule's name, which is also the name of its policy.
     pub policy: &'d str,
-    /// The most that could be taken at once: `q`, `X-RateLimit-Limit`.
+    /// The most units at once: `q`, `X-RateLimit-Limit`.
     pub limit: u64,
-    /// The seconds in which that is granted: `w`.
+    /// The seconds in which as much is granted again: `w`.
     pub window: Option<u64>,
-    /// What is left: `r`, `X-RateLimit-Remaining`.
+    /// The remaining units: `r`, `X-RateLimit-Remaining`.
     pub remaining: u64,
     /// The seconds until a denied request passes, or all is as if never used: `t`, `X-RateLimit-Reset`.
     pub reset: u64,
 }
 
 impl<'d> Quota<'d> {
-    /// What a decision by rules says; `None` where no limit had a say, so there is nothing to tell.
+    /// The numbers of a decision by rules; `None` if no limit took part in it.
     pub fn from_decision(decision: &'d Decision) -> Option<Quota<'d>> {
         let policy = decision.rule()?.name();
         let (limit, remaining) = (decision.limit()?, decision.remaining()?);

@@ -2,10 +2,11 @@
 //!
 //! Rule       Percent escapes are decoded once (`%2561` becomes `%61`, not `a`), then empty and dot segments are
 //!            resolved as a file system would: `..` takes the segment before it along and stops at the root.
-//! Rule       Many servers also look past other differences: `/login/`, `/LOGIN`, `/login;x` and `/login%20` reach what
-//!            `/login` reaches. A [`PathSpelling`] says past which of these, all of them unless told otherwise: a
-//!            resource that is counted together with another one is no way around a limit, one that is counted apart is.
-//! Rule       Nothing is refused: a wrong escape stays as it is, and bytes that are not UTF-8 are [escaped](escaped_text).
+//! Rule       Many servers also ignore other differences: `/login/`, `/LOGIN`, `/login;x` and `/login%20` reach the
+//!            page of `/login`. A [`PathSpelling`] says which of these are ignored; by default all are. To count two
+//!            pages together is safe, while two counters for one page would double its limit.
+//! Rule       Every path has a spelling: a wrong escape stays as it is, and bytes that are not UTF-8 are
+//!            [escaped](escaped_text).
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ use super::text::escaped_text;
 /// The field that holds a path, at the gate, in the tower layer and in access logs.
 pub(crate) const PATH_FIELD: &str = "path";
 
-/// What two spellings of one path may differ in.
+/// A difference between two spellings of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathPart {
     /// `/LOGIN`.
@@ -29,7 +30,7 @@ pub enum PathPart {
     TrailingSlash,
 }
 
-/// What is looked past when a path is written in its one spelling.
+/// The differences that are ignored when a path is written in its one spelling.
 ///
 /// ```
 /// use flowgate_engine::http::{PathPart, PathSpelling};
@@ -46,21 +47,21 @@ pub struct PathSpelling {
 }
 
 impl Default for PathSpelling {
-    /// Looks past all of them.
+    /// Ignores all differences.
     fn default() -> PathSpelling {
         PathSpelling { ignored: [true; 4] }
     }
 }
 
 impl PathSpelling {
-    /// Looks past these parts.
+    /// Ignores these differences.
     pub fn ignoring(parts: impl IntoIterator<Item = PathPart>) -> PathSpelling {
         let mut ignored = [false; 4];
         parts.into_iter().for_each(|part| ignored[part as usize] = true);
         PathSpelling { ignored }
     }
 
-    /// Whether a part makes no difference.
+    /// True if a difference is ignored.
     pub fn ignores(self, part: PathPart) -> bool {
         self.ignored[part as usize]
     }
@@ -80,7 +81,7 @@ impl PathSpelling {
         }
     }
 
-    /// A text that a rule compares paths with, in the spelling that they have. It may hold stars.
+    /// The text of a rule's condition in the spelling of paths. It may hold stars.
     pub(crate) fn of_written(self, written: &str) -> String {
         let segments: Vec<&str> = written.split('/').map(|segment| self.name(segment)).collect();
         let mut spelled = segments.join("/");
@@ -90,14 +91,14 @@ impl PathSpelling {
         self.in_case(spelled)
     }
 
-    /// Whether servers come to different pages by a path. No client needs such a path: those that send `..` at all send it
-    /// between plain names, and browsers write a backslash as a slash.
+    /// True if servers find different pages for a path. Honest clients do not send such paths: they send `..`, if at
+    /// all, between plain names, and browsers send a backslash as a slash.
     ///
     /// * A backslash is a slash to some servers.
-    /// * `..` with parameters or blanks around it is `..` to some servers and a name to others: `/static/..;/` leads to `/` in
-    ///   Tomcat.
-    /// * `..` takes the segment before it along. Servers differ in what that is where a segment is empty, or is so without
-    ///   its parameters or blanks (`/login/%20/..`), or holds an escaped slash (`/search/x%2f..%2f..%2fy`).
+    /// * `..` with parameters or blanks around it is `..` to some servers and a name to others: `/static/..;/` is `/`
+    ///   in Tomcat.
+    /// * `..` removes the segment before it. Servers differ in which one that is if a segment is empty, or empty
+    ///   without its parameters or blanks (`/login/%20/..`), or holds an escaped slash (`/search/x%2f..%2f..%2fy`).
     pub fn is_ambiguous<T: AsRef<[u8]> + ?Sized>(self, path: &T) -> bool {
         let path = path.as_ref();
         if path.contains(&b'\\') {
@@ -112,14 +113,14 @@ impl PathSpelling {
         let leads_up = |segment: &Vec<u8>| segment.split(is_slash).any(|part| self.name_bytes(part) == b"..");
         let Some(last) = segments.iter().rposition(leads_up) else { return false };
         let is_plain = |segment: &Vec<u8>| !segment.iter().any(is_slash) && self.name_bytes(segment) == *segment;
-        // What stands before the first slash is empty in every path.
+        // The part before the first slash is empty in every path.
         segments[..=last]
             .iter()
             .enumerate()
             .any(|(index, segment)| index > 0 && segment.is_empty() || !is_plain(segment))
     }
 
-    /// Whether a path is in its one spelling already.
+    /// True if a path is in its one spelling already.
     fn is_plain(self, path: &[u8]) -> bool {
         let [case, parameters, spaces, trailing_slash] = self.ignored;
         let is_odd = |&byte: &u8| match byte {
@@ -127,7 +128,7 @@ impl PathSpelling {
             b'A'..=b'Z' => case,
             b';' => parameters,
             0..=b' ' | 0x7f => spaces,
-            // Case has other letters, and a replacement character is escaped.
+            // Other alphabets have upper case, too, and a replacement character must be escaped.
             0x80.. => true,
             _ => false,
         };
@@ -136,8 +137,7 @@ impl PathSpelling {
         path.first() == Some(&b'/') && !has_detour && !has_slash_too_many && !path.iter().any(is_odd)
     }
 
-    /// The path as it was sent, without parameters: an escaped slash within one ends no segment, so this comes before
-    /// escapes are decoded.
+    /// The path without parameters, before escapes are decoded: an escaped slash in a parameter does not end a segment.
     fn without_parameters(self, path: &[u8]) -> Cow<'_, [u8]> {
         if !self.ignores(PathPart::Parameters) || !path.contains(&b';') {
             return Cow::Borrowed(path);
@@ -187,11 +187,11 @@ impl PathSpelling {
     }
 
     fn name(self, segment: &str) -> &str {
-        // It is cut at ASCII characters only.
+        // The name is cut at ASCII characters only, so it stays UTF-8.
         std::str::from_utf8(self.name_bytes(segment.as_bytes())).unwrap_or(segment)
     }
 
-    /// Character by character, so that the spelling of a part does not depend on what surrounds it.
+    /// Lower case, character by character, so that the spelling of a part does not depend on its neighbours.
     fn in_case(self, text: String) -> String {
         if self.ignores(PathPart::Case) { text.chars().flat_map(char::to_lowercase).collect() } else { text }
     }

@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// What was escaped, read back.
+    /// Reads an escaped text back.
     fn bytes_of(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = text;

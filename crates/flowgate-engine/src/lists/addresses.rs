@@ -1,7 +1,7 @@
 //! A set of addresses: sorted ranges that do not touch, searched by halving.
 //!
-//! Invariant  Within a family the ranges ascend, and between one's last and the next one's first address lies at
-//!            least one that is in neither. A million networks of IPv4 take 8 MB at most.
+//! Invariant  Within a family the ranges ascend, with at least one address between two of them. A million networks of
+//!            IPv4 take 8 MB at most.
 
 use crate::address::{Address, AddressRange};
 
@@ -35,7 +35,7 @@ impl AddressSet {
     }
 }
 
-/// The ranges of one family: where each begins, and, apart so that a search touches fewer cache lines, where it ends.
+/// The ranges of one family: their beginnings and their ends, apart, so that a search touches fewer cache lines.
 #[derive(Clone, Debug, Default)]
 struct Ranges<T> {
     firsts: Box<[T]>,
@@ -61,7 +61,7 @@ impl<T: Copy + Ord + Successor> Ranges<T> {
     }
 }
 
-/// The next number, or the last one again.
+/// The next number, or the same at the end of the family.
 trait Successor {
     fn successor(self) -> Self;
 }

@@ -1,4 +1,4 @@
-//! A set of texts, laid out for millions: one buffer for all of them, a table of four bytes each.
+//! A set of millions of texts: one buffer for all of them, and a table of four bytes each.
 //!
 //! Invariant  Text `i` is `buffer[ends[i - 1]..ends[i]]`. The table holds each index once.
 
@@ -14,7 +14,7 @@ pub(super) struct TextSet {
     hasher: DefaultHashBuilder,
 }
 
-/// The buffer would outgrow its index.
+/// The buffer would exceed the range of its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) expected: &'static str,

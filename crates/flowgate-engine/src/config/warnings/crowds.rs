@@ -1,6 +1,6 @@
-//! Rules that let a single client fill the store: counters that stay for long, by a value that the client makes up.
+//! Rules by which a single client can fill the store: long-lived counters, by a value that the client invents.
 //!
-//! A full store forgets the counters that are used least, so such a crowd of values shortens the memory of all rules.
+//! A full store evicts the counters that are used least, so many invented values shorten the memory of all rules.
 //! A request that a limit by address denies makes no counter in any other rule, so one such limit is enough.
 
 use flowgate::{Algorithm, Limit, Period, Span};
@@ -10,14 +10,13 @@ use crate::config::report::Report;
 use crate::config::rule::Places;
 use crate::rules::{Condition, Limits, Matcher, RuleDef};
 
-/// Rules of a shorter period forget a crowd faster than one address can send it.
+/// Counters of a shorter period expire faster than one address can make new ones.
 const LONG_WINDOW: Span = Span::from_secs(3600);
 
-/// A limit of up to this count is used up by as many requests, so a made-up value costs hardly more than one request
-/// to look like one that is in use.
+/// Up to this count, few requests use up the limit of an invented value, and eviction spares it as one in use.
 const SMALL_LIMIT: u64 = 3;
 
-/// Rules by address beyond this are not compared with others: the work grows with the product of their numbers.
+/// The most rules by address that are compared with others: the work grows with the product of their numbers.
 const MAX_RULES_BY_ADDRESS: usize = 200;
 
 const ADDRESS: &str = "ip";
@@ -39,7 +38,8 @@ pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
              such requests by \"ip\"",
             longest(limit).unwrap_or_default()
         );
-        let hint = "put a rule with by = [\"ip\"] above this one: what it denies makes no counter here";
+        let hint = "put a rule with when = { ip = \"*\" } and by = [\"ip\"] above this one: requests that it denies make no \
+                    counter here";
         let notes = report.warning(at, message).hint(hint);
         match small_count(limit) {
             Some(count) => notes
@@ -52,13 +52,13 @@ pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
     }
 }
 
-/// Whether clients may fill in any number of values for the field. `false` where that is not certain.
+/// True if clients can certainly invent any number of values for the field.
 fn is_made_up(field: &str, when: &[Condition]) -> bool {
     let sent = matches!(field, "path" | "host") || field.starts_with("header.") || field.starts_with("query.");
     sent && when.iter().filter(|condition| condition.field == field).all(|condition| is_open(&condition.matcher))
 }
 
-/// Whether it certainly holds of any number of values.
+/// True if it certainly holds for any number of values.
 fn is_open(matcher: &Matcher) -> bool {
     match matcher {
         Matcher::Present | Matcher::Not(_) | Matcher::Glob(_) => true,
@@ -90,7 +90,7 @@ fn length(period: Period) -> Span {
 fn small_count(limit: &Limit) -> Option<u64> {
     let rate = limit.rate().filter(|rate| is_long(rate.period()))?;
     let count = match limit.algorithm() {
-        // What waits counts, too.
+        // Requests that wait count, too.
         Algorithm::Pace | Algorithm::Unlimited => return None,
         Algorithm::Bucket => limit.burst()?,
         Algorithm::Sliding | Algorithm::Fixed | Algorithm::Approx => rate.micros() / 1_000_000,
@@ -102,8 +102,8 @@ fn limits_by_address(rule: &RuleDef) -> bool {
     rule.by == [ADDRESS] && !matches!(rule.limits, Limits::None) && !rule.shadow
 }
 
-/// Whether `other` may match every request that `rule` matches. Only a text that it asks for and `rule` does not is a
-/// certain no. A request with such a field comes through a gateway, so it has an address.
+/// True if `other` may match every request that `rule` matches. It does not if it needs a text that `rule` does not
+/// need. A request with such a field comes through a gateway, so it has an address.
 fn may_cover(other: &RuleDef, rule: &RuleDef) -> bool {
     other.when.iter().all(|condition| !is_exact(&condition.matcher) || is_implied(condition, &rule.when))
 }

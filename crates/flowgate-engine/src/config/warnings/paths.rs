@@ -1,4 +1,4 @@
-//! Conditions on paths that cannot mean what they say, since paths are spelled otherwise.
+//! Conditions on paths that never match, since paths have another spelling.
 
 use super::super::render::quoted;
 use super::super::report::Report;
@@ -26,7 +26,7 @@ fn look_at(report: &mut Report, matcher: &Matcher, places: &Places, spelling: Pa
                 report.warning(places.name, message).hint(HINT).done();
             }
         }
-        // An alternative may end otherwise.
+        // Another alternative may have another end.
         Matcher::Regex(regex) if spelling.ignores(PathPart::TrailingSlash) => {
             let written = regex.as_str();
             if written.ends_with("/$") && written != "^/$" && !written.contains(['|', '\\']) {

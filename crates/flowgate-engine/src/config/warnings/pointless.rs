@@ -1,7 +1,7 @@
 //! Limits that never decide anything, since another limit of the same set is always exceeded first.
 //!
-//! Every limit promises a most over any span (see the bounds of the algorithms). If the most that one limit admits
-//! over the span of another is no more than what the other admits, the other can only be exceeded together with it.
+//! Every limit has a bound over any span (see the algorithms). If the bound of one limit over the span of another is at
+//! most the count of the other, the other is exceeded only together with the first.
 
 use flowgate::{Algorithm, Limit};
 
@@ -17,7 +17,7 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, set: &LimitSet) {
             continue;
         }
         let others = set.iter().enumerate().filter(|(other, _)| *other != index);
-        // Of two that make each other pointless the second one is named.
+        // Of two limits that make each other pointless, the second one is named.
         let stricter = others.into_iter().find(|(other, (stricter, _))| {
             is_pointless(limit, stricter, rule) && (*other < index || !is_pointless(stricter, limit, rule))
         });
@@ -28,20 +28,20 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, set: &LimitSet) {
     }
 }
 
-/// Whether `limit` is exceeded only when `stricter` is. `false` where that is not certain.
+/// True if `limit` is certainly exceeded only when `stricter` is.
 fn is_pointless(limit: &Limit, stricter: &Limit, rule: &RuleDef) -> bool {
     if limit == stricter {
         return true;
     }
-    // A limit that is free at first binds only sometimes.
+    // A limit with `after` does not bind at first.
     if limit.after().is_some() || stricter.after().is_some() {
         return false;
     }
     let (Some(limit), Some(stricter)) = (Promise::from_limit(limit), Promise::from_limit(stricter)) else {
         return false;
     };
-    // Denied attempts that count go past what the stricter one admits. Then only two of a kind stay in step, and a
-    // sliding window only with one that is no shorter.
+    // Denied requests that count exceed what the stricter limit admits. Then only two limits of a kind stay in step,
+    // and a sliding window only with one that is at least as long.
     if rule.count_denied && (stricter.algorithm != limit.algorithm || stricter.period < limit.period) {
         return false;
     }
@@ -79,7 +79,7 @@ struct Promise {
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
 impl Promise {
-    /// `None` for what follows a calendar, or makes requests wait instead of denying them, or only estimates.
+    /// `None` for a limit that follows a calendar, makes requests wait, or estimates.
     fn from_limit(limit: &Limit) -> Option<Promise> {
         let algorithm = limit.algorithm();
         let plain = matches!(algorithm, Algorithm::Sliding | Algorithm::Fixed | Algorithm::Bucket);
@@ -96,7 +96,7 @@ impl Promise {
         })
     }
 
-    /// The most it admits in any span of so many nanoseconds.
+    /// The most that it admits in any span of `span` nanoseconds.
     fn most_in(&self, span: u64) -> Option<u128> {
         let periods = u128::from(span.div_ceil(self.period));
         match self.algorithm {

@@ -1,11 +1,11 @@
-//! Rules that can never match, since one above them decides in all their cases.
+//! Rules that never match, since a rule above them decides all their requests.
 
 use crate::address::{Address, AddressRange};
 use crate::config::report::Report;
 use crate::config::rule::Places;
 use crate::rules::{AddressMatcher, Condition, Limits, Matcher, RuleDef};
 
-/// Rules beyond this are not compared with each other: the work grows with the square of their number.
+/// The most rules that are compared with each other: the work grows with the square of their number.
 const MAX_DIRECT_RULES: usize = 200;
 
 pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
@@ -27,7 +27,7 @@ fn is_direct(rule: &RuleDef) -> bool {
     matches!(rule.limits, Limits::None) && !rule.shadow
 }
 
-/// Whether `above` matches every request that `below` matches.
+/// True if `above` certainly matches every request that `below` matches.
 fn covers(above: &RuleDef, below: &RuleDef) -> bool {
     let conditions_hold = above.when.iter().all(|condition| is_implied(condition, &below.when));
     let fields_present = above.by.iter().all(|field| {
@@ -41,7 +41,7 @@ pub(super) fn is_implied(condition: &Condition, by: &[Condition]) -> bool {
     by.iter().any(|known| known.field == condition.field && implies(&known.matcher, &condition.matcher))
 }
 
-/// Whether every value that fits `known` fits `wanted`. `false` where that is not certain.
+/// True if every value that fits `known` certainly fits `wanted`.
 fn implies(known: &Matcher, wanted: &Matcher) -> bool {
     match (known, wanted) {
         (Matcher::OneOf(options), _) => options.iter().all(|option| implies(option, wanted)),
@@ -50,13 +50,13 @@ fn implies(known: &Matcher, wanted: &Matcher) -> bool {
         (Matcher::Address(AddressMatcher(inner)), Matcher::Address(AddressMatcher(outer))) => within(*inner, *outer),
         (Matcher::Number(_) | Matcher::Address(_) | Matcher::List(_), Matcher::Present) => true,
         (Matcher::List(known), Matcher::List(wanted)) => known == wanted,
-        // Written alike, they mean alike. `Equal` is dealt with above, so a text is not taken for a form.
+        // The same text has the same meaning. `Equal` is handled above, so a literal is not taken for a form.
         (_, Matcher::Equal(_)) => false,
         _ => known.to_string() == wanted.to_string(),
     }
 }
 
-/// Whether a matcher certainly holds of a text that the request has.
+/// True if a matcher certainly holds for a text of the request.
 fn holds(matcher: &Matcher, text: &str) -> bool {
     match matcher {
         Matcher::Equal(other) => **other == *text,
@@ -68,7 +68,7 @@ fn holds(matcher: &Matcher, text: &str) -> bool {
         Matcher::Regex(regex) => regex.is_match(text),
         Matcher::Not(inner) => certainly_fails(inner, text),
         Matcher::Absent => text.is_empty(),
-        // What a list holds may change at any time.
+        // The contents of a list may change at any time.
         Matcher::List(_) => false,
     }
 }

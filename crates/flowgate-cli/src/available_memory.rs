@@ -7,7 +7,7 @@ use flowgate_engine::config::{ByteSize, Config};
 
 /// `store.max_memory` is more than the process may use.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Scarcity {
+pub(crate) struct Scarcity {
     max_memory: ByteSize,
     available: Available,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Scarcity {
 }
 
 /// Checks that the memory that `config` lets counters take is there. Systems other than Linux are not asked.
-pub(super) fn check(config: &Config) -> Result<(), Scarcity> {
+pub(crate) fn check(config: &Config) -> Result<(), Scarcity> {
     check_in(Path::new("/"), config.store.max_memory)
 }
 
