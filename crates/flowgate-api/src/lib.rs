@@ -18,6 +18,8 @@
 mod bans;
 mod call;
 mod decision;
+#[cfg(feature = "json")]
+mod decision_json;
 #[cfg(feature = "engine")]
 mod engine;
 mod error;

@@ -11,7 +11,6 @@ use std::io::{self, Write};
 
 use flowgate_api::Decision;
 use flowgate_engine::Request;
-use serde::Serialize;
 
 use super::event::Format;
 use super::input::Source;
@@ -75,62 +74,11 @@ impl<'a> DecisionWriter<'a> {
             line.push(b':');
             write_text(line, value)?;
         }
-        line.push(b'}');
-        write_members(line, &decision.into())?;
+        line.extend_from_slice(b"},");
+        Decision::from(decision).write_members(line)?;
         line.extend_from_slice(b"}\n");
         self.out.write_all(line)
     }
-}
-
-/// Appends the members of a decision, each after a comma. serde_json checks every key for escapes, which takes a sixth of
-/// the time of a replay that writes its decisions, so the keys are written directly.
-fn write_members(out: &mut Vec<u8>, decision: &Decision<'_>) -> io::Result<()> {
-    // A new member of the decision fails to compile here.
-    let Decision {
-        allowed,
-        action,
-        rule,
-        matched,
-        code,
-        message,
-        limit,
-        remaining,
-        retry_after,
-        never,
-        reset_after,
-        delay,
-        exceeded,
-        shadow,
-        banned_until,
-        degraded,
-    } = decision;
-    write_member(out, ",\"allowed\":", allowed)?;
-    write_member(out, ",\"action\":", action)?;
-    write_member(out, ",\"rule\":", rule)?;
-    write_member(out, ",\"matched\":", matched)?;
-    if let Some(code) = code {
-        write_member(out, ",\"code\":", code)?;
-    }
-    if let Some(message) = message {
-        write_member(out, ",\"message\":", message)?;
-    }
-    write_member(out, ",\"limit\":", limit)?;
-    write_member(out, ",\"remaining\":", remaining)?;
-    write_member(out, ",\"retry_after\":", retry_after)?;
-    if *never {
-        write_member(out, ",\"never\":", never)?;
-    }
-    write_member(out, ",\"reset_after\":", reset_after)?;
-    write_member(out, ",\"delay\":", delay)?;
-    write_member(out, ",\"exceeded\":", exceeded)?;
-    write_member(out, ",\"shadow\":", shadow)?;
-    write_member(out, ",\"banned_until\":", banned_until)?;
-    write_member(out, ",\"degraded\":", degraded)
-}
-
-fn write_member(out: &mut Vec<u8>, key: &'static str, value: &impl Serialize) -> io::Result<()> {
-    out.extend_from_slice(key.as_bytes());
-    Ok(serde_json::to_writer(out, value)?)
 }
 
 /// Appends a text as JSON. Most texts need no escape, so one check of all bytes comes first.
@@ -143,37 +91,4 @@ fn write_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
     out.extend_from_slice(text.as_bytes());
     out.push(b'"');
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use flowgate_api::{Exceeded, Millis};
-
-    use super::*;
-
-    #[test]
-    fn members_are_those_of_the_api() {
-        let allowed = Decision { allowed: true, action: "allow".into(), limit: Some(5), ..Decision::default() };
-        let denied = Decision {
-            action: "ban \"x\"".into(),
-            rule: Some("per\\user".into()),
-            matched: true,
-            code: Some(-7),
-            message: Some("slow\ndown".into()),
-            remaining: Some(0),
-            retry_after: Some(Millis(1_250)),
-            reset_after: Millis(60_001),
-            exceeded: vec![Exceeded { limit: "1/s".into(), never: true, ..Exceeded::default() }],
-            shadow: vec!["all".into()],
-            banned_until: Some(Millis(1_700_000_000_500)),
-            degraded: true,
-            ..Decision::default()
-        };
-        for decision in [allowed, Decision { never: true, ..denied.clone() }, denied] {
-            let mut members = Vec::new();
-            write_members(&mut members, &decision).unwrap();
-            let members = String::from_utf8(members).unwrap();
-            assert_eq!(format!("{{{}}}", &members[1..]), serde_json::to_string(&decision).unwrap());
-        }
-    }
 }

@@ -20,7 +20,7 @@ pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -
         Operation::Reset => call.answered(service.reset_by(&snapshot, &request, at)).await??,
         operation => call.answered(service.decide_by(&snapshot, operation, &request, at)).await?,
     };
-    Ok(reply::json(&flowgate_api::Decision::from(&decision)))
+    Ok(reply::decision(&flowgate_api::Decision::from(&decision)))
 }
 
 /// The answer to one request of a batch.

@@ -28,5 +28,5 @@ pub(super) async fn limit(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
         }
     };
     let decision = limit_cache::with(&limit.0, |limit| Decision::of_limit(limit, &decision, degraded))?;
-    Ok(reply::json(&decision))
+    Ok(reply::decision(&decision))
 }

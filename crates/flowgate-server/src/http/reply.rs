@@ -1,6 +1,7 @@
 //! Answers: a status, headers, a body that is there whole.
 
 use bytes::Bytes;
+use flowgate_api::Decision;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -14,6 +15,14 @@ const DOCUMENT_BYTES: usize = 256;
 /// 200 with a document as JSON.
 pub(crate) fn json(document: &impl Serialize) -> Reply {
     json_text(written(document))
+}
+
+/// 200 with a decision as JSON: the answer that is asked for most.
+pub(crate) fn decision(decision: &Decision<'_>) -> Reply {
+    let mut out = Vec::with_capacity(DOCUMENT_BYTES);
+    // A buffer that grows takes any document.
+    let _ = decision.write_json(&mut out);
+    json_text(out)
 }
 
 /// 200 with a text that is JSON.
