@@ -61,6 +61,9 @@ const NOT_IN_ENGINE: &[&str] = &["axum", "hyper", "prost", "serde_json", "tonic"
 const CLOCKS: &[&str] =
     &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "Timestamp::now", "Zoned::now", "quanta"];
 
+/// The most source files that a new algorithm touches.
+const MAX_ALGORITHM_FILES: usize = 6;
+
 #[test]
 fn crates_use_only_those_to_their_left() {
     let mut seen = 0;
@@ -107,6 +110,23 @@ fn no_module_has_a_path_attribute() {
         let source = fs::read_to_string(&file).unwrap();
         assert_eq!(path_attributes(&file.display().to_string(), &source), [""; 0]);
     }
+}
+
+/// CONTRIBUTING.md lists the files that a new algorithm touches. The files that name one of today's algorithms, which has
+/// no special case anywhere, are at most as many.
+#[test]
+fn few_source_files_name_an_algorithm() {
+    let mut naming = Vec::new();
+    for directory in crates().iter().filter(|directory| !directory.ends_with(TESTKIT)) {
+        for file in rust_files(&directory.join("src")) {
+            let path = file.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/");
+            let source = fs::read_to_string(&file).unwrap();
+            if names_an_algorithm(&path, &source) {
+                naming.push(path);
+            }
+        }
+    }
+    assert!((2..=MAX_ALGORITHM_FILES).contains(&naming.len()), "{naming:#?}");
 }
 
 /// What a crate's manifest names, in any of its dependency tables, and must not.
@@ -177,6 +197,12 @@ fn unsafe_lines(path: &str, source: &str) -> Vec<String> {
 fn path_attributes(path: &str, source: &str) -> Vec<String> {
     let lines = (1..).zip(source.lines()).filter(|(_, line)| line.trim_start().starts_with("#[path"));
     lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())).collect()
+}
+
+/// Whether the code of a source file, tests left aside, names the algorithm `approx`.
+fn names_an_algorithm(path: &str, source: &str) -> bool {
+    let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    !path.contains("/tests/") && !lines_with(path, code, &["Approx", "\"approx\""]).is_empty()
 }
 
 /// The lines whose code, comments left aside, contains one of these texts.
@@ -319,6 +345,14 @@ mod the_checks_find {
         for clock in CLOCKS {
             assert_eq!(clock_reads("x.rs", &format!("let t = {clock}();")).len(), 1, "{clock}");
         }
+    }
+
+    #[test]
+    fn a_file_that_names_an_algorithm() {
+        assert!(names_an_algorithm("x.rs", "match law {\n    Law::Approx(approx) => 1,\n}"));
+        assert!(names_an_algorithm("x.rs", "const NAMES: [&str; 1] = [\"approx\"];"));
+        assert!(!names_an_algorithm("x.rs", "// Approx\n#[cfg(test)]\nmod tests {\n    use Approx;\n}"));
+        assert!(!names_an_algorithm("src/limit/tests/random.rs", "Algorithm::Approx"));
     }
 
     #[test]

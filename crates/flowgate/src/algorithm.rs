@@ -1,19 +1,18 @@
 //! The algorithms: pure functions on a compact state, with time as an argument.
 //!
-//! Each file below holds one algorithm and opens with its contract. This one puts them behind four verbs on
-//! [`Limit`], which everything else is made of:
+//! Each file below holds one algorithm and opens with its contract. This file lists the algorithms: their laws, their
+//! states, and the one match on them. `limit_verbs` puts them behind four verbs on a limit, which everything else is
+//! made of:
 //!
 //! * `check`: would `cost` pass now? Changes nothing.
 //! * `charge`: count it, whatever the limit says.
 //! * `refund`: give it back, never beyond a fresh state.
 //! * `status`: what is left, and when is the state as if never used?
-//!
-//! `after=` is settled here too, for all algorithms alike: a second counter, `seen`, decides whether the limit is
-//! enforced yet.
 
 mod approx;
 mod bucket;
 mod fixed;
+mod limit_verbs;
 mod sliding;
 mod ticks;
 
@@ -26,14 +25,41 @@ use crate::ask::{Ask, Op};
 use crate::ban::LastBan;
 use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
-use crate::limit::{After, Law, Limit, MAX_COUNT};
-use crate::time::{Span, Time};
+use crate::limit::{Algorithm, MAX_COUNT};
+use crate::time::Span;
 
 /// No debt is longer than 36,500 days.
 pub(crate) const MAX_DEBT_NANOS: u64 = 36_500 * 86_400 * 1_000_000_000;
 
 /// The largest integer below which a double holds every integer. Counters stop here, so that every store counts alike.
 pub(crate) const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
+
+/// An algorithm with its numbers worked out.
+#[derive(Clone, Debug)]
+pub(crate) enum Law {
+    Unlimited,
+    Bucket(Bucket<u64>),
+    /// A bucket whose sums do not fit 64 bits.
+    WideBucket(Bucket),
+    Pace(Pace),
+    Fixed(Fixed),
+    Sliding(Sliding),
+    Approx(Approx),
+}
+
+impl Law {
+    #[inline]
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        match self {
+            Law::Unlimited => Algorithm::Unlimited,
+            Law::Bucket(_) | Law::WideBucket(_) => Algorithm::Bucket,
+            Law::Pace(_) => Algorithm::Pace,
+            Law::Fixed(_) => Algorithm::Fixed,
+            Law::Sliding(_) => Algorithm::Sliding,
+            Law::Approx(_) => Algorithm::Approx,
+        }
+    }
+}
 
 /// What one limit knows about one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,168 +220,6 @@ where
     let decision = apply(meter, ask, &mut state);
     *words = state.as_ref().map(Words::pack);
     (decision, meter.class(&decision))
-}
-
-impl Limit {
-    /// Applies `op` to one counter: what [`plan`](crate::plan) does for several, without rules.
-    pub(crate) fn apply(&self, ask: Ask, counter: &mut Counter) -> Decision {
-        let verdict = if ask.op.asks() { self.check(ask, counter) } else { Verdict::PASS };
-        match ask.op {
-            Op::Take | Op::TakeWithin(_) if !verdict.allowed() => {}
-            Op::Take | Op::TakeWithin(_) | Op::Record | Op::CheckAndRecord => {
-                self.charge(ask, counter, Charge::Counted);
-            }
-            Op::Refund => self.refund(ask, counter),
-            Op::Peek | Op::Deny => {}
-        }
-        self.status(counter, ask.now, verdict)
-    }
-
-    /// Applies `op` to a counter that is two words (see [`Limit::is_words`]). The fast path for the many
-    /// requests that meet one limit: the same, without leaving the registers. Also gives the class of the new state.
-    #[inline(always)]
-    pub(crate) fn apply_words(&self, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class) {
-        dispatch!(
-            self.law(),
-            words meter => apply_words(meter, ask, words),
-            Law::Unlimited | Law::Sliding(_) => unreachable!("not two words: the caller asked `is_words`")
-        )
-    }
-
-    /// Whether its counter is two words.
-    #[inline]
-    pub(crate) fn is_words(&self) -> bool {
-        self.after_window().is_none() && !matches!(self.law(), Law::Unlimited | Law::Sliding(_))
-    }
-
-    /// The sliding window, where its counter is a log and nothing else.
-    #[inline]
-    pub(crate) fn as_sliding(&self) -> Option<&Sliding> {
-        match self.law() {
-            Law::Sliding(sliding) if self.after_window().is_none() => Some(sliding),
-            _ => None,
-        }
-    }
-
-    /// Would `cost` pass now?
-    #[inline(always)]
-    pub(crate) fn check(&self, ask: Ask, counter: &Counter) -> Verdict {
-        match self.after_window() {
-            None => self.check_own(ask, counter),
-            Some(after) => self.check_after(ask, after, counter),
-        }
-    }
-
-    /// The same, as if nothing were free.
-    #[inline(always)]
-    pub(crate) fn check_own(&self, ask: Ask, counter: &Counter) -> Verdict {
-        if ask.cost == 0 {
-            return Verdict::PASS;
-        }
-        if ask.cost > MAX_COUNT && !matches!(self.law(), Law::Unlimited) {
-            return Verdict::Deny(Retry::Never);
-        }
-        self.law().check(&counter.state, ask)
-    }
-
-    fn check_after(&self, ask: Ask, after: &After, counter: &Counter) -> Verdict {
-        let (cost, now) = (ask.cost, ask.now.as_nanos());
-        if WindowCount::count_at(counter.seen.as_ref(), now).saturating_add(cost) <= after.free {
-            return Verdict::PASS;
-        }
-        match self.check_own(ask, counter) {
-            // When the period of `seen` ends, the request is free again.
-            Verdict::Deny(retry) if cost <= after.free => {
-                Verdict::Deny(retry.min(Retry::After(WindowCount::reset_after(counter.seen.as_ref(), now))))
-            }
-            verdict => verdict,
-        }
-    }
-
-    /// Whether no wait lets `cost` units go at once, whatever was counted.
-    pub(crate) fn never_grants(&self, cost: u64, now: Time) -> bool {
-        let at_once = Ask::new(Op::TakeWithin(Span::ZERO), cost, now);
-        self.check(at_once, &Counter::default()) == Verdict::Deny(Retry::Never)
-    }
-
-    /// Counts `cost`, whatever the limit says.
-    #[inline]
-    pub(crate) fn charge(&self, ask: Ask, counter: &mut Counter, charge: Charge) {
-        if ask.cost == 0 {
-            return;
-        }
-        let (now, cost) = (ask.now.as_nanos(), ask.cost.min(MAX_COUNT));
-        if let Some(after) = self.after_window() {
-            let enforced = WindowCount::count_at(counter.seen.as_ref(), now) + cost >= after.free;
-            let cap = if charge == Charge::Denied { after.free } else { MAX_EXACT_INTEGER };
-            counter.seen = Some(after.window.counted(counter.seen, now, cost, cap));
-            if !enforced {
-                return;
-            }
-        }
-        self.law().charge(&mut counter.state, now, cost, charge);
-    }
-
-    /// Gives `cost` back.
-    pub(crate) fn refund(&self, ask: Ask, counter: &mut Counter) {
-        if ask.cost == 0 {
-            return;
-        }
-        let (now, cost) = (ask.now.as_nanos(), ask.cost.min(MAX_COUNT));
-        if let Some(after) = self.after_window() {
-            let enforced = WindowCount::count_at(counter.seen.as_ref(), now) >= after.free;
-            counter.seen = WindowCount::refunded(counter.seen, now, cost);
-            if !enforced {
-                return;
-            }
-        }
-        self.law().refund(&mut counter.state, now, cost);
-    }
-
-    /// How many units are counted: of the free allowance of `after=` while some of it is left, else of the limit itself.
-    pub(crate) fn used(&self, counter: &Counter, now: Time) -> u64 {
-        let now = now.as_nanos();
-        match self.after_window() {
-            Some(after) if WindowCount::count_at(counter.seen.as_ref(), now) < after.free => {
-                WindowCount::count_at(counter.seen.as_ref(), now)
-            }
-            _ => self.law().used(&counter.state, now),
-        }
-    }
-
-    /// The numbers of a state, beside a verdict.
-    #[inline]
-    pub(crate) fn status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
-        let decision = self.own_status(counter, now, verdict);
-        match self.after_window() {
-            None => decision,
-            Some(after) => decision.while_free(after, counter.seen.as_ref(), now.as_nanos()),
-        }
-    }
-
-    /// The same, as if nothing were free.
-    #[inline]
-    pub(crate) fn own_status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
-        match self.law().numbers(&counter.state, now.as_nanos()) {
-            None => Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO },
-            Some(Numbers { limit, remaining, reset_after }) => {
-                Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
-            }
-        }
-    }
-}
-
-impl Decision {
-    /// While something is free, the numbers are those of the free allowance.
-    fn while_free(mut self, after: &After, seen: Option<&WindowCount>, now: u64) -> Decision {
-        let count = WindowCount::count_at(seen, now);
-        if count < after.free {
-            self.limit = Some(after.free);
-            self.remaining = Some(after.free - count);
-        }
-        self.reset_after = self.reset_after.max(WindowCount::reset_after(seen, now));
-        self
-    }
 }
 
 impl Law {

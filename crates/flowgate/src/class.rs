@@ -13,9 +13,9 @@
 //! The decision that writes a counter sets its class. A class is not lowered while time passes: it stands until the
 //! next decision about the counter, or until the counter expires.
 
-use crate::algorithm::{Counter, Meter, WindowCount, dispatch};
+use crate::algorithm::{Counter, Law, Meter, WindowCount, dispatch};
 use crate::decision::Decision;
-use crate::limit::{Law, Limit};
+use crate::limit::Limit;
 use crate::redis_cell::ThrottleReply;
 use crate::time::Time;
 

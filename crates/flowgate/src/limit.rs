@@ -4,6 +4,7 @@
 //! ways end in [`LimitBuilder::build`], the one place that decides whether a limit can be. What comes out holds the
 //! algorithm with its numbers worked out ([`Law`]), so that a decision only adds and compares.
 
+mod algorithm;
 mod build;
 mod display;
 mod error;
@@ -14,45 +15,15 @@ mod share;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub use algorithm::Algorithm;
 pub use build::LimitBuilder;
 pub use error::{LimitError, Part};
 pub(crate) use rate::MICRO;
 pub use rate::{MAX_COUNT, Period, Rate, Unit};
 
-use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
+use crate::algorithm::{Law, Window};
 use crate::calendar::TimeZone;
 use crate::time::Span;
-
-/// The ways to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Algorithm {
-    /// Any span of one period admits at most the count. The default.
-    Sliding,
-    /// A counter per window; the window opens with the first request or follows a calendar.
-    Fixed,
-    /// Token bucket, funnel, GCRA: a steady rate with a burst.
-    Bucket,
-    /// Leaky bucket as a queue: requests are given turns instead of being denied.
-    Pace,
-    /// Two counters that estimate a sliding window.
-    Approx,
-    /// No limit at all.
-    Unlimited,
-}
-
-impl Algorithm {
-    /// The name in the limit language.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Algorithm::Sliding => "sliding",
-            Algorithm::Fixed => "fixed",
-            Algorithm::Bucket => "bucket",
-            Algorithm::Pace => "pace",
-            Algorithm::Approx => "approx",
-            Algorithm::Unlimited => "unlimited",
-        }
-    }
-}
 
 /// The longest delay that `pace` hands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,33 +74,6 @@ pub struct Limit {
     spec: Arc<Spec>,
 }
 
-/// An algorithm with its numbers worked out.
-#[derive(Clone, Debug)]
-pub(crate) enum Law {
-    Unlimited,
-    Bucket(Bucket<u64>),
-    /// A bucket whose sums do not fit 64 bits.
-    WideBucket(Bucket),
-    Pace(Pace),
-    Fixed(Fixed),
-    Sliding(Sliding),
-    Approx(Approx),
-}
-
-impl Law {
-    #[inline]
-    pub(crate) fn algorithm(&self) -> Algorithm {
-        match self {
-            Law::Unlimited => Algorithm::Unlimited,
-            Law::Bucket(_) | Law::WideBucket(_) => Algorithm::Bucket,
-            Law::Pace(_) => Algorithm::Pace,
-            Law::Fixed(_) => Algorithm::Fixed,
-            Law::Sliding(_) => Algorithm::Sliding,
-            Law::Approx(_) => Algorithm::Approx,
-        }
-    }
-}
-
 /// `after=M/period`: free at first, strict later.
 #[derive(Clone, Debug)]
 pub(crate) struct After {
@@ -157,31 +101,6 @@ impl Limit {
         let algorithm = Algorithm::Unlimited;
         let spec = Spec { algorithm, rate: None, burst: None, max_wait: None, zone: None, after: None };
         Limit { law: Law::Unlimited, after: None, spec: Arc::new(spec) }
-    }
-
-    /// Starts a limit of `rate` in any span of one period.
-    pub fn sliding(rate: Rate) -> LimitBuilder {
-        LimitBuilder::new(Algorithm::Sliding, rate)
-    }
-
-    /// Starts a limit of `rate` per window.
-    pub fn fixed(rate: Rate) -> LimitBuilder {
-        LimitBuilder::new(Algorithm::Fixed, rate)
-    }
-
-    /// Starts a token bucket that refills at `rate`.
-    pub fn bucket(rate: Rate) -> LimitBuilder {
-        LimitBuilder::new(Algorithm::Bucket, rate)
-    }
-
-    /// Starts a queue that lets requests leave at `rate`.
-    pub fn pace(rate: Rate) -> LimitBuilder {
-        LimitBuilder::new(Algorithm::Pace, rate)
-    }
-
-    /// Starts a limit of about `rate` in any span of one period, in 16 bytes.
-    pub fn approx(rate: Rate) -> LimitBuilder {
-        LimitBuilder::new(Algorithm::Approx, rate)
     }
 
     /// How it counts.
@@ -229,11 +148,10 @@ impl Limit {
     pub fn window(&self) -> Option<Span> {
         match &self.law {
             _ if self.after.is_some() => None,
-            Law::Unlimited => None,
             Law::Bucket(bucket) => Some(bucket.fill_time()),
             Law::WideBucket(bucket) => Some(bucket.fill_time()),
             Law::Pace(pace) => Some(pace.bucket.fill_time()),
-            Law::Fixed(_) | Law::Sliding(_) | Law::Approx(_) => self.spec.rate?.period().length(),
+            _ => self.spec.rate?.period().length(),
         }
     }
 

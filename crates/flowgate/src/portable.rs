@@ -15,10 +15,10 @@
 
 mod ban;
 
-use crate::algorithm::{Counter, Meter, State, StateKind, WindowCount, dispatch};
+use crate::algorithm::{Counter, Law, Meter, State, StateKind, WindowCount, dispatch};
 use crate::ask::Ask;
 use crate::decision::Decision;
-use crate::limit::{Law, Limit, MAX_COUNT};
+use crate::limit::{Limit, MAX_COUNT};
 use crate::memory::Key;
 use crate::plan::joint::{self, Shared};
 use crate::plan::{self, Hit, Plan, PlanPart};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use flowgate::{Limit, LimitError, Part};
+use flowgate::{Algorithm, Limit, LimitError, Part};
 
 use super::render::quoted;
 use super::report::Report;
@@ -110,7 +110,7 @@ fn message(error: &LimitError) -> String {
 fn hint(text: &str, error: &LimitError) -> Option<String> {
     let found = error.found();
     match error.part() {
-        Part::Algorithm => did_you_mean(found, ALGORITHMS),
+        Part::Algorithm => did_you_mean(found, Algorithm::ALL.iter().flat_map(|algorithm| algorithm.names()).copied()),
         Part::Option => match found.split('=').next().unwrap_or_default() {
             "burst" | "capacity" => Some("bucket and pace have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
             "max_wait" => Some("only pace lets requests wait, such as \"pace 10/s max_wait=2s\"".to_owned()),
@@ -141,8 +141,6 @@ fn better_unit(period: &str) -> Option<String> {
     nearest(unit, UNITS).map(|unit| format!("did you mean \"{number}{unit}\"?"))
 }
 
-const ALGORITHMS: [&str; 12] =
-    ["sliding", "fixed", "bucket", "pace", "approx", "unlimited", "token", "funnel", "gcra", "leaky", "count", "log"];
 const UNITS: [&str; 10] = ["ms", "sec", "second", "min", "minute", "hour", "day", "week", "month", "hr"];
 
 /// The bytes of a limit's text that an error is about.

@@ -6,7 +6,7 @@
 //! Rule       A burst that differs from the count scales with it, so the limit keeps its shape. The burst of `pace`,
 //!            `after` and all periods stay as configured.
 
-use flowgate::{Algorithm, Limit, LimitError, MAX_COUNT, Rate};
+use flowgate::{Limit, LimitError, MAX_COUNT, Rate};
 
 /// Counts that are tried.
 const TRIED_COUNTS: usize = 16;
@@ -20,7 +20,7 @@ pub(super) fn counts(limit: &Limit) -> Vec<u64> {
     let configured = rate.micros();
     // Whole numbers, unless the configured count is a fraction.
     let grain = if configured.is_multiple_of(MICROS_PER_UNIT) { MICROS_PER_UNIT } else { 1 };
-    let most = if limit.algorithm() == Algorithm::Approx { 4_000_000_000 } else { MAX_COUNT } * MICROS_PER_UNIT;
+    let most = limit.algorithm().max_count() * MICROS_PER_UNIT;
     let times = |power: u32| u128::from(configured) * 3_u128.pow(power) / 2_u128.pow(power);
     let part = |power: u32| u128::from(configured) * 2_u128.pow(power) / 3_u128.pow(power);
     let rounded = |count: u128| {
@@ -43,34 +43,14 @@ pub(super) fn counts(limit: &Limit) -> Vec<u64> {
 pub(super) fn with_count(limit: &Limit, micros: u64) -> Result<Limit, LimitError> {
     let Some(rate) = limit.rate() else { return Ok(limit.clone()) };
     let varied = Rate::from_micros(micros, rate.period())?;
-    let mut builder = match limit.algorithm() {
-        Algorithm::Sliding => Limit::sliding(varied),
-        Algorithm::Fixed => Limit::fixed(varied),
-        Algorithm::Bucket => Limit::bucket(varied),
-        Algorithm::Pace => Limit::pace(varied),
-        Algorithm::Approx => Limit::approx(varied),
-        Algorithm::Unlimited => return Ok(limit.clone()),
+    let builder = limit.with_rate(varied);
+    let Some(burst) = limit.burst().filter(|_| limit.max_wait().is_none()) else { return builder.build() };
+    let scaled = if burst == rate.micros().div_ceil(MICROS_PER_UNIT) {
+        u128::from(micros.div_ceil(MICROS_PER_UNIT))
+    } else {
+        u128::from(burst) * u128::from(micros) / u128::from(rate.micros())
     };
-    if let Some(burst) = limit.burst() {
-        builder = match limit.algorithm() {
-            Algorithm::Pace => builder.burst(burst),
-            _ if burst == rate.micros().div_ceil(MICROS_PER_UNIT) => builder,
-            _ => {
-                let scaled = u128::from(burst) * u128::from(micros) / u128::from(rate.micros());
-                builder.burst(u64::try_from(scaled).unwrap_or(MAX_COUNT).clamp(1, MAX_COUNT))
-            }
-        };
-    }
-    if let Some(max_wait) = limit.max_wait() {
-        builder = builder.max_wait(max_wait);
-    }
-    if let Some(zone) = limit.tz() {
-        builder = builder.tz(zone);
-    }
-    if let Some((free, period)) = limit.after() {
-        builder = builder.after(free, period);
-    }
-    builder.build()
+    builder.burst(u64::try_from(scaled).unwrap_or(MAX_COUNT).clamp(1, MAX_COUNT)).build()
 }
 
 #[cfg(test)]

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use super::rate::MAX_PERIOD_NANOS;
-use super::{After, Algorithm, Law, Limit, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Spec, Unit};
-use crate::algorithm::{Approx, Bucket, Fixed, Pace, Sliding, Window};
+use super::{After, Algorithm, Limit, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Spec, Unit};
+use crate::algorithm::{Approx, Bucket, Fixed, Law, Pace, Sliding, Window};
 use crate::calendar::{Calendar, TimeZone};
 use crate::time::{NANOS_PER_MICRO, Span};
-
-/// The counters of `approx` have 32 bits; its estimate stays exact below this.
-const MAX_APPROX: u64 = 4_000_000_000;
 
 /// How long `pace` lets a request wait when nothing else is said.
 const DEFAULT_MAX_WAIT: MaxWait = MaxWait::AtMost(Span::from_secs(1));
@@ -35,6 +32,40 @@ pub struct LimitBuilder {
     max_wait: Option<MaxWait>,
     tz: Option<String>,
     after: Option<(u64, Period)>,
+}
+
+impl Limit {
+    /// Starts a limit of `rate` in any span of one period.
+    pub fn sliding(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Sliding, rate)
+    }
+
+    /// Starts a limit of `rate` per window.
+    pub fn fixed(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Fixed, rate)
+    }
+
+    /// Starts a token bucket that refills at `rate`.
+    pub fn bucket(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Bucket, rate)
+    }
+
+    /// Starts a queue that lets requests leave at `rate`.
+    pub fn pace(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Pace, rate)
+    }
+
+    /// Starts a limit of about `rate` in any span of one period, in 16 bytes.
+    pub fn approx(rate: Rate) -> LimitBuilder {
+        LimitBuilder::new(Algorithm::Approx, rate)
+    }
+
+    /// Starts a limit like this one at another rate. The algorithm and all options stay, the burst included.
+    pub fn with_rate(&self, rate: Rate) -> LimitBuilder {
+        let Spec { algorithm, burst, max_wait, ref zone, after, .. } = *self.spec;
+        let tz = zone.as_ref().map(|zone| zone.name().to_owned());
+        LimitBuilder { algorithm, rate, burst, max_wait, tz, after }
+    }
 }
 
 impl LimitBuilder {
@@ -71,15 +102,15 @@ impl LimitBuilder {
     /// # Errors
     /// When an option does not fit the algorithm or a number is out of range; the error names the part.
     pub fn build(self) -> Result<Limit, LimitError> {
+        if self.algorithm == Algorithm::Unlimited {
+            return Ok(Limit::unlimited());
+        }
         self.check_options()?;
         let zone = self.zone()?;
         let law = self.law(zone.as_ref())?;
         let after = self.after_window(zone.as_ref())?;
-        let (burst, max_wait) = match self.algorithm {
-            Algorithm::Bucket => (Some(self.burst_or_default()), None),
-            Algorithm::Pace => (Some(self.burst_or_default()), Some(self.max_wait.unwrap_or(DEFAULT_MAX_WAIT))),
-            _ => (None, None),
-        };
+        let burst = self.knows(Part::Burst).then(|| self.burst_or_default());
+        let max_wait = self.knows(Part::MaxWait).then(|| self.max_wait.unwrap_or(DEFAULT_MAX_WAIT));
         let LimitBuilder { algorithm, rate, after: spec_after, .. } = self;
         let spec = Spec { algorithm, rate: Some(rate), burst, max_wait, zone, after: spec_after };
         Ok(Limit { law, after, spec: Arc::new(spec) })
@@ -93,22 +124,14 @@ impl LimitBuilder {
         }
     }
 
-    fn known(&self) -> &'static [Part] {
-        match self.algorithm {
-            Algorithm::Bucket => &[Part::Burst, Part::Tz, Part::After],
-            Algorithm::Pace => &[Part::Burst, Part::MaxWait, Part::Tz, Part::After],
-            _ => &[Part::Tz, Part::After],
-        }
-    }
-
     /// Whether the algorithm takes the option.
     pub(super) fn knows(&self, option: Part) -> bool {
-        self.known().contains(&option)
+        self.algorithm.options().contains(&option)
     }
 
     /// The error about `written`, an option that the algorithm does not have.
     pub(super) fn unknown_option(&self, written: &str) -> LimitError {
-        let known: Vec<String> = self.known().iter().map(Part::to_string).collect();
+        let known: Vec<String> = self.algorithm.options().iter().map(Part::to_string).collect();
         let expected = format!("one that {} knows: {}", self.algorithm.name(), known.join(", "));
         LimitError::new(Part::Option, written, expected)
     }
@@ -134,9 +157,9 @@ impl LimitBuilder {
         let period = length(self.rate.period(), Part::Period)?;
         Ok(match self.algorithm {
             Algorithm::Sliding => Law::Sliding(Sliding::new(self.whole_count()?, period)),
-            Algorithm::Approx => Law::Approx(Approx::new(self.approx_count()?, period)),
+            Algorithm::Approx => Law::Approx(Approx::new(self.whole_count()?, period)),
             Algorithm::Pace => Law::Pace(Pace::new(self.bucket(period)?, self.longest_delay()?)),
-            // `Fixed` is done above and `Unlimited` has no builder.
+            // `Fixed` and `Unlimited` are done above.
             Algorithm::Bucket | Algorithm::Fixed | Algorithm::Unlimited => {
                 let wide = self.bucket(period)?;
                 wide.narrow().map_or(Law::WideBucket(wide), Law::Bucket)
@@ -145,13 +168,14 @@ impl LimitBuilder {
     }
 
     fn whole_count(&self) -> Result<u64, LimitError> {
-        self.rate.count().ok_or_else(|| self.bad_count("a whole number; only bucket and pace take decimals"))
-    }
-
-    fn approx_count(&self) -> Result<u64, LimitError> {
-        let count = self.whole_count()?;
-        if count > MAX_APPROX {
-            return Err(self.bad_count("a whole number from 1 to 4*10^9, the most that approx counts"));
+        let Some(count) = self.rate.count() else {
+            return Err(self.bad_count("a whole number; only bucket and pace take decimals"));
+        };
+        let max = self.algorithm.max_count();
+        if count > max {
+            let (power, name) = (max.ilog10(), self.algorithm.name());
+            let most = format!("{}*10^{power}", max / 10_u64.pow(power));
+            return Err(self.bad_count(&format!("a whole number from 1 to {most}, the most that {name} counts")));
         }
         Ok(count)
     }
@@ -160,10 +184,8 @@ impl LimitBuilder {
         LimitError::new(Part::Count, self.rate.display_count(), expected)
     }
 
-    /// `pace` lets one go at a time unless told otherwise, a bucket stocks what a period brings.
     fn burst_or_default(&self) -> u64 {
-        let default = if self.algorithm == Algorithm::Pace { 1 } else { self.rate.count_ceil() };
-        self.burst.unwrap_or(default)
+        self.burst.unwrap_or_else(|| self.algorithm.default_burst(self.rate))
     }
 
     fn bucket(&self, period: u64) -> Result<Bucket, LimitError> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Algorithm, Limit, MaxWait, Spec, Unit};
+use super::{Limit, MaxWait, Spec, Unit};
 use crate::time::Span;
 
 impl fmt::Display for Limit {
@@ -11,8 +11,7 @@ impl fmt::Display for Limit {
         f.write_str(algorithm.name())?;
         let Some(rate) = rate else { return Ok(()) };
         write!(f, " {rate}")?;
-        let default_burst = if *algorithm == Algorithm::Pace { 1 } else { rate.count_ceil() };
-        if let Some(burst) = burst.filter(|&burst| burst != default_burst) {
+        if let Some(burst) = burst.filter(|&burst| burst != algorithm.default_burst(*rate)) {
             write!(f, " burst={burst}")?;
         }
         match max_wait {

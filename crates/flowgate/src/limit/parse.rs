@@ -1,20 +1,9 @@
-//! The limit language.
-//!
-//! ```text
-//! limit     = "unlimited" | [algorithm] rate {option}
-//! algorithm = sliding (default) | fixed | bucket | pace | approx
-//!             also: token, funnel, gcra = bucket; leaky = pace; count = fixed; log = sliding
-//! rate      = count "/" period            bucket and pace also take a decimal count such as 0.5
-//! period    = [number] unit | number      whole numbers; a bare number is seconds; 1us .. 366d
-//! unit      = us | ms | s sec second | m min minute | h hr hour | d day | w week | month
-//! option    = burst=N (also capacity=)  max_wait=PERIOD|0s|none  tz=ZONE  after=M/PERIOD
-//! ```
+//! The limit language. [`Limit`] has its grammar.
 
 use super::rate::MAX_DIGITS;
 use super::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MICRO, MaxWait, Part, Period, Rate, Unit};
 use crate::time::Span;
 
-const ALGORITHMS: &str = "sliding, fixed, bucket, pace, approx or unlimited";
 const WHOLE_NUMBER: &str = "a whole number from 1 to 10^12";
 const DECIMAL_NUMBER: &str = "a number from 0.000001 to 10^12, with at most 6 decimals and 15 digits";
 const PERIOD: &str = "a whole number and a unit such as 60s, 5m or day, from 1us to 366d";
@@ -37,7 +26,7 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
             (algorithm, words.next().ok_or_else(missing)?)
         }
         None if first.contains('/') || first.starts_with(|c: char| c.is_ascii_digit()) => (Algorithm::Sliding, first),
-        None => return Err(LimitError::new(Part::Algorithm, first, ALGORITHMS)),
+        None => return Err(LimitError::new(Part::Algorithm, first, algorithms())),
     };
     let mut builder = LimitBuilder::new(algorithm, rate(rate_text, algorithm)?);
     let mut seen = Vec::new();
@@ -47,15 +36,16 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
     builder.build()
 }
 
+/// The algorithm of a name, `unlimited` aside, which stands alone.
 fn algorithm(name: &str) -> Option<Algorithm> {
-    Some(match name {
-        "sliding" | "log" => Algorithm::Sliding,
-        "fixed" | "count" => Algorithm::Fixed,
-        "bucket" | "token" | "funnel" | "gcra" => Algorithm::Bucket,
-        "pace" | "leaky" => Algorithm::Pace,
-        "approx" => Algorithm::Approx,
-        _ => return None,
-    })
+    Algorithm::from_name(name).filter(|&algorithm| algorithm != Algorithm::Unlimited)
+}
+
+/// Every algorithm's name, as an error lists them.
+fn algorithms() -> String {
+    let names = Algorithm::ALL.map(Algorithm::name);
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    format!("{} or {last}", others.join(", "))
 }
 
 fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
@@ -67,13 +57,13 @@ fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
         };
         return Err(LimitError::new(Part::Limit, text, expected));
     };
-    let micros = match algorithm {
-        Algorithm::Bucket | Algorithm::Pace => decimal(count)?,
-        _ if count.contains('.') => {
-            let expected = format!("{WHOLE_NUMBER}; only bucket and pace take decimals");
-            return Err(LimitError::new(Part::Count, count, expected));
-        }
-        _ => whole(count, Part::Count)? * MICRO,
+    let micros = if algorithm.takes_decimals() {
+        decimal(count)?
+    } else if count.contains('.') {
+        let expected = format!("{WHOLE_NUMBER}; only bucket and pace take decimals");
+        return Err(LimitError::new(Part::Count, count, expected));
+    } else {
+        whole(count, Part::Count)? * MICRO
     };
     Rate::from_micros(micros, period(period_text, Part::Period)?)
 }

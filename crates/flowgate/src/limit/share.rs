@@ -6,7 +6,7 @@
 //! Bound      `k` nodes with a share of `1/k` grant together no more than the limit, unless a count is below `k`: then
 //!            each grants one.
 
-use super::{Algorithm, Limit, LimitBuilder, Rate};
+use super::{Limit, LimitBuilder, Rate};
 use crate::share::Share;
 
 /// The share of a larger whole count is a whole count: a decimal has at most 15 digits.
@@ -30,7 +30,7 @@ impl Limit {
         let of = |number: u64| share.of_number(number).max(1);
         let burst = self.burst().map(of);
         let slower = match rate.count() {
-            Some(count) if count > MAX_COUNT_WITH_DECIMALS || !self.takes_decimals() => {
+            Some(count) if count > MAX_COUNT_WITH_DECIMALS || !self.algorithm().takes_decimals() => {
                 Rate::new(of(count), rate.period())
             }
             _ => Rate::from_micros(of(rate.micros()), rate.period()),
@@ -42,21 +42,11 @@ impl Limit {
         built.find_map(Result::ok).unwrap_or_else(|| self.clone())
     }
 
-    fn takes_decimals(&self) -> bool {
-        matches!(self.algorithm(), Algorithm::Bucket | Algorithm::Pace)
-    }
-
-    /// The same limit with another rate and burst, and another free allowance.
+    /// The limit with another rate, burst and free allowance.
     fn with(&self, rate: Rate, burst: Option<u64>, free: impl Fn(u64) -> u64) -> LimitBuilder {
-        let mut builder = LimitBuilder::new(self.algorithm(), rate);
+        let mut builder = self.with_rate(rate);
         if let Some(burst) = burst {
             builder = builder.burst(burst);
-        }
-        if let Some(max_wait) = self.max_wait() {
-            builder = builder.max_wait(max_wait);
-        }
-        if let Some(tz) = self.tz() {
-            builder = builder.tz(tz);
         }
         if let Some((count, period)) = self.after() {
             builder = builder.after(free(count), period);

@@ -19,10 +19,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
 use super::slot::{Kind, Label, Logs, Slot};
-use crate::algorithm::{Counter, Entries, Log, State, StateKind};
+use crate::algorithm::{Counter, Entries, Law, Log, State, StateKind};
 use crate::ban::{BanHit, Record};
 use crate::class::Class;
-use crate::limit::Law;
 use crate::plan::Hit;
 pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 

@@ -3,7 +3,7 @@
 //! A full store evicts the counters that are used least, so many invented values shorten the memory of all rules.
 //! A request that a limit by address denies makes no counter in any other rule, so one such limit is enough.
 
-use flowgate::{Algorithm, Limit, Period, Span};
+use flowgate::{Limit, Period, Span};
 
 use super::unreachable::is_implied;
 use crate::config::report::Report;
@@ -89,12 +89,11 @@ fn length(period: Period) -> Span {
 /// The count of a limit over a long period, where it is small.
 fn small_count(limit: &Limit) -> Option<u64> {
     let rate = limit.rate().filter(|rate| is_long(rate.period()))?;
-    let count = match limit.algorithm() {
-        // Requests that wait count, too.
-        Algorithm::Pace | Algorithm::Unlimited => return None,
-        Algorithm::Bucket => limit.burst()?,
-        Algorithm::Sliding | Algorithm::Fixed | Algorithm::Approx => rate.micros() / 1_000_000,
-    };
+    // Requests that wait count, too.
+    if limit.max_wait().is_some() {
+        return None;
+    }
+    let count = limit.burst().unwrap_or(rate.micros() / 1_000_000);
     Some(count).filter(|&count| count <= SMALL_LIMIT)
 }
 
