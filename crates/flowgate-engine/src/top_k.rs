@@ -6,6 +6,7 @@
 //! Bound      A count is too high by at most its error, and never too low. Counts are exact while there are at most
 //!            `capacity` keys. With a batch of one, a key with more than `1 / capacity` of all counts is in the table.
 
+use std::cmp::Reverse;
 use std::hash::Hash;
 
 use hashbrown::HashMap;
@@ -15,7 +16,10 @@ use hashbrown::HashMap;
 pub struct TopK<K, V> {
     capacity: usize,
     batch: usize,
-    entries: HashMap<K, TopEntry<V>>,
+    /// In a row, so that the search for the smallest count reads memory in order.
+    entries: Vec<(K, TopEntry<V>)>,
+    /// The index of each key in `entries`.
+    indexes: HashMap<K, usize>,
     forgotten: u64,
 }
 
@@ -30,30 +34,30 @@ pub struct TopEntry<V> {
     pub value: V,
 }
 
-impl<K: Hash + Eq, V> TopK<K, V> {
+impl<K: Hash + Eq + Clone, V> TopK<K, V> {
     /// An empty table of `capacity` keys, which forgets `batch` of them at once. A larger batch is faster and less exact.
     ///
     /// # Panics
     /// If `batch` is 0 or larger than `capacity`.
     pub fn new(capacity: usize, batch: usize) -> TopK<K, V> {
         assert!((1..=capacity).contains(&batch), "a batch of {batch} keys out of {capacity}");
-        TopK { capacity, batch, entries: HashMap::new(), forgotten: 0 }
+        TopK { capacity, batch, entries: Vec::new(), indexes: HashMap::new(), forgotten: 0 }
     }
 
     /// Adds `weight` to the count of a key, and returns its value, which a new key gets from `value`.
     pub fn add(&mut self, key: K, weight: u64, value: impl FnOnce() -> V) -> &mut V {
-        if self.entries.len() >= self.capacity && !self.entries.contains_key(&key) {
-            self.forget_smallest();
-        }
-        let error = self.forgotten;
-        let entry = self.entries.entry(key).or_insert_with(|| TopEntry { count: error, error, value: value() });
+        let index = match self.indexes.get(&key) {
+            Some(&index) => index,
+            None => self.insert(key, value()),
+        };
+        let entry = &mut self.entries[index].1;
         entry.count += weight;
         &mut entry.value
     }
 
     /// The keys and their counts, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &TopEntry<V>)> {
-        self.entries.iter()
+        self.entries.iter().map(|(key, entry)| (key, entry))
     }
 
     /// The number of keys in the table.
@@ -71,24 +75,38 @@ impl<K: Hash + Eq, V> TopK<K, V> {
         self.forgotten > 0
     }
 
-    #[cold]
-    fn forget_smallest(&mut self) {
-        let counts = self.entries.values().map(|entry| entry.count);
-        // The largest count to forget, and how many keys with that count complete the batch.
-        let (largest, mut equal) = match self.batch {
-            1 => (counts.min().unwrap_or(0), 1),
-            batch => {
-                let mut counts: Vec<u64> = counts.collect();
-                let (smaller, &mut largest, _) = counts.select_nth_unstable(batch - 1);
-                (largest, batch - smaller.iter().filter(|count| **count < largest).count())
+    /// Makes room for a key that is not in the table, and returns its index.
+    fn insert(&mut self, key: K, value: V) -> usize {
+        if self.entries.len() >= self.capacity {
+            match self.batch {
+                1 => self.forget_smallest(),
+                _ => self.forget_batch(),
             }
-        };
-        self.entries.retain(|_, entry| {
-            let is_forgotten = entry.count < largest || entry.count == largest && equal > 0;
-            equal -= usize::from(is_forgotten && entry.count == largest);
-            !is_forgotten
-        });
-        self.forgotten = self.forgotten.max(largest);
+        }
+        let (index, error) = (self.entries.len(), self.forgotten);
+        self.indexes.insert(key.clone(), index);
+        self.entries.push((key, TopEntry { count: error, error, value }));
+        index
+    }
+
+    fn forget_smallest(&mut self) {
+        let counts = self.entries.iter().map(|(_, entry)| entry.count).enumerate();
+        let Some((index, count)) = counts.min_by_key(|(_, count)| *count) else { return };
+        let (key, _) = self.entries.swap_remove(index);
+        self.indexes.remove(&key);
+        if let Some((moved, _)) = self.entries.get(index) {
+            self.indexes.insert(moved.clone(), index);
+        }
+        self.forgotten = self.forgotten.max(count);
+    }
+
+    fn forget_batch(&mut self) {
+        let kept = self.capacity - self.batch;
+        let (_, (_, largest), _) = self.entries.select_nth_unstable_by_key(kept, |(_, entry)| Reverse(entry.count));
+        self.forgotten = self.forgotten.max(largest.count);
+        self.entries.truncate(kept);
+        self.indexes.clear();
+        self.indexes.extend(self.entries.iter().enumerate().map(|(index, (key, _))| (key.clone(), index)));
     }
 }
 
