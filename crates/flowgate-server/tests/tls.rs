@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use flowgate_engine::config::{Input, LoadedConfig, load};
+use flowgate_engine::config::{Input, LoadedConfig, Options};
+use flowgate_koala::load_config;
 use flowgate_server::{Config, Reload, ReloadStatus, Reloader, Server, Service};
 use flowgate_testkit::certificates::Authority;
 use flowgate_testkit::server::RunningServer;
@@ -43,14 +44,14 @@ impl Running {
     /// `edit` changes every configuration that is loaded again.
     fn start_with(file: &Path, edit: impl Fn(LoadedConfig) -> LoadedConfig + Send + 'static) -> Running {
         let file = file.to_owned();
-        let loaded = load(Input::File(&file), []).unwrap();
+        let loaded = load_config(Input::File(&file), [], Options::default()).unwrap();
         let config = loaded.config.clone();
         let bind = async move || Server::bind(&config).await.unwrap();
         let (server, (service, reloader)) = RunningServer::start_with(bind, |server| {
             let reload = Reload {
                 service: server.service().clone(),
                 loaded,
-                load: Box::new(move || load(Input::File(&file), []).map(&edit)),
+                load: Box::new(move || load_config(Input::File(&file), [], Options::default()).map(&edit)),
                 certificates: server.certificates().cloned(),
                 poll: Duration::from_millis(10),
             };
