@@ -2,11 +2,12 @@
 //!
 //! State      Two counts per rule number, and the end of the day in the file's zone. The counts belong to this process.
 //! Rule       The first note after the end of the day resets all counts to zero. An edited rule keeps its counts.
+//! Rule       The rules own their counts, so a file that is compiled and never put in force changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use flowgate::{Ask, Limit, MemoryConfig, MemoryStore, Op, Time};
 
@@ -15,7 +16,7 @@ use flowgate::{Ask, Limit, MemoryConfig, MemoryStore, Op, Time};
 pub(crate) struct DailyCounts {
     /// The end of the day, in nanoseconds since the epoch.
     day_ends: AtomicU64,
-    rules: Mutex<BTreeMap<u32, Arc<Counts>>>,
+    rules: Mutex<BTreeMap<u32, Weak<Counts>>>,
 }
 
 #[derive(Debug, Default)]
@@ -36,13 +37,16 @@ pub struct RuleCounts {
 }
 
 impl DailyCounts {
-    /// The counts of these rules. Those of other rules are dropped.
-    pub(super) fn keep(&self, numbers: impl Iterator<Item = u32>) -> Vec<Arc<Counts>> {
+    /// The counts of these rules: those that some file in use has, or new ones.
+    pub(super) fn share(&self, numbers: impl Iterator<Item = u32>) -> Vec<Arc<Counts>> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = std::mem::take(&mut *rules);
-        let kept: Vec<_> = numbers.map(|number| (number, known.remove(&number).unwrap_or_default())).collect();
-        rules.extend(kept.iter().cloned());
-        kept.into_iter().map(|(_, counts)| counts).collect()
+        rules.retain(|_, counts| counts.strong_count() > 0);
+        let mut share = |number| {
+            let counts = rules.get(&number).and_then(Weak::upgrade).unwrap_or_default();
+            rules.insert(number, Arc::downgrade(&counts));
+            counts
+        };
+        numbers.map(&mut share).collect()
     }
 
     /// Resets the counts if the day is over.
@@ -54,22 +58,11 @@ impl DailyCounts {
         if now.as_nanos() < self.day_ends.load(Relaxed) {
             return;
         }
-        for counts in rules.values() {
+        for counts in rules.values().filter_map(Weak::upgrade) {
             counts.allowed.store(0, Relaxed);
             counts.denied.store(0, Relaxed);
         }
         self.day_ends.store(day_end(day, now).as_nanos(), Relaxed);
-    }
-
-    /// The counts of today, by the number of the rule.
-    pub(super) fn list(&self) -> Vec<RuleCounts> {
-        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = |(&rule, counts): (&u32, &Arc<Counts>)| RuleCounts {
-            rule,
-            allowed: counts.allowed.load(Relaxed),
-            denied: counts.denied.load(Relaxed),
-        };
-        rules.iter().map(tally).collect()
     }
 }
 
@@ -77,6 +70,10 @@ impl Counts {
     pub(super) fn note(&self, exceeded: bool) {
         let count = if exceeded { &self.denied } else { &self.allowed };
         count.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn read(&self, rule: u32) -> RuleCounts {
+        RuleCounts { rule, allowed: self.allowed.load(Relaxed), denied: self.denied.load(Relaxed) }
     }
 }
 

@@ -43,7 +43,7 @@ impl KoalaRules {
         let gauges = Arc::new(RuleSet::compile(&gauges(&file, policy), memory)?);
         let numbers = file.rules.iter().zip(0..).map(|(rule, position)| (rule.number, position)).collect();
         let daily_counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.daily_counts));
-        let counts = daily_counts.keep(file.rules.iter().map(|rule| rule.number));
+        let counts = daily_counts.share(file.rules.iter().map(|rule| rule.number));
         let day = format!("fixed 1/day tz={}", file.tz).parse().unwrap_or_else(|_| Limit::unlimited());
         Ok(KoalaRules { file, set, gauges, numbers, counts, daily_counts, day })
     }
@@ -94,10 +94,13 @@ impl KoalaRules {
         self.file.rules.is_empty()
     }
 
-    /// The requests that each rule allowed and denied today.
+    /// The requests that each rule allowed and denied today, in the order of the rules' numbers.
     pub fn daily_counts(&self, now: Time) -> Vec<RuleCounts> {
         self.daily_counts.turn(&self.day, now);
-        self.daily_counts.list()
+        let counts = self.file.rules.iter().zip(&self.counts);
+        let mut list: Vec<RuleCounts> = counts.map(|(rule, counts)| counts.read(rule.number)).collect();
+        list.sort_unstable_by_key(|counts| counts.rule);
+        list
     }
 
     /// Counts the rules that a request met, for [`KoalaRules::daily_counts`].
