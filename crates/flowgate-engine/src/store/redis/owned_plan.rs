@@ -90,8 +90,9 @@ impl OwnedPlan {
                 continue;
             }
             // Equal subjects have equal hashes, and those of different subjects differ.
-            let same = evaluation.steps[..index].iter().position(|before| before.subject == step.subject);
-            let group = same.and_then(|before| groups[before]).unwrap_or_else(|| {
+            let mut before = evaluation.steps[..index].iter().zip(&groups);
+            let same = before.find_map(|(before, group)| group.filter(|_| before.subject == step.subject));
+            let group = same.unwrap_or_else(|| {
                 tags.push(&tag(rules, rule, request));
                 tags.len() as u32 - 1
             });

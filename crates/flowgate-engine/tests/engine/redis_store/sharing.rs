@@ -141,3 +141,15 @@ fn calendar_ends_that_do_not_fit_are_refused() {
         redis::cmd("FLUSHALL").query::<()>(&mut redis.connection).unwrap();
     }
 }
+
+#[test]
+fn rules_of_one_subject_are_one_group_also_behind_a_rule_without_counters() {
+    let rules = [
+        rule("open").by("user").limits(&["unlimited"]),
+        rule("reply").by("user").limits(&["5/60s"]),
+        rule("post").by("user").limits(&["9/1h"]),
+    ];
+    let engine = Engine::new(&policy(&rules), MemoryStore::default()).unwrap();
+    let plan = engine.prepare(Op::Take, &Request::new().field("user", "42"), Time::from_secs(1_700_000_000));
+    assert_eq!(plan.groups(), 1);
+}
