@@ -2,7 +2,7 @@
 
 use flowgate::{Op, Retry, Span, Time, Verdict};
 use flowgate_engine::bans::BanOrder;
-use flowgate_engine::{Decision, Exceeded, JointDecision, Request, RuleDef};
+use flowgate_engine::{Decision, Exceeded, JointDecision, Limits, Request, RuleDef};
 use flowgate_testkit::vectors::joint::{self, Answer, PartAnswer, Rule, Step, Trace};
 use flowgate_testkit::{numbers, op};
 
@@ -208,4 +208,24 @@ fn a_part_is_charged_if_a_step_that_passes_counts_its_cost() {
     assert_eq!(found, [true, true, false, false, false, false, false, false]);
     let denied = [requests.as_slice(), &[(Op::Take, field("user").cost(6))]].concat();
     assert_eq!(charged(engine.decide_joint(&denied, at(0))), [false; 9]);
+}
+
+#[test]
+fn parts_under_different_limits_of_one_counter_count_as_one_after_the_other() {
+    let limits = |text: &str| vec![text.parse().unwrap()];
+    let (few, many) = ("fixed 9/1h", "fixed 9/1h after=2/1h");
+    for (first, second) in [(few, many), (many, few)] {
+        let cases = [("a".to_owned(), limits(first)), ("b".to_owned(), limits(second))].into();
+        let limits = Limits::ByField { field: "plan".to_owned(), cases, default: None };
+        let rule = RuleDef { limits, ..rule("user").by("user") };
+        let (joint, single) = (engine(std::slice::from_ref(&rule)), engine(&[rule]));
+        let request = |plan| Request::new().field("user", "1").field("plan", plan);
+        for _ in 0..4 {
+            let parts = ["a", "b"].map(|plan| (Op::Take, request(plan)));
+            let together = joint.decide_joint(&parts, at(0));
+            let found: Vec<_> = together.parts().iter().map(|part| part.decision.remaining()).collect();
+            let expected = parts.map(|(op, request)| single.decide(op, &request, at(0)).remaining());
+            assert_eq!(found, expected, "{first}, {second}");
+        }
+    }
 }

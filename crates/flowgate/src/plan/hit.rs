@@ -5,7 +5,7 @@ use crate::algorithm::Counter;
 use crate::ask::Ask;
 use crate::class::Class;
 use crate::decision::Decision;
-use crate::limit::Limit;
+use crate::limit::{Algorithm, Limit};
 use crate::memory::Key;
 use crate::time::{Span, Time};
 
@@ -119,6 +119,14 @@ impl<'a> Hit<'a> {
     /// A hit on the same counter, with the state that was loaded.
     pub(super) fn split_off(&mut self) -> Hit<'a> {
         Hit { counter: std::mem::take(&mut self.counter), ..Hit::new(self.key, self.limit) }
+    }
+
+    /// Loads and keeps what this limit has of the counter, too: limits of one counter may differ in `after=`.
+    pub(super) fn cover(&mut self, limit: &'a Limit) {
+        let extent = |limit: &Limit| (limit.algorithm() != Algorithm::Unlimited, limit.after_window().is_some());
+        if extent(limit) > extent(self.limit) {
+            self.limit = limit;
+        }
     }
 
     /// Exchanges the counter and what the store says of it.

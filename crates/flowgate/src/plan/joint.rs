@@ -57,7 +57,11 @@ impl<'a> Shared<'a> {
             let of_kind =
                 parts.iter_mut().zip(&mut indices).filter(|(part, _)| part.ask(Time::EPOCH).counts() == creates);
             for (part, indices) in of_kind {
-                indices.hits = part.hits.iter_mut().map(|hit| hits.find(hit.key, || hit.split_off())).collect();
+                for hit in part.hits.iter_mut() {
+                    let index = hits.find(hit.key, || hit.split_off());
+                    hits.all[index].cover(hit.limit);
+                    indices.hits.push(index);
+                }
                 indices.bans = part.bans.iter_mut().map(|ban| bans.find(ban.key, || ban.split_off())).collect();
             }
             if creates {
