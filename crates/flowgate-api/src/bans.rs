@@ -70,7 +70,7 @@ pub struct BanOrder<'a> {
     pub reason: Option<Text<'a>>,
 }
 
-/// The answer of `POST /v1/bans`: the ban, and what may keep it from meaning what it says.
+/// The answer of `POST /v1/bans`: the ban, and a warning if it may never match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewBan<'a> {
     /// The ban.

@@ -222,7 +222,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The problem document of a request that is forbidden for what it is, whatever the limits say.
+    /// The problem document of a request that is refused before any rule is asked.
     pub fn forbidden(status: u16, detail: &'a str) -> Problem<'a> {
         let (kind, title) = ("about:blank".into(), "Forbidden".into());
         Problem { status, kind, title, detail: Some(detail.into()), ..Problem::default() }

@@ -36,7 +36,7 @@ pub struct RuleReport<'a> {
     pub failed: Option<FailedCondition<'a>>,
     /// Whether the evaluation got as far as this rule.
     pub reached: bool,
-    /// Whether it only tells what it would deny.
+    /// Whether it is a shadow rule: it reports denials and never denies.
     pub shadow: bool,
     /// What it asks of callers that it denies.
     #[serde(borrow)]

@@ -1,4 +1,4 @@
-//! What Koala's clients send and hear, where it is JSON and does not come from a rule file.
+//! The JSON that Koala's clients send and receive, except the results of a rule file.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Counters<'a> {
     pub err_no: i64,
     /// Empty.
     pub err_msg: &'a str,
-    /// One of each rule.
+    /// One entry for each rule.
     pub counters: Vec<RuleCounter>,
 }
 

@@ -1,4 +1,4 @@
-//! What a Flowgate server says and hears over HTTP, as serde types: one file for each kind of document.
+//! The JSON documents that a Flowgate server sends and receives over HTTP, as serde types: one file for each kind.
 //!
 //! Rule       A field's name, order and absence are facts of the wire and are stated here once. The server, the command
 //!            line, replays and the tower layer use these types; `openapi.json` describes them for other languages.
@@ -44,7 +44,7 @@ pub use rules::{Finding, Findings, History, Replaced, Rollback, Severity, Valida
 pub use stats::{Memory, Stats, Top, TopSubject};
 pub use text::Text;
 
-/// Whether a member that is only written when true can be left out.
+/// For a member that is written only if it is true.
 fn is_false(value: &bool) -> bool {
     !*value
 }

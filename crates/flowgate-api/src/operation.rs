@@ -17,7 +17,7 @@ pub enum Operation {
     Record,
     /// Give back; never beyond a fresh state.
     Refund,
-    /// Forget what was counted for the subject. Answers how things stand then.
+    /// Forget what was counted for the subject. The answer shows the fresh state.
     Reset,
 }
 

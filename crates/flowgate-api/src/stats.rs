@@ -41,9 +41,9 @@ pub struct Memory {
     pub evicted: u64,
     /// Counters that were evicted while half used or more, and bans.
     pub evicted_in_use: u64,
-    /// Requests denied for want of room.
+    /// Requests denied because memory was full.
     pub refused: u64,
-    /// Strikes not counted for want of room.
+    /// Strikes not counted because memory was full.
     pub bans_refused: u64,
 }
 

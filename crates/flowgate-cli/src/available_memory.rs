@@ -32,7 +32,7 @@ impl fmt::Display for Scarcity {
     }
 }
 
-/// Checks that the memory that `config` lets counters take is there. Systems other than Linux are not asked.
+/// Checks that the process may use the memory that `config` allows for counters. On Linux only.
 pub(crate) fn check(config: &Config) -> Result<(), Scarcity> {
     check_in(Path::new("/"), config.store.max_memory)
 }
@@ -45,7 +45,7 @@ fn check_in(root: &Path, max_memory: ByteSize) -> Result<(), Scarcity> {
     }
 }
 
-/// Every bound that can be read. A file that is missing or says `max` is no bound.
+/// Every bound that can be read. A file that is missing or says `max` sets none.
 fn limits(root: &Path) -> Vec<Available> {
     let meminfo = root.join("proc/meminfo");
     let machine = read(&meminfo).and_then(|text| mem_total(&text)).map(|bytes| Available { bytes, file: meminfo });

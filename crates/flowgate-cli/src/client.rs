@@ -22,7 +22,7 @@ use ureq::{Agent, Body};
 
 pub(crate) use token::Tokens;
 
-/// A decision takes a millisecond; whoever waits longer waits for a server that is not there.
+/// The longest wait for an answer. A server decides within a millisecond, so a longer wait means that it is not there.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which server, and by what right.
@@ -52,10 +52,10 @@ pub(crate) struct Client {
 pub(crate) struct Answer(String);
 
 impl Answer {
-    /// The document that the answer is.
+    /// The body as a document.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the body is not such a document.
     pub(crate) fn document<'a, T: Deserialize<'a>>(&'a self) -> anyhow::Result<T> {
         serde_json::from_str(&self.0).context("the server is not a Flowgate server: its answer")
     }
@@ -68,7 +68,7 @@ impl Answer {
 
 impl Server {
     /// # Errors
-    /// When a file cannot be read, or the URL is none.
+    /// If a file cannot be read, or the URL is not valid.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let base = self.server.trim_end_matches('/').to_owned();
         let socket = base.strip_prefix("unix:");
@@ -92,7 +92,7 @@ impl Server {
                 config.tls_config(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates)).build());
         }
         if is_here {
-            // A proxy of the environment is another host, and would be shown the token.
+            // A proxy that the environment names is another host, and would see the token.
             config = config.proxy(None);
         }
         let agent = match socket {
@@ -111,7 +111,7 @@ fn is_loopback(url: &str) -> bool {
     address.unwrap_or_else(|_| host.eq_ignore_ascii_case("localhost"))
 }
 
-/// An agent that asks through a socket. What names the host is then of no matter, but HTTP wants one.
+/// An agent that asks through a unix socket. HTTP requires a host in the URL; the agent ignores its value.
 #[cfg(unix)]
 fn agent_on(path: &str, config: Config) -> anyhow::Result<Agent> {
     Ok(Agent::with_parts(config, unix::Socket(path.into()), DefaultResolver::default()))
@@ -163,8 +163,8 @@ impl Client {
         if self.base.starts_with("unix:") { "http://localhost" } else { &self.base }
     }
 
-    /// Sends a request, with one token after the other until one is taken. A request that is refused for its token has
-    /// done nothing.
+    /// Sends a request, with one token after the other until the server accepts one. A request that the server refuses
+    /// for its token changes nothing.
     fn send(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<Answer> {
         let mut tokens = self.tokens.list.iter();
         loop {
@@ -218,7 +218,7 @@ impl Client {
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
         let base = &self.base;
         match error {
-            // What is not HTTP is most likely an alert of TLS.
+            // An answer that is not HTTP is most likely a TLS alert.
             ureq::Error::Protocol(_) if base.starts_with("http://") => anyhow::Error::new(error).context(format!(
                 "cannot ask {base}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE"
             )),
@@ -230,7 +230,7 @@ impl Client {
     }
 }
 
-/// What to do about a certificate that is not trusted. Its reason is told apart by its name: the library has no other for
+/// What to do about a certificate that is not trusted. The text of the error gives the reason: the library has no type for
 /// it.
 fn certificate_hint(error: &str) -> &'static str {
     if error.contains("UnknownIssuer") {

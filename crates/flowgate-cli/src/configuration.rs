@@ -12,8 +12,8 @@ const FILE_NAME: &str = "flowgate.toml";
 
 /// The file to read: the one that was named, else the first that exists of the usual places; `None`: the defaults.
 ///
-/// Named is by the command line or by `FLOWGATE_CONFIG`. The usual places are the current directory, the user's
-/// and the system's configuration directory.
+/// The command line or `FLOWGATE_CONFIG` names a file. The usual places are the current directory, the user's and the
+/// system's configuration directory.
 pub(crate) fn find(named: Option<PathBuf>) -> Option<PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(path) = named.or_else(|| variable("FLOWGATE_CONFIG")) {
@@ -75,10 +75,10 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Those of the process.
+    /// The variables of the process.
     ///
     /// # Errors
-    /// When a value is no text. Names that are none belong to others.
+    /// If a value of ours is not UTF-8. A variable whose name is not UTF-8 is not ours.
     pub(crate) fn of_process() -> anyhow::Result<Environment> {
         let mut variables = BTreeMap::new();
         for (name, value) in env::vars_os() {

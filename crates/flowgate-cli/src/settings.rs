@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use flowgate_engine::config::{Config, LogFormat};
 
-/// Tells the log. People have been told what matters by the announcement, and find the rest at `debug`.
+/// Logs the settings. The announcement already shows people the important ones; the rest is logged at `debug`.
 pub(crate) fn log(config: &Config) {
     let settings = differing(config).join("; ");
     match config.log.format {
@@ -14,7 +14,7 @@ pub(crate) fn log(config: &Config) {
     tracing::debug!("the effective configuration\n{}", config.to_toml());
 }
 
-/// Every setting that is not the default, as `section.key = value`. Rules and lists are no settings.
+/// Every setting that is not the default, as `section.key = value`. Rules and lists are left out.
 fn differing(config: &Config) -> Vec<String> {
     let defaults: BTreeSet<String> = settings(&Config::default().to_toml()).collect();
     settings(&config.to_toml()).filter(|setting| !defaults.contains(setting)).collect()

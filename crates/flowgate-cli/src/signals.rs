@@ -1,4 +1,4 @@
-//! Signals: Ctrl-C everywhere, SIGTERM and SIGHUP where there are such.
+//! Signals: Ctrl-C everywhere, SIGTERM and SIGHUP on unix.
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where a server of this user keeps what it makes itself.
+//! The directory in which a server of this user keeps the files that it makes, such as its token.
 
 use std::env;
 use std::ffi::OsString;

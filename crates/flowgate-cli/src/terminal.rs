@@ -15,7 +15,7 @@ pub(crate) fn color_on_stdout() -> Color {
     if io::stdout().is_terminal() && allows_color() { Color::Always } else { Color::Never }
 }
 
-/// Whether whoever reads standard error wants colours.
+/// Whether standard error is a terminal that shows colours.
 pub(crate) fn wants_color() -> bool {
     io::stderr().is_terminal() && allows_color()
 }
@@ -26,7 +26,7 @@ fn allows_color() -> bool {
     !unwanted && !dumb
 }
 
-/// Prints a result. A reader that has seen enough, as `head` has, is no failure.
+/// Prints a result. A reader that closes the pipe early, as `head` does, is not an error.
 ///
 /// # Errors
 /// When standard output cannot be written to.

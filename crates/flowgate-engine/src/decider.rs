@@ -1,4 +1,4 @@
-//! What decides by rules that the caller hands in: the counters and the bans, which outlive every change of the rules.
+//! The decider: counters and bans, which outlive every change of the rules. The caller passes the rules with each request.
 //!
 //! ```text
 //! request -> plan      which rules match, whom they count, what is asked of each counter       (pure)
@@ -6,10 +6,10 @@
 //!         -> conclude  what decided, what is left, when to come back                            (pure)
 //! ```
 //!
-//! Rule       Bans by hand come first. Then rules top to bottom: one without limits decides there and then; the
-//!            limits of all that matched above it are applied together, all or nothing, with their bans.
-//! Rule       Calls that take a [`Reading`] of a clock tell waits and the ends of bans in real time. A plain [`Time`] is
-//!            on the caller's own clock (a replay, a node that goes by Redis's time), and so is what follows from it.
+//! Rule       Bans by hand come first. Then rules top to bottom: a rule without limits decides at once; the
+//!            limits of all rules that matched above it are applied together, all or nothing, with their bans.
+//! Rule       Calls that take a [`Reading`] of a clock return waits and the ends of bans in real time. Calls that take a plain
+//!            [`Time`] return them on the clock of that time (a replay's, or Redis's).
 
 use std::sync::Arc;
 
@@ -81,9 +81,9 @@ impl Decider {
         plan
     }
 
-    /// As [`Decider::plan`], in the place of an older plan by the same rules. A caller with several requests at hand plans
-    /// them all, announces each with [`Decider::prefetch_plan`], and then applies one after the other: that gives the same
-    /// answers, sooner.
+    /// As [`Decider::plan`], in the place of an older plan by the same rules. A caller with several requests plans them all,
+    /// calls [`Decider::prefetch_plan`] for each, and then applies one after the other: the answers are the same, and their
+    /// cache misses overlap.
     pub fn plan_into(&self, plan: &mut Plan<'_>, op: Op, request: &Request<'_>, now: Time) {
         plan.begin(op, request.units());
         let rules = plan.rule_set();
@@ -97,7 +97,7 @@ impl Decider {
         });
     }
 
-    /// Fetches the counters of a plan that is applied in a moment. Changes nothing but how soon they are at hand.
+    /// Prefetches the counters of a plan into the processor's cache. Changes no state.
     #[inline]
     pub fn prefetch_plan(&self, plan: &Plan<'_>) {
         plan.hits.iter().for_each(|hit| self.memory.prefetch(hit.key()));
@@ -177,7 +177,7 @@ impl Decider {
         self.decide_by(rules, Op::Peek, &request.clone().cost(0), at)
     }
 
-    /// Applies a limit that is in no rule to a key of the caller's.
+    /// Applies a limit that is in no rule to an ad hoc key.
     ///
     /// # Errors
     /// When the key is in use by a limit of another algorithm.
@@ -192,7 +192,7 @@ impl Decider {
         Ok(decision)
     }
 
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, as [`Decider::ad_hoc_key`] names it.
+    /// Answers a call of `CL.THROTTLE` on an ad hoc key, which [`Decider::ad_hoc_key`] gives.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
@@ -209,13 +209,13 @@ impl Decider {
         Ok(reply)
     }
 
-    /// Fetches an ad hoc key that is asked for in a moment. Changes nothing but how soon it is at hand.
+    /// Prefetches the counter of an ad hoc key into the processor's cache. Changes no state.
     #[inline]
     pub fn prefetch(&self, key: Key) {
         self.memory.prefetch(key);
     }
 
-    /// How long an ad hoc key lives on; `None` when it is as if never used.
+    /// The time until an ad hoc key is as if never used; `None` if it already is.
     pub fn limit_lifetime(&self, key: &[u8], at: impl Into<Reading>) -> Option<flowgate::Span> {
         let at = at.into();
         self.memory.lifetime(self.ad_hoc_key(key), at.now).map(|left| at.real_wait(left))
@@ -269,7 +269,7 @@ impl Decider {
         self.bans.number(now)
     }
 
-    /// The fields of which some value is banned by hand. No allocation when there are none.
+    /// The fields that have a value banned by hand. Allocates nothing without bans.
     pub fn ban_fields(&self) -> Vec<Arc<str>> {
         self.bans.fields()
     }
@@ -315,7 +315,7 @@ impl Decider {
         self.ban_ids.next(kind)
     }
 
-    /// The counter of a key of the caller's.
+    /// The counter of an ad hoc key.
     #[inline]
     pub fn ad_hoc_key(&self, key: &[u8]) -> Key {
         self.memory.subject_in(key::AD_HOC_SPACE, key).counter(self.ad_hoc)

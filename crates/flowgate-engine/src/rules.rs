@@ -1,7 +1,7 @@
 //! Rules as they are written: the definition types that every front (TOML, a rule file, code) converts into.
 //!
 //! A [`Policy`] is plain data and may still be wrong as a whole (two rules of one name, a list that is not there);
-//! compiling it decides that. What can be wrong by itself cannot be built: a [`flowgate::Limit`], a [`Matcher`], a
+//! compiling it finds such mistakes. Its parts are valid by construction: a [`flowgate::Limit`], a [`Matcher`], a
 //! [`List`](crate::List).
 
 mod compile;
@@ -200,12 +200,12 @@ impl OnFailure {
 /// `after` denials of a subject `within` the window start a ban; each next one takes the next length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BanDef {
-    /// So many denials.
+    /// The number of denials that start a ban.
     pub after: u64,
-    /// In any span of this length.
+    /// The length of the window in which they count.
     pub within: Span,
     /// The lengths of the first, second, .. ban; the last one repeats. At least one.
     pub lengths: Vec<Span>,
-    /// So long after the end of a ban the next one is a first one again.
+    /// The time after the end of a ban until the next ban is a first one again.
     pub forget: Span,
 }

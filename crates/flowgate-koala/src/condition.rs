@@ -26,7 +26,7 @@ pub(super) struct KoalaCondition<'t> {
     pub(super) field: &'t str,
     /// All of them must hold.
     pub(super) matchers: Vec<Matcher>,
-    /// Not part of whom the rule counts.
+    /// True if the rule does not count by this field (`{~}`).
     pub(super) combined: bool,
 }
 
@@ -63,7 +63,7 @@ const SIGNS: [(&str, Sign, bool); 6] = [
     ("@", Sign::In, false),
 ];
 
-/// The longest range, two addresses of IPv6, is shorter; so no text is split at each of a million dashes.
+/// A longer text is not a range: two IPv6 addresses are shorter. This bounds the work on a text of a million dashes.
 const MAX_RANGE_BYTES: usize = 128;
 
 const FORMS: &str = "such as act=ask, qid=+, qid>100, ip=10.0.24.* or uid @ dict";
@@ -99,7 +99,7 @@ pub(super) fn read<'t>(report: &mut Report, piece: Piece<'t>, dicts: &Dicts) -> 
     Some(KoalaCondition { field: field.text, matchers, combined })
 }
 
-/// The first sign. A `!` before it, blanks between, belongs to it.
+/// The first sign. A `!` before the sign belongs to it, also with blanks in between.
 fn operator(text: &str) -> Option<Operator> {
     let found = SIGNS.iter().filter_map(|&(word, sign, negated)| Some((text.find(word)?, word, sign, negated)));
     let (start, word, sign, negated) = found.min_by_key(|&(start, ..)| start)?;
@@ -181,7 +181,7 @@ fn items(report: &mut Report, value: Piece<'_>, negated: bool) -> Option<Vec<Mat
     (report.errors() == before).then_some(matchers)
 }
 
-/// One value; what was expected where it is none.
+/// Reads one value. The error is what was expected.
 fn matcher(text: &str) -> Result<Matcher, &'static str> {
     const RANGE: &str = "two numbers or two addresses, the lower one first";
     const STAR: &str = "a `*` for the last parts of an IPv4 address only, such as 10.0.24.*";
@@ -192,7 +192,7 @@ fn matcher(text: &str) -> Result<Matcher, &'static str> {
         return Ok(range);
     }
     match AddressMatcher::parse(text) {
-        // Two dots are no range here.
+        // Koala has no ranges with two dots.
         Ok(Some(range)) if !text.contains("..") => Ok(Matcher::Address(range)),
         Err(expected) if !text.contains("..") => Err(expected),
         _ if text.contains('*') => Err(STAR),
@@ -245,7 +245,7 @@ fn one_of(mut matchers: Vec<Matcher>) -> Vec<Matcher> {
     }
 }
 
-/// Present, and none of them.
+/// The field is present, and no matcher holds.
 fn negated(matchers: Vec<Matcher>) -> Vec<Matcher> {
     let none = matchers.into_iter().map(|matcher| Matcher::Not(Box::new(matcher)));
     std::iter::once(Matcher::Present).chain(none).collect()

@@ -66,7 +66,7 @@ impl<'t> Reader<'t> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// The next character that is no blank.
+    /// The next character after blanks.
     fn next(&mut self) -> Option<char> {
         self.skip_blanks();
         self.rest().chars().next()

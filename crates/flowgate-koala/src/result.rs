@@ -61,7 +61,7 @@ impl KoalaResult {
         })
     }
 
-    /// Whether the caller takes it for a pass: no error number.
+    /// Whether the caller reads it as a pass: `Err_no` is 0.
     pub fn passes(&self) -> bool {
         self.number("Err_no") == 0
     }
@@ -76,12 +76,12 @@ impl KoalaResult {
         [ERR_MSG, STR_REASON].into_iter().map(|name| self.text(name)).find(|text| !text.is_empty())
     }
 
-    /// What passes: nothing matched (0), or what matched was not exceeded (1).
+    /// The result of a request that passes. Number 0: no rule matched. Number 1: no rule that matched was exceeded.
     fn pass(number: u32) -> KoalaResult {
         KoalaResult { fields: vec![(STR_REASON.to_owned(), KoalaValue::Text("Allow".to_owned()))] }.complete(number)
     }
 
-    /// With the fields that are missing, all in their usual order where none was given.
+    /// Adds the missing fields. If no field was given, all are in their usual order.
     fn complete(mut self, number: u32) -> KoalaResult {
         for (name, is_text) in FIELDS {
             if !self.fields.iter().any(|(known, _)| known == name) {

@@ -33,7 +33,7 @@ pub(crate) struct KoalaRule {
     /// What the two kinds of feedback give back.
     pub(crate) erase: [u64; 2],
     pub(crate) def: RuleDef,
-    /// A limit on the same counter that shows how much is in it, however much; `None`: there is no counter.
+    /// A limit on the same counter, so large that it shows any count; `None`: the rule has no counter.
     pub(crate) gauge: Option<Limit>,
     /// The line.
     pub(crate) written: String,
@@ -55,7 +55,7 @@ const METHODS: [(&str, Method); 4] =
 
 const FORM: &str = "rule : [count] [act=ask; qid=+] [time=60; count=5] [result=2; return=111]";
 
-/// The most conditions of a rule; as many fields may tell whom a rule counts.
+/// The most conditions of a rule, and the most fields that a rule counts by.
 const MAX_CONDITIONS: usize = 32;
 
 /// The day, which is the calendar's.
@@ -159,7 +159,7 @@ fn read_method(report: &mut Report, piece: Piece<'_>) -> Option<Method> {
     known.map(|(_, method)| *method)
 }
 
-/// The conditions, and the fields that tell whom the rule counts.
+/// The conditions, and the fields that the rule counts by.
 fn read_conditions(report: &mut Report, bracket: Piece<'_>, dicts: &Dicts) -> Option<(Vec<Condition>, Vec<String>)> {
     let before = report.errors();
     let (mut when, mut by, mut combined) = (Vec::<Condition>::new(), Vec::<&str>::new(), Vec::<&str>::new());
@@ -182,7 +182,7 @@ fn read_conditions(report: &mut Report, bracket: Piece<'_>, dicts: &Dicts) -> Op
     }
     by.retain(|field| !combined.contains(field));
     by.sort_unstable();
-    // Whatever is said of a value but a negation holds of no empty one, so it says already that there is one.
+    // Every condition except a negation fails on an empty value, so it already requires that the field is present.
     let positive = |condition: &Condition| !matches!(condition.matcher, Matcher::Present | Matcher::Not(_));
     let said: Vec<String> = when.iter().filter(|one| positive(one)).map(|one| one.field.clone()).collect();
     when.retain(|one| !matches!(one.matcher, Matcher::Present) || !said.contains(&one.field));
@@ -233,7 +233,7 @@ fn limits(report: &mut Report, method: Method, numbers: &Numbers<'_>, tz: &str) 
         _ if time == SECONDS_PER_DAY => format!("fixed {count}/day tz={tz}"),
         _ => format!("fixed {count}/{plain}"),
     };
-    // A log of more units than it can hold would be another kind of log, and it never holds more than it allows.
+    // A larger count would need another kind of log, and the log never holds more units than the rule allows.
     let most = if method == Method::Leak { count } else { MAX_COUNT };
     let most_free = if base > 0 { MAX_COUNT } else { 0 };
     let built = text(count, base).parse().and_then(|limit| Ok((limit, text(most, most_free).parse()?)));
@@ -270,7 +270,7 @@ fn read_result(report: &mut Report, numbers: &Numbers<'_>, results: &Results) ->
     Some(number)
 }
 
-/// What an exceeded or direct rule asks of a caller who knows nothing of Koala.
+/// The action of an exceeded or direct rule, for a caller that does not use Koala's protocol.
 fn action(method: Method, result: &KoalaResult) -> Action {
     match method {
         Method::Direct if result.passes() => Action::Allow,

@@ -1,7 +1,7 @@
 //! An answer that is there at once, or after a round trip to the store that several nodes share.
 //!
-//! Rule       What is to be asked of the store has been sent when an [`Answer`] is handed out, whether or not anybody
-//!            waits for it: answers that were asked for one after the other share a round trip.
+//! Rule       The call to the store is sent before an [`Answer`] is returned, whether or not a caller awaits the answer.
+//!            Calls that are made one after the other therefore share a round trip.
 //! Invariant  An answer from memory is [`Answer::Now`]: no allocation, no future, no wait.
 
 use std::fmt;
@@ -27,9 +27,9 @@ pub(crate) enum Pending<T, L> {
 /// ```
 #[must_use = "what was asked for is in it"]
 pub enum Answer<T> {
-    /// It is there.
+    /// The answer is known.
     Now(T),
-    /// It is on its way.
+    /// The answer is pending.
     Later(Pin<Box<dyn Future<Output = T> + Send>>),
 }
 

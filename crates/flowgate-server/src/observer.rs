@@ -1,9 +1,9 @@
-//! What is noted about every decision: it is counted beside its rule, a few go to the top lists, and denials are
-//! logged as far as `log.denials` asks for it.
+//! The observer of decisions: counts each one beside its rule, adds a sample of them to the top lists, and logs the share
+//! of denials that `log.denials` asks for.
 //!
-//! Rule       The service notes, so that all protocols are noted alike. Only `CL.THROTTLE` from memory is counted by its
-//!            caller, a batch at a time.
-//! Rule       An answer that comes later is noted when it comes.
+//! Rule       The service calls the observer, so that all protocols are counted in the same way. One exception: the caller
+//!            counts `CL.THROTTLE` from memory, a batch at a time.
+//! Rule       A pending answer is counted when it arrives.
 
 use std::borrow::Borrow;
 use std::fmt::Write;
@@ -21,14 +21,14 @@ use crate::metrics::{MAX_SUBJECT_BYTES, Metrics};
 use crate::redis::{LocalQuestion, Replied, SentQuestion};
 use crate::service::{KeyDecision, Operation};
 
-/// What a line about a denial tells of the request's fields.
+/// The most bytes of the request's fields in a log line about a denial.
 const MAX_LOGGED_BYTES: usize = 512;
 
-/// Notes decisions.
+/// Counts, ranks and logs decisions.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     pub(crate) metrics: Metrics,
-    /// Read when an answer comes later: how long it took is worth knowing then.
+    /// Read when a pending answer arrives, to measure its latency.
     clock: Clock,
     denials: Denials,
     /// Denials so far, while a share of them is logged.
@@ -40,12 +40,12 @@ impl Observer {
         Observer { denials, clock, ..Observer::default() }
     }
 
-    /// Notes that an answer has come that was asked for at `asked`.
+    /// Notes the latency of a pending answer that was asked for at `asked`.
     fn note_arrival(&self, asked: Reading) {
         self.metrics.store_latency.note(asked.real_wait(self.clock.now().since(asked.now)), 1);
     }
 
-    /// Counts an operation other than a take. True for a take: its answer is noted.
+    /// Counts an operation other than a take. True for a take, whose answer is then passed to one of the `note` functions.
     #[inline]
     pub(crate) fn begin(&self, operation: Operation) -> bool {
         if operation != Operation::Take {
@@ -54,8 +54,8 @@ impl Observer {
         operation == Operation::Take
     }
 
-    /// The answer to a question that the shared store answers later. `note` sees it with its question when it comes, if
-    /// it is noted. This is the only box on the way of an answer.
+    /// The pending answer to a question that was sent to the shared store. If `is_noted`, `note` gets the answer and its
+    /// question when the answer arrives. This is the only allocation of a box for an answer.
     #[cold]
     pub(crate) fn later<Q: LocalQuestion>(
         self: &Arc<Self>,
@@ -75,7 +75,7 @@ impl Observer {
         })
     }
 
-    /// Notes the decision of a request, which is asked for only if the decision is ranked or logged.
+    /// Notes the decision of a request. `request` is called only if the decision is ranked or logged.
     pub(crate) fn note<'q, R: Borrow<Request<'q>>>(&self, request: impl Fn() -> R, decision: &Decision, now: Time) {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
@@ -141,7 +141,7 @@ impl Observer {
         }
     }
 
-    /// Notes the answer to a limit on a key of the caller's.
+    /// Notes the answer to a limit on an ad hoc key.
     pub(crate) fn note_key(&self, key: &[u8], answer: &Result<KeyDecision, OtherAlgorithm>, now: Time) {
         let Ok(KeyDecision { decision, degraded }) = answer else { return };
         self.key_decision(key, decision.allowed(), now);
@@ -150,13 +150,13 @@ impl Observer {
         }
     }
 
-    /// Notes a decision about a key.
+    /// Notes a decision about an ad hoc key.
     pub(crate) fn key_decision(&self, key: &[u8], allowed: bool, now: Time) {
         self.metrics.keys.count(if allowed { RuleOutcome::Allowed } else { RuleOutcome::Denied });
         self.key_seen(key, allowed, now);
     }
 
-    /// As [`Observer::key_decision`], for a caller that counts by itself.
+    /// As [`Observer::key_decision`], for a caller that counts decisions itself.
     #[inline]
     pub(crate) fn key_seen(&self, key: &[u8], allowed: bool, now: Time) {
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
@@ -177,7 +177,7 @@ impl Observer {
         }
     }
 
-    /// Whether this denial is one to be logged: of a share they are evenly spread.
+    /// Whether to log this denial. The logged denials are spread evenly over all denials.
     fn is_logged(&self) -> bool {
         match self.denials {
             Denials::Off => false,
@@ -192,7 +192,7 @@ impl Observer {
 }
 
 fn log_denial(request: &Request<'_>, decision: &Decision) {
-    // Headers and queries may hold what is secret.
+    // Headers and queries may hold secrets.
     let told = request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query."));
     let by = match decision.decided_by() {
         DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => "limit",
@@ -232,14 +232,14 @@ fn text<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>, most: usize) -> St
 }
 
 fn key_text(key: &[u8]) -> String {
-    // A little more than is kept, so that what is cut off is seen to be.
+    // A little more than `append` keeps, so that `append` marks the cut.
     let start = &key[..key.len().min(MAX_SUBJECT_BYTES + 4)];
     let mut text = String::new();
     append(&mut text, &String::from_utf8_lossy(start), MAX_SUBJECT_BYTES);
     text
 }
 
-/// Appends with control characters escaped; false when it was too long and is cut short.
+/// Appends with control characters escaped; false if the text was too long and is cut.
 fn append(text: &mut String, part: &str, most: usize) -> bool {
     for character in part.chars() {
         if text.len() >= most {

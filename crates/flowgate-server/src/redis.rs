@@ -7,7 +7,7 @@
 //!   │
 //! failover                      a layer: Redis is away, so `on_failure` decides
 //!   │
-//! store                         Redis: sends now, reads the reply later, takes back what was charged in vain
+//! store                         Redis: sends now, reads the reply later, rolls back charges of denied requests
 //!   │
 //! redirect ── servers ── slots  which server has the key; what was not carried out is sent again
 //!               │ └───── inspect  settings that deserve a warning

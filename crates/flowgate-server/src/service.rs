@@ -61,7 +61,7 @@ pub struct Service {
     shared: Option<Arc<SharedStore>>,
 }
 
-/// The store that the nodes share does not answer, and what was asked can only be answered by it.
+/// The shared store does not answer, and only the shared store can answer this call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared store does not answer")]
 pub struct StoreAway;
@@ -69,9 +69,9 @@ pub struct StoreAway;
 /// The answer of a reset.
 #[derive(Debug)]
 pub(crate) struct Reset<T> {
-    /// What a peek of cost 0 answers after it.
+    /// The answer of a peek of cost 0 after the reset.
     pub(crate) decision: T,
-    /// Whether the store has carried it out.
+    /// Whether the store has carried out the reset.
     pub(crate) is_done: bool,
 }
 
@@ -85,7 +85,7 @@ impl Service {
     /// A service with these rules, empty counters of the size that the configuration allows, and the real clock.
     ///
     /// # Errors
-    /// When the rules do not fit together, which those of a configuration that was loaded do.
+    /// If the rules contradict each other. The rules of a loaded configuration are already checked.
     pub fn start(config: &Config) -> Result<Service, PolicyError> {
         Service::start_with_clock(config, Clock::System)
     }
@@ -120,14 +120,14 @@ impl Service {
         Service { decider: Arc::new(decider), snapshot, clock, observer, started, shared: None }
     }
 
-    /// Logs denials. To be called before anything is decided: counts begin anew.
+    /// Logs denials. Must be called before the first decision: it sets all metrics to zero.
     #[must_use]
     pub fn log_denials(self, denials: Denials) -> Service {
         Service { observer: Arc::new(Observer::new(denials, self.clock.clone())), ..self }
     }
 
-    /// Connects to the shared store, if there is one, keeps looking after it, and tells `readiness` how it is. Logs steps
-    /// of the wall clock. Needs a runtime, which does all that.
+    /// Starts background tasks on the current runtime: they connect to the shared store, if there is one, watch it, report
+    /// its state to `readiness`, and log steps of the wall clock.
     pub fn watch(&self, readiness: &Readiness) {
         clock_report::watch(self.clock.clone(), Arc::downgrade(&self.observer));
         if let Some(shared) = &self.shared {
@@ -136,7 +136,7 @@ impl Service {
         }
     }
 
-    /// How the shared store is; `None` where counters live in memory.
+    /// The state of the shared store; `None` if counters live in memory.
     pub fn shared_stats(&self) -> Option<SharedStats> {
         self.shared.as_ref().map(|shared| shared.stats())
     }
@@ -152,7 +152,7 @@ impl Service {
         self.clock.now()
     }
 
-    /// A time that no step of the wall clock moves: for how long ago something happened.
+    /// A time that no step of the wall clock moves, for measuring how long ago something happened.
     pub(crate) fn monotonic(&self) -> Time {
         self.clock.monotonic()
     }
@@ -184,7 +184,7 @@ impl Service {
         }
     }
 
-    /// Takes, for a caller that holds a request for `longest` at most: a turn further away is denied.
+    /// Takes, for a caller that can delay a request by `longest` at most. A request that would have to wait longer is denied.
     pub fn take_within(&self, snapshot: &Arc<Snapshot>, longest: Span, request: &Request<'_>) -> Answer<Decision> {
         self.decide_op(snapshot, Op::TakeWithin(longest), Operation::Take, request, self.read())
     }
@@ -238,7 +238,7 @@ impl Service {
         }
     }
 
-    /// Why a request would be decided as it would be: every rule, and how its limits stand.
+    /// What would be decided for a request, and why: every rule, and the state of its limits.
     pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
         self.explain_by(&self.snapshot.load(), request)
     }
@@ -266,12 +266,12 @@ impl Service {
         self.observer.metrics.hottest.read(self.now())
     }
 
-    /// Those that were denied most in the last minute or two.
+    /// The subjects of rules and the keys that were denied most in the last minute or two.
     pub fn most_denied(&self) -> Top {
         self.observer.metrics.most_denied.read(self.now())
     }
 
-    /// How the clock is: whether it is ahead of the wall clock, and which steps of that it has seen.
+    /// The state of the clock: whether it is ahead of the wall clock, and the steps of the wall clock that it has seen.
     pub fn clock_status(&self) -> ClockStatus {
         self.clock.status()
     }
@@ -289,7 +289,7 @@ impl Service {
         &self.observer
     }
 
-    /// What the store holds and had to give up. Visits all of it: for a report, not for every request.
+    /// What the store holds and has evicted or refused. For reports, not for every request.
     pub fn stats(&self) -> MemoryStats {
         self.shared.as_ref().map_or_else(|| self.decider.memory().stats(), |shared| shared.local_stats())
     }

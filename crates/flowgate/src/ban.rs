@@ -4,7 +4,7 @@
 //!            strikes: an exact log of the denials within the window.
 //! Rule       While `now < until` every request is denied and changes nothing. Otherwise a denial is a strike; the
 //!            N-th within the window clears the strikes and starts a ban of the next length, the last one repeating.
-//!            `forget` after the end of a ban the next one is a first one again.
+//!            A ban that starts later than `forget` after the end of the last one is a first one again.
 //! Invariant  `until <= forget_at`, so a ban in force is never forgotten.
 
 use std::fmt;
@@ -42,8 +42,8 @@ pub struct Ban {
 }
 
 impl Ban {
-    /// `after` denials `within` a span start a ban of the first of `lengths`, the next one `forget` after it at the
-    /// latest one of the second, and so on; the last length repeats.
+    /// `after` denials `within` a span start a ban. The first ban has the first of `lengths`, the next ban the second, and so
+    /// on; the last length repeats. `forget` after the end of a ban, the next one is a first one again.
     ///
     /// # Errors
     /// When a number is out of range; the error names the part.
@@ -68,7 +68,7 @@ impl Ban {
         Ok(Ban { strikes: Sliding::new(after, within.as_nanos()), lengths, forget: forget.as_nanos() })
     }
 
-    /// Counts a denial; the ban that it starts, if it does.
+    /// Counts a denial. Returns the ban that it starts, if any.
     fn strike(&self, record: &mut Record, now: u64) -> Option<LastBan> {
         if self.strikes.numbers(record.strikes.as_ref(), now).remaining > 1 {
             record.strikes = Some(self.strikes.charged(record.strikes.take(), now, 1, Charge::Counted));
@@ -190,7 +190,7 @@ impl<'a> BanHit<'a> {
     }
 }
 
-/// A ban that cannot be: which part is wrong, what stands there, and what was expected instead.
+/// A ban that is not valid: which part is wrong, what was given, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BanError {
     part: &'static str,

@@ -196,8 +196,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once when no wait helps, or when the turn would come later than `at_most` from now whatever the others do;
-    /// behind others who take longer, when `at_most` is over.
+    /// At once if no wait helps, or if the turn comes later than `at_most` even when all callers before this one leave. Else
+    /// after `at_most`, if the callers before this one take too long.
     pub fn wait(&self, key: impl KeyBytes, cost: u64, at_most: impl Into<Span>) -> Result<Decision, WaitError> {
         Waiting::new(self.turns(key), cost, at_most.into()).block()
     }
@@ -217,8 +217,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once when no wait helps, or when the turn would come later than `at_most` from now whatever the others do;
-    /// behind others who take longer, when `at_most` is over.
+    /// At once if no wait helps, or if the turn comes later than `at_most` even when all callers before this one leave. Else
+    /// after `at_most`, if the callers before this one take too long.
     #[cfg(feature = "tokio")]
     pub async fn wait_async(
         &self,
@@ -493,7 +493,7 @@ where
     }
 }
 
-/// At least one: no limits at all, mostly from a configuration that went missing, must not mean no limit.
+/// Requires at least one limit: an empty list, mostly from a missing configuration, must not mean "unlimited".
 fn collect<T: IntoLimits>(items: impl IntoIterator<Item = T>) -> Result<Vec<Limit>, LimitError> {
     let mut limits = Vec::new();
     for item in items {

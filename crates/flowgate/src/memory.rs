@@ -196,8 +196,8 @@ impl MemoryStore {
         }
     }
 
-    /// Takes from each of a subject's counters by itself, whatever becomes of the others, in one step: what many calls of
-    /// [`MemoryStore::apply_one`] with [`Op::Take`] do, under one lock. Tells the answers in order.
+    /// Takes from each of a subject's counters independently, in one step: the same as one call of
+    /// [`MemoryStore::apply_one`] with [`Op::Take`] for each, but under one lock. Calls `answer` in the order of the counters.
     pub fn take_each<'a>(
         &self,
         subject: Subject,
@@ -278,8 +278,8 @@ impl MemoryStore {
         self.lock(key.shard(self.shards.len())).forget(key.tag(), &self.budget)
     }
 
-    /// Sweeps expired counters out of the whole store, one shard at a time. Never needed for correctness: calls do
-    /// it by and by. It returns the memory of a store that is no longer called.
+    /// Sweeps expired counters out of the whole store, one shard at a time. Never needed for correctness: every
+    /// few calls sweep a part. It frees the memory of a store that receives no calls any more.
     pub fn sweep(&self, now: Time) {
         for index in 0..self.shards.len() {
             let mut shard = self.lock(index);

@@ -1,8 +1,8 @@
-//! Waiting for one's turn, blocking or async.
+//! Waiting until a limit lets a caller pass, blocking or async.
 //!
-//! Callers of a key queue up; only the head tries. It sleeps for as long as the limit tells it and charges when it
-//! leaves, so a caller who gives up costs nothing, and with `pace` turns stay an interval apart. The others only look
-//! whether it is worth the while.
+//! Callers of a key queue up; only the head tries. The head sleeps for the wait that the limit gives, and is
+//! charged when it leaves. A caller that gives up therefore costs nothing, and with `pace` turns stay an interval apart. The
+//! other callers only check whether their turn can come in time.
 //!
 //! Both kinds of caller run the same steps ([`Waiting::step`]) and stand in the same queues; they differ only in how
 //! they sleep.
@@ -23,7 +23,7 @@ pub enum WaitError {
     /// No wait helps: the cost is more than the limit ever grants.
     #[error("the cost is more than the limit ever grants")]
     Never,
-    /// The turn is further away than the caller would wait: so far at least, and more if others wait before it.
+    /// The turn comes later than the caller would wait: after this span at least, and later if others wait before it.
     #[error("the turn would come in {0} at the earliest, later than the caller would wait")]
     TooLong(Span),
 }
@@ -36,7 +36,7 @@ pub(crate) trait Turns<'a>: Copy {
     fn subject(self) -> Subject;
     /// Takes what may go at once.
     fn try_turn(self, cost: u64, at: Reading) -> Decision;
-    /// How far away at least the turn of a caller is that has others before it.
+    /// The least time until the turn of a caller that has others before it.
     fn look_ahead(self, cost: u64, at: Reading) -> Verdict;
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Waiting<'a, T: Turns<'a>> {
     turns: T,
     cost: u64,
     at_most: Span,
-    /// The last moment to leave, in monotonic time: the caller's patience is real, whatever the clock does.
+    /// The end of the wait, in monotonic time: a step of the wall clock does not move it.
     deadline: Time,
     place: Place<'a>,
 }

@@ -17,16 +17,16 @@ use crate::state_directory;
 /// Where the unit of `packaging/systemd` lets the server keep its token.
 const OF_SERVICE: &str = "/var/lib/flowgate";
 
-/// The tokens to show, in this order, until one is taken.
+/// The tokens to send, in this order, until the server accepts one.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub(crate) list: Vec<Secret>,
-    /// The files that gave none, with the reason.
+    /// The files without a readable token, with the reason.
     unread: Vec<(PathBuf, io::Error)>,
 }
 
 impl Tokens {
-    /// Those that the command line or the environment gives.
+    /// The tokens that the command line or the environment gives.
     ///
     /// # Errors
     /// When the file cannot be read, or is empty.
@@ -45,7 +45,7 @@ impl Tokens {
         Ok((!token.is_empty()).then(|| Tokens { list: vec![Secret::new(token)], ..Tokens::default() }))
     }
 
-    /// Those that servers on this machine have made.
+    /// The tokens that servers on this machine have made.
     pub(crate) fn of_this_machine() -> Tokens {
         let mut directories: Vec<PathBuf> = state_directory::find().into_iter().collect();
         directories.push(OF_SERVICE.into());
@@ -64,7 +64,7 @@ impl Tokens {
         tokens
     }
 
-    /// What to do where the server took no token.
+    /// What to do if the server accepted no token.
     pub(crate) fn advice(&self) -> String {
         let is_there = |(_, error): &&(PathBuf, io::Error)| error.kind() != io::ErrorKind::NotFound;
         let unread: String =

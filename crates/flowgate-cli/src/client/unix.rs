@@ -46,7 +46,7 @@ impl Transport for Connection {
         Ok(read > 0)
     }
 
-    /// Asked of a connection that could be used again. A command that asks twice may as well connect twice.
+    /// Whether the connection can be used again. Never: a command sends few requests, and connects for each.
     fn is_open(&mut self) -> bool {
         false
     }
@@ -56,7 +56,7 @@ fn patience(timeout: NextTimeout) -> Option<Duration> {
     timeout.not_zero().map(|left| *left)
 }
 
-/// A socket whose patience has run out says that it would block.
+/// A socket whose timeout is over reports `WouldBlock`.
 fn error(error: std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Error::Timeout(Timeout::Global),

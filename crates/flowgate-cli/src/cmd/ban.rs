@@ -1,4 +1,4 @@
-//! `flowgate ban` and `unban`: keeps somebody out of a running server, and lets them in again.
+//! `flowgate ban` and `unban`: bans a value of a field on a running server, and lifts the ban.
 
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// For how long, such as 10m, 1h or 7d
     #[arg(long = "for", value_name = "LENGTH", requires = "who")]
     length: Option<String>,
-    /// Why: it is told to whoever is denied by the ban
+    /// The reason, which denied clients see
     #[arg(long, value_name = "TEXT", requires = "who")]
     reason: Option<String>,
     /// Print the server's answer as JSON
@@ -75,7 +75,7 @@ pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The ban by hand of a value; else the only ban by a rule whose subject is just that.
+/// The ban by hand on a value; without one, the only ban by a rule whose subject is exactly this field and value.
 fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<BanId> {
     let answer = client.get("/v1/bans")?;
     let Bans { bans, rule_bans } = answer.document()?;

@@ -1,4 +1,4 @@
-//! `flowgate explain`: why a request would be decided as it would be. Changes nothing.
+//! `flowgate explain`: shows what a server would decide, and why. Changes nothing.
 
 use std::process::ExitCode;
 

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     resp: Option<String>,
 }
 
-/// A value of `[listen]`, which is where it is looked at in full.
+/// A value of `[listen]`; the reader of the configuration checks it.
 fn listen_address(text: &str) -> Result<String, String> {
     let known = text == "off" || text.starts_with("unix:") || text.parse::<SocketAddr>().is_ok();
     if known { Ok(text.to_owned()) } else { Err("expected an address with a port, unix:PATH or off".to_owned()) }
@@ -51,7 +51,7 @@ fn listen_address(text: &str) -> Result<String, String> {
 /// Where the configuration comes from, now and when it is loaded again.
 #[derive(Clone)]
 struct Source {
-    /// Found once: when it disappears, another file that happens to lie about must not take its place.
+    /// Searched for once, at the start: if the file disappears later, another file must not take its place.
     file: Option<PathBuf>,
     environment: Environment,
 }
@@ -87,14 +87,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
     let served = runtime.block_on(serve(source, loaded));
-    // What is left after the drain is not waited for: it may never end.
+    // Tasks that are left after the drain are abandoned: they may never end.
     runtime.shutdown_background();
     served?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
-    // Signals are caught before the addresses are announced: whoever reads those may send one at once.
+    // Signals are caught before the addresses are announced: a program that reads the addresses may send a signal at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let server = Server::bind(&loaded.config).await?;
     let admin_token_file = admin_token::provide(&server, &loaded.config);

@@ -47,7 +47,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is in the file, and what looks wrong; or what is wrong.
+/// A summary of the file with its warnings; or its mistakes.
 fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     let environment = Environment::of_process()?;
     if args.koala || configuration::is_koala(&args.file) {
@@ -73,8 +73,8 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     }))
 }
 
-/// Why a server would not start with these certificates. One that cannot be read here may be the server's alone, and
-/// has been warned about.
+/// Why a server would not start with these certificates. A file that this user cannot read only has a warning: the server
+/// may run as another user.
 fn unusable(files: &Tls) -> Option<String> {
     match Certificates::compile(files) {
         Ok(_) | Err(TlsError::Unreadable { .. }) => None,

@@ -111,7 +111,7 @@ fn texts_are_bounded_each_and_together() {
     assert!(impose(&bans, long("5"), Time::from_secs(1060)).is_ok(), "the others have ended");
 }
 
-/// The most that one change copies of the index, of so many bans.
+/// The most branches and leaves of the index that one change copies, with `number` bans in it.
 fn most_copied(number: u32, target: impl Fn(u32) -> (String, String)) -> usize {
     let bans = bounded(usize::MAX, usize::MAX);
     let ids = BanIds::default();

@@ -1,4 +1,4 @@
-//! From a [`Policy`] to a [`RuleSet`]: the one place that decides whether rules can be as a whole.
+//! From a [`Policy`] to a [`RuleSet`]: the one place that checks the rules as a whole.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -261,7 +261,7 @@ fn check_action(wrong: &Wrong<'_>) -> Result<(), PolicyError> {
     }
 }
 
-/// The rule at hand, for errors about it.
+/// The rule that is being compiled, for errors about it.
 struct Wrong<'a> {
     number: usize,
     def: &'a RuleDef,
@@ -280,7 +280,7 @@ impl Wrong<'_> {
     }
 }
 
-/// A policy that cannot be: which rule and part are wrong, what stands there, and what was expected instead.
+/// A policy that does not compile: which rule and part are wrong, what is written there, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
     rule: usize,

@@ -63,7 +63,7 @@ pub(crate) struct Values<'q> {
     address: AddressCache,
 }
 
-/// The address that the value of a field spells, the last one that somebody has asked for.
+/// The address that the value of a field spells: the last one that was parsed.
 #[derive(Debug, Default)]
 struct AddressCache(Cell<Option<(FieldId, Option<Address>)>>);
 

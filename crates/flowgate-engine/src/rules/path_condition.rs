@@ -1,10 +1,10 @@
 //! Conditions on the field `path`, in the spelling that paths have.
 //!
-//! Rule       A condition holds of the text as it is written and of its [spelling](PathSpelling): `/Login` of `/Login`, which
-//!            a caller of the API may send, and of `/login`, which the gate makes of it.
-//! Rule       A glob that ends in `/**` also holds of what stands before it: a rule that protects `/admin/**` means `/admin`,
-//!            too. Where a slash at the end makes no difference, so does one that ends in `/*`: `/api/` is `/api`.
-//! Rule       A regular expression is found in any case where case makes no difference. All else of it is as it is written.
+//! Rule       A condition matches its text as written and in its [spelling](PathSpelling): `/Login` matches `/Login`, which
+//!            a caller of the API may send, and `/login`, which the gate makes of it.
+//! Rule       A glob that ends in `/**` also matches the path before it: `/admin/**` matches `/admin`. If the spelling
+//!            ignores a slash at the end, a glob that ends in `/*` does so, too: `/api/*` matches `/api`.
+//! Rule       A regular expression ignores case if the spelling does. The spelling changes nothing else in it.
 
 use regex::RegexBuilder;
 
@@ -13,7 +13,7 @@ use super::matcher::{MAX_REGEX_BYTES, Matcher};
 use crate::http::{PathPart, PathSpelling};
 use crate::lists::List;
 
-/// The matcher that holds of paths in this spelling.
+/// The matcher for paths in this spelling.
 pub(super) fn spelled(matcher: &Matcher, spelling: PathSpelling) -> Matcher {
     match matcher {
         Matcher::Equal(text) => any_of(vec![text.to_string(), spelling.of_written(text)], Matcher::equal),
@@ -29,20 +29,20 @@ pub(super) fn spelled(matcher: &Matcher, spelling: PathSpelling) -> Matcher {
         Matcher::Regex(regex) if spelling.ignores(PathPart::Case) => {
             let mut builder = RegexBuilder::new(regex.as_str());
             let builder = builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES).dfa_size_limit(MAX_REGEX_BYTES);
-            // One that becomes too large holds of what it says, in small letters.
+            // An expression that becomes too large stays as it is, and matches paths in small letters.
             builder.build().map_or_else(|_| matcher.clone(), |regex| Matcher::Regex(regex.into()))
         }
         other => other.clone(),
     }
 }
 
-/// A list whose entries are also there in their spelling; `None` where that makes no difference.
+/// The list with the spellings of its entries added; `None` if every entry is already in its spelling.
 pub(super) fn spelled_list(list: &List, spelling: PathSpelling) -> Option<List> {
     let mut more = list.texts().filter_map(|text| Some(spelling.of_written(text)).filter(|spelled| spelled != text));
     let first = more.next()?;
     let mut spelled = list.clone();
     for text in std::iter::once(first).chain(more) {
-        // A list that is full by number of bytes holds what it holds.
+        // A list that has reached its bound in bytes takes no more entries.
         spelled.add_text(&text);
     }
     Some(spelled)

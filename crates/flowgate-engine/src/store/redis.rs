@@ -1,9 +1,9 @@
-//! Redis as the store: what to ask of it, and what its answers mean. Connections are somebody else's.
+//! Redis as the store: what to ask of it, and what its answers mean. Connections are the server's.
 //!
 //! Rule       One script call decides a request: all its limits and bans, all or nothing, at Redis's own time. The
 //!            script counts and answers with the states that it found; the decision is derived from those here, by the
 //!            functions that decide in memory.
-//! Invariant  Whatever awaits a reply owns what it needs and may cross threads.
+//! Invariant  A plan that awaits its reply owns its data and may cross threads.
 //!
 //! ```text
 //! OwnedPlan::new(rules, plan, request)

@@ -10,7 +10,7 @@
 
 use flowgate::{Span, Time};
 
-/// So many more failures than successes.
+/// The score at which the breaker opens: failures minus successes.
 const OPENS_AT: u32 = 5;
 const FIRST_PAUSE: Span = Span::from_millis(50);
 /// Recovery within two seconds leaves room for a probe that fails and a connection to be made.
@@ -28,7 +28,7 @@ enum State {
     Open { probing: bool, next_probe: Time, pause: Span },
 }
 
-/// What has just begun.
+/// A change of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Opened,
@@ -65,7 +65,7 @@ impl Breaker {
         }
     }
 
-    /// There is nothing to ask: opens at once.
+    /// Opens at once: the score has reached [`OPENS_AT`], or no link has a connection.
     pub(crate) fn trip(&mut self, now: Time) -> Option<Change> {
         if self.is_open() {
             return None;

@@ -84,7 +84,7 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// What a reset of a key of the caller's gives back.
+    /// The counter that a reset of an ad hoc key gives back.
     pub(crate) fn key_reset(&self, key: &[u8]) -> Option<DenyQuestion> {
         let table = self.table.as_ref()?;
         Some(DenyQuestion::giving_back([table.key_counter(key)].into_iter()))
@@ -113,7 +113,7 @@ impl<S: Store> Store for DenyCache<S> {
                 self.health.deny_cache_hit();
                 return Pending::Now(reply);
             }
-            // A question behind this one in the same pipeline must not be told what was before.
+            // A later question of the same pipeline must not get an answer from before this one.
             self.forget(deny);
         }
         match self.store.send(question, at) {
@@ -140,7 +140,7 @@ impl<S: Store> Store for DenyCache<S> {
 }
 
 impl DenyQuestion {
-    /// About these counters, which nothing is given back to. `asked` tells apart what may be asked of them.
+    /// A question about these counters that gives nothing back. `asked` differs for different questions about the same counters.
     pub(crate) fn about(table: &DenyTable, counters: impl Iterator<Item = u128>, asked: u128) -> DenyQuestion {
         DenyQuestion { remembered: Some(table.question(counters, asked)), given_back: SmallVec::new() }
     }

@@ -9,10 +9,10 @@ use crate::readiness::Readiness;
 /// What happened to the shared store, and how it stands.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Servers that are left alone.
+    /// Servers whose breaker is open.
     away: AtomicUsize,
     counts: Counts,
-    /// Whom to tell.
+    /// Where a change is reported.
     readiness: Mutex<Option<Readiness>>,
 }
 

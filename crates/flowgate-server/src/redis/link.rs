@@ -6,14 +6,14 @@
 //! Rule       Nothing is ever sent twice. The caller is told when there is no answer in time, and when the connection
 //!            is lost; it cannot tell whether the command was carried out. A reply that comes late is handed to the
 //!            caller if it still listens, since the reply names what was charged.
-//! Rule       A connection that has ended is made anew at once, then after ever longer pauses. All links of a node
+//! Rule       A link connects again at once when its connection ends, then after ever longer pauses. All links of a node
 //!            go to the same address: one that finds another address behind the name takes the others along.
 //! Bound      At most [`MAX_IN_FLIGHT`] commands are under way; one more is refused at once. Without a connection every
 //!            command is refused, except during the first attempt to connect and the first to connect again: these
 //!            commands wait, at most as long as for an answer.
 //!
-//! A client library does not do: those that share a connection send when a future is first polled, not when it
-//! is made, keep a timer for every request, or send again by themselves what may have been carried out.
+//! The client libraries that share a connection do not fit. They send when a future is first polled, not when it is made;
+//! they keep a timer for every request; or they resend commands that Redis may have carried out.
 
 mod serving;
 
@@ -99,7 +99,7 @@ struct Queue {
     /// Commands to be sent, and the waiting ends of their replies.
     bytes: Vec<u8>,
     waiters: VecDeque<Waiter>,
-    /// Those included that have been sent.
+    /// Commands without a reply so far, both unsent and sent.
     in_flight: usize,
     /// Wakes the driver, which waits for something to do.
     driver: Option<Waker>,
@@ -123,9 +123,9 @@ struct Waiter {
 #[derive(Debug)]
 enum Kind {
     Request(oneshot::Sender<Arrived>),
-    /// A request that was told that there is no answer in time.
+    /// A request whose caller was told that the deadline is over.
     Late(oneshot::Sender<Reply>),
-    /// A command whose reply is not looked at.
+    /// A command whose reply is dropped.
     Unread,
     Probe,
 }
@@ -145,7 +145,7 @@ impl Link {
         &self.shared.node
     }
 
-    /// Whether nothing will ever go over it again.
+    /// Whether the link has ended for good.
     pub(crate) fn has_ended(&self) -> bool {
         self.driver.is_finished()
     }
@@ -155,13 +155,13 @@ impl Link {
         self.loads.load(Relaxed)
     }
 
-    /// Whether who was told that there is no such script, and has read `loads` before it sent its call, is to load it:
-    /// the first one. What others send again comes after that.
+    /// Whether a caller that Redis answered `NOSCRIPT` must load the script. `loads` is the number that the caller read before
+    /// it sent its call. True for the first of several such callers; the others send their calls again behind that load.
     pub(crate) fn must_load(&self, loads: u64) -> bool {
         self.loads.compare_exchange(loads, loads + 1, Relaxed, Relaxed).is_ok()
     }
 
-    /// Lets the driver look at the breaker: a link that has nothing to do does not see that it has opened.
+    /// Lets the driver check the breaker: an idle link does not notice that the breaker has opened.
     pub(crate) fn wake(&self) {
         let driver = self.shared.lock().driver.take();
         driver.into_iter().for_each(Waker::wake);
@@ -211,14 +211,14 @@ impl Shared {
         self.lock().state = State::Up;
     }
 
-    /// There is none, but one is made at once: what was not yet sent waits for it.
+    /// The connection is lost and the link connects again at once: unsent commands wait for the new connection.
     fn restart(&self) {
         let mut queue = self.lock();
         queue.state = State::Starting;
         queue.in_flight = queue.waiters.len();
     }
 
-    /// There is no connection: waiting callers learn it by the dropped other end.
+    /// The link has no connection. Dropping the waiters tells their callers.
     fn down(&self) {
         let mut queue = self.lock();
         let waiters = std::mem::take(&mut queue.waiters);
@@ -226,12 +226,12 @@ impl Shared {
         queue.bytes = Vec::new();
         queue.in_flight = 0;
         drop(queue);
-        // Waking others is done without the lock.
+        // This wakes tasks, which must not happen under the lock.
         drop(waiters);
     }
 }
 
-/// Whatever ends the driver (the runtime, too), no caller is left waiting.
+/// Releases all waiting callers when the driver ends, for whatever reason, the end of the runtime included.
 struct DownAtTheEnd(Arc<Shared>);
 
 impl Drop for DownAtTheEnd {

@@ -2,8 +2,8 @@
 //!
 //! Rule       All links lead to the same address. A name may lead to several servers, one after the other or at the
 //!            same time, and counters on two servers would grant a limit twice.
-//! Rule       Where one link finds no connection and others have theirs (a Redis that takes no more clients), that is the
-//!            one link's matter: the server is away only when no link has a connection, or when it does not answer.
+//! Rule       The server is away if no link has a connection, or if it does not answer. If only some links fail to connect
+//!            (Redis has reached `maxclients`), the server is not away, and only the requests of these links fail.
 //! Rule       A probe is a write to a slot that the server has, and only its `OK` is a success: a server that is full
 //!            still answers `MOVED` to what is not its own.
 
@@ -30,7 +30,7 @@ pub(crate) struct Node {
     probe: Mutex<Probe>,
     /// Where the links lead to, where that is an address.
     address: Mutex<Option<SocketAddr>>,
-    /// How often that has changed.
+    /// How often `address` has changed.
     places: AtomicU64,
     /// How many links have a connection.
     connections: AtomicUsize,
@@ -45,11 +45,11 @@ struct Probe {
     prefix: String,
     /// The number in the hash tag that chooses the slot; `None`: any slot will do.
     tag: Option<u32>,
-    /// The slot was not the server's when it was last asked.
+    /// True if the slot did not belong to the server at the last probe.
     is_misplaced: bool,
 }
 
-/// How long a probe leaves its trace.
+/// The lifetime of the key that a probe writes, in milliseconds.
 const PROBE_LIFETIME: &[u8] = b"1000";
 
 /// How many tags are tried for one that lies in a slot of the server: ten times as many as there are slots.
@@ -89,7 +89,7 @@ impl Node {
         self.places.load(Relaxed)
     }
 
-    /// A link leads to this address. The others are to follow; which place it is.
+    /// Notes that a link leads to this address, which the other links then use, too. Returns its place.
     pub(crate) fn is_at(&self, address: Option<SocketAddr>) -> u64 {
         let mut known = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != address {
@@ -111,7 +111,7 @@ impl Node {
         self.is_inspected.store(true, Relaxed);
     }
 
-    /// Whether it is left alone.
+    /// Whether the breaker is open, so that the server is not asked.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Relaxed)
@@ -125,7 +125,7 @@ impl Node {
         });
     }
 
-    /// A request was not answered, or by a failure.
+    /// A request had no answer in time, or an error as its answer.
     pub(crate) fn failed(&self, now: Time) {
         self.change("it does not answer in time, or with errors", |breaker| breaker.failed(now));
     }
@@ -149,7 +149,7 @@ impl Node {
         for_all
     }
 
-    /// It does not serve.
+    /// The server does not serve.
     pub(crate) fn trip(&self, why: &str) {
         let now = self.now();
         self.change(why, |breaker| breaker.trip(now));

@@ -29,7 +29,7 @@ impl Pool {
     /// The link of the runtime that we are on.
     ///
     /// # Errors
-    /// When the server is left alone, or nobody could wait for its answer: there is no runtime.
+    /// If the breaker of the server is open, or the caller is not on a runtime, which must await the reply.
     pub(crate) fn link(&self) -> Result<Arc<Link>, Failure> {
         if self.node.is_open() {
             return Err(Failure::Down);
@@ -37,8 +37,8 @@ impl Pool {
         self.link_even_if_open()
     }
 
-    /// While the server is left alone: lets every link look whether to probe it. The one that saw it fail may have no
-    /// connection.
+    /// While the breaker is open: lets every link check whether to send a probe. The link that saw the failure may have
+    /// no connection.
     pub(crate) fn wake(&self) {
         if self.node.is_open() {
             let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::link`], even while the server is left alone: connecting shows when it is back.
+    /// As [`Pool::link`], also while the breaker is open: a link that connects shows that the server is back.
     pub(crate) fn link_even_if_open(&self) -> Result<Arc<Link>, Failure> {
         let runtime = Handle::try_current().map_err(|_| Failure::Down)?;
         let id = runtime.id();
@@ -55,7 +55,7 @@ impl Pool {
         if let Some((_, link)) = links.iter().find(|(of, _)| *of == id) {
             return Ok(Arc::clone(link));
         }
-        // Those of runtimes that have ended are of no use to anybody.
+        // Links of runtimes that have ended are dropped: they cannot send.
         links.retain(|(_, link)| !link.has_ended());
         let link = Arc::new(Link::start(Arc::clone(&self.node), &runtime));
         links.push((id, Arc::clone(&link)));

@@ -209,7 +209,7 @@ impl Servers {
             }
             let left = deadline.since(route.link.node().now());
             if left.is_zero() {
-                // To send it now would count what is answered as if it had not.
+                // A command that is sent now could still count, although its caller gets a timeout.
                 return Err(Failure::Timeout.into());
             }
             let sent = route.send(&command)?;

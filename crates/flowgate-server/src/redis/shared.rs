@@ -41,7 +41,7 @@ pub(crate) struct SharedStore {
     redis: Arc<RedisStore>,
     /// What this node has read of the bans by hand.
     bans: Mutex<BanCopy>,
-    /// By which bans end.
+    /// Redis's clock, by which bans end.
     redis_clock: RedisClock,
 }
 
@@ -167,7 +167,7 @@ impl SharedStore {
         }
     }
 
-    /// Why a request would be decided as it would be.
+    /// What would be decided for a request, and why.
     pub(crate) fn explain(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
@@ -183,7 +183,7 @@ impl SharedStore {
         answer(self.ask(&question, at))
     }
 
-    /// Applies a limit that the caller brings to a key of the caller's.
+    /// Applies a limit that the caller brings to an ad hoc key.
     pub(crate) fn limit(self: &Arc<Self>, op: Op, call: AdHoc<'_>, at: Reading) -> PendingReply<OwnedKeyQuestion> {
         self.ask(&KeyQuestion { op, call }, at)
     }
@@ -213,7 +213,7 @@ impl SharedStore {
         }
     }
 
-    /// Gives back what feedback gives back.
+    /// Gives units back to the counters of all leak rules that match.
     pub(crate) fn koala_feedback(
         self: &Arc<Self>,
         rules: &KoalaRules,

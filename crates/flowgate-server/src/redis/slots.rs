@@ -71,7 +71,7 @@ pub(crate) enum Elsewhere {
     Moved { slot: u16, host: Option<String>, port: u16 },
     /// This key may be there already, while its slot moves: to be asked for this once.
     Ask { host: Option<String>, port: u16 },
-    /// Some keys are here and some there: to be asked again in a moment.
+    /// Some keys are here and some there: the command is sent again after a pause.
     Nowhere,
 }
 

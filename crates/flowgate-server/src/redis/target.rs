@@ -175,7 +175,7 @@ impl Target {
 }
 
 impl Tls {
-    /// Trusts whom the system trusts (`SSL_CERT_FILE` names others).
+    /// Trusts the system's certificate authorities, or those in the file that `SSL_CERT_FILE` names.
     fn of_system() -> Tls {
         Tls(Tls::config().map(Arc::new).map_err(|error| error.to_string().into()))
     }

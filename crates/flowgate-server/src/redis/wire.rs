@@ -8,15 +8,15 @@
 /// A reply of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Nothing there.
+    /// A null reply.
     Nil,
     /// A number.
     Integer(i64),
     /// Any bytes.
     Text(Vec<u8>),
-    /// An error; its first word says which.
+    /// An error; its first word is the kind.
     Error(String),
-    /// Several.
+    /// A list of replies.
     List(Vec<Reply>),
 }
 
@@ -133,7 +133,7 @@ fn number(text: &[u8]) -> Result<i64, NoReply> {
     text.parse().map_err(|_| NoReply("no number"))
 }
 
-/// A length; -1 stands for nothing there.
+/// A length; -1 stands for a null reply.
 fn size(text: &[u8], max: usize) -> Result<Option<usize>, NoReply> {
     match number(text)? {
         -1 => Ok(None),

@@ -140,7 +140,7 @@ impl Session {
         }
     }
 
-    /// Gives the client the rights of a stranger.
+    /// Gives the client the rights that it had before `AUTH`.
     pub(crate) fn log_out(&mut self) {
         (self.authenticated, self.admin) = self.shared.rights_of_strangers();
     }

@@ -10,10 +10,10 @@ use super::{Answer, Service, StoreAway};
 /// Why a ban cannot be imposed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BanError {
-    /// It makes no sense.
+    /// The order is not valid.
     #[error(transparent)]
     Order(#[from] BanOrderError),
-    /// Other nodes would not learn of it.
+    /// The shared store does not answer, so other nodes would not learn of the ban.
     #[error(transparent)]
     Away(#[from] StoreAway),
 }
@@ -73,7 +73,7 @@ impl Service {
         self.decider.number_of_rule_bans(self.ban_time(self.read()).now)
     }
 
-    /// The fields by whose values somebody is banned by hand.
+    /// The fields that have a value banned by hand.
     pub fn ban_fields(&self) -> Vec<Arc<str>> {
         self.decider.ban_fields()
     }

@@ -5,28 +5,28 @@ use flowgate_engine::AdHoc;
 
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 
-/// An ad hoc key that was [prefetched](Service::prefetch): where it is counted is known already.
+/// An ad hoc key that was [prefetched](Service::prefetch): the place of its counter is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Prefetched(Key);
 
 /// The answer of a limit that the caller brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyDecision {
-    /// May it happen, what is left, when to come back.
+    /// Whether the request may happen, what is left, when to retry.
     pub decision: flowgate::Decision,
-    /// Whether the store was away and the answer is a stopgap.
+    /// Whether the store was away, so that this node decided alone.
     pub degraded: bool,
 }
 
 impl KeyDecision {
-    /// The store's own word.
+    /// A decision that the store made.
     fn certain(decision: flowgate::Decision) -> KeyDecision {
         KeyDecision { decision, degraded: false }
     }
 }
 
 impl Service {
-    /// Applies a limit that the caller brings to a key of the caller's.
+    /// Applies a limit that the caller brings to an ad hoc key.
     ///
     /// # Errors
     /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
@@ -90,9 +90,9 @@ impl Service {
         Answer::Now(Reset { decision: peek.map(KeyDecision::certain), is_done: true })
     }
 
-    /// Answers a call of `CL.THROTTLE` on a key of the caller's, which may have been [prefetched](Service::prefetch), at a
-    /// time that was read for a batch. An answer that comes later is noted when it comes; one that is there is not: the
-    /// caller notes those of a batch together. Memory answers by a direct call: that is the hottest path.
+    /// Answers a call of `CL.THROTTLE` on an ad hoc key, which may have been [prefetched](Service::prefetch), at a time that
+    /// was read for a batch. This function counts pending answers when they arrive. The caller counts immediate answers, a
+    /// batch at a time. Memory answers by a direct call, without a plan: this is the hottest path.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
@@ -121,8 +121,8 @@ impl Service {
         }
     }
 
-    /// Says that an ad hoc key will be asked for in a moment. Changes nothing but how soon it is at hand; `None` where it is
-    /// not counted in memory.
+    /// Prefetches the counter of an ad hoc key into the processor's cache, for the next call. `None` if counters are not in
+    /// memory.
     #[inline]
     pub fn prefetch(&self, key: &[u8]) -> Option<Prefetched> {
         self.shared.is_none().then(|| {
@@ -132,7 +132,7 @@ impl Service {
         })
     }
 
-    /// How long an ad hoc key lives on; `None` when it is as if never used.
+    /// The time until an ad hoc key is as if never used; `None` if it already is.
     ///
     /// # Errors
     /// When the shared store does not answer.
@@ -167,7 +167,7 @@ impl Service {
         if let Some(shared) = &self.shared {
             return shared.key_reset(key);
         }
-        // A counter that has run out may still lie in the table; to callers it is gone.
+        // An expired counter may still be in the table; callers must not see it.
         let lived = self.decider.limit_lifetime(key, at).is_some();
         Answer::Now(Ok(self.decider.limit_reset(key) && lived))
     }

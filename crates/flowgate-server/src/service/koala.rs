@@ -14,7 +14,7 @@ impl Service {
         self.snapshot.load().koala().cloned()
     }
 
-    /// Decides a request by Koala's rules, and tallies what it met unless it only counts.
+    /// Decides a request by Koala's rules, and adds it to the counts of each rule that it met, except for an update.
     pub fn koala(&self, koala: &Arc<KoalaInForce>, ask: KoalaAsk, request: &Request<'_>) -> Answer<KoalaAnswer> {
         self.koala_at(koala, ask, request, self.read())
     }
@@ -47,7 +47,7 @@ impl Service {
         }
     }
 
-    /// Gives back what feedback gives back.
+    /// Gives units back to the counters of all leak rules that match.
     ///
     /// # Errors
     /// When the shared store does not answer.

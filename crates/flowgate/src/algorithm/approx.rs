@@ -87,7 +87,7 @@ impl Approx {
         u128::from(units) * u128::from(self.period)
     }
 
-    /// The time into a window from which `units` of the window before weigh `room` at most.
+    /// The time since the start of a window after which `units` of the previous window weigh at most `room`.
     fn fades_to(&self, units: u64, room: u64) -> u64 {
         if units <= room {
             return 0;

@@ -219,7 +219,7 @@ impl Portable for Sliding {
     fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
         args.number(self.count);
         args.number(self.period / NANOS_PER_MICRO);
-        // A grid of one nanosecond is no whole microsecond: 0.
+        // A grid of one nanosecond is written as 0.
         args.number(self.grid / NANOS_PER_MICRO);
         ask.cost > self.count
     }

@@ -7,7 +7,7 @@ use super::shard::{Room, SpareRoom};
 /// What to do when a new key needs room and there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Forget others: first what is as if never used, then of what little is used, then what expires first.
+    /// Evict other counters: first expired ones, then those with the least use, then those that expire first.
     #[default]
     Evict,
     /// Deny new subjects; those that have a state keep it, and can be banned.

@@ -6,12 +6,12 @@
 //! Bound      To have a counter forgotten of which half is used, a crowd of keys must use half of the limits of all its
 //!            neighbours, so of nearly the whole table.
 //!
-//! The hash has shuffled the counters, so neighbours are a fair sample. A sample is a number of counters, not of slots: a
-//! hand that evicts one counter from every stretch of slots, however few lie there, empties some stretches by and by of
-//! all but the counters in use, and then takes those.
+//! The hash has shuffled the counters, so neighbours are a fair sample. A sample is a number of counters, not of
+//! slots. If each range of slots lost one counter in turn, a range with few counters would soon hold only counters in
+//! use, and lose those.
 //!
-//! What is used counts before what expires. A counter that is used up may be over soon, and a crowd of new keys is over
-//! later: by time alone, the crowd would reset the limits of others.
+//! Use counts before expiry. A counter that is used up may expire soon, and a crowd of new keys expires later: by expiry
+//! alone, the crowd would evict the used-up counters of other clients, which resets their limits.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,7 +36,7 @@ struct Victim {
 }
 
 impl Victim {
-    /// The one of both that goes first, where `later` lies behind.
+    /// The one to evict first; `later` has the higher index and wins a tie.
     fn or(self, later: Victim) -> Victim {
         if (later.class, later.forget_at) <= (self.class, self.forget_at) { later } else { self }
     }

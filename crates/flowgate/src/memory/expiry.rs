@@ -1,4 +1,4 @@
-//! Expiry: what is as if never used goes by and by.
+//! Expiry: drops counters that are as if never used, a few slots at a time.
 //!
 //! A state that is as if never used may be forgotten at any time without changing an answer. So nothing is timed: every few
 //! calls a shard looks at the next few of its slots and drops what has expired. A call thus touches a bounded
@@ -48,7 +48,7 @@ impl Shard {
     }
 
     /// Drops all that has expired: what a full shard does before it evicts a counter or denies a new subject. Once per
-    /// [`GRACE_NANOS`] will do: in between, hardly anything expires, and a denied client is told to come back after a second.
+    /// [`GRACE_NANOS`] is enough: in between, hardly anything expires, and a denied client is told to come back after a second.
     pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
         if now.abs_diff(self.swept_at) >= GRACE_NANOS {
             self.swept_at = now;

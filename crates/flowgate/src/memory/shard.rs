@@ -162,7 +162,7 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// When the counter of `tag` is as if never used, and the mark of who made it.
+    /// The instant from which the counter of `tag` is as if never used, and the mark of the algorithm that made it.
     pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
         // The slot of an unused part has no owner once the other part is gone.

@@ -7,8 +7,8 @@ use flowgate_server::{Server, admin_token};
 
 use crate::state_directory;
 
-/// Reads or makes the token, and tells where it is. Without a place to keep it the server starts all the same, with one
-/// warning, and nobody may administer it over HTTP.
+/// Reads or makes the token, and returns its file. If no directory can hold the file, the server logs a warning and
+/// starts without a token: it then refuses every admin request over HTTP.
 pub(super) fn provide(server: &Server, config: &Config) -> Option<PathBuf> {
     if config.auth.admin_token.is_some() || server.http_listener().is_none() {
         return None;

@@ -42,7 +42,7 @@ fn url(scheme: &str, address: Option<&ListenAddress>) -> String {
     match address {
         None | Some(ListenAddress::Off) => "off".to_owned(),
         Some(ListenAddress::Tcp(address)) => format!("{scheme}://{address}"),
-        // No TLS there, and no scheme that everybody knows.
+        // A unix socket has no TLS, and clients know no common URL scheme for it.
         Some(unix @ ListenAddress::Unix(_)) => unix.to_string(),
     }
 }

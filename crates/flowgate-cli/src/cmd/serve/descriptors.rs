@@ -4,7 +4,7 @@ use std::fmt;
 
 use flowgate_engine::config::{Config, ListenAddress};
 
-/// What the server takes besides connections: listeners, event loops, files that are read, the store.
+/// The descriptors that the server uses besides connections: listeners, event loops, files that it reads, the store.
 const RESERVE: u64 = 256;
 
 /// The system allows fewer than the configuration may need.
@@ -43,19 +43,19 @@ fn needed(config: &Config) -> u64 {
     (config.server.max_connections as u64).saturating_mul(listeners as u64).saturating_add(RESERVE)
 }
 
-/// Gives what is allowed then.
+/// Raises the limit to `needed` if the system lets it, and returns the limit in force.
 #[cfg(unix)]
 fn raise_to(needed: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // No number is no limit.
+    // `None` means that the system sets no limit.
     let Some(allowed) = current else { return u64::MAX };
     if allowed >= needed {
         return allowed;
     }
     let most = maximum.map_or(needed, |maximum| maximum.min(needed));
-    // Only who may do anything can raise the second number; the first, up to it, everybody.
+    // Only a privileged process can raise `maximum`. Every process can raise `current` up to `maximum`.
     let attempts = [
         Rlimit { current: Some(needed), maximum: Some(maximum.map_or(needed, |maximum| maximum.max(needed))) },
         Rlimit { current: Some(most), maximum },
@@ -66,7 +66,7 @@ fn raise_to(needed: u64) -> u64 {
 
 #[cfg(not(unix))]
 fn raise_to(_: u64) -> u64 {
-    // There is no such limit.
+    // These systems have no such limit.
     u64::MAX
 }
 

@@ -1,22 +1,23 @@
-//! Tells systemd, or whoever else listens on `NOTIFY_SOCKET`, how the server is doing.
+//! Reports the state of the server to systemd, or to another program that listens on `NOTIFY_SOCKET`.
 //!
-//! The protocol is a datagram of lines. What cannot be told is let be: the server works without anybody listening.
+//! The protocol is a datagram of lines. A message that cannot be sent is logged and dropped: the server works without a
+//! listener.
 
 use std::ffi::OsString;
 use std::io;
 
-/// What there is to tell.
+/// A change of the server's state.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum News {
-    /// It serves, or serves again after a reload.
+    /// The server serves, or serves again after a reload.
     Ready,
-    /// It reads its configuration.
+    /// The server reads its configuration.
     Reloading,
-    /// It has been told to stop.
+    /// The server begins to stop.
     Stopping,
 }
 
-/// Where to tell it; nowhere when nobody asked.
+/// Sends messages to `NOTIFY_SOCKET`; without that variable it sends nothing.
 #[derive(Debug)]
 pub(super) struct Notifier {
     socket: Option<OsString>,
@@ -45,7 +46,7 @@ fn send(socket: &OsString, text: &str) -> io::Result<()> {
     use std::os::unix::net::UnixDatagram;
 
     let sender = UnixDatagram::unbound()?;
-    // Whoever should listen but does not must not hold up the server.
+    // A listener that does not read must not block the server.
     sender.set_nonblocking(true)?;
     #[cfg(target_os = "linux")]
     {
@@ -53,7 +54,7 @@ fn send(socket: &OsString, text: &str) -> io::Result<()> {
         use std::os::unix::ffi::OsStrExt;
         use std::os::unix::net::SocketAddr;
 
-        // A name of its own, not in the file system.
+        // An abstract name, which is not in the file system.
         if let Some(name) = socket.as_bytes().strip_prefix(b"@") {
             return sender.send_to_addr(text.as_bytes(), &SocketAddr::from_abstract_name(name)?).map(drop);
         }

@@ -1,4 +1,4 @@
-//! Keys of the caller's own: a limit that is in no rule, and `CL.THROTTLE`.
+//! Ad hoc keys: a limit that is in no rule, and `CL.THROTTLE`.
 
 use flowgate::portable;
 use flowgate::{
@@ -13,14 +13,14 @@ use super::script::{DECIDE, ScriptCall, THROTTLE};
 use super::undo::UndoCall;
 use crate::decider::AdHoc;
 
-/// The key under which Redis keeps what the caller names: for `DEL`, `EXISTS`, `PTTL`.
+/// The key in Redis of an ad hoc key: for `DEL`, `EXISTS`, `PTTL`.
 pub fn ad_hoc_key(prefix: &str, key: &[u8]) -> Vec<u8> {
     let mut name = Vec::new();
     keys::write(&mut name, prefix, &keys::ad_hoc(key), "");
     name
 }
 
-/// What the reply to `PTTL` says of how long a key lives on; `None` when it is as if never used.
+/// The lifetime of a key by the reply to `PTTL`; `None` if the key is as if never used.
 pub fn lifetime(pttl: i64) -> Option<Span> {
     u64::try_from(pttl).ok().filter(|millis| *millis > 0).map(Span::from_millis)
 }
@@ -62,7 +62,7 @@ impl PreparedLimit {
     /// The decision that follows from the reply, or that the key belongs to another algorithm.
     ///
     /// # Errors
-    /// When there is none in it.
+    /// If the reply has no decision in it.
     pub fn conclude(&self, reply: &[i64]) -> Result<Result<Decision, OtherAlgorithm>, ReplyError> {
         let (reply, now) = match Reply::open(reply) {
             Err(ReplyError::OtherAlgorithm) => return Ok(Err(OtherAlgorithm)),

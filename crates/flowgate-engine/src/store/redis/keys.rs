@@ -5,7 +5,7 @@
 //! fg:{s:user=42}:reply:ban              its strikes and bans
 //! fg:{a:upload}:upload:bucket:1s:0      a rule without `by`: one subject for all
 //! fg:{k:hist:42}                        an ad hoc key
-//! fg:{k:hist:42}:undone                 what was undone of late in its bucket
+//! fg:{k:hist:42}:undone                 the rollbacks in its bucket that still matter
 //! fg:{bans}                             the bans by hand
 //! ```
 //!

@@ -1,8 +1,8 @@
-//! Rolling back a charge to a request that is denied after all: by another place of a cluster, or without Redis since
-//! its reply came too late.
+//! Rolls back a charge to a request that is denied in the end: another server of a cluster denied it, or Redis replied too
+//! late and the node denied it alone.
 //!
-//! Rule       A charge is named by its time or its window. The script takes it back while that is still there, and what
-//!            of a bucket's charge has not leaked out yet; what others have taken since bears another name.
+//! Rule       The name of a charge is its time or its window. The script removes the charge while the counter still holds
+//!            it, and of a bucket's charge the part that has not leaked out. Later charges have other names.
 //! Rule       Undoing a charge to a bucket moves the charges behind it, but not their names. The script remembers that
 //!            under a key beside the counter, and tells by when a charge was made whether it was moved.
 

@@ -1,4 +1,4 @@
-//! A connection at work: commands out, replies in, and those told that have waited too long.
+//! A connection at work: writes commands, reads replies, and ends the waits whose deadline is over.
 
 use std::collections::VecDeque;
 use std::io;
@@ -48,9 +48,9 @@ pub(super) struct Serving<'a> {
     waiters: VecDeque<Waiter>,
     /// The server has become a replica. The one that took over may have its name by now, so the name is looked up again.
     replaced: bool,
-    /// So many of the oldest have been told that there is no answer in time.
+    /// The number of the oldest waiters whose callers were told that the deadline is over.
     expired: usize,
-    /// Goes off when there may be something to look after. Replies do not touch it, which keeps them cheap.
+    /// Fires when a deadline or a probe may be due. Replies do not reset it, which keeps them cheap.
     timer: Pin<Box<Sleep>>,
     armed: bool,
 }
@@ -74,8 +74,8 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Takes over what waits to be sent. Where the node has moved to another address, that is not for this connection:
-    /// it ends once its own requests have been answered.
+    /// Takes the commands that wait to be sent. If the node has moved to another address, it leaves them for the next
+    /// connection, and this connection ends once its own requests are answered.
     fn take_queued(&mut self, cx: &Context<'_>) -> Result<(), Ended> {
         if self.shared.node.place() != self.place {
             let is_idle = self.waiters.len() == self.expired;
@@ -108,7 +108,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Reads all there is and hands out the replies.
+    /// Reads all bytes that have arrived and hands the replies to their waiters.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
         loop {
             self.input.reserve(16 * 1024);

@@ -1,4 +1,4 @@
-//! A limit that the caller brings, on a key of the caller's.
+//! A limit that the caller brings, on an ad hoc key.
 
 use flowgate::{Op, OtherAlgorithm, Reading, Time};
 use flowgate_engine::redis::{PreparedLimit, ReplyError, ScriptCall, ScriptTime};

@@ -1,4 +1,4 @@
-//! Keys of the caller's own in the shared store: `DEL`, `PTTL`, and the reset of a limit that the caller brings.
+//! Ad hoc keys in the shared store: `DEL`, `PTTL`, and the reset of a limit that the caller brings.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::redis::wire::Reply;
 use crate::service::{KeyDecision, Reset, StoreAway};
 
 impl SharedStore {
-    /// Forgets a key, then applies a limit to what is left: nothing.
+    /// Forgets a key, then peeks at its fresh state.
     pub(crate) fn limit_reset(
         self: &Arc<Self>,
         call: AdHoc<'_>,
@@ -28,7 +28,7 @@ impl SharedStore {
         })
     }
 
-    /// How long a key of the caller's lives on.
+    /// The time until an ad hoc key is as if never used.
     pub(crate) fn key_lifetime(self: &Arc<Self>, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
         let key = ad_hoc_key(&self.redis.prefix, key);
         let command = move || Plain(vec![b"PTTL".to_vec(), key.clone()]);
@@ -38,7 +38,7 @@ impl SharedStore {
         })
     }
 
-    /// Forgets a key of the caller's; true when there was one.
+    /// Forgets an ad hoc key; true if it existed.
     pub(crate) fn key_reset(self: &Arc<Self>, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
         let deny = self.store.key_reset(key);
         if let Some(deny) = &deny {

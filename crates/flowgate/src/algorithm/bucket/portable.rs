@@ -137,11 +137,11 @@ impl Exact {
     }
 }
 
-/// How the ticks of a microsecond follow from those of a nanosecond.
+/// The conversion from ticks that divide a nanosecond to coarser ticks that divide a microsecond.
 #[derive(Clone, Copy)]
 struct Scale {
     per_nano: u64,
-    /// The ticks of a nanosecond in a tick of a microsecond; divides 1000.
+    /// The number of nanosecond ticks in one microsecond tick; divides 1000.
     coarser: u64,
 }
 
@@ -156,9 +156,9 @@ impl Scale {
         Scale { per_nano: bucket.ticks_per_nano, coarser }
     }
 
-    /// Below 10^15: whole counts leave at most 10^12 of them, and decimals have at most 15 digits.
+    /// The ticks of a microsecond. Below 10^15: for whole counts at most 10^12, and decimals have at most 15 digits.
     fn per_micro(self) -> u64 {
-        // Divides, and the product fits: a nanosecond has less than 10^15 ticks.
+        // `coarser` divides 1000. The product fits, since a nanosecond has less than 10^15 ticks.
         self.per_nano * (NANOS_PER_MICRO / self.coarser)
     }
 

@@ -175,8 +175,8 @@ impl Shard {
         }
     }
 
-    /// Whether the table has enough places as it is, neither so few that it would soon be looked through again nor so many
-    /// that most are wasted.
+    /// Whether the table has the right size: enough free positions that the next resize is not near, and not more than
+    /// [`SPARSE_FRACTION`] allows.
     fn is_right(&self, room: Room) -> bool {
         let (taken, positions) = (self.live + room.missing, self.positions);
         let within = taken * ROOMY_FRACTION.1 <= positions * ROOMY_FRACTION.0
@@ -184,10 +184,10 @@ impl Shard {
         within && self.has_room(room)
     }
 
-    /// Drops what has expired, and lays the table out anew with room for more where that is not enough. Where subjects
-    /// come and go it is. False when the budget forbids the size.
+    /// Drops expired counters. If that frees too little, lays the table out again with more positions. If subjects come and
+    /// go, dropping is enough. False if the budget forbids the size.
     pub(in crate::memory) fn resize(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
-        // If even the smallest table is too much, larger ones need no look.
+        // If the budget forbids the smallest table that fits, it forbids larger ones, too.
         if !self.reserve_slots(roomy(self.live + room.missing) + OVERHANG_SLOTS, budget) {
             return false;
         }
