@@ -8,7 +8,7 @@
 //!            are kept, with texts of [`MAX_BANS_BYTES`] in all; a ban beyond that is refused.
 //! Rule       Times are those of the caller's clock, or of Redis if nodes share the bans.
 //! Bound      A change takes the same time for any number of bans: it copies a few branches of the index, and drops at
-//!            most [`MAX_DROPPED_AT_ONCE`] bans that have ended, unless it takes more to make room.
+//!            most `MAX_DROPPED_AT_ONCE` bans that have ended, unless it takes more to make room.
 
 mod id;
 mod imposed;

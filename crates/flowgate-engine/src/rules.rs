@@ -2,7 +2,7 @@
 //!
 //! A [`Policy`] is plain data and may still be wrong as a whole (two rules of one name, a list that is not there);
 //! compiling it finds such mistakes. Its parts are valid by construction: a [`flowgate::Limit`], a [`Matcher`], a
-//! [`List`](crate::List).
+//! [`List`].
 
 mod compile;
 mod fields;
