@@ -12,7 +12,11 @@ use std::time::Instant;
 
 use flowgate::{MemoryStore, Op, Time};
 use flowgate_bench::{Contestant, median, race, resident_bytes, scramble};
-use flowgate_engine::{Engine, Limits, Policy, Request, RuleDef, rules::{Condition, Matcher}, lists::List};
+use flowgate_engine::{
+    Engine, Limits, Policy, Request, RuleDef,
+    lists::List,
+    rules::{Condition, Matcher},
+};
 
 const ROUNDS: usize = 9;
 const DECISIONS: u64 = 300_000;
@@ -131,8 +135,8 @@ fn list(title: &str, entry: impl Fn(u64) -> String, probe: impl Fn(u64) -> Strin
     let nanos = race(&mut [Contestant::new("contains", contains)], DECISIONS, ROUNDS);
     let lists = BTreeMap::from([("l".to_owned(), Arc::clone(&list))]);
     let rule = RuleDef { when: vec![Condition::new("x", Matcher::List("l".into()))], ..RuleDef::named("listed") };
-    let engine =
-        Engine::new(&Policy { rules: vec![rule], lists, ..Policy::default() }, MemoryStore::default()).expect("a policy");
+    let engine = Engine::new(&Policy { rules: vec![rule], lists, ..Policy::default() }, MemoryStore::default())
+        .expect("a policy");
     let decide = |i: u64| {
         let request = Request::new().field("x", &probes[i as usize % probes.len()]);
         engine.decide(Op::Take, &request, Time::from_secs(1_700_000_000))

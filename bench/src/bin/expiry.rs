@@ -22,7 +22,7 @@ fn run(name: &str, limit: &str) {
     let limiter = Limiter::builder(limit).max_bytes(256 << 20).build().expect("valid");
     let start = limiter.clock().now();
     for i in 0..KEYS {
-        limiter.take_at(&i.to_le_bytes(), 1, start);
+        limiter.take_at(i.to_le_bytes(), 1, start);
     }
     // Two seconds and the grace later, what is not touched again has expired; ten keys stay in use.
     let later = start + Span::from_secs(10);
@@ -31,7 +31,7 @@ fn run(name: &str, limit: &str) {
         .map(|i| {
             let key = (scramble(i) % 10_000 + KEYS).to_le_bytes();
             let begun = Instant::now();
-            limiter.take_at(&key, 1, later + Span::from_nanos(i));
+            limiter.take_at(key, 1, later + Span::from_nanos(i));
             begun.elapsed().as_nanos() as u64
         })
         .collect();

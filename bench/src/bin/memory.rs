@@ -48,7 +48,7 @@ fn keys(limit: &str, count: u64, pad: &str) {
     for unit in 0..units {
         let now = start + Span::from_secs(unit);
         for i in 0..count {
-            limiter.take_at(&format!("{pad}{i:016}"), 1, now);
+            limiter.take_at(format!("{pad}{i:016}"), 1, now);
         }
     }
     let stats = limiter.stats();

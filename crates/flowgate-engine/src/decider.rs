@@ -307,6 +307,7 @@ impl Decider {
         &self.imposed
     }
 
+    #[cfg(feature = "redis")]
     pub(crate) fn manual_bans(&self) -> &ManualBans {
         &self.bans
     }

@@ -19,6 +19,7 @@ pub struct Outcomes<'p, 'r> {
 }
 
 impl<'p, 'r> Outcomes<'p, 'r> {
+    #[cfg(feature = "redis")]
     pub(crate) fn new(
         rules: &'r RuleSet,
         evaluation: &'p Evaluation,
