@@ -2,8 +2,8 @@
 //!
 //! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
 //!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
-//!            pass. A rule that counts denied requests is charged, within its caps, when it denies. A ban in force
-//!            denies before any limit is asked and nothing at all changes; otherwise a rule that denies strikes.
+//!            pass. A rule that counts denied requests is charged, within its caps, when it denies, also a request that
+//!            no wait would let pass. A ban in force denies before any limit is asked and nothing at all changes; otherwise a rule that denies strikes.
 //!            A hit is denied if the store has no room for its counter.
 //! Rule       Several parts are decided together, all or nothing; see [`joint`].
 //! Invariant  Every function here is pure: a store loads the counters before it and keeps them after it, under its
@@ -230,8 +230,8 @@ fn is_exceeded(hits: &[Hit<'_>]) -> bool {
 /// Whether a rule whose verdicts are in is charged although it denies.
 #[inline]
 fn counts_denied(hits: &[Hit<'_>]) -> bool {
-    let hopeless = || hits.iter().any(|hit| hit.outcome.never() || hit.no_room);
-    hits[0].flags.count_denied && is_exceeded(hits) && !hopeless()
+    let no_room = || hits.iter().any(|hit| hit.no_room);
+    hits[0].flags.count_denied && is_exceeded(hits) && !no_room()
 }
 
 /// The answer on a counter that the store has no room for: that of a fresh counter, denied.

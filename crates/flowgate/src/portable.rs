@@ -49,9 +49,8 @@ pub(crate) trait Portable: Meter {
     /// Names the algorithm to the script.
     const LETTER: &'static str;
 
-    /// Writes the numbers by which the script decides, at about the time of `ask`. True if waiting does not help a
-    /// request that is denied.
-    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool;
+    /// Writes the numbers by which the script decides, at about the time of `ask`.
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments);
 
     /// Writes the numbers of a take from this limit alone, with the time in microseconds if the script is not to use
     /// its own.
@@ -75,22 +74,15 @@ pub(crate) trait Portable: Meter {
 impl Limit {
     /// Writes what a script needs to know in order to apply `ask`, at about its time.
     pub fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
-        let never = dispatch!(
+        dispatch!(
             self.law(),
             meter => {
                 args.text(letter(meter));
-                meter.write_terms(ask, args)
+                meter.write_terms(ask, args);
             },
-            {
-                args.text("u");
-                false
-            }
+            args.text("u")
         );
-        let after = self.after_window();
-        // When the period of `seen` ends, what the free allowance holds is free again.
-        let never = never && after.is_none_or(|after| ask.cost > after.free);
-        args.number(u64::from(never));
-        match after {
+        match self.after_window() {
             None => args.text("-"),
             Some(after) => {
                 args.number(after.free);

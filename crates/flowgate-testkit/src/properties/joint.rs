@@ -144,8 +144,7 @@ fn charge_denied(counters: &mut [Counter], parts: &[Part], verdicts: &[Vec<Verdi
         let mut verdicts = verdicts.iter();
         for rule in part.enforced() {
             let own: Vec<Verdict> = verdicts.by_ref().take(rule.counters.len()).copied().collect();
-            let exceeded = own.iter().any(|verdict| !verdict.allowed());
-            if rule.flags.count_denied && exceeded && !own.contains(&NEVER) {
+            if rule.flags.count_denied && own.iter().any(|verdict| !verdict.allowed()) {
                 rule.counters.iter().for_each(|&counter| counters[counter].charge(now, part.cost, true));
             }
         }

@@ -1,4 +1,4 @@
-//! The recorded traces of `joint.jsonl`: steps of several parts, decided all or nothing.
+//! The recorded traces of `joint.jsonl` and `never_count_denied_joint.jsonl`: steps of several parts, decided all or nothing.
 
 use std::fmt;
 
@@ -109,7 +109,9 @@ pub struct Exceeded {
 /// All recorded traces.
 #[must_use]
 pub fn traces() -> Vec<Trace> {
-    super::read("joint.jsonl", 150)
+    let mut traces = super::read("joint.jsonl", 150);
+    traces.extend(super::read("never_count_denied_joint.jsonl", 12));
+    traces
 }
 
 /// The traces whose time never runs back, as a server's clock.

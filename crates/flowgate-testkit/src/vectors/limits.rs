@@ -1,4 +1,4 @@
-//! The recorded traces of `limits.jsonl`.
+//! The recorded traces of `limits.jsonl` and `never_count_denied.jsonl`.
 
 use serde::Deserialize;
 
@@ -33,7 +33,9 @@ pub struct Step {
 /// All recorded traces.
 #[must_use]
 pub fn traces() -> Vec<Trace> {
-    super::read("limits.jsonl", 200)
+    let mut traces = super::read("limits.jsonl", 200);
+    traces.extend(super::read("never_count_denied.jsonl", 30));
+    traces
 }
 
 /// The traces whose time never runs back. A server's clock and a replay never run back, so the tests of the stores replay

@@ -182,10 +182,9 @@ impl Words for Pair {
 impl Portable for Approx {
     const LETTER: &'static str = "a";
 
-    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
+    fn write_terms(&self, _: Ask, args: &mut impl Arguments) {
         args.number(self.count);
         args.number(self.period / NANOS_PER_MICRO);
-        ask.cost > self.count
     }
 
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Pair>> {

@@ -216,12 +216,11 @@ impl Log {
 impl Portable for Sliding {
     const LETTER: &'static str = "s";
 
-    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
+    fn write_terms(&self, _: Ask, args: &mut impl Arguments) {
         args.number(self.count);
         args.number(self.period / NANOS_PER_MICRO);
         // A grid of one nanosecond is written as 0.
         args.number(self.grid / NANOS_PER_MICRO);
-        ask.cost > self.count
     }
 
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Log>> {

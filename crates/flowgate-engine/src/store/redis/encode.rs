@@ -3,7 +3,7 @@
 //! ```text
 //! call   = op time cost rules {rule}                   op: take, peek, record, check (and record), refund, deny
 //! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits, bans: how many
-//! limit  = letter terms never after                    never: 1 if a denial stays, however long the client waits
+//! limit  = letter terms after
 //! after  = "-" | free window
 //! ban    = strikes within forget number {length}
 //! ```

@@ -2,7 +2,7 @@
 
 use flowgate::{Decision, Op, RuleFlags, Verdict};
 
-use super::{Counter, NEVER, PASS};
+use super::{Counter, PASS};
 
 /// One rule of a plan.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ fn take(counters: &mut [Counter], plan: &[RuleHits], cost: u64, now: u64) -> Vec
             rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, false));
             answers
                 .extend(before.iter().zip(&rule.counters).map(|(&verdict, &hit)| counters[hit].answer(now, verdict)));
-        } else if exceeded && rule.flags.count_denied && !before.contains(&NEVER) {
+        } else if exceeded && rule.flags.count_denied {
             rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, true));
             answers.extend(rule.counters.iter().map(|&hit| counters[hit].answer(now, counters[hit].check(now, cost))));
         } else {

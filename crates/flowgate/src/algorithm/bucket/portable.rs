@@ -15,7 +15,6 @@ struct BucketTerms {
     want: Exact,
     room: Option<Exact>,
     capacity: Exact,
-    never: bool,
 }
 
 impl<T: Ticks> Bucket<T> {
@@ -24,8 +23,7 @@ impl<T: Ticks> Bucket<T> {
         let (scale, cost) = (Scale::new(self), ask.cost);
         let asked = self.ticks_per_unit.wide() * u128::from(cost.min(MAX_COUNT));
         let (capacity, longest) = (self.capacity.wide(), self.longest.wide());
-        // A debt beyond the longest is never taken on, and no wait changes what is beyond by itself.
-        let beyond = capacity + max_wait > longest;
+        // A debt beyond the longest is never taken on.
         let most = (capacity + max_wait).min(longest);
         let too_much = asked > capacity + max_wait || cost > MAX_COUNT;
         let room = most.checked_sub(asked).filter(|_| !too_much);
@@ -35,19 +33,17 @@ impl<T: Ticks> Bucket<T> {
             want: scale.exact(asked, at_most),
             room: room.map(|room| scale.exact(room, MAX_DEBT_MICROS)),
             capacity: scale.exact(capacity, MAX_DEBT_MICROS),
-            never: too_much || beyond,
         }
     }
 }
 
 impl BucketTerms {
-    fn write(self, args: &mut impl Arguments) -> bool {
+    fn write(self, args: &mut impl Arguments) {
         self.want.write(args);
         self.write_room(args);
         args.number(self.room_ticks());
         self.capacity.write(args);
         args.number(self.ticks);
-        self.never
     }
 
     /// Wholes before remainders; the remainders only if there can be any, or a time follows.
@@ -80,8 +76,8 @@ impl BucketTerms {
 impl<T: Ticks> Portable for Bucket<T> {
     const LETTER: &'static str = "b";
 
-    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
-        self.terms(ask, 0).write(args)
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
+        self.terms(ask, 0).write(args);
     }
 
     fn write_take(&self, ask: Ask, time: Option<u64>, args: &mut impl Arguments) {
@@ -106,8 +102,8 @@ impl<T: Ticks> Portable for Bucket<T> {
 impl Portable for Pace {
     const LETTER: &'static str = "p";
 
-    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
-        self.bucket.terms(ask, self.max_wait(ask.op)).write(args)
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
+        self.bucket.terms(ask, self.max_wait(ask.op)).write(args);
     }
 
     fn write_take(&self, ask: Ask, time: Option<u64>, args: &mut impl Arguments) {

@@ -15,10 +15,9 @@ const MAX_CLOCK_SKEW_NANOS: u64 = 60 * 1_000_000_000;
 impl Portable for Fixed {
     const LETTER: &'static str = "f";
 
-    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) -> bool {
+    fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
         args.number(self.count);
         self.window.write_terms(ask.now.as_nanos(), args);
-        ask.cost > self.count
     }
 
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<WindowCount>> {

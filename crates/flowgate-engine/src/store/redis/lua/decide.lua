@@ -205,7 +205,7 @@ kinds.u = {
   write = function() return '', 0 end,
 }
 
--- ARGV per limit: letter, the algorithm's numbers, 1 if its denials are for good, `-` or the free number and its window.
+-- ARGV per limit: letter, the algorithm's numbers, `-` or the free number and its window.
 local function read_hit(counts_denied)
   k = k + 1
   local h = {key = KEYS[k], letter = A[i], counts_denied = counts_denied, seen_ends = 0, seen = 0}
@@ -228,8 +228,6 @@ local function read_hit(counts_denied)
   end
   h.kind = kinds[h.letter]
   h.kind.read(h, v, at)
-  h.never = A[i] == '1'
-  i = i + 1
   if A[i] == '-' then
     i = i + 1
   else
@@ -316,10 +314,7 @@ for r = 1, A[4] + 0 do
   for n = 1, count do
     local h = read_hit(rule.counts_denied and head ~= 'peek')
     if not h then return {-2} end
-    if not h.passes then
-      rule.exceeded = true
-      rule.never = rule.never or h.never
-    end
+    if not h.passes then rule.exceeded = true end
     rule[n] = h
   end
   if rule.exceeded and not rule.shadow then denied = true end
@@ -335,7 +330,7 @@ if head == 'peek' or (banned and asks) then return told(reply) end
 for _, rule in ipairs(rules) do
   local passes = not denied
   if rule.shadow then passes = not rule.exceeded end
-  local counts_denied = rule.exceeded and rule.counts_denied and not rule.never
+  local counts_denied = rule.exceeded and rule.counts_denied
   for _, h in ipairs(rule) do
     if head == 'refund' then
       refund(h)

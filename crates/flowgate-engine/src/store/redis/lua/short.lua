@@ -177,11 +177,11 @@ if #head == 1 then
   end
   -- The long way knows what to do.
   if is_bucket then
-    A = {'take', A[7] or '', '1', '1', '0', '1', '0', head, A[2], A[4] or '0', A[3], A[5] or '0', '0', '0', A[6] or '1', '0', '-'}
+    A = {'take', A[7] or '', '1', '1', '0', '1', '0', head, A[2], A[4] or '0', A[3], A[5] or '0', '0', '0', A[6] or '1', '-'}
   else
     local long = {'take', A[2], A[3], '1', '0', '1', '0', head}
     for at = 4, #A do long[#long + 1] = A[at] end
-    long[#long + 1], long[#long + 2] = '0', '-'
+    long[#long + 1] = '-'
     A = long
   end
   head = 'take'
