@@ -9,16 +9,18 @@ mod number;
 mod report;
 mod throttle;
 mod transaction;
+mod unknown;
 mod word;
 
 use flowgate::Reading;
 
 use super::decode::{Command, Decoder};
-use super::error::{Error, QuotedText};
+use super::error::Error;
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
 use crate::service::{Answer, Prefetched};
+pub(super) use connection::MAX_CLIENT_NAME_BYTES;
 use word::Word;
 
 /// A command to answer: its client, its arguments, its time, and where its reply goes.
@@ -150,6 +152,10 @@ static COMMANDS: &[Spec] = &[
     spec("config", -2, report::config),
     spec("dbsize", 1, keys::dbsize),
     spec("time", 1, report::time),
+    spec("cluster", -2, connection::cluster),
+    spec("asking", 1, connection::cluster),
+    spec("readonly", 1, connection::cluster),
+    spec("readwrite", 1, connection::cluster),
 ];
 
 fn find(name: &[u8]) -> Option<&'static Spec> {
@@ -221,7 +227,7 @@ impl<'a> Call<'a> {
         if !self.session.authenticated {
             return Error::Unauthenticated;
         }
-        Error::UnknownCommand(QuotedText::new(name))
+        unknown::refuse(&self.command)
     }
 
     /// In a pipeline of commands on ad hoc keys: prefetches the counter of the next command while this one is decided.

@@ -13,8 +13,11 @@ use crate::service::{BanError, StoreAway};
 pub(crate) enum Error {
     #[error("ERR Protocol error: {0}")]
     Protocol(#[from] ProtocolError),
-    #[error("ERR unknown command '{0}'")]
-    UnknownCommand(QuotedText),
+    #[error("ERR unknown command '{name}', with args beginning with: {args}")]
+    UnknownCommand { name: QuotedText, args: QuotedText },
+    /// A command of Redis in whose place something else is to be used.
+    #[error("ERR unknown command '{name}'. {instead}")]
+    UseInstead { name: QuotedText, instead: &'static str },
     #[error("ERR unknown subcommand '{subcommand}'. {command} knows {known}.")]
     UnknownSubcommand { command: &'static str, subcommand: QuotedText, known: &'static str },
     #[error("ERR wrong number of arguments for '{0}' command")]
@@ -32,6 +35,10 @@ pub(crate) enum Error {
     NoSuchDatabase,
     #[error("ERR Client names cannot contain spaces, newlines or special characters.")]
     ClientName,
+    #[error("ERR Client names have at most {} bytes.", super::command::MAX_CLIENT_NAME_BYTES)]
+    LongClientName,
+    #[error("ERR This instance has cluster support disabled")]
+    NoCluster,
 
     #[error("ERR MULTI calls can not be nested")]
     NestedMulti,
@@ -59,6 +66,15 @@ pub(crate) enum Error {
     NoPassword,
     #[error("NOPROTO unsupported protocol version")]
     NoSuchVersion,
+    #[error("ERR Protocol version is not an integer or out of range")]
+    VersionNotInteger,
+    #[error("ERR Syntax error in HELLO option '{0}'")]
+    HelloOption(QuotedText),
+    #[error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+         <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+    )]
+    UnauthenticatedHello,
 
     #[error("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")]
     CellUsage,
@@ -126,6 +142,18 @@ const MAX_QUOTED_BYTES: usize = 128;
 impl QuotedText {
     pub(crate) fn new(bytes: &[u8]) -> QuotedText {
         QuotedText(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_QUOTED_BYTES)]).into_owned())
+    }
+
+    /// The beginnings of several texts, each in quotes, as Redis lists them.
+    pub(crate) fn list<'a>(texts: impl Iterator<Item = &'a [u8]>) -> QuotedText {
+        let mut list = Vec::new();
+        for text in texts {
+            let Some(room) = MAX_QUOTED_BYTES.checked_sub(list.len()).filter(|room| *room > 0) else { break };
+            list.push(b'\'');
+            list.extend_from_slice(&text[..text.len().min(room)]);
+            list.extend_from_slice(b"' ");
+        }
+        QuotedText(String::from_utf8_lossy(&list).into_owned())
     }
 }
 

@@ -10,6 +10,7 @@ mod clients;
 mod commands;
 mod hostile;
 mod recorded;
+mod redis_words;
 
 use std::net::SocketAddr;
 

@@ -66,34 +66,40 @@ fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Error
     Ok(())
 }
 
-/// `HELLO [version [AUTH user password] [SETNAME name]]`.
+/// `HELLO [version [AUTH user password] [SETNAME name]]`. As in Redis, nothing changes unless all of it is right, and of
+/// options that are given twice the last ones count.
 pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Error> {
     let version = match call.command.arg(0).map(number::parse) {
         None => call.session.version,
         Some(Some(2)) => Version::Resp2,
         Some(Some(3)) => Version::Resp3,
-        Some(_) => return Err(Error::NoSuchVersion),
+        Some(Some(_)) => return Err(Error::NoSuchVersion),
+        Some(None) => return Err(Error::VersionNotInteger),
     };
-    let mut name = None;
+    let (mut login, mut name) = (None, None);
     let mut index = 1;
-    while index < call.command.count() {
-        if let (true, Some(user), Some(password)) =
-            (call.is(index, "auth"), call.command.arg(index + 1), call.command.arg(index + 2))
-        {
-            log_in(call, user, password)?;
-            index += 3;
-        } else if let (true, Some(given)) = (call.is(index, "setname"), call.command.arg(index + 1)) {
-            name = Some(given);
-            index += 2;
-        } else {
-            return Err(Error::Syntax);
+    while let Some(option) = call.command.arg(index) {
+        match (call.command.arg(index + 1), call.command.arg(index + 2)) {
+            (Some(user), Some(password)) if call.is(index, "auth") => {
+                login = Some((user, password));
+                index += 3;
+            }
+            (Some(given), _) if call.is(index, "setname") => {
+                check_name(given)?;
+                name = Some(given);
+                index += 2;
+            }
+            _ => return Err(Error::HelloOption(QuotedText::new(option))),
         }
     }
+    if let Some((user, password)) = login {
+        log_in(call, user, password)?;
+    }
     if !call.session.authenticated {
-        return Err(Error::Unauthenticated);
+        return Err(Error::UnauthenticatedHello);
     }
     if let Some(name) = name {
-        set_name(call, name)?;
+        call.session.name = name.to_vec();
     }
     call.session.version = version;
     greet(call);
@@ -124,7 +130,8 @@ fn greet(call: &mut Call<'_>) {
 pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
     if call.is(0, "setname") {
         let name = call.command.arg(1).ok_or(Error::Arity("client|setname"))?;
-        set_name(call, name)?;
+        check_name(name)?;
+        call.session.name = name.to_vec();
         call.reply().ok();
     } else if call.is(0, "getname") {
         if call.session.name.is_empty() {
@@ -146,14 +153,19 @@ pub(super) fn client(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Names show up in lists, so they hold nothing that would break a line.
-fn set_name(call: &mut Call<'_>, name: &[u8]) -> Result<(), Error> {
-    if name.len() > MAX_CLIENT_NAME_BYTES || !name.iter().all(u8::is_ascii_graphic) {
-        return Err(Error::ClientName);
+/// Names show up in lists, so they hold nothing that would break a line. An empty name takes the name away.
+fn check_name(name: &[u8]) -> Result<(), Error> {
+    match name {
+        name if !name.iter().all(u8::is_ascii_graphic) => Err(Error::ClientName),
+        name if name.len() > MAX_CLIENT_NAME_BYTES => Err(Error::LongClientName),
+        _ => Ok(()),
     }
-    call.session.name = name.to_vec();
-    Ok(())
 }
 
 /// A name is kept as long as the connection.
-const MAX_CLIENT_NAME_BYTES: usize = 256;
+pub(in crate::resp) const MAX_CLIENT_NAME_BYTES: usize = 256;
+
+/// What only the nodes of a Redis Cluster answer.
+pub(super) fn cluster(_: &mut Call<'_>) -> Result<(), Error> {
+    Err(Error::NoCluster)
+}
