@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
@@ -14,7 +14,7 @@ use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::resp::Client;
 use flowgate_testkit::server_process::{ServerProcess, serve_command};
-use flowgate_testkit::wait::eventually;
+use flowgate_testkit::wait::{eventually, until_listening};
 
 /// Every algorithm, each with an allowance of 100 of which nothing comes back during a test. (The last of the free ones
 /// counts for the limit, too.)
@@ -178,4 +178,51 @@ fn over_tls_only_with_a_certificate_that_is_trusted() {
     let away = server.first_line_with("away");
     assert!(away.contains("certificate"), "{away}");
     assert!(!allowed(&server), "a server whose certificate nobody vouches for is not asked");
+}
+
+#[test]
+fn sentinels_and_their_servers_over_tls() {
+    let authority = Authority::new();
+    authority.issue("redis");
+    let (sentinel_port, redis_port) = (Port::claim(), Port::claim());
+    let (cert, key, ca) = (authority.text("redis.pem"), authority.text("redis.key"), authority.text("ca.pem"));
+    let number = redis_port.number.to_string();
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let _redis = Redis::start_with(&[&["--tls-port", &number, "--tls-auth-clients", "no"][..], &files].concat());
+    let sentinel = authority.path("sentinel.conf");
+    let lines = format!(
+        "port 0\ntls-port {}\ntls-auth-clients no\ntls-replication yes\ntls-cert-file {cert}\ntls-key-file {key}\n\
+         tls-ca-cert-file {ca}\ndir {}\nsentinel monitor mymaster 127.0.0.1 {number} 1\n",
+        sentinel_port.number,
+        authority.directory().display()
+    );
+    std::fs::write(&sentinel, lines).unwrap();
+    let program = flowgate_testkit::redis::program();
+    let mut command = Command::new(program);
+    let process = command.arg(&sentinel).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap();
+    let mut child = EndedOnDrop(process);
+    until_listening(&mut child.0, sentinel_port.address());
+    let mut config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    writeln!(config, "[store]\ntype = 'redis'\nsentinel = ['rediss://{}']", sentinel_port.address()).unwrap();
+    writeln!(config, "master = 'mymaster'\ntls = true\ntimeout = '5s'\non_failure = 'deny'").unwrap();
+    let trusting = |trusted: &str| {
+        let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+        run(command.env("SSL_CERT_FILE", trusted), config.path())
+    };
+    let server = trusting(&ca);
+    let allowed = || Client::connect(&server.resp).call("FG.LIMIT k 500/60s").starts_with("[1 ");
+    eventually("it has found the master", allowed);
+    let stranger = trusting(&cert);
+    let away = stranger.first_line_with("away");
+    assert!(away.contains("certificate") && away.contains("the master mymaster"), "{away}");
+}
+
+/// A process that ends with the test.
+struct EndedOnDrop(Child);
+
+impl Drop for EndedOnDrop {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
 }

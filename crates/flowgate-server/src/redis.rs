@@ -10,6 +10,7 @@
 //! store                         Redis: sends now, reads the reply later, rolls back charges of denied requests
 //!   │
 //! redirect ── servers ── slots  which server has the key; what was not carried out is sent again
+//!               │ ├───── sentinel the master, and the one after a failover
 //!               │ └───── inspect  settings that deserve a warning
 //!               │
 //!             pool ── node ── breaker, health     whether the server is asked at all
@@ -28,6 +29,7 @@ mod node;
 mod pool;
 mod question;
 mod redirect;
+mod sentinel;
 mod servers;
 mod shared;
 mod slots;

@@ -95,7 +95,12 @@ async fn resp_answers_ping_in_both_forms() {
 async fn resp_names_an_unknown_command_and_goes_on() {
     let server = Running::start(config()).await;
     let mut client = connect(server.resp).await;
-    exchange(&mut client, "*2\r\n$3\r\nFLY\r\n$1\r\nx\r\n", "-ERR unknown command 'FLY', with args beginning with: 'x' \r\n").await;
+    exchange(
+        &mut client,
+        "*2\r\n$3\r\nFLY\r\n$1\r\nx\r\n",
+        "-ERR unknown command 'FLY', with args beginning with: 'x' \r\n",
+    )
+    .await;
     exchange(&mut client, "PING\r\n", "+PONG\r\n").await;
     server.stop().await;
 }

@@ -11,7 +11,7 @@
 //! | [`wait`], [`port`] | waiting with a timeout, and free TCP ports | |
 //! | [`files`], [`snapshots`], [`certificates`] | temporary files, recorded messages, certificates by `openssl` | |
 //! | [`properties`] | random limits and steps for property tests, and the naive reference | `properties` |
-//! | [`redis`] | a Redis server of a test's own | `redis` |
+//! | [`redis`], [`sentinel`] | a Redis server of a test's own; one with a replica and sentinels | `redis` |
 //! | [`server`] | a server in a thread of the test's process | `server` |
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
@@ -25,6 +25,8 @@ pub mod properties;
 #[cfg(all(unix, feature = "redis"))]
 pub mod redis;
 pub mod resp;
+#[cfg(all(unix, feature = "redis"))]
+pub mod sentinel;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod server_process;

@@ -25,7 +25,7 @@ impl Auth {
         let api_token = secret::read(report, &mut fields, "api_token", "api_token_file");
         let admin_token = secret::read(report, &mut fields, "admin_token", "admin_token_file");
         let mut auth = Auth {
-            resp_password: password.and_then(|given| accept(report, given)),
+            resp_password: password.and_then(|given| secret::accept(report, given)),
             api_token: api_token.and_then(|given| accept_token(report, given)),
             admin_token: admin_token.and_then(|given| accept_token(report, given)),
             insecure: false,
@@ -44,10 +44,6 @@ impl Auth {
     }
 }
 
-fn accept(report: &mut Report, given: Given) -> Option<Secret> {
-    (!secret::refuse_hidden(report, &given.text, given.at)).then(|| Secret::new(given.text))
-}
-
 /// A token travels in a header, which carries visible ASCII only.
 fn accept_token(report: &mut Report, given: Given) -> Option<Secret> {
     if !given.text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -55,5 +51,5 @@ fn accept_token(report: &mut Report, given: Given) -> Option<Secret> {
         report.error(given.at, "this token cannot be sent in a header").hint(hint).done();
         return None;
     }
-    accept(report, given)
+    secret::accept(report, given)
 }

@@ -49,6 +49,17 @@ impl RedisUrl {
         &self.text
     }
 
+    /// True if it has a user, a password or parameters.
+    pub(crate) fn has_login(&self) -> bool {
+        self.text.contains(['@', '?'])
+    }
+
+    /// True if it names a host, perhaps with a port, and nothing else.
+    pub(crate) fn is_host_and_port(&self) -> bool {
+        let rest = self.text.split_once("://").map_or("", |(_, rest)| rest);
+        !rest.contains(['/', '@', '?'])
+    }
+
     /// True if it was copied from an output that hides its secrets.
     pub(crate) fn is_hidden(&self) -> bool {
         self.secrets.iter().any(|range| &self.text[range.clone()] == HIDDEN)

@@ -109,6 +109,11 @@ pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bo
     hidden
 }
 
+/// The secret, unless it was copied from the output of `flowgate config`, which is reported.
+pub(crate) fn accept(report: &mut Report, given: Given) -> Option<Secret> {
+    (!refuse_hidden(report, &given.text, given.at)).then(|| Secret::new(given.text))
+}
+
 /// Hides secrets of files and of the environment in all later reports, also those under mistyped names.
 pub(crate) fn hide(report: &mut Report, root: &Table) {
     for (key, node) in places(root) {

@@ -8,6 +8,7 @@ use super::duration;
 use super::redis_url::RedisUrl;
 use super::report::Report;
 use super::secret;
+use super::sentinel::Sentinel;
 use super::size::{self, ByteSize};
 use super::source::{Location, SourceKind};
 use super::table_reader::TableReader;
@@ -47,13 +48,15 @@ pub struct Redis {
     pub deny_cache_max: Duration,
 }
 
-/// One server or a cluster.
+/// One server, a cluster, or a server that sentinels know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedisServers {
     /// One server.
     One(RedisUrl),
     /// Some of the nodes of a cluster; at least one.
     Cluster(Vec<RedisUrl>),
+    /// The master that sentinels name.
+    Sentinel(Sentinel),
 }
 
 impl Default for Store {
@@ -124,22 +127,7 @@ impl Store {
 
 impl Redis {
     fn read(report: &mut Report, fields: &mut TableReader<'_>) -> Option<Redis> {
-        let cluster_at = fields.entry("cluster").map(|entry| entry.key_at);
-        let cluster = fields.read(report, "cluster", |report, node| value::list(report, node, server));
-        let url = secret::read(report, fields, "url", "url_file");
-        let url = url.and_then(|given| accept(report, &given.text, given.at).map(|url| (url, given.at)));
-        let servers = match (cluster.filter(|nodes| !nodes.is_empty()), url) {
-            (Some(_), Some((_, at))) => {
-                let message = "\"url\" and \"cluster\" exclude each other";
-                let hint = "keep \"url\" for a single server, \"cluster\" for Redis Cluster";
-                let notes = report.error(cluster_at.unwrap_or(at), message).hint(hint);
-                notes.place("the url is given at", at).done();
-                None
-            }
-            (Some(nodes), None) => Some(RedisServers::Cluster(nodes)),
-            (None, Some((url, _))) => Some(RedisServers::One(url)),
-            (None, None) => Redis::with_defaults().map(|redis| redis.servers),
-        };
+        let servers = RedisServers::read(report, fields);
         let mut redis = Redis::with_defaults()?;
         fields.read_into(report, "prefix", &mut redis.prefix, prefix);
         fields.read_into(report, "timeout", &mut redis.timeout, |report, node| value::span(report, node, TIMEOUTS));
@@ -173,6 +161,7 @@ impl Redis {
         match &self.servers {
             RedisServers::One(url) => out.text("url", &url.to_string()),
             RedisServers::Cluster(nodes) => out.texts("cluster", nodes.iter().map(RedisUrl::to_string)),
+            RedisServers::Sentinel(sentinel) => sentinel.write(out),
         }
         out.text("prefix", &self.prefix);
         out.text("timeout", &duration::format(self.timeout));
@@ -180,6 +169,36 @@ impl Redis {
         out.text("local_share", &self.local_share.to_string());
         out.raw("deny_cache", self.deny_cache);
         out.text("deny_cache_max", &duration::format(self.deny_cache_max));
+    }
+}
+
+impl RedisServers {
+    /// The one of `url`, `cluster` and `sentinel` that is given, or the default address.
+    fn read(report: &mut Report, fields: &mut TableReader<'_>) -> Option<RedisServers> {
+        let url = secret::read(report, fields, "url", "url_file");
+        let url = url.and_then(|given| Some((RedisServers::One(accept(report, &given.text, given.at)?), given.at)));
+        let cluster_at = fields.entry("cluster").map(|entry| entry.key_at);
+        let cluster = fields.read(report, "cluster", |report, node| value::list(report, node, server));
+        let cluster = cluster.filter(|nodes| !nodes.is_empty()).map(RedisServers::Cluster).zip(cluster_at);
+        let sentinel = Sentinel::read(report, fields).ok()?;
+        let sentinel = sentinel.map(|(sentinel, at)| (RedisServers::Sentinel(sentinel), at));
+        let given = [("url", url), ("cluster", cluster), ("sentinel", sentinel)];
+        let mut given = given.into_iter().filter_map(|(key, servers)| servers.map(|(servers, at)| (key, servers, at)));
+        match (given.next(), given.next()) {
+            (Some((first, _, first_at)), Some((second, _, at))) => {
+                let message = format!("\"{first}\" and \"{second}\" exclude each other");
+                let hint = match second {
+                    "cluster" => "keep \"url\" for a single server, \"cluster\" for Redis Cluster",
+                    _ if first == "cluster" => "keep \"cluster\" for Redis Cluster, which needs no sentinels",
+                    _ => "the sentinels tell where Redis is; its login stands in \"username\" and \"password\"",
+                };
+                let notes = report.error(at, message).hint(hint);
+                notes.place(format!("the {first} is given at"), first_at).done();
+                None
+            }
+            (Some((_, servers, _)), None) => Some(servers),
+            (None, _) => Redis::with_defaults().map(|redis| redis.servers),
+        }
     }
 }
 

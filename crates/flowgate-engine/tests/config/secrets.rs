@@ -48,6 +48,43 @@ fn secrets_never_show() {
 }
 
 #[test]
+fn passwords_of_sentinels_and_of_their_servers_never_show() {
+    let text = "
+        [store]
+        type = \"redis\"
+        sentinel = [\"10.0.0.5:26379\"]
+        master = \"mymaster\"
+        sentinel_username = \"sam\"
+        sentinel_password = \"s3cret-1\"";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("password");
+    fs::write(&path, "s3cret-2\n").unwrap();
+    let config = config(text, &[("FLOWGATE_STORE__PASSWORD_FILE", path.to_str().unwrap())]);
+    let redis = config.store.redis.as_ref().unwrap();
+    let RedisServers::Sentinel(sentinel) = &redis.servers else { panic!("{redis:?}") };
+    assert_eq!(sentinel.sentinel_login.username.as_deref(), Some("sam"));
+    assert_eq!(sentinel.sentinel_login.password.as_ref().unwrap().expose(), "s3cret-1");
+    assert_eq!(sentinel.login.password.as_ref().unwrap().expose(), "s3cret-2");
+    assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+    let toml = config.to_toml();
+    assert!(!toml.contains("s3cret") && toml.contains("sentinel_password = \"***\""), "{toml}");
+    assert_eq!(mistake(&toml, &[]), "this secret is hidden");
+    let shown = flowgate_engine::config::hide_secrets(text);
+    assert!(!shown.contains("s3cret") && shown.contains("sentinel_username = \"sam\""), "{shown}");
+    assert_eq!(flowgate_engine::config::restore_secrets(&shown, text), text);
+}
+
+#[test]
+fn sentinels_are_bounded() {
+    let text = |number: usize| {
+        let addresses = vec!["10.0.0.5:26379"; number];
+        format!("[store]\ntype = \"redis\"\nmaster = \"m\"\nsentinel = {addresses:?}")
+    };
+    assert!(from_text(&text(32), &[]).is_ok());
+    assert_eq!(mistake(&text(33), &[]), "expected at most 32 sentinels, found 33");
+}
+
+#[test]
 fn listeners_beyond_loopback_need_secrets() {
     let public = "[listen]\nhttp = \"0.0.0.0:7070\"\nresp = \"0.0.0.0:7071\"";
     assert!(mistake(public, &[]).contains("can be reached from other machines"));

@@ -20,6 +20,9 @@ fn a_configuration_written_out_is_read_back() {
     check_round_trip(
         "[store]\ntype = \"redis\"\ncluster = [\"10.0.0.1:1\", \"rediss://[::1]:2\"]\nlocal_share = \"1/3\"",
     );
+    check_round_trip(
+        "[store]\ntype = \"redis\"\nsentinel = [\"a:1\", \"rediss://[::1]:2\"]\nmaster = \"m\"\ndatabase = 3\ntls = true",
+    );
     let directory = tempfile::tempdir().unwrap();
     let cert = directory.path().join("a\"b.pem");
     fs::write(&cert, "").unwrap();

@@ -1,9 +1,11 @@
 //! How the shared store is: logged once per change, counted, and reported to the server's readiness.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use super::target::Target;
+use tokio::sync::Notify;
+
 use crate::readiness::Readiness;
 
 /// What happened to the shared store, and how it stands.
@@ -14,6 +16,8 @@ pub(crate) struct Health {
     counts: Counts,
     /// Where a change is reported.
     readiness: Mutex<Option<Readiness>>,
+    /// A server has gone away.
+    outage: Notify,
 }
 
 /// Counts since the start.
@@ -86,17 +90,23 @@ impl Health {
         self.counts.deny_cache_hits.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn away(&self, target: &Target, why: &str) {
+    /// Waits until a server goes away.
+    pub(crate) async fn outage(&self) {
+        self.outage.notified().await;
+    }
+
+    pub(crate) fn away(&self, target: &dyn fmt::Display, why: &str) {
         self.counts.outages.fetch_add(1, Relaxed);
         tracing::warn!(redis = %target, error = why, "Redis is away: deciding by on_failure");
         let listener = self.listener();
         self.away.fetch_add(1, Relaxed);
+        self.outage.notify_one();
         if let Some(readiness) = &*listener {
             readiness.degrade(AWAY);
         }
     }
 
-    pub(crate) fn back(&self, target: &Target) {
+    pub(crate) fn back(&self, target: &dyn fmt::Display) {
         tracing::info!(redis = %target, "Redis is back");
         self.gone();
     }

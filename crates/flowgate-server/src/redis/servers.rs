@@ -1,8 +1,9 @@
-//! Where calls go: to the one server, or in a cluster to the one that has the key.
+//! Where calls go: to the one server, to the master that sentinels name, or in a cluster to the server that has the key.
 //!
 //! Rule       A cluster is asked which server has which slots at the start, and again when a server points elsewhere or does not
 //!            answer. Until the answer is there, what was known holds: a server that no longer has a key says so.
-//! Rule       Servers that the cluster no longer names are let go, with their connections.
+//! Rule       Servers that the cluster no longer names are let go, with their connections; so is the old master when the
+//!            sentinels' word moves the node to another, whatever the old one says of itself.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -16,6 +17,7 @@ use super::health::Health;
 use super::link::{Arrived, Failure};
 use super::node::Node;
 use super::pool::Pool;
+use super::sentinel::Sentinels;
 use super::slots::{self, Part, SLOTS};
 use super::target::Target;
 use super::wire;
@@ -25,6 +27,7 @@ use super::wire;
 pub(crate) struct Servers {
     seeds: Vec<Target>,
     is_cluster: bool,
+    sentinels: Option<Sentinels>,
     timeout: Span,
     prefix: String,
     health: Arc<Health>,
@@ -33,6 +36,8 @@ pub(crate) struct Servers {
     /// The one server, or the servers of all slots; `None`: not known yet.
     map: ArcSwapOption<Map>,
     asking: AtomicBool,
+    /// True while the sentinels name no master, which counts as a server that is away.
+    is_lost: AtomicBool,
     /// A server has pointed elsewhere.
     outdated: Notify,
 }
@@ -64,14 +69,24 @@ impl Servers {
         Servers::new(seeds, true, common)
     }
 
+    /// The master that sentinels name.
+    pub(crate) fn behind(sentinels: Sentinels, common: Common<'_>) -> Servers {
+        Servers { sentinels: Some(sentinels), ..Servers::new(Vec::new(), false, common) }
+    }
+
     fn new(seeds: Vec<Target>, is_cluster: bool, Common { timeout, prefix, health }: Common<'_>) -> Servers {
         let (pools, map, prefix) = (Mutex::default(), ArcSwapOption::empty(), prefix.to_owned());
-        let (asking, outdated) = (AtomicBool::new(false), Notify::new());
-        Servers { seeds, is_cluster, timeout, prefix, health, pools, map, asking, outdated }
+        let (asking, is_lost, outdated) = (AtomicBool::new(false), AtomicBool::new(false), Notify::new());
+        let sentinels = None;
+        Servers { seeds, is_cluster, sentinels, timeout, prefix, health, pools, map, asking, is_lost, outdated }
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
         self.is_cluster
+    }
+
+    pub(crate) fn has_sentinels(&self) -> bool {
+        self.sentinels.is_some()
     }
 
     /// Whether it is known where keys are.
@@ -140,6 +155,34 @@ impl Servers {
                 return;
             }
         }
+    }
+
+    /// Asks the sentinels, and moves to the master that they name if it is another one.
+    pub(crate) async fn ask_sentinels(&self) {
+        let Some(sentinels) = &self.sentinels else { return };
+        match sentinels.ask().await {
+            Ok(None) => {}
+            Ok(Some(target)) => {
+                tracing::info!(redis = %target, "{sentinels} is at this address");
+                self.follow(&target);
+                if self.is_lost.swap(false, SeqCst) {
+                    self.health.back(sentinels);
+                }
+            }
+            Err(why) => {
+                if !self.is_lost.swap(true, SeqCst) {
+                    self.health.away(sentinels, &why);
+                }
+            }
+        }
+    }
+
+    fn follow(&self, target: &Target) {
+        let pool = self.pool_at(target);
+        // Whether it connects is seen when something is sent.
+        let _ = pool.link_even_if_open();
+        self.map.store(Some(Arc::new(Map::One(Arc::clone(&pool)))));
+        *self.pools.lock().unwrap_or_else(PoisonError::into_inner) = HashMap::from([(target.to_string(), pool)]);
     }
 
     async fn ask(&self, target: &Target) -> Option<Vec<Part>> {

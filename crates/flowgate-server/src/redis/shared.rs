@@ -11,7 +11,7 @@ use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::BanCopy;
 use flowgate_engine::{AdHoc, Decider, Decision, Explanation, Policy, PolicyError, Request, RuleSet};
 use flowgate_koala::{KoalaAsk, KoalaErase, KoalaRules};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::clock::RedisClock;
 use super::deny_cache::{DenyCache, DenyQuestion};
@@ -24,6 +24,7 @@ use super::question::{
     Store, ThrottleQuestion,
 };
 use super::redirect::{Plain, Sent};
+use super::sentinel::Sentinels;
 use super::servers::{Common, Servers};
 use super::store::RedisStore;
 use super::target::Target;
@@ -69,7 +70,9 @@ pub(crate) type PendingReply<Q> = Pending<<Q as OwnedQuestion>::Reply, SentQuest
 
 /// How often a node looks for bans by hand that others have imposed.
 const BAN_REFRESH_PERIOD: Duration = Duration::from_secs(1);
-/// How often it looks for servers of a cluster that took over from one that is away.
+/// How often it asks sentinels where the master is.
+const SENTINEL_PERIOD: Duration = Duration::from_secs(1);
+/// How often it looks for a server that took over from one that is away.
 const TAKEOVER_CHECK_PERIOD: Duration = Duration::from_millis(250);
 
 impl SharedStore {
@@ -80,6 +83,7 @@ impl SharedStore {
         let servers = match &redis.servers {
             RedisServers::One(url) => Servers::one(Target::new(url), common),
             RedisServers::Cluster(urls) => Servers::cluster(urls.iter().map(Target::new).collect(), common),
+            RedisServers::Sentinel(sentinel) => Servers::behind(Sentinels::new(sentinel), common),
         };
         let settings = Settings { memory, on_failure: redis.on_failure, share: redis.local_share };
         let longest_denial = redis.deny_cache.then(|| span(redis.deny_cache_max));
@@ -97,6 +101,7 @@ impl SharedStore {
 
     /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
     pub(crate) fn watch(self: &Arc<SharedStore>) {
+        self.watch_sentinels();
         let store = Arc::downgrade(self);
         tokio::spawn(async move {
             let mut since_refresh = BAN_REFRESH_PERIOD;
@@ -117,7 +122,25 @@ impl SharedStore {
         });
     }
 
-    /// Whether a cluster may have found a server to take over from one that is away.
+    /// Asks the sentinels, if there are any, for as long as the store is there.
+    fn watch_sentinels(self: &Arc<SharedStore>) {
+        if !self.redis.servers.has_sentinels() {
+            return;
+        }
+        let store = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(store) = store.upgrade() {
+                store.redis.servers.ask_sentinels().await;
+                if store.needs_looking_after() {
+                    sleep(TAKEOVER_CHECK_PERIOD).await;
+                } else {
+                    let _ = timeout(SENTINEL_PERIOD, store.redis.health.outage()).await;
+                }
+            }
+        });
+    }
+
+    /// Whether a cluster or the sentinels may have found a server to take over from one that is away.
     fn needs_looking_after(&self) -> bool {
         !self.redis.servers.is_known() || self.stats().away > 0
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use flowgate_engine::config::RedisUrl;
+use flowgate_engine::config::{Login, RedisUrl};
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -59,10 +59,34 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 const DEFAULT_PORT: u16 = 6379;
+const DEFAULT_SENTINEL_PORT: u16 = 26379;
+
+/// The most bytes of replies to a few commands outside of a link.
+const MAX_EXCHANGE_BYTES: usize = 64 << 10;
 
 impl Target {
     /// Takes an address apart.
     pub(crate) fn new(url: &RedisUrl) -> Target {
+        Target::with_default_port(url, DEFAULT_PORT)
+    }
+
+    /// A sentinel.
+    pub(crate) fn of_sentinel(url: &RedisUrl, login: &Login) -> Target {
+        Target { database: 0, ..Target::with_default_port(url, DEFAULT_SENTINEL_PORT) }.logging_in(login)
+    }
+
+    /// The way to the servers that sentinels name, without an address.
+    pub(crate) fn behind_sentinels(tls: bool, login: &Login, database: u32) -> Target {
+        let place = Place::Tcp { host: String::new(), port: 0, tls: tls.then(Tls::of_system) };
+        Target { place, user: None, password: None, database }.logging_in(login)
+    }
+
+    fn logging_in(self, login: &Login) -> Target {
+        let password = login.password.as_ref().map(|password| password.expose().to_owned());
+        Target { user: login.username.clone(), password, ..self }
+    }
+
+    fn with_default_port(url: &RedisUrl, default_port: u16) -> Target {
         let (scheme, rest) = url.expose().split_once("://").unwrap_or(("redis", url.expose()));
         let (login, rest) = match rest.rsplit_once('@') {
             Some((login, rest)) => (Some(login), rest),
@@ -79,8 +103,8 @@ impl Target {
         } else {
             let (address, database) = rest.split_once('/').unwrap_or((rest, ""));
             let (host, port) = match address.rsplit_once(':') {
-                Some((host, port)) if !port.ends_with(']') => (host, port.parse().unwrap_or(DEFAULT_PORT)),
-                _ => (address, DEFAULT_PORT),
+                Some((host, port)) if !port.ends_with(']') => (host, port.parse().unwrap_or(default_port)),
+                _ => (address, default_port),
             };
             let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
             let tls = (scheme == "rediss").then(Tls::of_system);
@@ -136,7 +160,7 @@ impl Target {
                 }
             }
         };
-        self.greet(&mut stream).await?;
+        self.greet(stream.as_mut()).await?;
         Ok(Connected { stream, address })
     }
 
@@ -155,23 +179,33 @@ impl Target {
         }
         // Tells whether it is still loading its data.
         wire::command(&mut greeting, &[b"PING"]);
-        stream.write_all(&greeting).await?;
-        let (mut input, mut parsed) = (Vec::new(), 0);
-        while expected > 0 {
-            match wire::parse(&input[parsed..]).map_err(io::Error::other)? {
-                Some((Reply::Error(error), _)) => return Err(ConnectError::Refused(error)),
-                Some((_, length)) => {
-                    parsed += length;
-                    expected -= 1;
-                }
-                None if stream.read_buf(&mut input).await? == 0 => {
-                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-                }
-                None => {}
-            }
-        }
-        Ok(())
+        exchange(stream, &greeting, expected).await.map(drop)
     }
+}
+
+/// Sends commands and waits for their replies; the first error among these ends it.
+pub(crate) async fn exchange(
+    stream: &mut (dyn Stream + '_),
+    commands: &[u8],
+    expected: usize,
+) -> Result<Vec<Reply>, ConnectError> {
+    stream.write_all(commands).await?;
+    let (mut input, mut parsed, mut replies) = (Vec::new(), 0, Vec::new());
+    while replies.len() < expected {
+        match wire::parse(&input[parsed..]).map_err(io::Error::other)? {
+            Some((Reply::Error(error), _)) => return Err(ConnectError::Refused(error)),
+            Some((reply, length)) => {
+                parsed += length;
+                replies.push(reply);
+            }
+            None if input.len() > MAX_EXCHANGE_BYTES => return Err(io::Error::other("its reply is too long").into()),
+            None if stream.read_buf(&mut input).await? == 0 => {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            None => {}
+        }
+    }
+    Ok(replies)
 }
 
 impl Tls {
@@ -252,5 +286,25 @@ mod tests {
         check("redis://[::1]:7000/1", "[::1]:7000", (None, None), 1);
         check("unix:///run/redis.sock?db=2", "/run/redis.sock", (None, None), 2);
         check("unix://u:p@/run/r", "/run/r", (Some("u"), Some("p")), 0);
+    }
+
+    #[tokio::test]
+    async fn replies_outside_of_a_link_are_bounded() {
+        let (mut ours, mut theirs) = tokio::io::duplex(4096);
+        let flood =
+            tokio::spawn(async move { while theirs.write_all(b"$1000000\r\nxxxxxxxxxxxxxxxx").await.is_ok() {} });
+        let error = exchange(&mut ours, b"PING\r\n", 1).await.unwrap_err();
+        assert_eq!(error.to_string(), "its reply is too long");
+        drop(ours);
+        flood.await.unwrap();
+    }
+
+    #[test]
+    fn sentinels_have_a_port_and_a_login_of_their_own() {
+        let login = Login { username: Some("sam".to_owned()), password: None };
+        let target = Target::of_sentinel(&RedisUrl::parse("10.0.0.5").unwrap(), &login);
+        assert_eq!((target.to_string().as_str(), target.user.as_deref()), ("10.0.0.5:26379", Some("sam")));
+        let server = Target::behind_sentinels(false, &Login::default(), 3).at("::1", 7000);
+        assert_eq!((server.to_string().as_str(), server.database), ("[::1]:7000", 3));
     }
 }

@@ -13,6 +13,7 @@ mod koala;
 mod pipelines;
 mod proxy;
 mod replays;
+mod sentinel;
 mod sharing;
 mod slow;
 mod values;

@@ -80,6 +80,10 @@ fn describe_store(store: &Store) -> String {
             let urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
             format!("the cluster of {}", urls.join(", "))
         }
+        Some(RedisServers::Sentinel(sentinel)) => {
+            let urls: Vec<String> = sentinel.sentinels.iter().map(ToString::to_string).collect();
+            format!("the master {} of the sentinels {}", sentinel.master, urls.join(", "))
+        }
     }
 }
 

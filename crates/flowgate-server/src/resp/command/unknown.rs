@@ -5,15 +5,14 @@ use crate::resp::error::{Error, QuotedText};
 
 /// Commands on values.
 const VALUES: &[&str] = &[
-    "get", "set", "getex", "getset", "getdel", "setex", "psetex", "setnx", "mget", "mset", "incr", "incrby", "decr", "decrby",
-    "expire", "pexpire", "hget", "hset", "hincrby", "zadd",
+    "get", "set", "getex", "getset", "getdel", "setex", "psetex", "setnx", "mget", "mset", "incr", "incrby", "decr",
+    "decrby", "expire", "pexpire", "hget", "hset", "hincrby", "zadd",
 ];
 const INSTEAD_OF_VALUES: &str = "Flowgate counts and keeps no values: FG.LIMIT and CL.THROTTLE count; values need a second \
                                  client, to Redis itself.";
 
 /// Commands that run scripts.
-const SCRIPTS: &[&str] =
-    &["eval", "eval_ro", "evalsha", "evalsha_ro", "script", "fcall", "fcall_ro", "function"];
+const SCRIPTS: &[&str] = &["eval", "eval_ro", "evalsha", "evalsha_ro", "script", "fcall", "fcall_ro", "function"];
 const INSTEAD_OF_SCRIPTS: &str = "Flowgate runs no scripts: send CL.THROTTLE or FG.LIMIT from the client, several of them in \
                                   one pipeline or between MULTI and EXEC; FG.TAKE decides by several limits at once.";
 
