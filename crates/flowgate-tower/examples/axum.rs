@@ -12,9 +12,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use flowgate::MemoryStore;
-use flowgate_engine::{Engine, config::Config};
-use flowgate_tower::{ClientAddresses, Outcome, RateLimit, client_ip, path};
+use flowgate_tower::{ClientAddresses, Config, Engine, MemoryStore, Outcome, RateLimit, client_ip, path};
 
 const RULES: &str = r#"
     [[rule]]
@@ -40,6 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let login = RateLimit::new("login", "3/60s")?.by(client()).refund_if(|outcome| match outcome {
         Outcome::Answered { status, .. } => status != StatusCode::UNAUTHORIZED,
         Outcome::Failed => true,
+        Outcome::Dropped => false, // or clients would try passwords and hang up
     });
 
     let app = Router::new()

@@ -39,25 +39,59 @@ impl From<Client> for FieldValue {
     }
 }
 
+/// What the function of a field returns: an `Option`, where `None` is a request without the field, or a `Result`, whose
+/// error is a service that is set up wrongly. The layer answers such a request with 500.
+pub trait IntoField {
+    /// The value, if the request has one.
+    ///
+    /// # Errors
+    /// If the service does not tell the address of its clients.
+    fn into_field(self) -> Result<Option<FieldValue>, UnknownClient>;
+}
+
+impl<V: Into<FieldValue>> IntoField for Option<V> {
+    fn into_field(self) -> Result<Option<FieldValue>, UnknownClient> {
+        Ok(self.map(Into::into))
+    }
+}
+
+impl<V: Into<FieldValue>> IntoField for Result<V, UnknownClient> {
+    fn into_field(self) -> Result<Option<FieldValue>, UnknownClient> {
+        self.map(|value| Some(value.into()))
+    }
+}
+
+/// The request does not say from which address it comes, so clients cannot be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "rate limit: the address of the client is unknown. With axum, serve \
+     `app.into_make_service_with_connect_info::<SocketAddr>()` and use flowgate-tower with the feature `axum`. In other \
+     services, put the peer's `SocketAddr` into the extensions of each request."
+)]
+pub struct UnknownClient;
+
 /// The client's address: that of the connection, or behind proxies that `addresses` trusts the address in their
 /// `X-Forwarded-For`, walked from the right. Conditions see the whole address; an IPv6 client is counted by its network.
 ///
 /// The request's extensions give the connection's address: a [`SocketAddr`], an [`IpAddr`], or with the feature `axum`
-/// axum's `ConnectInfo<SocketAddr>`. A request without an address lacks the field; the first such request logs a warning.
-pub fn client_ip(addresses: ClientAddresses) -> impl Fn(&Parts) -> Option<Client> + Send + Sync + 'static {
-    let warned = AtomicBool::new(false);
+/// axum's `ConnectInfo<SocketAddr>`. Without an address a service could not tell its clients apart, so the layer answers
+/// such a request with 500 and the reason, and the first one logs an error.
+pub fn client_ip(
+    addresses: ClientAddresses,
+) -> impl Fn(&Parts) -> Result<Client, UnknownClient> + Send + Sync + 'static {
+    let told = AtomicBool::new(false);
     move |request| {
         let Some(peer) = peer(request) else {
-            if !warned.swap(true, Relaxed) {
-                tracing::warn!("a request without its peer's address: clients are not told apart (see client_ip)");
+            if !told.swap(true, Relaxed) {
+                tracing::error!("{UnknownClient}");
             }
-            return None;
+            return Err(UnknownClient);
         };
         // Proxies append to the client's text: bytes that are not UTF-8 spoil their own entry, and none to its right.
         let lines = request.headers.get_all("x-forwarded-for").iter();
         // The iterator has no reverse, and the walk starts at the last line.
         let lines: Vec<_> = lines.map(|value| escaped_text(value.as_bytes())).collect();
-        Some(addresses.find(peer, lines.iter().map(|line| &**line)))
+        Ok(addresses.find(peer, lines.iter().map(|line| &**line)))
     }
 }
 
@@ -112,8 +146,15 @@ fn without_port(host: &str) -> &str {
 fn peer(request: &Parts) -> Option<IpAddr> {
     let extensions = &request.extensions;
     #[cfg(feature = "axum")]
-    if let Some(axum::extract::ConnectInfo(address)) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
-        return Some(address.ip());
+    {
+        use axum::extract::ConnectInfo;
+        use axum::extract::connect_info::MockConnectInfo;
+        if let Some(ConnectInfo(address)) = extensions.get::<ConnectInfo<SocketAddr>>() {
+            return Some(address.ip());
+        }
+        if let Some(MockConnectInfo(address)) = extensions.get::<MockConnectInfo<SocketAddr>>() {
+            return Some(address.ip());
+        }
     }
     extensions.get().map(SocketAddr::ip).or_else(|| extensions.get().copied())
 }
@@ -130,16 +171,17 @@ mod tests {
 
     #[test]
     fn the_peer_is_where_a_server_puts_it() {
-        let find = |request: &Parts| Some(client_ip(ClientAddresses::default())(request)?.address.to_string());
+        let find = |request: &Parts| Ok(client_ip(ClientAddresses::default())(request)?.address.to_string());
         let socket: SocketAddr = "203.0.113.7:4711".parse().unwrap();
         assert_eq!(find(&parts(|request| request.extension(socket))).unwrap(), "203.0.113.7");
         assert_eq!(find(&parts(|request| request.extension(socket.ip()))).unwrap(), "203.0.113.7");
         #[cfg(feature = "axum")]
-        assert_eq!(
-            find(&parts(|request| request.extension(axum::extract::ConnectInfo(socket)))).unwrap(),
-            "203.0.113.7"
-        );
-        assert_eq!(find(&parts(|request| request)), None);
+        {
+            use axum::extract::{ConnectInfo, connect_info::MockConnectInfo};
+            assert_eq!(find(&parts(|request| request.extension(ConnectInfo(socket)))).unwrap(), "203.0.113.7");
+            assert_eq!(find(&parts(|request| request.extension(MockConnectInfo(socket)))).unwrap(), "203.0.113.7");
+        }
+        assert_eq!(find(&parts(|request| request)), Err(UnknownClient));
     }
 
     #[test]

@@ -5,13 +5,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::layer::Charge;
+use crate::charge::Charge;
 
 pin_project! {
     /// The response of a [`RateLimited`](crate::RateLimited) service.
@@ -24,31 +23,37 @@ pin_project! {
 pin_project! {
     #[project = StateNow]
     enum State<S: Service<Request<B>>, B> {
-        Denied { response: Option<Response<Bytes>> },
+        Denied { response: Option<S::Response> },
         /// Held until the request's turn. Few requests wait, so the timer is boxed.
         Held { held: Option<(Pin<Box<Sleep>>, S, Request<B>, Charge)> },
-        Passed { #[pin] answer: S::Future, charge: Option<Charge> },
+        Passed { #[pin] answer: S::Future, charge: Charge },
     }
 }
 
 impl<S: Service<Request<B>>, B> ResponseFuture<S, B> {
-    pub(crate) fn denied(response: Response<Bytes>) -> Self {
+    pub(crate) fn denied(response: S::Response) -> Self {
         Self { state: State::Denied { response: Some(response) } }
     }
 
-    pub(crate) fn passed(mut service: S, request: Request<B>, charge: Charge) -> Self {
+    pub(crate) fn passed(service: S, request: Request<B>, charge: Charge) -> Self {
         let delay = Duration::from(charge.decision.delay());
         if delay.is_zero() {
-            return Self { state: State::Passed { answer: service.call(request), charge: Some(charge) } };
+            return Self { state: State::reached(service, request, charge) };
         }
         Self { state: State::Held { held: Some((Box::pin(sleep(delay)), service, request, charge)) } }
+    }
+}
+
+impl<S: Service<Request<B>>, B> State<S, B> {
+    fn reached(mut service: S, request: Request<B>, mut charge: Charge) -> Self {
+        charge.reached();
+        State::Passed { answer: service.call(request), charge }
     }
 }
 
 impl<S, B, R> Future for ResponseFuture<S, B>
 where
     S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
 {
     type Output = Result<Response<R>, S::Error>;
 
@@ -57,22 +62,19 @@ where
         loop {
             match state.as_mut().project() {
                 StateNow::Denied { response } => {
-                    let response = response.take().expect("a future is not polled after its end");
-                    return Poll::Ready(Ok(response.map(R::from)));
+                    return Poll::Ready(Ok(response.take().expect("a future is not polled after its end")));
                 }
                 StateNow::Held { held } => {
                     let (turn, ..) = held.as_mut().expect("taken only when the state changes, below");
                     ready!(turn.as_mut().poll(cx));
-                    let (_, mut service, request, charge) = held.take().expect("it was there a line above");
-                    state.set(State::Passed { answer: service.call(request), charge: Some(charge) });
+                    let (_, service, request, charge) = held.take().expect("it was there a line above");
+                    state.set(State::reached(service, request, charge));
                 }
                 StateNow::Passed { answer, charge } => {
                     let mut answer = ready!(answer.poll(cx));
-                    if let Some(charge) = charge.take() {
-                        match &mut answer {
-                            Ok(response) => charge.answered(response),
-                            Err(_) => charge.failed(),
-                        }
+                    match &mut answer {
+                        Ok(response) => charge.answered(response),
+                        Err(_) => charge.failed(),
                     }
                     return Poll::Ready(answer);
                 }

@@ -3,6 +3,9 @@
 //! Rule       A request is decided before the inner service sees it, at the time of one clock reading. A denied request
 //!            never reaches the inner service.
 //! Rule       A refund after the response has the fields and the cost of the charge.
+//! Rule       A charge is settled once: by the response, by an error, or when the response's future is dropped. Dropped
+//!            before the request reached the inner service, the charge is refunded. Dropped later it stays, unless
+//!            `refund_if` says otherwise: a client that aborts its requests must not escape its limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,15 +13,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flowgate::{Clock, IntoLimits, LimitError, MemoryStore, Op};
+use flowgate::{Clock, IntoLimits, LimitError, MemoryStore};
 use flowgate_engine::config::HeaderFamily;
-use flowgate_engine::{self as engine, Decision, Engine, Limits, Policy, PolicyError, RuleDef};
+use flowgate_engine::{Decision, Engine, Limits, Policy, PolicyError, RuleDef};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::fields::FieldValue;
+use crate::charge::Charge;
+use crate::fields::{FieldValue, IntoField, UnknownClient};
 use crate::future::ResponseFuture;
 use crate::response;
 
@@ -28,15 +32,17 @@ const KEY_FIELD: &str = "key";
 /// The longest hold of a request for its turn, unless [`RateLimit::max_delay`] says otherwise.
 const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-type FieldFn = Arc<dyn Fn(&Parts) -> Option<FieldValue> + Send + Sync>;
+type FieldFn = Arc<dyn Fn(&Parts) -> Result<Option<FieldValue>, UnknownClient> + Send + Sync>;
 type CostFn = Arc<dyn Fn(&Parts) -> u64 + Send + Sync>;
 type RefundFn = Arc<dyn Fn(Outcome<'_>) -> bool + Send + Sync>;
-type DenyFn = Arc<dyn Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync>;
+type DenyFn<D> = Arc<dyn Fn(&Decision, &Parts) -> Response<D> + Send + Sync>;
 
 /// Limits the requests to a service. Cheap to clone; all clones, and all services made by them, share their counters.
-#[derive(Clone)]
-pub struct RateLimit {
+///
+/// `D` is the body of the response to a denied request, see [`on_deny`](RateLimit::on_deny).
+pub struct RateLimit<D = Bytes> {
     settings: Arc<Settings>,
+    on_deny: DenyFn<D>,
 }
 
 /// Why a layer cannot be made.
@@ -62,19 +68,21 @@ pub enum Outcome<'a> {
     },
     /// The service failed without a response.
     Failed,
+    /// The request had reached the service, and the response was not waited for: the client has left, or a timeout
+    /// outside of this layer has ended.
+    Dropped,
 }
 
 #[derive(Clone)]
 pub(crate) struct Settings {
-    engine: Arc<Engine>,
-    clock: Clock,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Clock,
     /// Names, and the functions that give their values. [`KEY_FIELD`] always has a value, if only an empty one.
-    fields: Vec<(Box<str>, FieldFn)>,
-    cost: Option<CostFn>,
-    refund_if: Option<RefundFn>,
-    on_deny: Option<DenyFn>,
-    families: Vec<HeaderFamily>,
-    max_delay: Duration,
+    pub(crate) fields: Vec<(Box<str>, FieldFn)>,
+    pub(crate) cost: Option<CostFn>,
+    pub(crate) refund_if: Option<RefundFn>,
+    pub(crate) families: Vec<HeaderFamily>,
+    pub(crate) max_delay: Duration,
 }
 
 impl RateLimit {
@@ -93,121 +101,170 @@ impl RateLimit {
     /// Lets the rules of an engine decide. Their fields are those that [`field`](RateLimit::field) names.
     pub fn with_engine(engine: Arc<Engine>) -> RateLimit {
         let families = vec![HeaderFamily::RateLimit, HeaderFamily::XRateLimit];
-        let (cost, refund_if, on_deny) = (None, None, None);
+        let (cost, refund_if) = (None, None);
         let (clock, fields, max_delay) = (Clock::System, Vec::new(), DEFAULT_MAX_DELAY);
-        let settings = Settings { engine, clock, fields, cost, refund_if, on_deny, families, max_delay };
-        RateLimit { settings: Arc::new(settings) }
+        let settings = Settings { engine, clock, fields, cost, refund_if, families, max_delay };
+        RateLimit { settings: Arc::new(settings), on_deny: Arc::new(|decision, _| response::problem(decision)) }
     }
+}
 
+impl<D> RateLimit<D> {
     /// Counts requests by the value of `key`, which replaces an earlier key. Requests without a value are counted
     /// together.
     #[must_use]
-    pub fn by<V: Into<FieldValue>>(self, key: impl Fn(&Parts) -> Option<V> + Send + Sync + 'static) -> RateLimit {
+    pub fn by<V: IntoField>(self, key: impl Fn(&Parts) -> V + Send + Sync + 'static) -> RateLimit<D> {
         self.field(KEY_FIELD, move |request| {
-            Some(key(request).map(|value| value.into().into_counted()).unwrap_or_default())
+            key(request).into_field().map(|value| value.map(FieldValue::into_counted).unwrap_or_default())
         })
     }
 
     /// Gives requests a field for rules to read; `None`: the request lacks it. A second field of the same name replaces
     /// the first.
     #[must_use]
-    pub fn field<V: Into<FieldValue>>(
-        self,
-        name: &str,
-        value: impl Fn(&Parts) -> Option<V> + Send + Sync + 'static,
-    ) -> RateLimit {
+    pub fn field<V: IntoField>(self, name: &str, value: impl Fn(&Parts) -> V + Send + Sync + 'static) -> RateLimit<D> {
         self.with(|settings| {
             settings.fields.retain(|(known, _)| **known != *name);
-            settings.fields.push((name.into(), Arc::new(move |request| value(request).map(Into::into))));
+            settings.fields.push((name.into(), Arc::new(move |request| value(request).into_field())));
         })
+    }
+
+    /// The fields that rules of the engine read and that requests never have, since no [`field`](RateLimit::field) gives
+    /// them: a rule that counts by such a field limits no request.
+    ///
+    /// [`Layer::layer`] panics if there are any. Look again after [`Engine::replace`].
+    pub fn missing_fields(&self) -> Vec<String> {
+        let Settings { engine, fields, .. } = &*self.settings;
+        let rules = engine.rules();
+        let given = |name: &&str| fields.iter().any(|(known, _)| **known == **name);
+        rules.field_names().filter(|name| !given(name)).map(str::to_owned).collect()
     }
 
     /// Sets the cost of a request; without it each request costs 1.
     #[must_use]
-    pub fn cost(self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> RateLimit {
+    pub fn cost(self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> RateLimit<D> {
         self.with(|settings| settings.cost = Some(Arc::new(cost)))
     }
 
     /// Refunds the charge of a request for whose outcome `refund` is true. With it, for example, successful logins do not
     /// count.
     #[must_use]
-    pub fn refund_if(self, refund: impl Fn(Outcome<'_>) -> bool + Send + Sync + 'static) -> RateLimit {
+    pub fn refund_if(self, refund: impl Fn(Outcome<'_>) -> bool + Send + Sync + 'static) -> RateLimit<D> {
         self.with(|settings| settings.refund_if = Some(Arc::new(refund)))
     }
 
-    /// Refunds the charge of a request if the service fails or responds with 5xx.
+    /// Refunds the charge of a request if the service fails or responds with 5xx. A request whose client leaves before
+    /// the response stays charged.
     #[must_use]
-    pub fn refund_failures(self) -> RateLimit {
+    pub fn refund_failures(self) -> RateLimit<D> {
         self.refund_if(|outcome| match outcome {
             Outcome::Answered { status, .. } => status.is_server_error(),
             Outcome::Failed => true,
+            Outcome::Dropped => false,
         })
     }
 
     /// Makes the response to a denied request; [`problem`](crate::problem) is the default. The layer adds `Retry-After`
     /// and the rate limit headers that the response lacks.
+    ///
+    /// The response may have any body from which the service's own can be made. In axum that is every response:
+    ///
+    /// ```
+    /// use axum::{Json, http::StatusCode, response::IntoResponse};
+    /// use flowgate_tower::RateLimit;
+    ///
+    /// let limit = RateLimit::new("api", "300/60s")?.on_deny(|decision, request| {
+    ///     let wait = decision.retry_after_header();
+    ///     (StatusCode::TOO_MANY_REQUESTS, Json((request.uri.path(), wait))).into_response()
+    /// });
+    /// let app: axum::Router = axum::Router::new().layer(limit);
+    /// # Ok::<(), flowgate_tower::Error>(())
+    /// ```
     #[must_use]
-    pub fn on_deny(self, respond: impl Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync + 'static) -> RateLimit {
-        self.with(|settings| settings.on_deny = Some(Arc::new(respond)))
+    pub fn on_deny<E>(
+        self,
+        respond: impl Fn(&Decision, &Parts) -> Response<E> + Send + Sync + 'static,
+    ) -> RateLimit<E> {
+        RateLimit { settings: self.settings, on_deny: Arc::new(respond) }
     }
 
     /// Sets the families of headers that tell how much is left; both by default.
     #[must_use]
-    pub fn headers(self, families: impl IntoIterator<Item = HeaderFamily>) -> RateLimit {
+    pub fn headers(self, families: impl IntoIterator<Item = HeaderFamily>) -> RateLimit<D> {
         self.with(|settings| settings.families = families.into_iter().collect())
     }
 
     /// Sets the longest hold of a request for the turn that a `pace` limit gives it; ten seconds by default. A request
     /// whose turn is further away is denied. (`max_wait=` of the limit itself is the better bound.)
     #[must_use]
-    pub fn max_delay(self, delay: Duration) -> RateLimit {
+    pub fn max_delay(self, delay: Duration) -> RateLimit<D> {
         self.with(|settings| settings.max_delay = delay)
     }
 
     /// Sets the clock that decisions read; tests use one that they move by hand.
     #[must_use]
-    pub fn clock(self, clock: impl Into<Clock>) -> RateLimit {
+    pub fn clock(self, clock: impl Into<Clock>) -> RateLimit<D> {
         self.with(|settings| settings.clock = clock.into())
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> RateLimit {
+    fn with(mut self, change: impl FnOnce(&mut Settings)) -> RateLimit<D> {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 }
 
-impl fmt::Debug for RateLimit {
+// Derived, these would ask the same of the body.
+impl<D> Clone for RateLimit<D> {
+    fn clone(&self) -> RateLimit<D> {
+        RateLimit { settings: Arc::clone(&self.settings), on_deny: Arc::clone(&self.on_deny) }
+    }
+}
+
+impl<D> fmt::Debug for RateLimit<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: Vec<&str> = self.settings.fields.iter().map(|(name, _)| &**name).collect();
         f.debug_struct("RateLimit").field("fields", &fields).finish_non_exhaustive()
     }
 }
 
-impl<S> Layer<S> for RateLimit {
-    type Service = RateLimited<S>;
+impl<S, D> Layer<S> for RateLimit<D> {
+    type Service = RateLimited<S, D>;
 
-    fn layer(&self, inner: S) -> RateLimited<S> {
-        RateLimited { inner, settings: Arc::clone(&self.settings) }
+    /// # Panics
+    /// When rules read fields that requests never have: see [`RateLimit::missing_fields`].
+    fn layer(&self, inner: S) -> RateLimited<S, D> {
+        let missing = self.missing_fields();
+        assert!(
+            missing.is_empty(),
+            "rate limit: rules read the fields {missing:?}, and the layer gives requests none of them. Add \
+             `.field(\"{0}\", ..)`; for a field that requests here never have, `.field(\"{0}\", |_| None::<String>)`.",
+            missing[0]
+        );
+        RateLimited { inner, limit: self.clone() }
     }
 }
 
 /// A service whose requests are limited.
-#[derive(Clone)]
-pub struct RateLimited<S> {
+pub struct RateLimited<S, D = Bytes> {
     inner: S,
-    settings: Arc<Settings>,
+    limit: RateLimit<D>,
 }
 
-impl<S: fmt::Debug> fmt::Debug for RateLimited<S> {
+impl<S: Clone, D> Clone for RateLimited<S, D> {
+    fn clone(&self) -> RateLimited<S, D> {
+        RateLimited { inner: self.inner.clone(), limit: self.limit.clone() }
+    }
+}
+
+impl<S: fmt::Debug, D> fmt::Debug for RateLimited<S, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimited").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
-impl<S, B, R> Service<Request<B>> for RateLimited<S>
+impl<S, B, R, D> Service<Request<B>> for RateLimited<S, D>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone,
-    R: From<Bytes>,
+    R: From<Bytes> + From<D>,
 {
     type Response = Response<R>;
     type Error = S::Error;
@@ -219,9 +276,12 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
         let (mut head, body) = request.into_parts();
-        let charge = Charge::new(&self.settings, &head);
+        let charge = match Charge::new(&self.limit.settings, &head) {
+            Ok(charge) => charge,
+            Err(unknown) => return ResponseFuture::denied(response::unknown_client(unknown).map(R::from)),
+        };
         if !charge.decision.allowed() {
-            return ResponseFuture::denied(charge.denial(&head));
+            return ResponseFuture::denied(self.limit.denial(&charge.decision, &head).map(R::from));
         }
         head.extensions.insert(Arc::clone(&charge.decision));
         // `poll_ready` was true of `self.inner`, so that service takes the call. Its clone stays, and is polled again.
@@ -231,71 +291,10 @@ where
     }
 }
 
-/// What a request was charged: enough to refund it.
-pub(crate) struct Charge {
-    settings: Arc<Settings>,
-    /// The values of the settings' fields.
-    values: Vec<Option<FieldValue>>,
-    cost: u64,
-    pub(crate) decision: Arc<Decision>,
-}
-
-impl Charge {
-    fn new(settings: &Arc<Settings>, head: &Parts) -> Charge {
-        let values: Vec<_> = settings.fields.iter().map(|(_, value)| value(head)).collect();
-        let cost = settings.cost.as_ref().map_or(1, |cost| cost(head));
-        let at = settings.clock.read();
-        let take = Op::TakeWithin(settings.max_delay.into());
-        let decision = settings.engine.decide(take, &request(settings, &values, cost), at);
-        Charge { settings: Arc::clone(settings), values, cost, decision: Arc::new(decision) }
-    }
-
-    fn denial(&self, head: &Parts) -> Response<Bytes> {
-        let Settings { on_deny, families, .. } = &*self.settings;
-        let mut response =
-            on_deny.as_ref().map_or_else(|| response::problem(&self.decision), |on_deny| on_deny(&self.decision, head));
-        response::add_headers(response.headers_mut(), &self.decision, families);
+impl<D> RateLimit<D> {
+    fn denial(&self, decision: &Decision, head: &Parts) -> Response<D> {
+        let mut response = (self.on_deny)(decision, head);
+        response::add_headers(response.headers_mut(), decision, &self.settings.families);
         response
     }
-
-    /// The service has failed without a response.
-    pub(crate) fn failed(&self) {
-        self.settle(Outcome::Failed);
-    }
-
-    /// The service has responded: adds the headers, after a refund.
-    pub(crate) fn answered<R>(&self, response: &mut Response<R>) {
-        let outcome = Outcome::Answered { status: response.status(), headers: response.headers() };
-        let refunded = self.settle(outcome);
-        let decision = refunded.as_ref().unwrap_or(&self.decision);
-        response::add_headers(response.headers_mut(), decision, &self.settings.families);
-    }
-
-    /// Refunds the charge if the outcome asks for it, and returns how the limits stand then.
-    fn settle(&self, outcome: Outcome<'_>) -> Option<Decision> {
-        let Charge { settings, values, cost, .. } = self;
-        let refund_if = settings.refund_if.as_ref()?;
-        if !refund_if(outcome) {
-            return None;
-        }
-        Some(settings.engine.decide(Op::Refund, &request(settings, values, *cost), settings.clock.read()))
-    }
-}
-
-/// The request as the engine sees it.
-fn request<'a>(settings: &'a Settings, values: &'a [Option<FieldValue>], cost: u64) -> engine::Request<'a> {
-    let mut request = engine::Request::new().cost(cost);
-    for ((name, _), value) in settings.fields.iter().zip(values) {
-        match value {
-            Some(FieldValue { text, counted: None }) => request.push(name, text),
-            Some(FieldValue { text, counted: Some(counted) }) if request.counted_otherwise().is_none() => {
-                request.push(name, text);
-                request = request.counted_as(name, counted);
-            }
-            // A request has one field with a second value to count by. Of further ones conditions see that value, too.
-            Some(FieldValue { counted: Some(counted), .. }) => request.push(name, counted),
-            None => {}
-        }
-    }
-    request
 }

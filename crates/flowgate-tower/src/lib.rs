@@ -9,10 +9,13 @@
 //! ```
 //! use axum::{Router, routing::get};
 //! use flowgate_tower::{ClientAddresses, RateLimit, client_ip};
+//! use std::net::SocketAddr;
 //!
 //! // 300 a minute, but no more than 100 in 5 seconds, for each address.
 //! let limit = RateLimit::new("api", ["300/60s", "100/5s"])?.by(client_ip(ClientAddresses::default()));
 //! let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(limit);
+//! // axum::serve(listener, service): without the connect info nothing would know the clients' addresses.
+//! let service = app.into_make_service_with_connect_info::<SocketAddr>();
 //! # Ok::<(), flowgate_tower::Error>(())
 //! ```
 //!
@@ -25,8 +28,7 @@
 //! The layer then gives requests the [fields](RateLimit::field) that rules read.
 //!
 //! ```
-//! use flowgate_engine::{Engine, config::Config};
-//! use flowgate_tower::{ClientAddresses, RateLimit, client_ip, header, path};
+//! use flowgate_tower::{ClientAddresses, Config, Engine, MemoryStore, RateLimit, client_ip, header, path};
 //! use std::sync::Arc;
 //!
 //! let config = Config::from_toml(r#"
@@ -47,7 +49,7 @@
 //!     by = ["key"]
 //!     limits_by = { field = "plan", pro = ["1000/60s"], default = ["100/60s"] }
 //! "#)?;
-//! let engine = Arc::new(Engine::new(&config.policy, flowgate::MemoryStore::default())?);
+//! let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
 //! let limit = RateLimit::with_engine(engine)
 //!     .field("ip", client_ip(ClientAddresses::from(&config.gate)))
 //!     .field("path", path())
@@ -56,15 +58,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keep the engine: its [`Engine::replace`](flowgate_engine::Engine::replace) puts other rules in force while requests go on.
+//! Every field that rules read needs a function, or making the service panics: without it the rule would limit no request.
+//!
+//! Keep the engine: its [`Engine::replace`] puts other rules in force while requests go on. Their fields are
+//! [not checked](RateLimit::missing_fields) by themselves.
 //!
 //! # What else it does
 //!
 //! * **Failures need not count.** [`refund_failures`](RateLimit::refund_failures) refunds the charge of a request that
 //!   ends in a 5xx or an error; [`refund_if`](RateLimit::refund_if) leaves the choice to you.
+//! * **Aborting a request refunds nothing.** A client that leaves while the handler works stays charged, with
+//!   `refund_failures`, too; `refund_if` sees [`Outcome::Dropped`]. A handler that panics counts as dropped.
 //! * **Turns are kept.** A request is held until the turn that a `pace` limit gives it, [at
-//!   most](RateLimit::max_delay) ten seconds; a request whose turn is further away is denied.
-//! * **You can make the response to a denied request**: [`on_deny`](RateLimit::on_deny).
+//!   most](RateLimit::max_delay) ten seconds; a request whose turn is further away is denied. A request that is dropped
+//!   before its turn never reaches the handler and is refunded: the last turn that was given is free again.
+//! * **You can make the response to a denied request**: [`on_deny`](RateLimit::on_deny) takes axum's responses, and every
+//!   other.
 //! * **Handlers see the decision**: `request.extensions().get::<Arc<Decision>>()`, for example to log shadow rules.
 //!
 //! # Pitfalls
@@ -72,20 +81,23 @@
 //! * **Behind a proxy** every connection is the proxy's. [`client_ip`] walks `X-Forwarded-For` from the right, past the
 //!   proxies that you trust and no further. Name your proxies in [`ClientAddresses`], or all clients share one counter.
 //! * **axum tells peers' addresses only when asked**: serve `app.into_make_service_with_connect_info::<SocketAddr>()` and
-//!   use this crate with the feature `axum`. In other services put the peer's `SocketAddr` into the request's extensions.
-//!   Requests without an address are counted together, or lack the field where rules decide; a warning says so once.
+//!   use this crate with the feature `axum`. In other services put the peer's `SocketAddr` into the request's extensions;
+//!   in tests axum's `MockConnectInfo` will do. A request without an address is answered with 500, which says so.
 //! * **Clients choose their headers.** Count by a header only behind a proxy or a layer that checks it.
 //! * **Counters live in the process.** Three instances grant three times the limit. For shared counters run a server.
 
+mod charge;
 mod fields;
 mod future;
 mod layer;
 mod response;
 
-pub use fields::{FieldValue, client_ip, header, host, method, path, path_spelled};
+pub use fields::{FieldValue, IntoField, UnknownClient, client_ip, header, host, method, path, path_spelled};
+/// What the functions of this crate take and give, so that rules need no other crate of Flowgate.
+pub use flowgate::{Clock, IntoLimits, Limit, LimitError, ManualClock, MemoryConfig, MemoryStore};
 pub use flowgate_engine::{
-    Decision,
-    config::HeaderFamily,
+    DecidedBy, Decision, Engine, Policy, PolicyError, Rule,
+    config::{Config, HeaderFamily},
     http::{Client, ClientAddresses, PathPart, PathSpelling},
 };
 pub use future::ResponseFuture;

@@ -7,6 +7,8 @@ use flowgate_engine::{Decision, http::Quota};
 use http::header::{CONTENT_TYPE, Entry, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
+use crate::fields::UnknownClient;
+
 /// Adds what a decision says to the headers of a response.
 ///
 /// Headers that are there already stay: `RateLimit` is a list, to which an outer layer adds its own policy; the older
@@ -57,10 +59,28 @@ fn set(headers: &mut HeaderMap, name: HeaderName, number: u64) {
 pub fn problem(decision: &Decision) -> Response<Bytes> {
     let (limited, forbidden) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::FORBIDDEN);
     let problem = Problem::from_decision(decision, limited.as_u16(), forbidden.as_u16());
+    document(&problem, if problem.status == limited.as_u16() { limited } else { forbidden })
+}
+
+/// The response of a service that does not tell where its clients are. It says what to do: it is the service's author who
+/// reads it, at the first request.
+pub(crate) fn unknown_client(unknown: UnknownClient) -> Response<Bytes> {
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    let problem = Problem {
+        status: status.as_u16(),
+        kind: "about:blank".into(),
+        title: "Internal Server Error".into(),
+        detail: Some(unknown.to_string().into()),
+        ..Problem::default()
+    };
+    document(&problem, status)
+}
+
+fn document(problem: &Problem<'_>, status: StatusCode) -> Response<Bytes> {
     // A document whose keys are texts can always be written.
-    let body = serde_json::to_vec(&problem).unwrap_or_default();
+    let body = serde_json::to_vec(problem).unwrap_or_default();
     let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = if problem.status == limited.as_u16() { limited } else { forbidden };
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     response
 }

@@ -2,19 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
+mod axum_server;
+mod dropped;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::routing::get;
 use bytes::Bytes;
-use flowgate::{ManualClock, MemoryStore, Span, Time};
-use flowgate_engine::{Engine, config::Config};
-use flowgate_tower::{ClientAddresses, Decision, HeaderFamily, Outcome, RateLimit, client_ip, header, path};
+use flowgate::{Span, Time};
+use flowgate_tower::{
+    ClientAddresses, Config, Decision, Engine, HeaderFamily, ManualClock, MemoryStore, Outcome, RateLimit, client_ip,
+    header, path,
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -266,21 +268,11 @@ async fn an_ipv6_client_is_matched_by_its_address_and_counted_by_its_network() {
 }
 
 #[tokio::test]
-async fn a_request_dropped_while_waiting_never_reaches_the_service() {
-    let reached = Arc::default();
-    let service = RateLimit::new("report", "pace 1/s").unwrap().layer(echo(&reached));
-    ask(&service, get_as("a")).await;
-    let held = tokio::time::timeout(Duration::from_millis(20), ask(&service, get_as("a"))).await;
-    assert!(held.is_err());
-    assert_eq!(reached.load(Relaxed), 1);
-}
-
-#[tokio::test]
 async fn on_deny_replaces_the_response_and_keeps_its_headers() {
     let limit =
         RateLimit::new("api", "1/60s").unwrap().headers([HeaderFamily::RateLimit]).on_deny(|decision, request| {
             let text = format!("{} denies {}", decision.rule().unwrap().name(), request.uri.path());
-            Response::builder().status(503).header("retry-after", "120").body(text.into()).unwrap()
+            Response::builder().status(503).header("retry-after", "120").body(Bytes::from(text)).unwrap()
         });
     let service = limit.layer(echo(&Arc::default()));
     ask(&service, get_as("a")).await;
@@ -298,6 +290,27 @@ async fn every_layer_adds_its_headers() {
     let listed: Vec<_> = answer.headers().get_all("ratelimit").iter().collect();
     assert_eq!(listed, [r#""route";r=4;t=60"#, r#""all";r=8;t=60"#]);
     assert_eq!(headers(&answer, &["x-ratelimit-remaining"]), "4");
+}
+
+#[test]
+fn a_rule_by_a_field_that_requests_never_have_fails_at_build() {
+    let rules = r#"rule = [{ name = "login", when = { path = "/login" }, by = ["ip"], limits = ["5/60s"] }]"#;
+    let engine = Arc::new(Engine::new(&Config::from_toml(rules).unwrap().policy, MemoryStore::default()).unwrap());
+    let limit = RateLimit::with_engine(Arc::clone(&engine)).field("path", path());
+    assert_eq!(limit.missing_fields(), ["ip"]);
+    let panic = |limit: &RateLimit| {
+        let build = std::panic::AssertUnwindSafe(|| drop(limit.layer(())));
+        std::panic::catch_unwind(build).err()?.downcast::<String>().ok()
+    };
+    let message = panic(&limit).unwrap();
+    assert!(message.contains(r#".field("ip", ..)"#), "{message}");
+    assert!(panic(&limit.clone().field("ip", |_| None::<String>)).is_none());
+
+    // Rules that come later are not checked by themselves.
+    let limit = limit.field("ip", client_ip(ClientAddresses::default()));
+    let more = r#"rule = [{ name = "all", by = ["user"], limits = ["5/60s"] }]"#;
+    engine.replace(&Config::from_toml(more).unwrap().policy).unwrap();
+    assert_eq!(limit.missing_fields(), ["user"]);
 }
 
 #[test]
@@ -320,38 +333,4 @@ async fn concurrent_requests_get_the_limit_and_no_more() {
         passed += usize::from(asked.await.unwrap() == 200);
     }
     assert_eq!((passed, reached.load(Relaxed)), (10, 10));
-}
-
-/// A server on a free port, until the test ends.
-async fn serve(app: Router) -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let service = app.into_make_service_with_connect_info::<SocketAddr>();
-    tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
-    address
-}
-
-/// A server's response to a request with these headers, in lower case.
-async fn raw(address: SocketAddr, headers: &str) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let request = format!("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).await.unwrap();
-    said.to_lowercase()
-}
-
-#[tokio::test]
-async fn an_axum_server_tells_clients_apart_by_their_connection() {
-    let trust_nobody = ClientAddresses { trusted_proxies: Vec::new(), ..ClientAddresses::default() };
-    let limit = RateLimit::new("api", "2/60s").unwrap().by(client_ip(trust_nobody));
-    let app = Router::new().route("/", get(|| async { Body::from("hello") })).layer(limit);
-    let address = serve(app).await;
-    for (client, status) in [("1.1.1.1", "200"), ("2.2.2.2", "200"), ("3.3.3.3", "429")] {
-        let said = raw(address, &format!("x-forwarded-for: {client}\r\n")).await;
-        assert!(said.starts_with(&format!("http/1.1 {status}")), "{said}");
-        assert!(said.contains("ratelimit-policy: \"api\";q=2;w=60"), "{said}");
-        assert_eq!(said.contains("retry-after: 60"), status == "429", "{said}");
-    }
 }
