@@ -64,4 +64,7 @@ pub struct Exceeded<'a> {
     /// Whether it never does.
     #[serde(default, skip_serializing_if = "is_false")]
     pub never: bool,
+    /// Whether it is not exceeded, but the server's memory is full and has no room for its counter.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub memory_full: bool,
 }

@@ -67,7 +67,8 @@ impl Decision<'_> {
     pub fn of_limit(limit: &Limit, decision: &flowgate::Decision, degraded: bool) -> Decision<'static> {
         let (allowed, retry_after) = (decision.allowed(), decision.retry_after().map(Millis::from));
         let never = decision.never();
-        let exceeded = || Exceeded { rule: None, limit: limit.to_string().into(), retry_after, never };
+        let memory_full = decision.lacks_room();
+        let exceeded = || Exceeded { rule: None, limit: limit.to_string().into(), retry_after, never, memory_full };
         Decision {
             allowed,
             action: if allowed { "allow" } else { "deny" }.into(),
@@ -92,7 +93,7 @@ impl<'a> From<&'a engine::Exceeded> for Exceeded<'a> {
             Retry::Never => None,
         };
         let (rule, limit) = (Some(exceeded.rule.name().into()), exceeded.limit.to_string().into());
-        Exceeded { rule, limit, retry_after, never: retry_after.is_none() }
+        Exceeded { rule, limit, retry_after, never: retry_after.is_none(), memory_full: exceeded.lacks_room }
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
-use flowgate::{MemoryStore, Op, Span, Time};
+use flowgate::{MemoryConfig, MemoryStore, Op, Span, Time, WhenFull};
 use flowgate_api::{Decision, Explanation, ManualBan, Problem};
 use flowgate_engine::config::Config;
 use flowgate_engine::{AdHoc, Engine, Request, bans::BanOrder};
@@ -37,6 +37,23 @@ fn denial_has_every_member() {
             r#""banned_until":null,"degraded":false}"#
         ),
     );
+}
+
+#[test]
+fn denial_for_want_of_memory_is_told_apart_from_an_exceeded_limit() {
+    let config = MemoryConfig { max_bytes: 64 << 10, when_full: WhenFull::Deny, ..MemoryConfig::default() };
+    let policy = Config::from_toml("rule = [{ name = 'reply', by = ['user'], limits = ['5/60s'] }]").unwrap().policy;
+    let engine = Engine::new(&policy, MemoryStore::new(config)).unwrap();
+    let take = |user: u32| engine.decide(Op::Take, &Request::new().field("user", &user.to_string()), NOW);
+    let refused = (0..100_000).map(take).find(|decision| !decision.allowed()).unwrap();
+    let text = serde_json::to_string(&Decision::from(&refused).exceeded).unwrap();
+    assert_eq!(text, r#"[{"rule":"reply","limit":"sliding 5/60s","retry_after":1,"memory_full":true}]"#);
+    let exceeded = engine.decide(Op::Peek, &Request::new().field("user", "0").cost(5), NOW);
+    assert!(!exceeded.allowed() && !exceeded.exceeded()[0].lacks_room, "known keys are counted");
+    let limit = "5/60s".parse().unwrap();
+    let take_key = |key: u32| engine.limit(Op::Take, AdHoc { key: &key.to_le_bytes(), limit: &limit, cost: 1 }, NOW);
+    let refused = (0..100_000).map(|key| take_key(key).unwrap()).find(|decision| !decision.allowed()).unwrap();
+    assert!(Decision::of_limit(&limit, &refused, false).exceeded[0].memory_full);
 }
 
 #[test]

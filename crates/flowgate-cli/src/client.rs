@@ -30,14 +30,31 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[command(next_help_heading = "Server")]
 pub(crate) struct Server {
     /// Where the server speaks HTTP: a URL, or unix:PATH
-    #[arg(long, value_name = "URL", env = "FLOWGATE_SERVER", default_value = "http://127.0.0.1:7070")]
+    #[arg(
+        long,
+        visible_alias = "url",
+        value_name = "URL",
+        env = "FLOWGATE_SERVER",
+        default_value = "http://127.0.0.1:7070"
+    )]
     server: String,
-    /// A file with the token to show; or set FLOWGATE_TOKEN. A server on this machine is shown the one it has made
+    /// A file with the token to show; or set FLOWGATE_TOKEN. Commands for administrators show a server on this machine
+    /// the token that it has made
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// For https: a file with the certificates to trust, in PEM, instead of the usual authorities
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+}
+
+/// The right that a command needs, which says which tokens it may show without being told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Right {
+    /// To ask for decisions. Most servers ask for no token, so a command shows none but the one that it is given: any
+    /// program may listen on a port of this machine.
+    Decide,
+    /// To change bans and rules.
+    Admin,
 }
 
 /// A server to talk to.
@@ -69,7 +86,7 @@ impl Answer {
 impl Server {
     /// # Errors
     /// If a file cannot be read, or the URL is not valid.
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self, right: Right) -> anyhow::Result<Client> {
         let base = self.server.trim_end_matches('/').to_owned();
         let socket = base.strip_prefix("unix:");
         if socket.is_none() && !base.starts_with("http://") && !base.starts_with("https://") {
@@ -78,7 +95,7 @@ impl Server {
         let is_here = socket.is_some() || is_loopback(&base);
         let tokens = match Tokens::given(self.token_file.as_deref())? {
             Some(given) => given,
-            None if is_here => Tokens::of_this_machine(),
+            None if is_here && right == Right::Admin => Tokens::of_this_machine(),
             None => Tokens::default(),
         };
         let mut config = Agent::config_builder()
@@ -270,7 +287,7 @@ mod tests {
             }
             shown
         });
-        let mut client = Server { server: base, token_file: None, ca: None }.client().unwrap();
+        let mut client = Server { server: base, token_file: None, ca: None }.client(Right::Admin).unwrap();
         client.tokens.list = ["one", "two", "three"].map(Secret::new).into();
         assert_eq!(client.get("/v1/bans").unwrap().json(), "{}\n");
         assert_eq!(server.join().unwrap(), ["one", "two"]);

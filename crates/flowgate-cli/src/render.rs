@@ -7,7 +7,7 @@ mod instant;
 
 use std::fmt::Write;
 
-use flowgate::{Clock, Time};
+use flowgate::{Clock, Span, Time};
 use flowgate_api::{Bans, Decision, Explanation, LimitReport, ManualBan, Millis, NewBan, RuleReport};
 use flowgate_engine::config::Color;
 
@@ -56,8 +56,9 @@ impl Renderer {
         }
         parts.extend(left(decision.remaining, decision.limit));
         parts.extend(wait(decision.retry_after, decision.never));
-        if decision.allowed && decision.reset_after > Millis(0) {
-            parts.push(format!("all back in {}s", decision.reset_after));
+        if let (true, Some(most), true) = (decision.allowed, decision.limit, decision.reset_after > Millis(0)) {
+            // Of this limit; others of the request may take longer.
+            parts.push(format!("{most} again in {}s", decision.reset_after));
         }
         parts.extend(delay(decision.delay));
         if parts.is_empty() && !decision.matched {
@@ -71,7 +72,11 @@ impl Renderer {
         for exceeded in &decision.exceeded {
             let rule = exceeded.rule.as_ref().map_or(String::new(), |rule| format!(" of {rule}"));
             let wait = wait(exceeded.retry_after, exceeded.never).map_or(String::new(), |wait| format!(", {wait}"));
-            line!(out, "         exceeded {}{rule}{wait}", plain(&exceeded.limit));
+            let limit = plain(&exceeded.limit);
+            match exceeded.memory_full {
+                true => line!(out, "         memory is full: no counter for {limit}{rule}{wait}"),
+                false => line!(out, "         exceeded {limit}{rule}{wait}"),
+            }
         }
         if !decision.shadow.is_empty() {
             line!(out, "         would be denied by {} (shadow)", plain(&decision.shadow.join(", ")));
@@ -89,7 +94,7 @@ impl Renderer {
     pub(crate) fn explanation(self, explanation: &Explanation<'_>) -> String {
         let mut out = self.decision(&explanation.decision);
         if let Some(ban) = &explanation.ban {
-            let told = format!("A ban by hand comes before all rules: {}", self.manual_ban(ban));
+            let told = format!("A ban by hand comes before all rules: {}", self.manual_ban(ban, None));
             line!(out, "\n{}", self.paint(&told, RED));
         }
         if explanation.rules.is_empty() {
@@ -142,7 +147,7 @@ impl Renderer {
     pub(crate) fn bans(self, bans: &Bans<'_>) -> String {
         let mut out = String::new();
         for ban in &bans.bans {
-            line!(out, "{:<16}  {}", plain(&ban.id), self.manual_ban(ban));
+            line!(out, "{:<16}  {}", plain(&ban.id), self.manual_ban(ban, None));
         }
         for ban in &bans.rule_bans {
             let fields = ban.subject.0.iter().map(|(name, value)| format!("{}={}", name.0, plain(&value.0)));
@@ -156,20 +161,25 @@ impl Renderer {
         out
     }
 
-    /// A ban that was just imposed.
-    pub(crate) fn new_ban(self, NewBan { ban, warning }: &NewBan<'_>) -> String {
+    /// A ban that was just imposed for `length`.
+    pub(crate) fn new_ban(self, NewBan { ban, warning }: &NewBan<'_>, length: Span) -> String {
         let mut out = String::new();
-        line!(out, "banned   {}, as {}", self.manual_ban(ban), plain(&ban.id));
+        line!(out, "banned   {}, as {}", self.manual_ban(ban, Some(length)), plain(&ban.id));
         if let Some(warning) = warning {
             line!(out, "         {}", self.paint(&plain(warning), YELLOW));
         }
         out
     }
 
-    fn manual_ban(self, ban: &ManualBan<'_>) -> String {
+    /// With its `length` if it was just imposed: the clock of its server may differ from that of this machine.
+    fn manual_ban(self, ban: &ManualBan<'_>, length: Option<Span>) -> String {
         let reason = if ban.reason.is_empty() { String::new() } else { format!("  {}", plain(&ban.reason)) };
         let (field, value) = (plain(&ban.field), plain(&ban.value));
-        format!("{field}={value}  by hand, until {}{reason}", self.instant(ban.until))
+        let lasts = match length {
+            Some(length) => format!(" for {}, until {}", instant::roughly(length), instant::instant(ban.until)),
+            None => format!(", until {}", self.instant(ban.until)),
+        };
+        format!("{field}={value}  by hand{lasts}{reason}")
     }
 
     fn instant(self, instant: Millis) -> String {
@@ -254,7 +264,7 @@ mod tests {
     #[test]
     fn allowed_request_is_one_line() {
         let taken = Decision { limit: Some(5), remaining: Some(4), reset_after: Millis(60_000), ..allowed("reply") };
-        assert_eq!(PLAIN.decision(&taken), "allowed  by reply, 4 of 5 left, all back in 60s\n");
+        assert_eq!(PLAIN.decision(&taken), "allowed  by reply, 4 of 5 left, 5 again in 60s\n");
         let held = Decision { delay: Millis(250), ..allowed("p") };
         assert_eq!(PLAIN.decision(&held), "allowed  by p, to be held for 0.25s\n");
         let unmatched = Decision { rule: None, matched: false, ..allowed("") };
@@ -267,7 +277,7 @@ mod tests {
             rule: Some("reply".into()),
             limit: "sliding 5/60s".into(),
             retry_after: Some(Millis(12_250)),
-            never: false,
+            ..Exceeded::default()
         };
         let full = Decision {
             action: "captcha".into(),
@@ -292,6 +302,9 @@ mod tests {
              banned until 2023-11-14 22:14:20Z (in 1m)\n         \
              the shared store is away: this is a stopgap\n",
         );
+        let no_room = Exceeded { memory_full: true, limit: "5/60s".into(), ..Exceeded::default() };
+        let refused = Decision { exceeded: vec![no_room], ..denied("r") };
+        assert_eq!(PLAIN.decision(&refused), "denied   by r\n         memory is full: no counter for 5/60s\n");
         let never = Decision { limit: Some(5), remaining: Some(5), never: true, ..denied("r") };
         assert_eq!(PLAIN.decision(&never), "denied   by r, 5 of 5 left, no wait helps\n");
     }

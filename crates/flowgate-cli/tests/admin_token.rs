@@ -155,8 +155,18 @@ fn another_user_is_told_the_file_and_sudo() {
         let error = done(&mut ask(args)).unwrap_err();
         assert!(error.contains(&named) && !error.contains(&token), "{args:?}: {error}");
     }
+    let error = done(&mut ask(&["token"])).unwrap_err();
+    assert_eq!(error, format!("error: {named}\n"), "the file is there: nothing else is the reason");
     assert!(done(ask(&BAN).env("FLOWGATE_TOKEN", &token)).unwrap().starts_with("banned"));
     assert_eq!(done(&mut ask(&["take", "--key", "k", "--limit", "5/60s"])).map(drop), Ok(()), "which needs no token");
+}
+
+#[test]
+fn a_user_without_a_server_is_told_where_the_token_would_be() {
+    let home = Home::new();
+    let error = done(&mut home.command(&["token"])).unwrap_err();
+    let looked = format!("error: there is no admin token in {} or ", home.token_file().display());
+    assert!(error.starts_with(&looked) && error.ends_with("sudo -u USER flowgate token\n"), "{error}");
 }
 
 /// As in a container whose root is read-only: nothing can be written, and there may be no home.
@@ -238,4 +248,14 @@ fn the_token_of_this_machine_is_shown_to_this_machine_alone() {
     assert_eq!(ask("127.0.0.1", &file, Some("from-environment")).as_deref(), Some("from-a-file"));
     assert_eq!(ask("0.0.0.0", &file, None).as_deref(), Some("from-a-file"));
     assert!(to_proxy.try_recv().is_err(), "a proxy is another host");
+
+    // Decisions need no token: a program that listens in the server's place learns none.
+    let url = format!("http://127.0.0.1:{port}");
+    for command in [&["take", "user=1"][..], &["peek", "user=1"], &["reset", "user=1"], &["explain", "user=1"]] {
+        assert!(done(home.command(command).args(["--server", &url])).is_err(), "this is not a decision");
+        assert_eq!(shown.try_recv().unwrap(), None, "{command:?}");
+    }
+    let mut given = home.command(&["take", "user=1", "--server", &url]);
+    assert!(done(given.env("FLOWGATE_TOKEN", "for-decisions")).is_err());
+    assert_eq!(shown.try_recv().unwrap().as_deref(), Some("for-decisions"));
 }

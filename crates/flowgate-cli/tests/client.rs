@@ -68,7 +68,7 @@ impl Serving {
 fn a_request_is_taken_denied_explained_and_forgiven() {
     let serving = Serving::start(RULES);
     let (first, code) = serving.run(&["take", "act=reply", "user=42"]);
-    assert!(first.starts_with("allowed  by reply, 1 of 2 left, all back in "), "{first}");
+    assert!(first.starts_with("allowed  by reply, 1 of 2 left, 2 again in "), "{first}");
     assert_eq!(code, 0);
     let (peeked, code) = serving.run(&["peek", "act=reply", "user=42", "--cost", "2"]);
     assert!(peeked.starts_with("denied   by reply (captcha), 1 of 2 left, come back in "), "{peeked}");
@@ -110,8 +110,8 @@ fn bans_come_and_go() {
     let serving = Serving::start(RULES);
     assert_eq!(serving.run(&["ban"]).0, "no bans are in force\n");
     let (banned, _) = serving.run(&["ban", "user=7", "--for", "1h", "--reason", "spam"]);
-    assert!(banned.starts_with("banned   user=7  by hand, until 20"), "{banned}");
-    let (_, id) = banned.split_once("Z (in 1h)  spam, as h-").unwrap();
+    assert!(banned.starts_with("banned   user=7  by hand for 1h, until 20"), "{banned}");
+    let (_, id) = banned.split_once("Z  spam, as h-").unwrap();
     let id = format!("h-{}", id.trim_end());
     let (denied, code) = serving.run(&["take", "user=7"]);
     assert!(denied.starts_with("denied   come back in ") && denied.contains("\n         spam\n"), "{denied}");
@@ -186,6 +186,10 @@ fn mistakes_are_told_by_name() {
     let error = serving.fail(&["take", "user=1", "--server", &format!("http://{free}")]);
     assert!(error.starts_with(&format!("error: cannot ask http://{free}: ")), "{error}");
     assert!(serving.fail(&["take", "user=1", "--server", "localhost"]).contains("expected a URL"));
+    for command in [&["take", "user=1"][..], &["explain", "user=1"], &["ban"], &["unban", "user=1"]] {
+        let error = serving.fail(&[command, &["--url", "localhost"]].concat());
+        assert!(error.contains("--server localhost: expected a URL"), "{command:?}: {error}");
+    }
     assert!(serving.fail(&["take", "user=1", "--token-file", "/nowhere"]).contains("cannot read /nowhere"));
     assert!(serving.fail(&["take", "user=1", "--ca", "/dev/null"]).contains("no certificate in it"));
 }

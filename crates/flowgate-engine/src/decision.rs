@@ -59,6 +59,8 @@ pub struct Exceeded {
     pub limit: Limit,
     /// When that limit alone would let the request pass.
     pub retry: Retry,
+    /// Whether the store was full and had no room for the counter: the limit itself is not exceeded.
+    pub lacks_room: bool,
 }
 
 impl Decision {

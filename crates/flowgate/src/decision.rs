@@ -105,6 +105,12 @@ impl Decision {
         self.verdict == Verdict::Deny(Retry::Never)
     }
 
+    /// Whether it was denied because a full store had no room for the counter. The counter is as if never used, so its
+    /// limit is not exceeded.
+    pub fn lacks_room(&self) -> bool {
+        self.retry_after().is_some() && self.reset_after.is_zero()
+    }
+
     /// How long to hold an allowed request before it goes (`pace`); zero otherwise.
     pub fn delay(&self) -> Span {
         match self.verdict {

@@ -1,7 +1,8 @@
 //! Which token a command shows to a server.
 //!
-//! Rule       `--token-file`, else `FLOWGATE_TOKEN`, else the tokens that servers on this machine make for themselves: this
-//!            user's and the system service's. The latter go to this machine only, never to another host.
+//! Rule       `--token-file`, else `FLOWGATE_TOKEN`. Commands for administrators also try the tokens that servers on this
+//!            machine make for themselves: this user's and the system service's. These go to this machine only, never to
+//!            another host. A command that asks for a decision shows no token unless it is given one.
 
 use std::env;
 use std::fs;
@@ -21,6 +22,8 @@ const OF_SERVICE: &str = "/var/lib/flowgate";
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub(crate) list: Vec<Secret>,
+    /// The files that they are from, in the same order; none for a token that was given.
+    pub(crate) files: Vec<PathBuf>,
     /// The files without a readable token, with the reason.
     unread: Vec<(PathBuf, io::Error)>,
 }
@@ -57,7 +60,10 @@ impl Tokens {
         let mut tokens = Tokens::default();
         for path in directories.iter().map(|directory| admin_token::path_in(directory)) {
             match admin_token::read(&path) {
-                Ok(token) => tokens.list.push(token),
+                Ok(token) => {
+                    tokens.list.push(token);
+                    tokens.files.push(path);
+                }
                 Err(error) => tokens.unread.push((path, error)),
             }
         }
@@ -72,10 +78,21 @@ impl Tokens {
         unread + "; give the token by FLOWGATE_TOKEN or --token-file (`flowgate token` prints it to the server's user)"
     }
 
-    /// Why there is no token at all.
+    /// Why there is no token at all. A file that is there and cannot be read is the reason; otherwise no server of this
+    /// user has made a token.
     pub(crate) fn missing(&self) -> String {
-        let unread: String = self.unread.iter().map(|(path, error)| format!("; {}", reason(path, error))).collect();
-        format!("there is no admin token{unread}; `flowgate serve` makes it, unless auth.admin_token is set")
+        let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let (absent, unread): (Vec<_>, Vec<_>) = self.unread.iter().partition(|(_, error)| is_absent(error));
+        if !unread.is_empty() {
+            return unread.iter().map(|(path, error)| reason(path, error)).collect::<Vec<_>>().join("; ");
+        }
+        let looked: Vec<String> = absent.iter().map(|(path, _)| path.display().to_string()).collect();
+        format!(
+            "there is no admin token in {}\n\
+             A server without auth.admin_token makes one at its first start, in the state directory of its user. If the \
+             server runs as another user, ask as that user: sudo -u USER flowgate token",
+            looked.join(" or ")
+        )
     }
 }
 

@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use flowgate::Span;
 use flowgate_api::{BanOrder, Bans, RuleBan, Text};
 use flowgate_engine::bans::BanId;
+use flowgate_engine::config::parse_duration;
 
 use super::request::field;
-use crate::client::{Client, Server};
+use crate::client::{Client, Right, Server};
 use crate::render::Renderer;
 use crate::terminal;
 
@@ -43,13 +45,15 @@ pub(crate) struct UnbanArgs {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let client = args.server.client()?;
+    let client = args.server.client(Right::Admin)?;
     let (answer, text) = match (&args.who, &args.length) {
         (Some((field, value)), Some(length)) => {
             let reason = args.reason.as_ref().map(|reason| Text(reason.into()));
-            let (field, value, length) = (Text(field.into()), Text(value.into()), Text(length.into()));
-            let answer = client.post("/v1/bans", &BanOrder { field, value, length, reason })?;
-            let text = Renderer::for_stdout().new_ban(&answer.document()?);
+            let (field, value) = (Text(field.into()), Text(value.into()));
+            let answer = client.post("/v1/bans", &BanOrder { field, value, length: Text(length.into()), reason })?;
+            // The server has read the length, too, and refuses one that is wrong.
+            let length = parse_duration(length).map_or(Span::ZERO, Span::from);
+            let text = Renderer::for_stdout().new_ban(&answer.document()?, length);
             (answer, text)
         }
         _ => {
@@ -63,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
-    let client = args.server.client()?;
+    let client = args.server.client(Right::Admin)?;
     let which = &args.which;
     let id = match (which.parse::<BanId>(), field(which)) {
         (Ok(id), _) => id,

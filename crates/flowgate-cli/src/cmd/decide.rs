@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use flowgate_api::{Cost, Decision, LimitCall, Operation, Text};
 
 use super::request;
-use crate::client::Answer;
+use crate::client::{Answer, Right};
 use crate::render::Renderer;
 use crate::terminal;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode>
 }
 
 fn ask(args: &Args, operation: Operation) -> anyhow::Result<Answer> {
-    let client = args.request.server.client()?;
+    let client = args.request.server.client(Right::Decide)?;
     match (&args.key, &args.limit) {
         (Some(key), Some(limit)) => {
             let (key, limit, cost) = (Text(key.into()), Text(limit.into()), Cost(args.request.cost));

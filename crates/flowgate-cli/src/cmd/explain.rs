@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::request;
+use crate::client::Right;
 use crate::render::Renderer;
 use crate::terminal;
 
@@ -17,7 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let answer = args.request.server.client()?.post("/v1/explain", &args.request.call()?)?;
+    let answer = args.request.server.client(Right::Decide)?.post("/v1/explain", &args.request.call()?)?;
     let text = match args.request.json {
         true => answer.json(),
         false => Renderer::for_stdout().explanation(&answer.document()?),

@@ -22,5 +22,8 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<ExitCode> {
         bail!("{}", tokens.missing());
     };
     terminal::print(&format!("{}\n", token.expose()))?;
+    if let [printed, other, ..] = &*tokens.files {
+        eprintln!("note: this is the token in {}; another one is in {}", printed.display(), other.display());
+    }
     Ok(ExitCode::SUCCESS)
 }

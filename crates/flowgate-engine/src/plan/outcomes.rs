@@ -99,6 +99,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
             rule: Arc::clone(self.rule_of(hit)),
             limit: hit.limit().clone(),
             retry,
+            lacks_room: hit.outcome().lacks_room(),
         });
         let (rule, window) = (Arc::clone(self.rule_of(hit)), hit.limit().window());
         let decided_by = DecidedBy::Limits { rule, window, exceeded: exceeded.collect(), banned_until };

@@ -40,7 +40,7 @@ pub(crate) fn answer(trace: &Trace, found: &JointDecision) -> Answer {
 }
 
 fn part_answer(trace: &Trace, decision: &Decision) -> PartAnswer {
-    let exceeded = |Exceeded { rule, limit, retry }: &Exceeded| {
+    let exceeded = |Exceeded { rule, limit, retry, .. }: &Exceeded| {
         let traced = trace.rules.iter().find(|traced| traced.name == rule.name()).unwrap();
         let written = traced.limits.iter().find(|text| text.parse::<flowgate::Limit>().unwrap() == *limit);
         let retry_after_us = match retry {
