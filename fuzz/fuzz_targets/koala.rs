@@ -28,7 +28,7 @@ fuzz_target!(|text: &str| {
 });
 
 fn use_it(file: KoalaFile) {
-    let toml = file.to_toml();
+    let toml = file.to_toml(std::path::Path::new("/nowhere"));
     if let Err(report) = load(Input::Text { name: "imported.toml", base: Path::new("/nonexistent"), text: &toml }, []) {
         panic!("{report}\nin\n{toml}");
     }

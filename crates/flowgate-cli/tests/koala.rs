@@ -91,3 +91,54 @@ fn checks_a_rule_file() {
     let report = run(&["validate", toml.to_str().unwrap()]);
     assert!(text(&report.stdout).ends_with("is fine: 0 rules, 0 lists, 1 rule of Koala\n"));
 }
+
+#[test]
+fn the_main_configuration_in_place_of_the_rule_file_is_recognised() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("koala.conf");
+    fs::write(&file, "listen = :9981\nrule_file = conf/koala_rule.conf\nredis_auth = s3cret\n").unwrap();
+    let file = file.to_str().unwrap();
+    for args in [&["serve", "--koala", file][..], &["validate", "--koala", file], &["import", "koala", file]] {
+        let refused = run(args);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{args:?}");
+        assert!(said.contains("this is Koala's main configuration, not its rule file"), "{args:?}: {said}");
+        assert!(said.contains("give its rule file: \"conf/koala_rule.conf\"") && !said.contains("s3cret"), "{said}");
+    }
+}
+
+#[test]
+fn dicts_of_an_imported_file_are_relative_to_the_current_directory() {
+    let directory = files::directory(&[
+        ("staff.dat", "7\n"),
+        ("rules.conf", "[dicts]\nstaff : staff.dat\n[rules]\nrule : [direct] [uid @ staff] [] [result=1; return=1]\n"),
+    ]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+    let imported = command.args(["import", "koala", "rules.conf"]).current_dir(&directory).output().unwrap();
+    assert!(text(&imported.stdout).contains("staff = { file = \"staff.dat\" }"), "{}", text(&imported.stdout));
+    fs::write(directory.path().join("flowgate.toml"), &imported.stdout).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+    assert!(command.args(["validate", "flowgate.toml"]).current_dir(&directory).output().unwrap().status.success());
+}
+
+/// The guide in both languages has the same snippets, but for their comments, and they are right.
+#[test]
+fn the_snippets_of_the_guide_are_configurations() {
+    let snippets = |guide: &str| -> Vec<String> {
+        let text = fs::read_to_string(files::repository(guide)).unwrap();
+        let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0.to_owned());
+        let bare = |block: String| {
+            block.lines().map(|line| line.split('#').next().unwrap().trim()).collect::<Vec<_>>().join("\n")
+        };
+        blocks.map(bare).collect()
+    };
+    let english = snippets("docs/koala.md");
+    assert_eq!(english.len(), 2);
+    assert_eq!(english, snippets("docs/koala.zh-CN.md"));
+    for snippet in english {
+        let rules = ("koala_rule.conf", "[rules]\nrule : [direct] [a=1] [] [result=1; return=1]\n");
+        let directory = files::directory(&[rules, ("flowgate.toml", &snippet)]);
+        let checked = run(&["validate", directory.path().join("flowgate.toml").to_str().unwrap()]);
+        assert!(text(&checked.stdout).contains("1 rule of Koala"), "{}", text(&checked.stderr));
+    }
+}

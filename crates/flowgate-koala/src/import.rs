@@ -3,10 +3,12 @@
 //! Rule       A `peek` by the TOML passes, or is denied by the same rule, as Koala's browse answers after the same
 //!            counted history; a `record` counts as Koala's update, unless a direct rule matches: Koala counts the
 //!            rules below it, too. The counters have the same names, so both may count side by side on one store.
-//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded.
+//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded, the length
+//!            and the type of a captcha.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use flowgate_engine::Limits;
 use flowgate_engine::front::{is_name, toml_key, toml_list, toml_string, write_conditions};
@@ -14,6 +16,7 @@ use flowgate_engine::lists::ListSource;
 use flowgate_engine::rules::{Condition, Matcher};
 
 use super::KoalaFile;
+use super::result::{KoalaCaptcha, KoalaResult};
 use super::rule::{KoalaRule, Method};
 
 const HEAD: &str = "\
@@ -23,8 +26,9 @@ const HEAD: &str = "\
 ";
 
 impl KoalaFile {
-    /// The same policy as TOML, with comments on where each rule comes from.
-    pub fn to_toml(&self) -> String {
+    /// The same policy as TOML, with comments on where each rule comes from. Paths in a configuration start from its
+    /// directory: a dict beneath `directory`, where the TOML is to be, has a path from there, another one its whole path.
+    pub fn to_toml(&self, directory: &Path) -> String {
         let mut out = format!("# From {}, by `flowgate import koala`.\n{HEAD}", one_line(&self.name));
         let names = self.list_names();
         if !self.dicts.is_empty() {
@@ -32,6 +36,7 @@ impl KoalaFile {
         }
         for dict in &self.dicts {
             let ListSource::File(path) = &dict.source else { continue };
+            let path = path.strip_prefix(directory).unwrap_or(path);
             let file = toml_string(&path.display().to_string());
             // Writing to a String cannot fail, here and below.
             let _ = writeln!(out, "{} = {{ file = {file} }}", toml_key(&names[dict.name.as_str()]));
@@ -79,6 +84,13 @@ impl KoalaFile {
             out.push_str("# count=0: never exceeded.\n");
         }
         let def = &rule.def;
+        if let Some(captcha) = self.results.get(&rule.result).and_then(KoalaResult::captcha) {
+            let KoalaCaptcha { length, kind } = captcha;
+            let _ = writeln!(
+                out,
+                "# The captcha: Vcode_len {length}, Vcode_type {kind}. The caller must know that itself."
+            );
+        }
         let shadow = self.passes_when_exceeded(rule);
         if shadow {
             out.push_str(

@@ -16,6 +16,7 @@ mod daily_counts;
 mod dict;
 mod flat_object;
 mod import;
+mod main_configuration;
 mod numbers;
 mod piece;
 mod plan;
@@ -183,6 +184,9 @@ fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     };
     let base = front::directory(&path);
     let source = report.add_file(&name, &base, text.clone());
+    if main_configuration::refuse(report, Piece::whole(source, &text)) {
+        return None;
+    }
     let sections = Sections::read(report, Piece::whole(source, &text));
     let dicts = Dicts::read(report, &sections.dicts, &base);
     let results = Results::read(report, &sections.results);

@@ -43,6 +43,13 @@ pub struct KoalaResult {
     fields: Vec<(String, KoalaValue)>,
 }
 
+/// A captcha that a caller is to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KoalaCaptcha {
+    pub(crate) length: i64,
+    pub(crate) kind: i64,
+}
+
 /// The value of a field of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KoalaValue {
@@ -69,6 +76,12 @@ impl KoalaResult {
     /// Whether the caller is to ask for a captcha.
     pub fn wants_captcha(&self) -> bool {
         self.number(NEED_VCODE) != 0
+    }
+
+    /// The captcha to ask for, if its length or its type is given.
+    pub(crate) fn captcha(&self) -> Option<KoalaCaptcha> {
+        let captcha = KoalaCaptcha { length: self.number("Vcode_len"), kind: self.number("Vcode_type") };
+        (self.wants_captcha() && (captcha.length, captcha.kind) != (0, 0)).then_some(captcha)
     }
 
     /// What it says to people; `None`: nothing.

@@ -66,7 +66,7 @@ impl<'t> Sections<'t> {
 }
 
 /// The lines without the blanks around them and without a mark of the byte order in front.
-fn lines(file: Piece<'_>) -> impl Iterator<Item = Piece<'_>> {
+pub(super) fn lines(file: Piece<'_>) -> impl Iterator<Item = Piece<'_>> {
     let start = if file.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut next = Some(start);
     std::iter::from_fn(move || {

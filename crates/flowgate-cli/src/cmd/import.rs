@@ -23,7 +23,8 @@ enum From {
 /// Print a Koala rule file as TOML
 ///
 /// A peek by the TOML answers as Koala's browse, a record counts as its update; what cannot be said in TOML is said in a
-/// comment and on standard error. Dicts stay in their files. To serve the file as it is, clients included, use
+/// comment and on standard error. Dicts stay in their files: those beneath the current directory have a path from it, so
+/// keep the TOML here. To serve the file as it is, clients included, use
 /// `flowgate serve --koala FILE`.
 #[derive(Debug, clap::Args)]
 struct KoalaArgs {
@@ -43,7 +44,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             for rule in file.inexpressible() {
                 eprintln!("warning: rule {rule} answers a pass when it is exceeded; the TOML has it as a shadow");
             }
-            terminal::print(&file.to_toml())?;
+            // Where the output is most likely kept; a directory that is gone makes whole paths.
+            let here = std::env::current_dir().unwrap_or_default();
+            terminal::print(&file.to_toml(&here))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(report) => {

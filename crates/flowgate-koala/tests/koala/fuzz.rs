@@ -28,7 +28,7 @@ fn digest(text: &str) {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/koala/errors");
     match KoalaFile::load(Input::Text { name: "fuzz.conf", base: &base, text }, "UTC") {
         Ok(loaded) => {
-            let toml = loaded.file.to_toml();
+            let toml = loaded.file.to_toml(Path::new("/nowhere"));
             let input = Input::Text { name: "fuzz.toml", base: Path::new(""), text: &toml };
             if let Err(report) = load(input, []) {
                 panic!("{report}\nin\n{toml}");
