@@ -8,7 +8,8 @@ use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
 use flowgate_testkit::certificates::self_signed;
-use flowgate_testkit::server_process::ServerProcess;
+use flowgate_testkit::files;
+use flowgate_testkit::server_process::{ServerProcess, serve_command};
 use serde_json::Value;
 
 const RULES: &str = r#"
@@ -138,6 +139,38 @@ fn bans_come_and_go() {
     assert_eq!(serving.fail(&["unban", "user=7"]), "error: user=7 is not banned\n");
     assert!(serving.fail(&["unban", "12345"]).contains("or expected the id of a ban, such as h-"));
     assert!(serving.fail(&["ban", "user=7", "--for", "soon"]).contains("for: expected a length"));
+}
+
+/// The example of docs/rules.md: its rules, and both of its commands. The second is the one that `at` runs.
+#[cfg(unix)]
+#[test]
+fn a_customer_has_more_until_its_line_is_deleted() {
+    let guide = fs::read_to_string(files::repository("docs/rules.md")).unwrap();
+    let (_, section) = guide.split_once("## More for one customer").unwrap();
+    let block = |kind: &str| section.split_once(&format!("```{kind}\n")).unwrap().1.split_once("```").unwrap().0;
+    let (begin, end) = block("sh").split_once('\n').unwrap();
+    let (_, end) = end.split_once("<<< \"").unwrap();
+
+    let directory = files::directory(&[("more.txt", ""), ("flowgate.toml", block("toml"))]);
+    let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+    command.arg("--config").arg(directory.path().join("flowgate.toml")).env("STATE_DIRECTORY", directory.path());
+    let server = ServerProcess::spawn(&mut command);
+    let peek = |customer: &str| -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        let output = command.args(["peek", customer, "--json", "--url", &server.url]).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["limit"].clone()
+    };
+    let run = |script: &str| {
+        let script = script.replace("$PWD/", "");
+        let mut command = Command::new("bash");
+        assert!(command.args(["-c", &script]).current_dir(&directory).status().unwrap().success(), "{script}");
+        server.line_with("new rules are in force");
+    };
+    assert_eq!((peek("customer=acme"), peek("customer=other")), (100.into(), 100.into()));
+    run(begin);
+    assert_eq!((peek("customer=acme"), peek("customer=other")), (500.into(), 100.into()));
+    run(end.trim_end().trim_end_matches('"'));
+    assert_eq!((peek("customer=acme"), peek("customer=other")), (100.into(), 100.into()));
 }
 
 #[cfg(unix)]

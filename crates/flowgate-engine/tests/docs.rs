@@ -27,6 +27,7 @@ fn blocks() -> Vec<(String, usize, String)> {
 fn read(text: &str) -> Result<LoadedConfig, Report> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("blocked.txt"), "192.0.2.0/24\n").unwrap();
+    fs::write(directory.path().join("more.txt"), "").unwrap();
     load(Input::Text { name: "flowgate.toml", base: Path::new(directory.path()), text }, [])
 }
 
