@@ -69,6 +69,7 @@ pub use server::Server;
 pub use size::ByteSize;
 pub use source::Position;
 pub use store::{Redis, RedisServers, Store};
+pub use suggest::nearest as nearest_word;
 pub use tls::Tls;
 
 use crate::lists::ListDef;

@@ -11,5 +11,5 @@ pub use client_address::{Client, ClientAddresses};
 pub use headers::Quota;
 pub use host::normalized_host;
 pub(crate) use path::PATH_FIELD;
-pub use path::{PathPart, PathSpelling, decoded_query};
+pub use path::{PathPart, PathSpelling, decoded_query, query_values};
 pub use text::escaped_text;

@@ -9,6 +9,7 @@ mod decider;
 mod decision;
 mod engine;
 pub mod explain;
+pub mod field_name;
 pub mod front;
 pub mod http;
 mod key;

@@ -2,6 +2,8 @@
 
 use smallvec::SmallVec;
 
+use crate::field_name::canonical;
+
 /// Fields (name and value) and a cost.
 ///
 /// ```
@@ -32,17 +34,17 @@ impl<'a> Request<'a> {
         Request::default()
     }
 
-    /// Adds a field. Where a name stands twice, the first value counts.
+    /// Adds a field. Where a name stands twice, the first value counts. A [second name](crate::field_name) becomes the first.
     #[must_use]
     pub fn field(mut self, name: &'a str, value: &'a str) -> Request<'a> {
-        self.fields.push((name, value));
+        self.push(name, value);
         self
     }
 
     /// Adds a field in place: what a protocol does for each that it reads.
     #[inline]
     pub fn push(&mut self, name: &'a str, value: &'a str) {
-        self.fields.push((name, value));
+        self.fields.push((canonical(name), value));
     }
 
     /// Sets the cost.
@@ -76,12 +78,13 @@ impl<'a> Request<'a> {
     /// ```
     #[must_use]
     pub fn counted_as(mut self, name: &'a str, value: &'a str) -> Request<'a> {
-        self.counted = Some((name, value));
+        self.counted = Some((canonical(name), value));
         self
     }
 
     /// The value by which rules count a field: its own, unless [another](Request::counted_as) was given.
     pub fn counted(&self, name: &str) -> Option<&'a str> {
+        let name = canonical(name);
         let own = self.get(name)?;
         Some(self.counted.filter(|(counted, _)| *counted == name).map_or(own, |(_, value)| value))
     }
@@ -98,6 +101,7 @@ impl<'a> Request<'a> {
 
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&'a str> {
+        let name = canonical(name);
         self.fields.iter().find(|field| field.0 == name).map(|field| field.1)
     }
 
@@ -114,6 +118,7 @@ impl<'a> Request<'a> {
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Request<'a> {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(fields: I) -> Request<'a> {
-        Request { fields: fields.into_iter().collect(), ..Request::default() }
+        let fields = fields.into_iter().map(|(name, value)| (canonical(name), value)).collect();
+        Request { fields, ..Request::default() }
     }
 }

@@ -5,10 +5,10 @@
 //! ip          identd user time                    request               status size referrer    user agent
 //! ```
 //!
-//! Rule       A line gives the fields `ip user method path status ua`, and `host` if it begins with the virtual host, as
-//!            in `vhost_combined`. A `-` is an absent field. Escapes (`\"`, `\\`, `\x16`) are resolved. Bytes outside
-//!            UTF-8 are escaped as at the gate. The path has no query and has the spelling that rules see behind a
-//!            gateway.
+//! Rule       A line gives the fields `ip user method path status header.referer header.user-agent`, the parameters of the
+//!            query that rules name (`query.NAME`, the first value), and `host` if it begins with the virtual host, as in
+//!            `vhost_combined`. A `-` is an absent field. Escapes (`\"`, `\\`, `\x16`) are resolved. Bytes outside UTF-8
+//!            are escaped as at the gate. The path has no query and has the spelling that rules see behind a gateway.
 //! Rule       A request line that is not HTTP, such as the bytes of a TLS handshake, gives neither method nor path. The
 //!            request is still decided, with its other fields. Text after the last known field is ignored, since many
 //!            servers append fields of their own.
@@ -18,10 +18,11 @@ mod client;
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::Arc;
 
-use flowgate_engine::http::{escaped_text, normalized_host};
+use flowgate_engine::http::{escaped_text, normalized_host, query_values};
 
-use super::event::{Event, FieldName, LineError, TextRange};
+use super::event::{Event, FieldName, LineError, LogField, QUERY_PREFIX, TextRange};
 use client::Client;
 
 /// The last field that a line must have.
@@ -45,27 +46,30 @@ pub(crate) fn read(line: &str, last_field: LastField, event: &mut Event) -> Resu
     let request = cursor.quoted("a request in quotes")?;
     let status = cursor.status()?;
     cursor.size()?;
-    let wanted = event.wanted();
-    if wanted.ip {
-        push(event, "ip", ip, line);
+    if event.wanted().has(LogField::Ip) {
+        push(event, LogField::Ip, ip, line);
     }
-    if wanted.host {
+    if event.wanted().has(LogField::Host) {
         push_host(event, host, line);
     }
-    if wanted.user {
-        push(event, "user", user, line);
+    if event.wanted().has(LogField::User) {
+        push(event, LogField::User, user, line);
     }
-    if wanted.method || wanted.path {
+    let wanted = event.wanted();
+    if wanted.has(LogField::Method) || wanted.has(LogField::Path) || !wanted.queries().is_empty() {
         push_request(event, request, line);
     }
-    if wanted.status {
-        push(event, "status", status, line);
+    if event.wanted().has(LogField::Status) {
+        push(event, LogField::Status, status, line);
     }
     if last_field == LastField::UserAgent {
-        cursor.quoted("a referrer in quotes")?;
-        let ua = cursor.quoted("a user agent in quotes")?;
-        if wanted.ua {
-            push(event, "ua", ua, line);
+        let referer = cursor.quoted("a referrer in quotes")?;
+        if event.wanted().has(LogField::Referer) {
+            push(event, LogField::Referer, referer, line);
+        }
+        let agent = cursor.quoted("a user agent in quotes")?;
+        if event.wanted().has(LogField::UserAgent) {
+            push(event, LogField::UserAgent, agent, line);
         }
     }
     Ok(())
@@ -79,13 +83,13 @@ fn push_host(event: &mut Event, range: Range<usize>, line: &str) {
     }
     match normalized_host(text) {
         Cow::Borrowed(host) => {
-            event.push(FieldName::Fixed("host"), TextRange::in_line(range.start..range.start + host.len()))
+            event.push(FieldName::Log(LogField::Host), TextRange::in_line(range.start..range.start + host.len()))
         }
-        Cow::Owned(host) => push_scratch(event, "host", &host),
+        Cow::Owned(host) => push_scratch(event, FieldName::Log(LogField::Host), &host),
     }
 }
 
-/// Reads method and path of `GET /a?b=c HTTP/1.1`. A path may contain spaces, since some clients send such paths.
+/// Reads method, path and parameters of `GET /a?b=c HTTP/1.1`. A path may contain spaces, since some clients send such paths.
 fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let text = &line[request.clone()];
     let Some(space) = memchr::memchr(b' ', text.as_bytes()) else { return };
@@ -97,11 +101,27 @@ fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let version = memchr::memrchr(b' ', target.as_bytes()).filter(|at| target[at + 1..].starts_with("HTTP/"));
     let target = version.map_or(target, |at| &target[..at]);
     let start = request.start + space + 1;
-    if event.wanted().method {
-        push(event, "method", request.start..request.start + space, line);
+    if event.wanted().has(LogField::Method) {
+        push(event, LogField::Method, request.start..request.start + space, line);
     }
-    if event.wanted().path {
-        push_path(event, path(target, start), line);
+    let path = path(target, start);
+    if !event.wanted().queries().is_empty() {
+        push_queries(event, &line[path.end..start + target.len()]);
+    }
+    if event.wanted().has(LogField::Path) {
+        push_path(event, path, line);
+    }
+}
+
+/// Reads the wanted parameters of what follows a path: `?a=b#c`.
+fn push_queries(event: &mut Event, rest: &str) {
+    let Some(query) = rest.strip_prefix('?') else { return };
+    let query = unescaped(query.split('#').next().unwrap_or_default());
+    let names = Arc::clone(event.wanted().queries());
+    for (index, name) in names.iter().enumerate() {
+        if let Some(value) = query_values(&query, &name[QUERY_PREFIX.len()..]).next() {
+            push_scratch(event, FieldName::Query(index as u32), &value);
+        }
     }
 }
 
@@ -112,13 +132,13 @@ fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
         let unescaped = unescaped(text);
         let is_path = unescaped.starts_with(b"/");
         let path = if is_path { event.spelling.spell(&unescaped) } else { escaped_text(&unescaped) };
-        return push_scratch(event, "path", &path);
+        return push_scratch(event, FieldName::Log(LogField::Path), &path);
     }
     match event.spelling.spell(text) {
         Cow::Borrowed(path) => {
-            event.push(FieldName::Fixed("path"), TextRange::in_line(range.start..range.start + path.len()))
+            event.push(FieldName::Log(LogField::Path), TextRange::in_line(range.start..range.start + path.len()))
         }
-        Cow::Owned(path) => push_scratch(event, "path", &path),
+        Cow::Owned(path) => push_scratch(event, FieldName::Log(LogField::Path), &path),
     }
 }
 
@@ -131,15 +151,15 @@ fn path(target: &str, start: usize) -> Range<usize> {
 }
 
 #[inline]
-fn push(event: &mut Event, name: &'static str, value: Range<usize>, line: &str) {
+fn push(event: &mut Event, field: LogField, value: Range<usize>, line: &str) {
     let text = &line[value.clone()];
     if text.is_empty() || text == "-" {
         return;
     }
     if is_escaped(text) {
-        push_scratch(event, name, &escaped_text(&unescaped(text)));
+        push_scratch(event, FieldName::Log(field), &escaped_text(&unescaped(text)));
     } else {
-        event.push(FieldName::Fixed(name), TextRange::in_line(value));
+        event.push(FieldName::Log(field), TextRange::in_line(value));
     }
 }
 
@@ -148,12 +168,12 @@ fn is_escaped(text: &str) -> bool {
     memchr::memchr(b'\\', text.as_bytes()).is_some()
 }
 
-fn push_scratch(event: &mut Event, name: &'static str, text: &str) {
+fn push_scratch(event: &mut Event, name: FieldName, text: &str) {
     let Ok(piece) = event.in_scratch(|out| {
         out.push_str(text);
         Ok::<(), Infallible>(())
     });
-    event.push(FieldName::Fixed(name), piece);
+    event.push(name, piece);
 }
 
 #[cold]

@@ -19,17 +19,24 @@ use super::input::Source;
 pub struct DecisionWriter<'a> {
     out: &'a mut dyn Write,
     names_files: bool,
-    /// The member `file` of the current trace with its comma; empty if the replay reads one trace.
-    file: Vec<u8>,
+    traces: Vec<TraceOfDecisions>,
     line: Vec<u8>,
+}
+
+/// What the decision lines of a trace have in common.
+struct TraceOfDecisions {
+    /// The member `file` with its comma; empty if the replay reads one trace.
+    file: Vec<u8>,
+    format: Format,
 }
 
 /// A line of a trace and its decision.
 pub(crate) struct DecisionLine<'a, 'q> {
+    /// The number of the trace, from 0.
+    pub(crate) source: u32,
     pub(crate) number: u64,
     /// The time as the line gives it.
     pub(crate) time: &'a str,
-    pub(crate) format: Format,
     pub(crate) request: &'a Request<'q>,
     pub(crate) decision: &'a flowgate_engine::Decision,
 }
@@ -37,22 +44,25 @@ pub(crate) struct DecisionLine<'a, 'q> {
 impl<'a> DecisionWriter<'a> {
     /// A writer for the decisions on this number of traces.
     pub fn new(out: &'a mut dyn Write, traces: usize) -> DecisionWriter<'a> {
-        DecisionWriter { out, names_files: traces > 1, file: Vec::new(), line: Vec::new() }
+        DecisionWriter { out, names_files: traces > 1, traces: Vec::new(), line: Vec::new() }
     }
 
     /// Begins the next trace.
-    pub(crate) fn begin(&mut self, source: &Source) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, source: &Source, format: Format) -> io::Result<()> {
+        let mut file = Vec::new();
         if self.names_files {
-            self.file.clear();
-            self.file.extend_from_slice(b"\"file\":");
-            write_text(&mut self.file, &source.name())?;
-            self.file.push(b',');
+            file.extend_from_slice(b"\"file\":");
+            write_text(&mut file, &source.name())?;
+            file.push(b',');
         }
+        self.traces.push(TraceOfDecisions { file, format });
         Ok(())
     }
 
     pub(crate) fn write(&mut self, decision_line: DecisionLine<'_, '_>) -> io::Result<()> {
-        let DecisionLine { number, time, format, request, decision } = decision_line;
+        let DecisionLine { source, number, time, request, decision } = decision_line;
+        // Every trace was begun before its first line.
+        let Some(TraceOfDecisions { file, format }) = self.traces.get(source as usize) else { return Ok(()) };
         let line = &mut self.line;
         line.clear();
         line.extend_from_slice(b"{\"ts\":");
@@ -62,7 +72,7 @@ impl<'a> DecisionWriter<'a> {
             Format::Combined | Format::Common => write_text(line, time)?,
         }
         line.push(b',');
-        line.extend_from_slice(&self.file);
+        line.extend_from_slice(file);
         line.extend_from_slice(b"\"line\":");
         serde_json::to_writer(&mut *line, &number)?;
         line.extend_from_slice(b",\"fields\":{");

@@ -5,13 +5,18 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use flowgate::Time;
 use flowgate_api::Operation;
+use flowgate_engine::field_name::{REFERER, USER_AGENT};
 use flowgate_engine::{Request, http::PathSpelling};
 
 use super::timestamp::LastOfLog;
 use super::{access_log, jsonl};
+
+/// The fields of a query's parameters begin with this.
+pub(crate) const QUERY_PREFIX: &str = "query.";
 
 /// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,22 +85,73 @@ pub struct Event {
     scratch: String,
 }
 
+/// A field that access logs have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogField {
+    Ip,
+    Host,
+    User,
+    Method,
+    Path,
+    Status,
+    Referer,
+    UserAgent,
+}
+
+impl LogField {
+    pub(crate) const ALL: [LogField; 8] = [
+        LogField::Ip,
+        LogField::Host,
+        LogField::User,
+        LogField::Method,
+        LogField::Path,
+        LogField::Status,
+        LogField::Referer,
+        LogField::UserAgent,
+    ];
+
+    /// The name that rules have for the field, here and behind a gateway.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LogField::Ip => "ip",
+            LogField::Host => "host",
+            LogField::User => "user",
+            LogField::Method => "method",
+            LogField::Path => "path",
+            LogField::Status => "status",
+            LogField::Referer => REFERER,
+            LogField::UserAgent => USER_AGENT,
+        }
+    }
+}
+
 /// The fields of access logs that the rules use. The others are skipped.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WantedFields {
-    pub(crate) ip: bool,
-    pub(crate) host: bool,
-    pub(crate) user: bool,
-    pub(crate) method: bool,
-    pub(crate) path: bool,
-    pub(crate) status: bool,
-    pub(crate) ua: bool,
+    /// One bit for each [`LogField`].
+    log: u8,
+    /// The parameters of the query, by the names of their fields: `query.page`.
+    queries: Arc<[Box<str>]>,
+}
+
+impl WantedFields {
+    #[inline]
+    pub(crate) fn has(&self, field: LogField) -> bool {
+        self.log & 1 << field as u8 != 0
+    }
+
+    #[inline]
+    pub(crate) fn queries(&self) -> &Arc<[Box<str>]> {
+        &self.queries
+    }
 }
 
 /// The name of a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FieldName {
-    Fixed(&'static str),
+    Log(LogField),
+    /// The index of a wanted parameter.
+    Query(u32),
     Read(TextRange),
 }
 
@@ -108,6 +164,18 @@ pub(crate) struct TextRange {
 }
 
 impl TextRange {
+    /// A range of a text that holds many values.
+    #[inline]
+    pub(crate) fn of_batch(start: usize, end: usize) -> TextRange {
+        TextRange { start: start as u32, end: end as u32, is_scratch: false }
+    }
+
+    /// The text in the one that holds many values.
+    #[inline]
+    pub(crate) fn within(self, batch: &str) -> &str {
+        batch.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
     /// A range of the line. A line is shorter than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is enough.
     #[inline]
     pub(crate) fn in_line(range: Range<usize>) -> TextRange {
@@ -116,39 +184,36 @@ impl TextRange {
 }
 
 impl Default for Event {
+    /// An event that takes every field but the parameters of queries from access logs.
     fn default() -> Event {
-        let (fields, scratch) = (Vec::new(), String::new());
-        let wanted =
-            WantedFields { ip: true, host: true, user: true, method: true, path: true, status: true, ua: true };
-        let last_of_log = LastOfLog::default();
-        Event {
-            time: Time::EPOCH,
-            time_range: 0..0,
-            operation: Operation::Take,
-            cost: 1,
-            fields,
-            wanted,
-            spelling: PathSpelling::default(),
-            last_of_log,
-            scratch,
-        }
+        Event::new(u8::MAX, Arc::default())
     }
 }
 
 impl Event {
     /// An event that takes only the fields of these names from access logs.
     pub fn with_fields(names: &[&str]) -> Event {
-        let has = |name: &str| names.contains(&name);
-        let wanted = WantedFields {
-            ip: has("ip"),
-            host: has("host"),
-            user: has("user"),
-            method: has("method"),
-            path: has("path"),
-            status: has("status"),
-            ua: has("ua"),
-        };
-        Event { wanted, ..Event::default() }
+        let wanted = LogField::ALL.into_iter().filter(|field| names.contains(&field.name()));
+        Event::new(wanted.fold(0, |bits, field| bits | 1 << field as u8), queries(names))
+    }
+
+    /// An event that takes every field from access logs, and of the parameters of queries those of these names.
+    pub(crate) fn with_all_fields(names: &[&str]) -> Event {
+        Event::new(u8::MAX, queries(names))
+    }
+
+    fn new(log: u8, queries: Arc<[Box<str>]>) -> Event {
+        Event {
+            time: Time::EPOCH,
+            time_range: 0..0,
+            operation: Operation::Take,
+            cost: 1,
+            fields: Vec::new(),
+            wanted: WantedFields { log, queries },
+            spelling: PathSpelling::default(),
+            last_of_log: LastOfLog::default(),
+            scratch: String::new(),
+        }
     }
 
     /// The event with this spelling of paths.
@@ -157,8 +222,8 @@ impl Event {
     }
 
     #[inline]
-    pub(crate) fn wanted(&self) -> WantedFields {
-        self.wanted
+    pub(crate) fn wanted(&self) -> &WantedFields {
+        &self.wanted
     }
 
     fn clear(&mut self) {
@@ -174,17 +239,28 @@ impl Event {
         let mut request = Request::new();
         request.set_cost(self.cost);
         for (name, value) in &self.fields {
-            let name = match *name {
-                FieldName::Fixed(name) => name,
-                FieldName::Read(range) => self.text(range, line),
-            };
-            request.push(name, self.text(*value, line));
+            request.push(self.name(*name, line), self.text(*value, line));
         }
         request
     }
 
+    /// The fields, with names and values as ranges.
     #[inline]
-    fn text<'a>(&'a self, range: TextRange, line: &'a str) -> &'a str {
+    pub(crate) fn fields(&self) -> &[(FieldName, TextRange)] {
+        &self.fields
+    }
+
+    #[inline]
+    fn name<'a>(&'a self, name: FieldName, line: &'a str) -> &'a str {
+        match name {
+            FieldName::Log(field) => field.name(),
+            FieldName::Query(index) => self.wanted.queries.get(index as usize).map_or("", |name| name),
+            FieldName::Read(range) => self.text(range, line),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn text<'a>(&'a self, range: TextRange, line: &'a str) -> &'a str {
         let TextRange { start, end, is_scratch } = range;
         let whole = if is_scratch { &self.scratch } else { line };
         // Every range begins and ends between two characters.
@@ -200,10 +276,7 @@ impl Event {
     #[inline]
     pub(crate) fn has(&self, name: TextRange, line: &str) -> bool {
         let name = self.text(name, line);
-        self.fields.iter().any(|(other, _)| match *other {
-            FieldName::Fixed(other) => other == name,
-            FieldName::Read(other) => self.text(other, line) == name,
-        })
+        self.fields.iter().any(|(other, _)| self.name(*other, line) == name)
     }
 
     /// The range of a text that `write` appends to the scratch text.
@@ -212,6 +285,11 @@ impl Event {
         write(&mut self.scratch)?;
         Ok(TextRange { start, end: self.scratch.len() as u32, is_scratch: true })
     }
+}
+
+/// The names among these that are parameters of a query.
+fn queries(names: &[&str]) -> Arc<[Box<str>]> {
+    names.iter().filter(|name| name.starts_with(QUERY_PREFIX)).map(|name| Box::from(*name)).collect()
 }
 
 /// Why a line cannot be read.

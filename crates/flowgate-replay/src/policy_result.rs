@@ -19,6 +19,8 @@ pub(crate) struct PolicyResult {
     pub rules: Vec<RuleResult>,
     /// The subjects that each rule denied most.
     pub subjects: SubjectCounts,
+    /// The subjects that each shadow rule would deny most.
+    pub shadow_subjects: SubjectCounts,
     /// Passed and denied requests over time.
     pub timeline: Timeline,
     /// The minute with the most denials.
@@ -34,7 +36,7 @@ pub(crate) struct RuleResult {
     pub name: String,
     /// The fields whose values are the rule's subject.
     pub by: Vec<String>,
-    /// Whether the rule runs in shadow mode. A shadow rule denies nothing, and `denied` counts what it would deny.
+    /// Whether the rule runs in shadow mode: it denies nothing.
     pub shadow: bool,
     /// Requests that the rule matched before the evaluation ended.
     pub seen: u64,
@@ -42,11 +44,21 @@ pub(crate) struct RuleResult {
     pub denied: u64,
     /// Denied requests that the rule's own ban denied.
     pub banned: u64,
+    /// Requests that the rule would deny if it were not in shadow mode.
+    pub would_deny: u64,
 }
 
 impl RuleResult {
     fn new(rule: &RuleDef) -> RuleResult {
-        RuleResult { name: rule.name.clone(), by: rule.by.clone(), shadow: rule.shadow, seen: 0, denied: 0, banned: 0 }
+        RuleResult {
+            name: rule.name.clone(),
+            by: rule.by.clone(),
+            shadow: rule.shadow,
+            seen: 0,
+            denied: 0,
+            banned: 0,
+            would_deny: 0,
+        }
     }
 
     /// Requests that the rule let pass.
@@ -65,6 +77,7 @@ impl PolicyResult {
             unmatched: 0,
             rules: rules.iter().map(RuleResult::new).collect(),
             subjects: SubjectCounts::default(),
+            shadow_subjects: SubjectCounts::default(),
             timeline: Timeline::default(),
             minute: WorstPeriod::new(60),
             hour: WorstPeriod::new(3600),
@@ -108,6 +121,11 @@ impl PolicyResult {
                 continue;
             }
             let Some(result) = self.rules.get_mut(rule) else { continue };
+            if result.shadow {
+                result.would_deny += 1;
+                self.shadow_subjects.add(rule, &result.by, request, now);
+                continue;
+            }
             result.denied += 1;
             result.banned += u64::from(matches!(decision.decided_by(), DecidedBy::Ban { .. }) && decided == Some(rule));
             self.subjects.add(rule, &result.by, request, now);

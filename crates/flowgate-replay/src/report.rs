@@ -23,7 +23,7 @@ use html::Text;
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 /// The SHA-256 hashes in base64, for the Content-Security-Policy. A test in a browser checks them.
-const STYLE_HASH: &str = "LTNH62SrvtTeLmlbsEw000nZSMsMl2qUoh5Ek6SpOmk=";
+const STYLE_HASH: &str = "v985nUrwAbLTFyu+dnp2K7dNtm4GZ32bH+A8YD+Be48=";
 const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
 
 /// The report as HTML.
@@ -79,10 +79,14 @@ fn head(out: &mut String, summary: &Summary) {
     let _ = writeln!(
         out,
         "<header>\n<p class=\"over\">Replay of recorded traffic</p>\n<h1>{headline}</h1>\n\
-         <p class=\"lead\"><code>{}</code> on <code>{}</code>{when}</p>\n</header>\n<dl class=\"numbers\">",
+         <p class=\"lead\"><code>{}</code> on <code>{}</code>{when}</p>",
         Text(&summary.policy),
         Text(&summary.traces.join(", ")),
     );
+    for warning in summary.warnings() {
+        let _ = writeln!(out, "<p class=\"warning\"><strong>Warning:</strong> {}.</p>", Text(&warning));
+    }
+    *out += "</header>\n<dl class=\"numbers\">\n";
     number(out, "requests", "Requests", &grouped(requests), &rate(requests, summary.seconds));
     number(out, "passed", "Passed", &grouped(passed), &percent(passed, requests));
     number(out, "denied", "Denied", &grouped(denied), &percent(denied, requests));
@@ -90,7 +94,7 @@ fn head(out: &mut String, summary: &Summary) {
     if let Some(minute) = &outcome.worst_minute {
         let start = clock(&minute.start);
         let start = start.get(..16).unwrap_or(&start).to_owned();
-        number(out, "worst-minute", "WorstPeriod minute", &grouped(minute.denied), &start);
+        number(out, "worst-minute", "Worst minute", &grouped(minute.denied), &start);
     }
     *out += "</dl>\n";
 }
@@ -242,15 +246,12 @@ fn notes(out: &mut String, summary: &Summary) {
          that its line gives.",
         grouped(summary.lines - summary.skipped)
     ));
-    for warning in summary.warnings() {
-        note(format!("<strong>Warning:</strong> {}.", Text(&warning)));
-    }
-    if summary.late > 0 {
+    if summary.reordered > 0 {
         note(format!(
             "{} of them are older than a line before them, by at most {}, since logs are written when requests end; they \
-             were decided at the latest time seen.",
-            grouped(summary.late),
-            length(Span::from_secs(summary.late_by_seconds))
+             were put in the order of their times.",
+            grouped(summary.reordered),
+            length(Span::from_secs(summary.reordered_by_seconds))
         ));
     }
     if summary.other_operations > 0 {

@@ -1,30 +1,35 @@
-//! One run over the traces: each line once, in order, through the engine in virtual time.
+//! One run over the traces: each line once, in the order of their times, through the engine in virtual time.
 //!
 //! Rule       A line that cannot be read is skipped and counted; the first few are kept with the reason.
-//! Rule       [`LOOKAHEAD_LINES`] lines are read and planned before the first of them is decided. Their counters are
-//!            prefetched meanwhile. A plan reads no counter, so the lookahead changes no decision.
+//! Rule       A line waits in [`Reorder`] until no earlier line can come.
+//! Rule       [`LOOKAHEAD_LINES`] lines are planned before the first of them is decided. Their counters are prefetched
+//!            meanwhile. A plan reads no counter, so the lookahead changes no decision.
 //! Bound      Memory is independent of the length of the traces: `store.max_memory` of the configuration bounds the
 //!            counters, constants bound everything else.
 
 use std::borrow::Cow;
 use std::io;
+use std::sync::Arc;
 
-use flowgate::{MemoryConfig, MemoryStore, Op, Seed, Time};
+use flowgate::{MemoryConfig, MemoryStore, Op, Seed, Span, Time};
 use flowgate_api::Operation;
 use flowgate_engine::config::Config;
-use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, http::escaped_text};
+use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, RuleDef, RuleSet, http::escaped_text};
 
+use super::batch::{Batch, HeldLine, ReadLine};
 use super::compare::Changes;
 use super::decisions::{DecisionLine, DecisionWriter};
 use super::event::{Event, Format, LineError};
+use super::fields_seen::FieldsSeen;
 use super::input::{InputError, Source};
 use super::lines::Line;
 use super::policy_result::PolicyResult;
+use super::reorder::Reorder;
+use super::summary::{Names, Summary};
 use super::trace::Trace;
 use super::what_if::WhatIf;
 
-/// Lines that are read before the first of them is decided. Reading one line takes longer than fetching a counter, and
-/// the counters of 16 lines stay in the processor's cache.
+/// Lines that are planned before the first of them is decided. The counters of 16 lines stay in the processor's cache.
 const LOOKAHEAD_LINES: usize = 16;
 /// Lines between two calls of the progress callback.
 const PROGRESS_INTERVAL_LINES: u64 = 1 << 13;
@@ -37,6 +42,12 @@ pub struct Replay<'a> {
     decisions: Option<DecisionWriter<'a>>,
     /// The lines read so far, and their times.
     pub(crate) trace: Trace,
+    /// The lines that wait for their turn.
+    pub(crate) reorder: Reorder,
+    /// The fields that the lines had.
+    pub(crate) fields_seen: FieldsSeen,
+    /// The names of the wanted parameters of queries.
+    queries: Arc<[Box<str>]>,
 }
 
 /// The settings of a replay.
@@ -49,6 +60,31 @@ pub struct Job<'a> {
     pub what_if: bool,
     /// The writer that gets every decision.
     pub decisions: Option<DecisionWriter<'a>>,
+    /// The window in which lines are put in the order of their times.
+    pub reorder: Span,
+}
+
+/// The compiled rules of both policies.
+struct BothRules {
+    first: Arc<RuleSet>,
+    second: Option<Arc<RuleSet>>,
+}
+
+impl BothRules {
+    /// The fields that rules look at, each once.
+    fn field_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            std::iter::once(&self.first).chain(&self.second).flat_map(|rules| rules.field_names()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn planned_lines(&self) -> Vec<PlannedLine<'_>> {
+        let new_line =
+            |_| PlannedLine { plan: Plan::empty(&self.first), second_plan: self.second.as_deref().map(Plan::empty) };
+        (0..LOOKAHEAD_LINES).map(new_line).collect()
+    }
 }
 
 /// A policy, its engine and its results.
@@ -58,14 +94,9 @@ struct PolicyRun {
     result: PolicyResult,
 }
 
-/// A line that is read and planned, and not yet decided. The value is reused for later lines, and with it the memory
-/// of its plans.
+/// A line that is planned and not yet decided. The value is reused for later lines, and with it the memory of its
+/// plans.
 struct PlannedLine<'r> {
-    number: u64,
-    event: Event,
-    /// The line as the second policy reads it; present when the two policies spell paths differently.
-    second_event: Option<Event>,
-    now: Time,
     plan: Plan<'r>,
     /// The plan of the second policy.
     second_plan: Option<Plan<'r>>,
@@ -116,16 +147,21 @@ impl<'a> Replay<'a> {
             }
             None => None,
         };
-        Ok(Replay {
+        let mut replay = Replay {
             first: PolicyRun::new(job.config)?,
             second,
             what_if: job.what_if.then(|| WhatIf::new(&job.config.policy.rules)),
             decisions: job.decisions,
             trace: Trace::default(),
-        })
+            reorder: Reorder::new(job.reorder),
+            fields_seen: FieldsSeen::default(),
+            queries: Arc::default(),
+        };
+        replay.queries = Arc::clone(replay.events().0.wanted().queries());
+        Ok(replay)
     }
 
-    /// Replays a trace after the earlier ones.
+    /// Replays a trace after the earlier ones. Its last lines wait for the start of the next trace.
     ///
     /// # Errors
     /// If the trace cannot be read to its end, or a decision cannot be written. The lines before the error count.
@@ -136,32 +172,15 @@ impl<'a> Replay<'a> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), ReplayError> {
         let mut input = source.open(format)?;
-        self.trace.begin();
+        let number_of_source = self.trace.begin();
+        self.fields_seen.begin(input.format);
         if let Some(decisions) = &mut self.decisions {
-            decisions.begin(source).map_err(ReplayError::Decisions)?;
+            decisions.begin(source, input.format).map_err(ReplayError::Decisions)?;
         }
-        let rules = self.first.engine.rules();
-        let second_rules = self.second.as_ref().map(|(second, _)| second.engine.rules());
-        let field_names: Vec<&str> =
-            std::iter::once(&rules).chain(&second_rules).flat_map(|rules| rules.field_names()).collect();
-        let spelling = rules.path_spelling();
-        let second_spelling =
-            second_rules.as_ref().map(|rules| rules.path_spelling()).filter(|second| *second != spelling);
-        // Decision lines show every field. The rules read only the fields that they name.
-        let shows_all_fields = self.decisions.is_some();
-        let new_event = |spelling| {
-            let event = if shows_all_fields { Event::default() } else { Event::with_fields(&field_names) };
-            event.with_spelling(spelling)
-        };
-        let new_line = |_| PlannedLine {
-            number: 0,
-            event: new_event(spelling),
-            second_event: second_spelling.map(new_event),
-            now: Time::EPOCH,
-            plan: Plan::empty(&rules),
-            second_plan: second_rules.as_deref().map(Plan::empty),
-        };
-        let mut planned: Vec<PlannedLine<'_>> = (0..LOOKAHEAD_LINES).map(new_line).collect();
+        let keeps_time_text = self.decisions.is_some();
+        let (mut event, mut second_event) = self.events();
+        let rules = self.rules();
+        let mut planned = rules.planned_lines();
         loop {
             let block = match input.lines.block() {
                 Ok(Some(block)) => block,
@@ -170,67 +189,122 @@ impl<'a> Replay<'a> {
                     return Err(ReplayError::Broken { name: source.name(), line: input.lines.number(), error });
                 }
             };
-            let mut lines = Vec::with_capacity(LOOKAHEAD_LINES);
             for (number, line) in block {
-                let next = &mut planned[lines.len()];
-                match read(line, input.format, &mut next.event) {
+                match read(line, input.format, &mut event) {
                     Ok(None) => continue,
-                    Ok(Some(line)) => {
-                        next.number = number;
-                        if let Some(event) = &mut next.second_event {
+                    Ok(Some(text)) => {
+                        if let Some(event) = &mut second_event {
                             // The first event was read from the same line, so this read succeeds.
-                            let _ = input.format.read(&line, event);
+                            let _ = input.format.read(&text, event);
                         }
-                        next.now = self.trace.time(next.event.time, source, number);
-                        self.plan(next, &line);
-                        lines.push(line);
+                        self.fields_seen.note(&event, &text);
+                        let time = self.trace.time(event.time, source, number, &self.reorder);
+                        self.decide_due(&mut planned)?;
+                        self.reorder.add(&ReadLine {
+                            time,
+                            source: number_of_source,
+                            number,
+                            text: &text,
+                            event: &event,
+                            second_event: second_event.as_ref(),
+                            keeps_time_text,
+                        });
                     }
                     Err(reason) => self.trace.skip(source, number, reason),
                 }
                 self.trace.lines += 1;
-                if lines.len() == LOOKAHEAD_LINES {
-                    self.decide_all(&mut planned, &mut lines, input.format)?;
-                }
                 if self.trace.lines.is_multiple_of(PROGRESS_INTERVAL_LINES) {
                     let read = input.read.load(std::sync::atomic::Ordering::Relaxed);
                     progress(Progress { lines: self.trace.lines, read, size: input.size });
                 }
             }
-            self.decide_all(&mut planned, &mut lines, input.format)?;
         }
     }
 
-    /// Plans a line under each policy.
+    /// Decides the lines that still wait, and sums up. The error is that of writing their decisions.
+    pub fn finish(mut self, names: Names) -> (Summary, Result<(), ReplayError>) {
+        let rules = self.rules();
+        let mut planned = rules.planned_lines();
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(batch) = self.reorder.take_first()
+        {
+            outcome = self.decide_batch(&batch, &mut planned);
+        }
+        (Summary::new(&self, names), outcome)
+    }
+
+    /// The rules of both policies.
+    fn rules(&self) -> BothRules {
+        BothRules {
+            first: self.first.engine.rules(),
+            second: self.second.as_ref().map(|(second, _)| second.engine.rules()),
+        }
+    }
+
+    /// Events that read lines for both policies; the second is present when the two policies spell paths differently.
+    fn events(&self) -> (Event, Option<Event>) {
+        let rules = self.rules();
+        let spelling = rules.first.path_spelling();
+        let second_spelling = rules.second.as_ref().map(|rules| rules.path_spelling());
+        let field_names = rules.field_names();
+        // Decision lines show every field. The rules read only the fields that they name.
+        let shows_all_fields = self.decisions.is_some();
+        let new_event = |spelling| {
+            let names = &field_names;
+            let event = if shows_all_fields { Event::with_all_fields(names) } else { Event::with_fields(names) };
+            event.with_spelling(spelling)
+        };
+        (new_event(spelling), second_spelling.filter(|second| *second != spelling).map(new_event))
+    }
+
+    /// Decides the lines that no earlier line can precede any more.
     #[inline]
-    fn plan(&self, next: &mut PlannedLine<'_>, line: &str) {
-        let PlannedLine { event, second_event, now, plan, second_plan, .. } = next;
-        let request = event.request(line);
-        self.first.plan(plan, event.operation, &request, *now);
-        if let (Some((second, _)), Some(plan)) = (&self.second, second_plan) {
-            let second_request = second_event.as_ref().map(|event| event.request(line));
-            second.plan(plan, event.operation, second_request.as_ref().unwrap_or(&request), *now);
-        }
-    }
-
-    /// Decides the planned lines, in order.
-    fn decide_all(
-        &mut self,
-        planned: &mut [PlannedLine<'_>],
-        lines: &mut Vec<Cow<'_, str>>,
-        format: Format,
-    ) -> Result<(), ReplayError> {
-        for (line, next) in lines.drain(..).zip(planned) {
-            self.decide(next, &line, format).map_err(ReplayError::Decisions)?;
+    fn decide_due(&mut self, planned: &mut [PlannedLine<'_>]) -> Result<(), ReplayError> {
+        while let Some(batch) = self.reorder.due(self.trace.latest) {
+            self.decide_batch(&batch, planned)?;
+            self.reorder.recycle(batch);
         }
         Ok(())
     }
 
+    /// Decides the lines of a batch, in order.
+    fn decide_batch(&mut self, batch: &Batch, planned: &mut [PlannedLine<'_>]) -> Result<(), ReplayError> {
+        let queries = Arc::clone(&self.queries);
+        for lines in batch.lines().chunks(LOOKAHEAD_LINES) {
+            for (line, next) in lines.iter().zip(&mut *planned) {
+                self.plan(next, batch, line, &queries);
+            }
+            for (line, next) in lines.iter().zip(&mut *planned) {
+                self.decide(next, batch, line, &queries).map_err(ReplayError::Decisions)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans a line under each policy.
     #[inline]
-    fn decide(&mut self, next: &mut PlannedLine<'_>, line: &str, format: Format) -> io::Result<()> {
-        let PlannedLine { number, event, second_event, now, plan, second_plan } = next;
-        let (number, operation, now) = (*number, event.operation, *now);
+    fn plan(&self, next: &mut PlannedLine<'_>, batch: &Batch, line: &HeldLine, queries: &Arc<[Box<str>]>) {
+        let request = batch.request(line, queries);
+        self.first.plan(&mut next.plan, line.operation, &request, line.time);
+        if let (Some((second, _)), Some(plan)) = (&self.second, &mut next.second_plan) {
+            let second_request = batch.second_request(line, queries);
+            second.plan(plan, line.operation, second_request.as_ref().unwrap_or(&request), line.time);
+        }
+    }
+
+    #[inline]
+    fn decide(
+        &mut self,
+        next: &mut PlannedLine<'_>,
+        batch: &Batch,
+        line: &HeldLine,
+        queries: &Arc<[Box<str>]>,
+    ) -> io::Result<()> {
+        let PlannedLine { plan, second_plan } = next;
+        let &HeldLine { operation, time: now, .. } = line;
         let is_take = operation == Operation::Take;
-        let request = || event.request(line);
+        let request = || batch.request(line, queries);
         self.first.apply(operation, plan, request, now);
         self.trace.other_operations += u64::from(!is_take);
         if self.second.is_none() && self.decisions.is_none() && is_take && plan.merely_passes() {
@@ -240,7 +314,7 @@ impl<'a> Replay<'a> {
             let request = request();
             let decision = self.first.conclude(operation, plan, &request, now);
             if let (Some((second, changes)), Some(plan)) = (&mut self.second, second_plan) {
-                let second_request = second_event.as_ref().map(|event| event.request(line));
+                let second_request = batch.second_request(line, queries);
                 let second_request = second_request.as_ref().unwrap_or(&request);
                 second.apply(operation, plan, || second_request.clone(), now);
                 let second_decision = second.conclude(operation, plan, second_request, now);
@@ -250,8 +324,9 @@ impl<'a> Replay<'a> {
                 }
             }
             if let Some(decisions) = &mut self.decisions {
-                let time = &line[event.time_range.clone()];
-                decisions.write(DecisionLine { number, time, format, request: &request, decision: &decision })?;
+                let time = batch.time_text(line);
+                let (source, number) = (line.source, line.number);
+                decisions.write(DecisionLine { source, number, time, request: &request, decision: &decision })?;
             }
         }
         if let Some(what_if) = &mut self.what_if {
@@ -259,6 +334,17 @@ impl<'a> Replay<'a> {
             plan.rules().for_each(|rule| what_if.add(rule, operation, &request, now));
         }
         Ok(())
+    }
+
+    /// The rules of the policy, and of the second one.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = (&[RuleDef], &PolicyResult)> {
+        let second = self.second.as_ref().map(|(second, _)| second);
+        std::iter::once(&self.first).chain(second).map(|run| (&*run.policy.rules, &run.result))
+    }
+
+    /// The names of the wanted parameters of queries.
+    pub(crate) fn queries(&self) -> &[Box<str>] {
+        &self.queries
     }
 
     /// The results of the policy.

@@ -4,6 +4,7 @@ mod comparison;
 mod curves;
 mod outcome;
 mod text;
+mod unmatched;
 
 use flowgate::Span;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use serde::Serialize;
 pub use self::comparison::{Change, Comparison, RuleChange};
 pub use self::curves::{Curve, Curves, Point};
 pub use self::outcome::{Hit, Outcome, Period, RuleOutcome, SubjectCount};
+pub use self::unmatched::MissingField;
 use super::format;
 use super::run::Replay;
 use super::trace;
@@ -28,10 +30,20 @@ pub struct Summary {
     pub skipped: u64,
     /// The first lines that could not be read.
     pub unreadable: Vec<UnreadableLine>,
-    /// Lines older than an earlier line; they are decided at the latest time seen.
+    /// Lines older than an earlier line that were put in order.
+    pub reordered: u64,
+    /// The largest lateness of these in seconds, rounded up.
+    pub reordered_by_seconds: u64,
+    /// The window in which lines are put in order, in seconds, rounded up.
+    pub reorder_seconds: u64,
+    /// Whether the window was shorter for a while, because memory was short.
+    pub reorder_was_full: bool,
+    /// Lines that came too late to be put in order; they are decided at the latest time seen.
     pub late: u64,
-    /// The largest lateness of a line in seconds, rounded up.
+    /// The largest lateness of these in seconds, rounded up.
     pub late_by_seconds: u64,
+    /// Fields that rules look at and no line has.
+    pub missing_fields: Vec<MissingField>,
     /// Traces that are probably in the wrong order.
     pub out_of_order: Vec<OutOfOrder>,
     /// Lines with an operation other than `take`; the counts below are without them.
@@ -94,7 +106,7 @@ pub struct Names {
 
 impl Summary {
     /// The results of a replay that has ended.
-    pub fn new(replay: &Replay<'_>, names: Names) -> Summary {
+    pub(super) fn new(replay: &Replay<'_>, names: Names) -> Summary {
         let (trace, rules) = (&replay.trace, &replay.result().rules);
         let comparison = replay.comparison();
         Summary {
@@ -103,8 +115,13 @@ impl Summary {
             lines: trace.lines,
             skipped: trace.skipped,
             unreadable: trace.skipped_lines.iter().map(UnreadableLine::new).collect(),
+            reordered: trace.reordered,
+            reordered_by_seconds: trace.reordered_by.as_secs_ceil(),
+            reorder_seconds: replay.reorder.window().as_secs_ceil(),
+            reorder_was_full: replay.reorder.was_full(),
             late: trace.late,
-            late_by_seconds: trace.late_by.as_nanos().div_ceil(1_000_000_000),
+            late_by_seconds: trace.late_by.as_secs_ceil(),
+            missing_fields: MissingField::find(replay),
             out_of_order: trace.time_jumps.iter().map(OutOfOrder::new).collect(),
             other_operations: trace.other_operations,
             first: trace.first.map(format::instant),
@@ -124,8 +141,17 @@ impl Summary {
 
     /// The reasons to doubt the results, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        let no_rules = self.outcome.rules.is_empty().then(|| text::no_rules(&self.policy));
-        no_rules.into_iter().chain(self.out_of_order.iter().map(text::out_of_order)).collect()
+        let mut warnings = Vec::new();
+        if self.outcome.rules.is_empty() {
+            warnings.push(text::no_rules(&self.policy));
+        }
+        // Traces in the wrong order explain late lines.
+        if self.late > 0 && self.out_of_order.is_empty() {
+            warnings.push(text::late(self));
+        }
+        warnings.extend(self.out_of_order.iter().map(text::out_of_order));
+        warnings.extend(self.missing_fields.iter().map(text::missing_field));
+        warnings
     }
 }
 

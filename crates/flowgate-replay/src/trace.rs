@@ -1,7 +1,8 @@
 //! The lines of the traces, and the times at which they are decided.
 //!
-//! Rule       A request is decided at the time of its line, or at the latest time seen if that is later. Servers log a
-//!            request when it ends, so times run back a little. The late lines are counted, with the largest lateness.
+//! Rule       A request is decided at the time of its line. Servers log a request when it ends, so times run back a
+//!            little: lines are put in order within a window. A line that comes later than that is decided at the latest
+//!            time seen. Lines of both kinds are counted, with the largest lateness.
 //! Rule       A trace whose times run back by [`MAX_CLOCK_SKEW`] or more is noted. The most likely cause is traces in
 //!            the wrong order, which decides all older lines at one instant.
 
@@ -9,6 +10,7 @@ use flowgate::{Span, Time};
 
 use super::event::LineError;
 use super::input::Source;
+use super::reorder::Reorder;
 
 /// Unreadable lines that are kept with their reason.
 const MAX_SKIPPED_LINES_SHOWN: usize = 5;
@@ -24,19 +26,25 @@ pub(crate) struct Trace {
     pub skipped: u64,
     /// The first lines that could not be read.
     pub skipped_lines: Vec<SkippedLine>,
-    /// Lines that are older than an earlier line.
+    /// Lines that are older than an earlier line and were put in order.
+    pub reordered: u64,
+    /// The largest lateness of these.
+    pub reordered_by: Span,
+    /// Lines that came too late to be put in order.
     pub late: u64,
-    /// The largest lateness of a line.
+    /// The largest lateness of these.
     pub late_by: Span,
     /// Places where the times run back by far.
     pub time_jumps: Vec<TimeJump>,
     /// Lines with an operation other than `take`.
     pub other_operations: u64,
-    /// The time of the first decision.
+    /// The earliest time at which a line is decided.
     pub first: Option<Time>,
     /// The latest time.
     pub latest: Time,
     current: CurrentTrace,
+    /// Traces so far.
+    traces: u32,
 }
 
 /// A line that could not be read.
@@ -71,26 +79,35 @@ pub(crate) struct TimeJump {
 }
 
 impl Trace {
-    /// Begins the next trace.
-    pub(super) fn begin(&mut self) {
+    /// Begins the next trace, and returns its number, from 0.
+    pub(super) fn begin(&mut self) -> u32 {
         self.current = CurrentTrace::default();
+        self.traces += 1;
+        self.traces - 1
     }
 
     /// The time at which a request is decided.
     #[inline]
-    pub(super) fn time(&mut self, written: Time, source: &Source, line: u64) -> Time {
+    pub(super) fn time(&mut self, written: Time, source: &Source, line: u64, reorder: &Reorder) -> Time {
+        let mut time = written;
         if written < self.latest {
             let back = self.latest.since(written);
-            self.late += 1;
-            self.late_by = self.late_by.max(back);
+            if reorder.is_too_late(written, self.latest) {
+                time = self.latest;
+                self.late += 1;
+                self.late_by = self.late_by.max(back);
+            } else {
+                self.reordered += 1;
+                self.reordered_by = self.reordered_by.max(back);
+            }
             if back >= MAX_CLOCK_SKEW && !self.current.has_jumped {
                 self.note_jump(written, source, line);
             }
         }
         self.current.has_begun = true;
         self.latest = self.latest.max(written);
-        self.first.get_or_insert(self.latest);
-        self.latest
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        time
     }
 
     #[cold]

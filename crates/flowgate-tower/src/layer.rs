@@ -123,6 +123,7 @@ impl<D> RateLimit<D> {
     #[must_use]
     pub fn field<V: IntoField>(self, name: &str, value: impl Fn(&Parts) -> V + Send + Sync + 'static) -> RateLimit<D> {
         self.with(|settings| {
+            let name = flowgate_engine::field_name::canonical(name);
             settings.fields.retain(|(known, _)| **known != *name);
             settings.fields.push((name.into(), Arc::new(move |request| value(request).into_field())));
         })

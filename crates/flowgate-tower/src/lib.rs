@@ -25,7 +25,8 @@
 //! # Rules
 //!
 //! A file can say which requests are limited how: it has the same rules, lists and bans that `flowgate serve` takes.
-//! The layer then gives requests the [fields](RateLimit::field) that rules read.
+//! The layer then gives requests the [fields](RateLimit::field) that rules read. Give them the names that they have behind
+//! a gateway and in a log (`ip`, `method`, `host`, `path`, `header.NAME`, `query.NAME`), so that one file of rules fits all.
 //!
 //! ```
 //! use flowgate_tower::{ClientAddresses, Config, Engine, MemoryStore, RateLimit, client_ip, header, path};
@@ -46,14 +47,14 @@
 //!
 //!     [[rule]]
 //!     name = "key"
-//!     by = ["key"]
+//!     by = ["header.x-api-key"]
 //!     limits_by = { field = "plan", pro = ["1000/60s"], default = ["100/60s"] }
 //! "#)?;
 //! let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
 //! let limit = RateLimit::with_engine(engine)
 //!     .field("ip", client_ip(ClientAddresses::from(&config.gate)))
 //!     .field("path", path())
-//!     .field("key", header("x-api-key"))
+//!     .field("header.x-api-key", header("x-api-key"))
 //!     .field("plan", |request| Some(if request.uri.path().starts_with("/pro/") { "pro" } else { "free" }.to_owned()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use flowgate_engine::config::{Config, Report};
+use flowgate::Span;
+use flowgate_engine::config::{Config, Report, parse_duration};
 use flowgate_replay::{DecisionWriter, Format, Job, Names, Replay, ReplayError, Source, Summary, report};
 use progress::Bar;
 
@@ -19,8 +20,12 @@ use crate::terminal;
 ///
 /// Reads traces in virtual time: each request is decided at the time that its line gives, by the same engine that
 /// serves. A trace is an access log (common or combined) or JSON lines such as
-/// {"ts": 1700000000.25, "fields": {"user": "42"}}; plain or gzip, of any size. Access logs give the fields ip, user,
-/// method, path, status and ua, and host where lines begin with the virtual host. Lines that cannot be read are skipped, counted and, the first few, shown.
+/// {"ts": 1700000000.25, "fields": {"user": "42"}}; plain or gzip, of any size. Access logs give the fields that a gateway
+/// gives: ip, method, path, query.NAME, header.user-agent (also called ua), header.referer, and host where lines begin
+/// with the virtual host; besides these user and status. Lines that cannot be read are skipped, counted and, the first
+/// few, shown.
+///
+/// Servers log a request when it ends, so lines are put in the order of their times first.
 ///
 /// A report shows the traffic over time, who is hit hardest, and what other counts would have done.
 #[derive(Debug, clap::Args)]
@@ -38,6 +43,9 @@ pub(crate) struct Args {
     /// How the traces are written [default: told from their first lines]
     #[arg(long, value_enum)]
     format: Option<FormatName>,
+    /// How late a line may come and still be put in the order of its time; 0s for lines in order
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = window)]
+    reorder: Span,
     /// Write every decision as a line of JSON, - for standard output
     #[arg(long, value_name = "FILE")]
     decisions: Option<PathBuf>,
@@ -75,6 +83,11 @@ impl From<FormatName> for Format {
     }
 }
 
+fn window(text: &str) -> Result<Span, &'static str> {
+    let length = parse_duration(text).ok_or("expected a time such as 60s, 5m or 1h, at most 366 days")?;
+    Ok(length.into())
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let file = configuration::find(args.config.clone());
     let (config, other) = match load(file.as_deref(), args.compare.as_deref())? {
@@ -97,20 +110,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         compare: other.as_ref(),
         what_if: report.is_some(),
         decisions: decisions.as_mut().map(|out| DecisionWriter::new(out, sources.len())),
+        reorder: args.reorder,
     };
     let mut replay = Replay::new(job)?;
     let outcome = read(&mut replay, &sources, args.format.map(Format::from));
+    let policy = file.as_ref().map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
+    let compare = args.compare.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let names = Names { traces: sources.iter().map(Source::name).collect(), policy, compare };
+    let (summary, finished) = replay.finish(names);
+    let outcome = outcome.and(finished);
     if let Err(error @ ReplayError::Decisions(_)) = &outcome
         && is_closed(error)
     {
         // The reader of the decisions, such as `head`, has closed the pipe and wants no more of them.
         return Ok(ExitCode::SUCCESS);
     }
-    let policy = file.as_ref().map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
-    let compare = args.compare.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    let names = Names { traces: sources.iter().map(Source::name).collect(), policy, compare };
-    let summary = Summary::new(&replay, names);
-    drop(replay);
     for warning in summary.warnings() {
         eprintln!("warning: {warning}");
     }

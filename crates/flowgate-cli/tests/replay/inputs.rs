@@ -57,7 +57,8 @@ fn traces_in_the_wrong_order_are_warned_of() {
     bench.file("overlapping.jsonl", trace(&[(16_401, "a"), (30_000, "a")]));
     let inputs = |names: &[&'static str]| names.iter().flat_map(|name| ["--input", name]).collect::<Vec<_>>();
     for right in [&["older.jsonl", "newer.jsonl", "overlapping.jsonl"][..], &["newer.jsonl"]] {
-        assert_eq!(bench.summary(&inputs(right), b"")["out_of_order"], Value::Array(vec![]), "{right:?}");
+        let args = [&inputs(right)[..], &["--reorder", "1h"]].concat();
+        assert_eq!(bench.summary(&args, b"")["out_of_order"], Value::Array(vec![]), "{right:?}");
     }
     let wrong = inputs(&["newer.jsonl", "older.jsonl", "overlapping.jsonl"]);
     let ran = bench.replay(&[&wrong[..], &["--report", "report.html"]].concat(), b"");
@@ -85,11 +86,12 @@ fn traces_in_the_wrong_order_are_warned_of() {
 fn a_stream_that_runs_back_is_warned_of_once() {
     let bench = Bench::new(PER_USER);
     let summary = bench.summary(
-        &["--input", "-"],
-        br#"{"ts":7200,"fields":{}}
-{"ts":3600.5,"fields":{}}"#,
+        &["--input", "-", "--reorder", "1h"],
+        br#"{"ts":7200,"fields":{"user":"a"}}
+{"ts":3600.5,"fields":{"user":"a"}}"#,
     );
-    assert_eq!((&summary["late"], &summary["late_by_seconds"]), (&Value::from(1), &Value::from(3600)));
+    assert_eq!((&summary["reordered"], &summary["reordered_by_seconds"]), (&Value::from(1), &Value::from(3600)));
+    assert_eq!(summary["late"], 0);
     assert_eq!(summary["out_of_order"], Value::Array(vec![]));
     let ran =
         bench.replay(&["--input", "-", "--json"], &trace(&[(1, "a"), (9000, "a"), (5400, "a"), (0, "a"), (1, "a")]));
@@ -109,9 +111,16 @@ fn a_real_log_with_times_that_run_back() {
     assert_eq!(summary["lines"], 10_000);
     assert_eq!(summary["skipped"], 1, "its last quote is missing");
     assert_eq!(summary["unreadable"][0]["line"], 8899);
-    assert_eq!(summary["late"], late(&log));
-    assert_eq!(summary["late_by_seconds"], 59);
-    assert_eq!(summary["first"], "2015-05-17T10:05:03Z");
+    assert_eq!((&summary["reordered"], &summary["late"]), (&Value::from(late(&log)), &Value::from(0)));
+    assert_eq!(summary["reordered_by_seconds"], 59);
+    let hasty = bench.replay(&["--input", log.to_str().unwrap(), "--reorder", "0s"], b"");
+    let warning = "warning: 9,447 of 9,999 lines came more than 0 s late, by up to 59 s; try --reorder 1m.";
+    assert!(hasty.stderr.starts_with(warning), "{}", hasty.stderr);
+    for wrong in ["1", "-1s", "x", "367d"] {
+        let ran = bench.replay(&["--input", "-", &format!("--reorder={wrong}")], b"");
+        assert!(ran.code == 2 && ran.stderr.contains("expected a time such as 60s, 5m or 1h"), "{}", ran.stderr);
+    }
+    assert_eq!(summary["first"], "2015-05-17T10:05:00Z");
     assert_eq!(summary["last"], "2015-05-20T21:05:59Z");
     assert_eq!(counts(&summary)[0], 9_999);
 }
@@ -250,7 +259,7 @@ fn decisions_say_whose_they_are() {
         |path: &str| format!("1.2.3.4 - ann [17/May/2015:10:05:03 +0000] \"GET {path} HTTP/1.1\" 200 5 \"-\" \"x\"\n");
     let log = format!("{}# nothing\n\n{}", line("/a"), line("/b\\\"?c"));
     let lines = bench.decisions(&["--input", "-"], log.as_bytes());
-    let expected = r#"{"ts":"17/May/2015:10:05:03 +0000","line":1,"fields":{"ip":"1.2.3.4","user":"ann","method":"GET","path":"/a","status":"200","ua":"x"},"allowed":true,"#;
+    let expected = r#"{"ts":"17/May/2015:10:05:03 +0000","line":1,"fields":{"ip":"1.2.3.4","user":"ann","method":"GET","path":"/a","status":"200","header.user-agent":"x"},"allowed":true,"#;
     let written = bench.read("decisions.jsonl");
     assert!(written.starts_with(expected), "{written}");
     let denied: Vec<_> = lines.iter().filter(|line| line["allowed"] == false).collect();

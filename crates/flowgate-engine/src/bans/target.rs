@@ -6,6 +6,7 @@
 
 use super::BanOrderError;
 use crate::address::AddressRange;
+use crate::field_name::canonical;
 use crate::network::Network;
 
 /// The field in which gateways and access logs give the client's address.
@@ -31,6 +32,7 @@ impl<'a> Target<'a> {
         if field.is_empty() {
             return Err(BanOrderError::Field);
         }
+        let field = canonical(field);
         let error = |expected| BanOrderError::Value { found: value.to_owned(), expected };
         if value.is_empty() {
             return Err(error("a value, an address or a network such as 1.2.3.0/24"));
@@ -73,6 +75,7 @@ mod tests {
         assert_ne!(name("ip", "10.0.0.0/8"), name("ip", "10.0.0.0/9"));
         assert_ne!(name("ip", "10.0.0.0/8"), name("x", "10.0.0.0/8"));
         assert_ne!(name("a", "b=c"), name("a=b", "c"));
+        assert_eq!(name("ua", "x"), name("header.User-Agent", "x"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::tree::{Node, Table, TableEntry, Value};
 use super::value;
 use super::when;
 use super::writer;
+use crate::field_name::canonical;
 use crate::rules::Limits;
 
 /// Limits that are applied together, each with its place.
@@ -45,6 +46,7 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
     if !when::check_field(report, &field, field_entry.node.at) {
         return None;
     }
+    let field = canonical(&field).to_owned();
     let (mut cases, mut default, mut sets) = (BTreeMap::new(), None, Vec::new());
     for TableEntry { key, node, .. } in table.entries.iter().filter(|entry| entry.key != "field") {
         let Some(set) = read_set(report, node) else { continue };

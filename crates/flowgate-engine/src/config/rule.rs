@@ -14,6 +14,7 @@ use super::tree::{Node, TableEntry, Value};
 use super::value;
 use super::writer::Writer;
 use super::{ban, when};
+use crate::field_name::canonical;
 use crate::rules::{Action, Limits, RuleDef};
 
 /// The most fields of `by`: their values make up a key.
@@ -122,8 +123,10 @@ fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> 
         if !when::check_field(report, field, item.at) {
             return None;
         }
+        let written = field;
+        let field = canonical(written);
         if seen.iter().any(|known| known == field) {
-            report.error(item.at, format!("{} is given twice", quoted(field))).done();
+            report.error(item.at, format!("{} is given twice", quoted(written))).done();
             return None;
         }
         seen.push(field.to_owned());

@@ -6,7 +6,7 @@ pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>)
 }
 
 /// The known word that takes the fewest edits to reach; `None` if all are too different.
-pub(crate) fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     if written.chars().nth(MAX_WORD_CHARS).is_some() {
         return None;
     }

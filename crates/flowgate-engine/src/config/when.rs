@@ -11,6 +11,7 @@ use super::value;
 use super::writer;
 use crate::address::AddressRange;
 use crate::bans::ADDRESS_FIELD;
+use crate::field_name::canonical;
 use crate::rules::{Condition, Matcher};
 
 /// The longest name of a field.
@@ -25,7 +26,8 @@ pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Ve
             continue;
         }
         let matchers = all(report, &entry.key, &entry.node, lists);
-        conditions.extend(matchers.into_iter().map(|matcher| Condition::new(entry.key.clone(), matcher)));
+        let field = canonical(&entry.key);
+        conditions.extend(matchers.into_iter().map(|matcher| Condition::new(field, matcher)));
     }
     Some(conditions)
 }

@@ -212,6 +212,20 @@ pub fn decoded_query<T: AsRef<[u8]> + ?Sized>(text: &T) -> Cow<'_, str> {
     Cow::Owned(escaped_text(&decoded).into_owned())
 }
 
+/// The values of a parameter of a query, decoded, in their order.
+///
+/// ```
+/// let values: Vec<_> = flowgate_engine::http::query_values(b"a=1&b=x+y&%61=2", "a").collect();
+/// assert_eq!(values, ["1", "2"]);
+/// ```
+pub fn query_values<'q>(query: &'q [u8], name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+    query.split(|byte| *byte == b'&').filter_map(move |part| {
+        let equals = part.iter().position(|byte| *byte == b'=');
+        let (key, value) = equals.map_or((part, &b""[..]), |at| (&part[..at], &part[at + 1..]));
+        (decoded_query(key) == name).then(|| decoded_query(value))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -18,6 +18,7 @@ use super::predicate::Predicate;
 use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
 use super::set::RuleSet;
 use super::{Action, Condition, Limits, Policy, RuleDef};
+use crate::field_name::canonical;
 use crate::http::PATH_FIELD;
 use crate::key;
 use crate::lists::List;
@@ -139,7 +140,7 @@ impl Compiler<'_> {
             subject,
             limits,
             ban,
-            by: def.by.iter().map(|field| field.as_str().into()).collect(),
+            by: def.by.iter().map(|field| canonical(field).into()).collect(),
             counters: Arc::default(),
         })
     }
@@ -164,7 +165,7 @@ impl Compiler<'_> {
     }
 
     fn subject(&mut self, wrong: &Wrong<'_>) -> Result<SubjectId, PolicyError> {
-        let mut names: SmallVec<[&str; 4]> = wrong.def.by.iter().map(String::as_str).collect();
+        let mut names: SmallVec<[&str; 4]> = wrong.def.by.iter().map(|field| canonical(field)).collect();
         // The subject is the same in whatever order the fields are written.
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::address::Address;
+use crate::field_name::canonical;
 use crate::request::Request;
 
 /// A field that some rule uses.
@@ -22,6 +23,7 @@ pub(crate) struct FieldNames {
 impl FieldNames {
     /// The number of a name, a new one if need be; `None` when there are too many.
     pub(crate) fn number(&mut self, name: &str) -> Option<FieldId> {
+        let name = canonical(name);
         if let Some(&id) = self.ids.get(name) {
             return Some(id);
         }

@@ -46,6 +46,31 @@ fn a_field_that_is_lacking_matches_nothing() {
     );
 }
 
+/// `ua` is `header.user-agent` in conditions, in `by`, in `limits_by`, and in requests.
+#[test]
+fn second_names_of_a_field_meet_the_first() {
+    let limit = |text: &str| vec![text.parse().unwrap()];
+    let by_agent = BTreeMap::from([("bot".to_owned(), limit("1/60s"))]);
+    let limits = Limits::ByField { field: "ua".into(), cases: by_agent, default: Some(limit("9/60s")) };
+    for field in ["ua", "header.user-agent", "header.User-Agent"] {
+        let agents = rule("agents").when(field, "!evil").by(field).limits(&["2/60s"]);
+        let plans = RuleDef { limits: limits.clone(), ..rule("plans").when("plan", "*") };
+        check(
+            &[rule("evil").when(field, "evil").action("deny"), agents, plans],
+            "
+            at 0s  take ua=evil                            -> deny by evil
+            at 0s  take header.user-agent=evil             -> deny by evil
+            at 0s  take header.user-agent=a                -> allow by agents, 1 left
+            at 0s  take ua=a                               -> allow by agents, 0 left
+            at 0s  take header.USER-AGENT=a                -> deny by agents
+            at 0s  take ua=b header.user-agent=a           -> allow by agents, 1 left
+            at 0s  take ua=bot plan=x                      -> allow by plans, 0 left
+            at 0s  take header.user-agent=bot plan=x       -> deny by plans
+            ",
+        );
+    }
+}
+
 #[test]
 fn limits_of_all_rules_are_all_or_nothing() {
     check(

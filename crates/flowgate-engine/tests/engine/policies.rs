@@ -117,6 +117,9 @@ fn the_website_example_decides_as_described() {
         at 0s  take ip=1.1.1.1 ua=Mozilla path=/       -> deny by addresses
         at 0s  take ip=2.2.2.2 ua=SomeBot path=/ *10   -> allow by robots
         at 0s  take ip=2.2.2.2 ua=SomeBot path=/       -> deny by robots
+        at 0s  take ip=2.2.2.2 header.user-agent=SomeBot path=/       -> deny by robots
+        at 0s  take ip=3.3.3.3 header.User-Agent=SomeBot path=/ *10   -> allow by robots
+        at 0s  take ip=3.3.3.3 ua=SomeBot path=/                      -> deny by robots
         ",
     );
 }

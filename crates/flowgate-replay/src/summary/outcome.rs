@@ -32,6 +32,8 @@ pub struct Outcome {
     pub subjects_denied: SubjectCount,
     /// The subjects with the most denials.
     pub hardest_hit: Vec<Hit>,
+    /// The subjects that shadow rules would deny most.
+    pub shadow_hits: Vec<Hit>,
     /// The minute with the most denials.
     pub worst_minute: Option<Period>,
     /// The hour with the most denials.
@@ -47,7 +49,7 @@ pub struct Outcome {
 pub struct RuleOutcome {
     /// The name of the rule.
     pub name: String,
-    /// Whether the rule runs in shadow mode. A shadow rule denies nothing, and `denied` counts what it would deny.
+    /// Whether the rule runs in shadow mode: it denies nothing.
     pub shadow: bool,
     /// Requests that the rule matched.
     pub seen: u64,
@@ -57,6 +59,8 @@ pub struct RuleOutcome {
     pub denied: u64,
     /// Denied requests that the rule's ban denied.
     pub banned: u64,
+    /// Requests that the rule would deny if it were not in shadow mode.
+    pub would_deny: u64,
 }
 
 /// A number of subjects.
@@ -107,6 +111,7 @@ impl Outcome {
             rules: result.rules.iter().map(RuleOutcome::new).collect(),
             subjects_denied: SubjectCount::new(&result.subjects),
             hardest_hit: hits(&result.subjects, &result.rules),
+            shadow_hits: hits(&result.shadow_subjects, &result.rules),
             worst_minute: Period::worst(&result.minute),
             worst_hour: Period::worst(&result.hour),
             period_seconds: whole_seconds(width),
@@ -124,6 +129,7 @@ impl RuleOutcome {
             passed: rule.passed(),
             denied: rule.denied,
             banned: rule.banned,
+            would_deny: rule.would_deny,
         }
     }
 }

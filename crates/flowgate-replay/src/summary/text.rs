@@ -2,7 +2,8 @@
 
 use flowgate::Span;
 
-use super::{Change, Comparison, OutOfOrder, Outcome, Period, SubjectCount, Summary};
+use super::{Change, Comparison, MissingField, OutOfOrder, Outcome, Period, SubjectCount, Summary};
+use crate::event::QUERY_PREFIX;
 use crate::format::{grouped, length, percent, printable};
 
 /// Subjects in a printed list; the JSON and the report have more.
@@ -14,6 +15,7 @@ pub(super) fn write(summary: &Summary) -> String {
     notes(&mut out, summary);
     rules(&mut out, &summary.outcome);
     hardest_hit(&mut out, &summary.outcome);
+    shadow_hits(&mut out, &summary.outcome);
     worst(&mut out, &summary.outcome);
     if let Some(comparison) = &summary.compare {
         compare(&mut out, summary, comparison);
@@ -42,10 +44,19 @@ fn head(out: &mut String, summary: &Summary) {
 
 fn notes(out: &mut String, summary: &Summary) {
     let mut lines: Vec<String> = summary.warnings().iter().map(|warning| format!("warning: {warning}")).collect();
-    if summary.late > 0 {
-        let by = length(Span::from_secs(summary.late_by_seconds));
-        let late = lines_are(summary.late);
-        lines.push(format!("{late} older than one before, by at most {by}, decided at the latest time seen"));
+    if summary.reordered > 0 {
+        let by = length(Span::from_secs(summary.reordered_by_seconds));
+        lines
+            .push(format!("{} older than one before, by at most {by}, and put in order", lines_are(summary.reordered)));
+    }
+    if summary.late > 0 && !summary.out_of_order.is_empty() {
+        lines.push(late(summary));
+    }
+    let missing: Vec<&String> = summary.missing_fields.iter().flat_map(|field| &field.unmatched_rules).collect();
+    for rule in &summary.outcome.rules {
+        if rule.seen == 0 && !missing.contains(&&rule.name) {
+            lines.push(format!("rule \"{}\" matched no request, though lines have its fields", rule.name));
+        }
     }
     if summary.other_operations > 0 {
         lines.push(format!("{} no take and in no count", lines_are(summary.other_operations)));
@@ -78,6 +89,57 @@ pub(super) fn no_rules(policy: &str) -> String {
     format!("there are no rules in {}, so all requests pass; give --config FILE", printable(policy))
 }
 
+/// Lines that came too late to be put in order.
+pub(super) fn late(summary: &Summary) -> String {
+    let window = length(Span::from_secs(summary.reorder_seconds));
+    let by = length(Span::from_secs(summary.late_by_seconds));
+    let late = format!("{} of {} lines came", grouped(summary.late), grouped(summary.lines - summary.skipped));
+    let reason = match summary.reorder_was_full {
+        true => {
+            format!("{late} too late to be put in order, by up to {by}: there was no memory to hold all of {window}")
+        }
+        false => format!(
+            "{late} more than {window} late, by up to {by}; try --reorder {}",
+            round_up(summary.late_by_seconds)
+        ),
+    };
+    format!("{reason}. They were decided at the latest time seen, so too much may be denied")
+}
+
+/// A length in whole minutes or hours that is at least this long, as options are written.
+fn round_up(seconds: u64) -> String {
+    match seconds {
+        ..=3600 => format!("{}m", seconds.div_ceil(60)),
+        _ => format!("{}h", seconds.div_ceil(3600)),
+    }
+}
+
+/// A field that no line has.
+pub(super) fn missing_field(missing: &MissingField) -> String {
+    let MissingField { field, rules, unmatched_rules, nearest, fields, log } = missing;
+    let field = printable(field);
+    let names = |rules: &[String]| {
+        let quoted: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+        format!("{} {}", if rules.len() == 1 { "rule" } else { "rules" }, quoted.join(", "))
+    };
+    let has = match log {
+        Some(_) if fields.contains(&field) => format!("no line has the field \"{field}\""),
+        Some(_) if field.starts_with(QUERY_PREFIX) || field == "host" => format!("no line has the field \"{field}\""),
+        Some(log) => format!("{log} cannot have the field \"{field}\""),
+        None => format!("no line has the field \"{field}\""),
+    };
+    let effect = match unmatched_rules.is_empty() {
+        true => format!("this replay cannot show what {} does where requests have it", names(rules)),
+        false => format!("{} matched no request", names(unmatched_rules)),
+    };
+    let hint = match nearest {
+        Some(nearest) => format!("did you mean \"{}\"?", printable(nearest)),
+        None if fields.is_empty() => "lines have no fields at all".to_owned(),
+        None => format!("lines have {}", fields.iter().map(|field| printable(field)).collect::<Vec<_>>().join(", ")),
+    };
+    format!("{has}, so {effect}; {hint}")
+}
+
 pub(super) fn out_of_order(found: &OutOfOrder) -> String {
     let OutOfOrder { trace, line, begins, latest, back_seconds } = found;
     let place = match line {
@@ -106,7 +168,8 @@ fn rules(out: &mut String, outcome: &Outcome) {
     for rule in &outcome.rules {
         let mut remarks = Vec::new();
         if rule.shadow {
-            remarks.push("shadow: would have denied".to_owned());
+            let share = percent(rule.would_deny, rule.seen);
+            remarks.push(format!("shadow: would deny {}, {share}", grouped(rule.would_deny)));
         }
         if rule.banned > 0 {
             remarks.push(format!("{} of them by its ban", grouped(rule.banned)));
@@ -130,6 +193,14 @@ fn hardest_hit(out: &mut String, outcome: &Outcome) {
     }
     *out += &format!("\nhit hardest, of {}:\n\n", subjects(outcome.subjects_denied));
     hits(out, &outcome.hardest_hit, "denied");
+}
+
+fn shadow_hits(out: &mut String, outcome: &Outcome) {
+    if outcome.shadow_hits.is_empty() {
+        return;
+    }
+    *out += "\nshadow rules would hit hardest:\n\n";
+    hits(out, &outcome.shadow_hits, "would deny");
 }
 
 fn hits(out: &mut String, hits: &[super::Hit], what: &str) {

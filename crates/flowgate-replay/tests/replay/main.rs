@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 mod comparing;
+mod fields;
 mod fuzzing;
+mod ordering;
 mod page;
 mod rows;
 mod summing_up;
@@ -12,6 +14,7 @@ mod what_if;
 
 use std::io::Write;
 
+use flowgate::Span;
 use flowgate_engine::config::Config;
 use flowgate_replay::{DecisionWriter, Job, Names, Replay, Source, Summary};
 use serde_json::Value;
@@ -21,12 +24,13 @@ struct Trial<'a> {
     policy: &'a str,
     compare: Option<&'a str>,
     what_if: bool,
+    reorder: Span,
     trace: &'a [u8],
 }
 
 impl<'a> Trial<'a> {
     fn new(policy: &'a str, trace: &'a [u8]) -> Trial<'a> {
-        Trial { policy, compare: None, what_if: false, trace }
+        Trial { policy, compare: None, what_if: false, reorder: flowgate_replay::DEFAULT_WINDOW, trace }
     }
 
     fn compare(self, policy: &'a str) -> Trial<'a> {
@@ -35,6 +39,10 @@ impl<'a> Trial<'a> {
 
     fn what_if(self) -> Trial<'a> {
         Trial { what_if: true, ..self }
+    }
+
+    fn reorder(self, seconds: u64) -> Trial<'a> {
+        Trial { reorder: Span::from_secs(seconds), ..self }
     }
 
     /// The summary; the policies are called `flowgate.toml` and `next.toml`.
@@ -60,7 +68,8 @@ impl<'a> Trial<'a> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(self.trace).unwrap();
         let decisions = decisions.map(|out| DecisionWriter::new(out, 1));
-        let job = Job { config: &config, compare: compare.as_ref(), what_if: self.what_if, decisions };
+        let job =
+            Job { config: &config, compare: compare.as_ref(), what_if: self.what_if, decisions, reorder: self.reorder };
         let mut replay = Replay::new(job).unwrap();
         replay.read(&Source::new(file.path()), None, &mut |_| ()).unwrap();
         let names = Names {
@@ -68,7 +77,9 @@ impl<'a> Trial<'a> {
             policy: "flowgate.toml".to_owned(),
             compare: "next.toml".to_owned(),
         };
-        Summary::new(&replay, names)
+        let (summary, written) = replay.finish(names);
+        written.unwrap();
+        summary
     }
 }
 

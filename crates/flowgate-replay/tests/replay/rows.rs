@@ -35,12 +35,12 @@ fn the_combined_log_format_is_read() {
     let row = |line: &str, expected: &str| check(Format::Combined, &[(line, &expected.replace("AT", AT))]);
     row(
         r#"83.149.9.216 - ann [17/May/2015:10:05:03 +0000] "GET /a/b.png?c=d HTTP/1.1" 200 203023 "http://x/" "Mozilla/5.0 (X)""#,
-        r#"AT ip="83.149.9.216" user="ann" method="GET" path="/a/b.png" status="200" ua="Mozilla/5.0 (X)""#,
+        r#"AT ip="83.149.9.216" user="ann" method="GET" path="/a/b.png" status="200" header.referer="http://x/" header.user-agent="Mozilla/5.0 (X)""#,
     );
     // Escaped quotes and backslashes; raw bytes as servers write them.
     row(
         r#"::1 - - [17/May/2015:18:05:03 +0800] "POST /\"x\" HTTP/2.0" 404 - "-" "a \"quoted\" \\ agent""#,
-        r#"AT ip="::1" method="POST" path="/\"x\"" status="404" ua="a \"quoted\" \\ agent""#,
+        r#"AT ip="::1" method="POST" path="/\"x\"" status="404" header.user-agent="a \"quoted\" \\ agent""#,
     );
     row(
         r#"2001:db8::7 - - [17/May/2015:10:05:03 +0000] "\x16\x03\x01" 400 226 "-" "-""#,
@@ -53,31 +53,31 @@ fn the_combined_log_format_is_read() {
     // A user with spaces and a bracket, a request without a version, a path with a space, a proxy's request.
     row(
         r#"1.2.3.4 - J. [R] Doe [17/May/2015:10:05:03 +0000] "GET /" 200 1 "-" "x""#,
-        r#"AT ip="1.2.3.4" user="J. [R] Doe" method="GET" path="/" status="200" ua="x""#,
+        r#"AT ip="1.2.3.4" user="J. [R] Doe" method="GET" path="/" status="200" header.user-agent="x""#,
     );
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a b HTTP/1.1" - - "-" "x" 0.003 "10.0.0.1""#,
-        r#"AT ip="1.2.3.4" method="GET" path="/a b" ua="x""#,
+        r#"AT ip="1.2.3.4" method="GET" path="/a b" header.user-agent="x""#,
     );
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET http://example.com/a?b HTTP/1.1" 200 5 "-" "x""#,
-        r#"AT ip="1.2.3.4" method="GET" path="/a" status="200" ua="x""#,
+        r#"AT ip="1.2.3.4" method="GET" path="/a" status="200" header.user-agent="x""#,
     );
     // One spelling of a path, as behind a gateway; what is none stays as it is.
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET //a/./%62/../c%20d?e HTTP/1.1" 200 5 "-" "x""#,
-        r#"AT ip="1.2.3.4" method="GET" path="/a/c d" status="200" ua="x""#,
+        r#"AT ip="1.2.3.4" method="GET" path="/a/c d" status="200" header.user-agent="x""#,
     );
     for target in ["/login", "/LOGIN", "/login/", "/login;x", "/login%20", "/\\x4cogin;x/?y", "/login#x", "/login?y#x"]
     {
         row(
             &format!(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET {target} HTTP/1.1" 200 5 "-" "x""#),
-            r#"AT ip="1.2.3.4" method="GET" path="/login" status="200" ua="x""#,
+            r#"AT ip="1.2.3.4" method="GET" path="/login" status="200" header.user-agent="x""#,
         );
     }
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "OPTIONS * HTTP/1.1" 200 5 "-" "x""#,
-        r#"AT ip="1.2.3.4" method="OPTIONS" path="*" status="200" ua="x""#,
+        r#"AT ip="1.2.3.4" method="OPTIONS" path="*" status="200" header.user-agent="x""#,
     );
     row(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "-" 408 0 "-" "-""#, r#"AT ip="1.2.3.4" status="408""#);
     // A leap second is the next minute's first.
@@ -116,7 +116,8 @@ fn logs_with_virtual_hosts_are_read() {
         ("[2001:db8::7]:51234 - ann", r#"ip="2001:db8::7" user="ann""#),
         ("1.2.3.4 5.6.7.8 -", r#"ip="1.2.3.4""#),
     ] {
-        let expected = format!(r#"1431857103.000000000s {expected} method="GET" path="/" status="200" ua="x""#);
+        let expected =
+            format!(r#"1431857103.000000000s {expected} method="GET" path="/" status="200" header.user-agent="x""#);
         check(Format::Combined, &[(&line(start), &expected)]);
     }
     let start = "www.example.com:80 1.2.3.4 -";

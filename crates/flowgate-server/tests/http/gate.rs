@@ -97,6 +97,35 @@ fn the_gate_admits_the_limit_and_no_more() {
     );
 }
 
+/// The example limits robots behind a gateway, as it does in a replay. `ua` is the same field over the API.
+#[test]
+fn the_website_example_limits_robots_by_their_header() {
+    let website = include_str!("../../../../examples/website.toml");
+    for rules in [website.to_owned(), website.replace("\"header.user-agent\"", "ua")] {
+        let server = Running::start(&rules);
+        let ask = |agent: &str| {
+            let headers = [about("203.0.113.7", "/"), [("user-agent", agent), ("accept", "*/*")]].concat();
+            let reply = server.gate(&headers);
+            (reply.status, reply.header("x-flowgate-rule").map(str::to_owned))
+        };
+        let robots = Some("robots".to_owned());
+        for _ in 0..9 {
+            assert_eq!(ask("SomeBot/1.0"), (200, robots.clone()));
+        }
+        assert_eq!(ask("Mozilla/5.0"), (200, Some("addresses".to_owned())));
+        for (field, allowed) in [("ua", true), ("header.user-agent", false), ("ua", false)] {
+            let call = json!({"fields": {"ip": "203.0.113.7", field: "SomeBot/1.0"}}).to_string();
+            let explained = server.post("/v1/explain", &call).json();
+            assert_eq!(explained["decision"]["allowed"], allowed, "{explained}");
+            let decision = server.post("/v1/take", &call).json();
+            assert_eq!((&decision["allowed"], &decision["rule"]), (&json!(allowed), &json!("robots")), "{field}");
+        }
+        assert_eq!(ask("SomeBot/1.0"), (429, robots));
+        server.post("/v1/bans", r#"{"field":"ua","value":"Rude/1","for":"60s","reason":"Rude."}"#);
+        assert_ne!(ask("Rude/1").0, 200, "a ban by the other name");
+    }
+}
+
 /// The gate and the tower layer are two ways to the same limits: clients read one problem document.
 #[test]
 fn problem_document_is_that_of_the_tower_layer() {

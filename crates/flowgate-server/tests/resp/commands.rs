@@ -138,10 +138,13 @@ fn keys_come_and_go() {
 
 #[test]
 fn rules_decide_by_fields_and_bans_come_first() {
-    let rules = r#"rule = [{ name = "reply", when = { act = "reply" }, by = ["user"], limits = ["2/60s"], action = "captcha" }]"#;
+    let rules = r#"rule = [{ name = "reply", when = { act = "reply" }, by = ["user"], limits = ["2/60s"], action = "captcha" },
+        { name = "agent", when = { ua = "bot" }, by = ["ua"], limits = ["1/60s"] }]"#;
     let server = Running::start(config(""), rules);
     let mut client = server.connect();
     let script = "
+        fg.take 1 header.user-agent bot  -> [1 1 0 -1 60000 0 allow agent]
+        fg.take 1 ua bot               -> [0 1 0 60000 60000 0 deny agent]
         fg.take 1 act reply user 42    -> [1 2 1 -1 60000 0 allow reply]
         fg.peek 2 act reply user 42    -> [0 2 1 60000 60000 0 captcha reply]
         fg.record 1 act reply user 42  -> [1 2 0 -1 60000 0 allow reply]

@@ -178,6 +178,21 @@ async fn rules_decide_by_fields() {
     assert_eq!(parse(&body), parse(expected.as_bytes()));
 }
 
+/// `ua` is the field `header.user-agent`, on either side.
+#[tokio::test]
+async fn rules_know_the_user_agent_by_both_names() {
+    for (named, ruled) in [("ua", "header.user-agent"), ("header.user-agent", "ua"), ("header.User-Agent", "ua")] {
+        let rules = format!("rule = [{{ name = 'bots', when = {{ '{ruled}' = '~bot' }}, action = 'deny' }}]");
+        let engine = Engine::new(&Config::from_toml(&rules).unwrap().policy, MemoryStore::default()).unwrap();
+        let limit = RateLimit::with_engine(Arc::new(engine)).field("ua", |_| Some("bot".to_owned()));
+        let service = limit.field(named, header("user-agent")).layer(echo(&Arc::default()));
+        let status = async |agent: &str| {
+            ask(&service, Request::builder().header("user-agent", agent).body(()).unwrap()).await.status().as_u16()
+        };
+        assert_eq!((status("Mozilla").await, status("robot").await), (200, 403), "{named} {ruled}");
+    }
+}
+
 #[tokio::test]
 async fn failures_are_refunded() {
     let limit = RateLimit::new("api", "2/60s").unwrap().refund_failures();

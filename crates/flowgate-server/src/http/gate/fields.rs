@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use flowgate_engine::{
     Request,
-    http::{Client, PathSpelling, decoded_query, escaped_text, normalized_host},
+    http::{Client, PathSpelling, escaped_text, normalized_host, query_values},
 };
 use hyper::header::HeaderMap;
 use smallvec::SmallVec;
@@ -68,7 +68,7 @@ fn value<'a>(
             let found = if let Some(header) = name.strip_prefix("header.") {
                 only(headers.get_all(header).iter()).map(|value| Some(escaped_text(value?.as_bytes())))
             } else if let Some(parameter) = name.strip_prefix("query.") {
-                original.query().map_or(Ok(None), |query| only(values_of(query, parameter)))
+                original.query().map_or(Ok(None), |query| only(query_values(query, parameter)))
             } else {
                 Ok(None)
             };
@@ -88,15 +88,6 @@ fn only<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, 
     if values.all(|value| first.as_ref() == Some(&value)) { Ok(first) } else { Err(Differ) }
 }
 
-/// The values of a parameter.
-fn values_of<'q>(query: &'q [u8], name: &str) -> impl Iterator<Item = Cow<'q, str>> {
-    query.split(|byte| *byte == b'&').filter_map(move |part| {
-        let equals = part.iter().position(|byte| *byte == b'=');
-        let (key, value) = equals.map_or((part, &b""[..]), |at| (&part[..at], &part[at + 1..]));
-        (decoded_query(key) == name).then(|| decoded_query(value))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +105,7 @@ mod tests {
             ("f", Err(Differ)),
             ("g", Err(Differ)),
         ] {
-            assert_eq!(only(values_of(&query[..], name)), value.map(|value| value.map(Cow::Borrowed)), "{name}");
+            assert_eq!(only(query_values(&query[..], name)), value.map(|value| value.map(Cow::Borrowed)), "{name}");
         }
     }
 }
