@@ -73,6 +73,20 @@ impl Decider {
         decision
     }
 
+    /// The denial of a ban by hand or of a rule without limits, as if rules with limits were not there.
+    pub fn denied_without_limits(&self, rules: &RuleSet, request: &Request<'_>, at: Reading) -> Option<Decision> {
+        let mut plan = Plan::new(rules, Op::Peek, request.units());
+        self.evaluate(rules, request, &rules.read(request), at.now, |found| match found {
+            Found::Ban(ban) => plan.end_with_ban(ban),
+            Found::Limits(..) => {}
+            Found::PassBy(rule) => plan.pass_by(rule),
+            Found::End(rule) => plan.end_with(rule),
+        });
+        let mut decision = plan.conclude(at.now);
+        decision.make_real(at);
+        (!decision.allowed()).then_some(decision)
+    }
+
     /// What a request asks of the store.
     #[inline]
     pub fn plan<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {

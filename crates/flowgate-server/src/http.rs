@@ -5,7 +5,7 @@
 //!
 //! The documents that clients send and get are types of [`flowgate_api`]; [`body`] reads them, [`auth`] lets clients in.
 
-mod auth;
+pub(crate) mod auth;
 mod bans;
 mod body;
 mod decide;

@@ -1,6 +1,6 @@
-//! Flowgate as a server: the Redis protocol and HTTP.
+//! Flowgate as a server: the Redis protocol, HTTP and gRPC.
 //!
-//! Both protocols decide. HTTP also answers gateways, administers rules and bans, and serves metrics and health.
+//! All protocols decide. gRPC is Envoy's rate limit service. HTTP also answers gateways, administers rules and bans, and serves metrics and health.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -21,6 +21,7 @@
 pub mod admin_token;
 mod answer;
 mod clock_report;
+mod grpc;
 mod http;
 mod limit_cache;
 mod listener;

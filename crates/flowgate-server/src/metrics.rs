@@ -24,6 +24,7 @@ pub(crate) use render::render;
 pub(crate) use top::{MAX_SUBJECT_BYTES, TopList};
 pub use top::{Top, TopSubject};
 
+use crate::grpc::GrpcCounters;
 use crate::resp::Counters;
 use crate::service::Operation;
 
@@ -48,6 +49,8 @@ pub(crate) struct Metrics {
     pub(crate) resp_latency: Histogram,
     pub(crate) http: HttpCounters,
     pub(crate) http_latency: Histogram,
+    pub(crate) grpc: GrpcCounters,
+    pub(crate) grpc_latency: Histogram,
     pub(crate) reloads: Reloads,
     /// The latency of decisions by the shared store.
     pub(crate) store_latency: Histogram,

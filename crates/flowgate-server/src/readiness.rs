@@ -4,12 +4,14 @@
 //! Rule       A server without its shared store is ready, but degraded: it says so, and goes on. Other servers are
 //!            likely to miss the same store, so moving its callers there would not help.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use tokio::sync::watch;
 
 /// The readiness of a server. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
-    state: Arc<RwLock<Ready>>,
+    state: Arc<watch::Sender<Ready>>,
 }
 
 /// Whether the server takes requests.
@@ -27,7 +29,12 @@ pub enum Ready {
 impl Readiness {
     /// The current readiness.
     pub fn get(&self) -> Ready {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.borrow().clone()
+    }
+
+    /// Receives every change.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Ready> {
+        self.state.subscribe()
     }
 
     /// From now on the server is not ready.
@@ -46,10 +53,13 @@ impl Readiness {
     }
 
     fn change(&self, next: Ready) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if *state != Ready::Draining {
-            *state = next;
-        }
+        self.state.send_if_modified(|state| {
+            let changes = *state != Ready::Draining && *state != next;
+            if changes {
+                *state = next;
+            }
+            changes
+        });
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use flowgate_engine::PolicyError;
 use flowgate_engine::config::{self, Config, Secret};
 
+use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::listener::{Listener, Protocol};
 use crate::loops::Loops;
@@ -36,23 +37,19 @@ pub struct Server {
     certificates: Option<Certificates>,
     http: Option<(Listener, Http)>,
     resp: Option<(Listener, Resp)>,
+    grpc: Option<(Listener, Grpc)>,
     loops: Arc<Loops>,
 }
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration uses a setting that is not built yet.
-    #[error("{what} is not there yet: {instead}")]
-    NotYet {
-        /// The key or its value.
-        what: &'static str,
-        /// What to write.
-        instead: &'static str,
-    },
     /// No protocol has an address.
-    #[error("every listener is off: set http or resp in [listen]")]
+    #[error("every listener is off: set http, resp or grpc in [listen]")]
     NoListener,
+    /// The descriptors for gRPC reflection cannot be read.
+    #[error("cannot offer gRPC reflection")]
+    Reflection(#[from] tonic_reflection::server::Error),
     /// The rules do not fit together.
     #[error("the rules do not fit together")]
     Policy(#[from] PolicyError),
@@ -109,9 +106,8 @@ impl Server {
     /// Puts the rules in force and binds all listeners, or none.
     ///
     /// # Errors
-    /// When the configuration uses a setting that is not built yet, or an address cannot be bound.
+    /// When the rules contradict each other, or an address cannot be bound.
     pub async fn bind(config: &Config) -> Result<Self, StartError> {
-        refuse_unbuilt(config)?;
         Self::bind_service(config, Service::start(config)?).await
     }
 
@@ -121,7 +117,8 @@ impl Server {
     /// # Errors
     /// As [`Server::bind`].
     pub async fn bind_service(config: &Config, service: Service) -> Result<Self, StartError> {
-        if config.listen.http == config::ListenAddress::Off && config.listen.resp == config::ListenAddress::Off {
+        let config::Listen { http, resp, grpc } = &config.listen;
+        if [http, resp, grpc].iter().all(|address| **address == config::ListenAddress::Off) {
             return Err(StartError::NoListener);
         }
         let readiness = Readiness::default();
@@ -129,13 +126,23 @@ impl Server {
         let certificates = config.tls.as_ref().map(Certificates::compile).transpose()?.map(Certificates::new);
         let http = bind("http", &config.listen.http, &config.server, certificates.clone()).await?;
         let resp = bind("resp", &config.listen.resp, &config.server, certificates.clone()).await?;
+        let grpc =
+            bind("grpc", &config.listen.grpc, &config.server, certificates.as_ref().map(Certificates::for_http2))
+                .await?;
         let loops = Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?);
         let http = http.map(|listener| {
             let http = Http::new(config, service.clone(), readiness.clone(), Arc::clone(&loops));
             (listener, http)
         });
         let resp = resp.map(|listener| (listener, Resp::new(config, service.clone(), Arc::clone(&loops))));
-        Ok(Self { service, readiness, certificates, http, resp, loops })
+        let grpc = match grpc {
+            Some(listener) => {
+                let grpc = Grpc::new(config, service.clone(), readiness.clone(), Arc::clone(&loops))?;
+                Some((listener, grpc))
+            }
+            None => None,
+        };
+        Ok(Self { service, readiness, certificates, http, resp, grpc, loops })
     }
 
     /// What decides. Callers may share it, or replace its rules.
@@ -166,6 +173,9 @@ impl Server {
         if let Some((_, resp)) = &self.resp {
             resp.set_admin_token(token.clone());
         }
+        if let Some((_, grpc)) = &self.grpc {
+            grpc.set_admin_token(token.clone());
+        }
         if let Some((_, http)) = &self.http {
             http.set_admin_token(token);
         }
@@ -179,6 +189,16 @@ impl Server {
     /// The bound address of the Redis protocol; `None`: off.
     pub fn resp_listener(&self) -> Option<&config::ListenAddress> {
         self.resp.as_ref().map(|(listener, _)| listener.address())
+    }
+
+    /// The bound address of gRPC; `None`: off.
+    pub fn grpc_listener(&self) -> Option<&config::ListenAddress> {
+        self.grpc.as_ref().map(|(listener, _)| listener.address())
+    }
+
+    /// The TCP address of [`Server::grpc_listener`].
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc_listener().and_then(tcp)
     }
 
     /// The TCP address of [`Server::http_listener`]; `None` for a unix socket, too.
@@ -198,7 +218,7 @@ impl Server {
     /// When a listener or an event loop fails. The rest then ends as on `shutdown`: a whole server that is down is
     /// noticed sooner than half a server.
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RunError> {
-        let Self { service: _, readiness, certificates: _, http, resp, loops } = self;
+        let Self { service: _, readiness, certificates: _, http, resp, grpc, loops } = self;
         let (trigger, stopping) = Shutdown::new();
         let stop = || {
             readiness.drain();
@@ -207,8 +227,9 @@ impl Server {
         let listeners = async {
             let http = async { serve("http", http, stopping.clone()).await.inspect_err(|_| stop()) };
             let resp = async { serve("resp", resp, stopping.clone()).await.inspect_err(|_| stop()) };
-            let (http, resp) = tokio::join!(http, resp);
-            http.and(resp)
+            let grpc = async { serve("grpc", grpc, stopping.clone()).await.inspect_err(|_| stop()) };
+            let (http, resp, grpc) = tokio::join!(http, resp, grpc);
+            http.and(resp).and(grpc)
         };
         let stopped = async {
             shutdown.requested().await;
@@ -234,14 +255,6 @@ async fn serve<P: Protocol>(
     served.map_err(|source| RunError::Listener { protocol: name, address, source })
 }
 
-/// Refuses settings that this version accepts in a file but cannot carry out.
-fn refuse_unbuilt(config: &Config) -> Result<(), StartError> {
-    if config.listen.grpc != config::ListenAddress::Off {
-        return Err(StartError::NotYet { what: "listen.grpc", instead: "write \"off\"" });
-    }
-    Ok(())
-}
-
 fn tcp(address: &config::ListenAddress) -> Option<SocketAddr> {
     match address {
         config::ListenAddress::Tcp(address) => Some(*address),
@@ -264,13 +277,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn unbuilt_settings_and_no_listener_are_refused() {
-        for (toml, expected) in [
-            ("[listen]\ngrpc = \"127.0.0.1:0\"", "listen.grpc is not there yet: write \"off\""),
-            ("[listen]\nhttp = \"off\"\nresp = \"off\"", "every listener is off: set http or resp in [listen]"),
-        ] {
-            let config = Config::from_toml(toml).unwrap();
-            assert_eq!(Server::bind(&config).await.unwrap_err().to_string(), expected);
-        }
+    async fn a_server_without_a_listener_is_refused() {
+        let config = Config::from_toml("[listen]\nhttp = \"off\"\nresp = \"off\"").unwrap();
+        let expected = "every listener is off: set http, resp or grpc in [listen]";
+        assert_eq!(Server::bind(&config).await.unwrap_err().to_string(), expected);
     }
 }

@@ -11,6 +11,7 @@
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
 mod bans;
+mod joint;
 mod keys;
 mod koala;
 mod snapshot;
@@ -32,6 +33,7 @@ use crate::observer::Observer;
 use crate::readiness::Readiness;
 use crate::redis::{SharedStats, SharedStore};
 pub use bans::BanError;
+pub(crate) use joint::{JointAnswer, JointRequest, KeyLimit};
 pub use keys::KeyDecision;
 pub(crate) use keys::Prefetched;
 pub use snapshot::{KoalaInForce, Snapshot};
@@ -139,6 +141,11 @@ impl Service {
     /// The state of the shared store; `None` if counters live in memory.
     pub fn shared_stats(&self) -> Option<SharedStats> {
         self.shared.as_ref().map(|shared| shared.stats())
+    }
+
+    /// Whether counters live in a store that several nodes share.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
     }
 
     /// The time now, for a batch.

@@ -26,12 +26,21 @@ use crate::listener::Stream;
 /// The certificates in force. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Certificates {
-    in_force: Arc<ArcSwap<ServerConfig>>,
+    in_force: Arc<ArcSwap<Settings>>,
+    http2: bool,
 }
 
 /// Certificates that were read and fit together.
 #[derive(Debug)]
-pub struct CompiledCertificates(Arc<ServerConfig>);
+pub struct CompiledCertificates(Arc<Settings>);
+
+/// The same certificates for clients of either kind.
+#[derive(Debug)]
+struct Settings {
+    any: Arc<ServerConfig>,
+    /// For clients that speak HTTP/2, and say so in the handshake.
+    http2: Arc<ServerConfig>,
+}
 
 /// Why certificates cannot be used. The message names the file.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +106,12 @@ impl Certificates {
 
     /// Puts the first certificates in force.
     pub fn new(CompiledCertificates(first): CompiledCertificates) -> Certificates {
-        Certificates { in_force: Arc::new(ArcSwap::new(first)) }
+        Certificates { in_force: Arc::new(ArcSwap::new(first)), http2: false }
+    }
+
+    /// The same certificates for a listener whose clients speak HTTP/2.
+    pub(crate) fn for_http2(&self) -> Certificates {
+        Certificates { in_force: Arc::clone(&self.in_force), http2: true }
     }
 
     /// Puts other certificates in force, for handshakes from now on.
@@ -107,7 +121,9 @@ impl Certificates {
 
     /// The TLS handshake with a client, within `timeout`.
     pub(crate) async fn accept<S: Stream>(&self, stream: S, timeout: Duration) -> io::Result<TlsStream<S>> {
-        let acceptor = TlsAcceptor::from(self.in_force.load_full());
+        let settings = self.in_force.load();
+        let acceptor = TlsAcceptor::from(Arc::clone(if self.http2 { &settings.http2 } else { &settings.any }));
+        drop(settings);
         match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -115,7 +131,7 @@ impl Certificates {
     }
 }
 
-fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
+fn read(files: &config::Tls) -> Result<Arc<Settings>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let certs = certificates("cert", &files.cert)?;
     let key = PrivateKeyDer::from_pem_slice(&bytes("key", &files.key)?)
@@ -127,7 +143,10 @@ fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
         Some(path) => config.with_client_cert_verifier(verifier(path, provider)?),
         None => config.with_no_client_auth(),
     };
-    config.with_single_cert(certs, key).map(Arc::new).map_err(pair)
+    let any = config.with_single_cert(certs, key).map_err(pair)?;
+    let mut http2 = any.clone();
+    http2.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(Arc::new(Settings { any: Arc::new(any), http2: Arc::new(http2) }))
 }
 
 /// A chain of certificates takes kilobytes, a bundle of all public authorities hundreds of kilobytes.

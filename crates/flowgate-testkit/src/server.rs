@@ -16,6 +16,8 @@ pub struct RunningServer {
     pub http: Option<SocketAddr>,
     /// The address for the Redis protocol, if the server listens for it on TCP.
     pub resp: Option<SocketAddr>,
+    /// The address for gRPC, if the server listens for it.
+    pub grpc: Option<SocketAddr>,
     trigger: Trigger,
     thread: Option<JoinHandle<()>>,
 }
@@ -62,12 +64,20 @@ impl RunningServer {
             runtime.block_on(async {
                 let server = bind().await;
                 let prepared = prepare(&server);
-                sender.send((server.http_address(), server.resp_address(), prepared)).unwrap();
+                let addresses = (server.http_address(), server.resp_address(), server.grpc_address());
+                sender.send((addresses, prepared)).unwrap();
                 server.run(shutdown).await.unwrap();
             });
         });
-        let (http, resp, prepared) = started.recv().expect("the server starts");
-        (RunningServer { http, resp, trigger, thread: Some(thread) }, prepared)
+        let ((http, resp, grpc), prepared) = started.recv().expect("the server starts");
+        (RunningServer { http, resp, grpc, trigger, thread: Some(thread) }, prepared)
+    }
+}
+
+impl RunningServer {
+    /// Tells the server to stop, and does not wait until it has.
+    pub fn begin_stop(&self) {
+        self.trigger.stop();
     }
 }
 

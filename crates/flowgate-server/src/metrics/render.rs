@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use flowgate_engine::{Rule, RuleCounts, RuleOutcome};
 
 use super::exposition::{Exposition, seconds};
-use super::{Metrics, OPERATIONS, process};
+use super::{Counter, Metrics, OPERATIONS, process};
+use crate::grpc::Code;
 use crate::redis::SharedStats;
 use crate::service::Service;
 
@@ -136,7 +137,9 @@ fn bans(out: &mut Exposition, service: &Service) {
 fn latencies(out: &mut Exposition, metrics: &Metrics) {
     let help = "From a request that has arrived to its answer that is ready to be sent; a sample of all requests.";
     let mut family = out.histogram("flowgate_request_duration_seconds", help);
-    for (protocol, histogram) in [("http", &metrics.http_latency), ("resp", &metrics.resp_latency)] {
+    for (protocol, histogram) in
+        [("http", &metrics.http_latency), ("resp", &metrics.resp_latency), ("grpc", &metrics.grpc_latency)]
+    {
         let (counts, sum) = histogram.read();
         family.distribution(&[("protocol", protocol)], &counts, seconds(sum));
     }
@@ -190,38 +193,32 @@ fn clock(out: &mut Exposition, service: &Service) {
 }
 
 fn connections(out: &mut Exposition, metrics: &Metrics) {
-    let (resp, http) = (&*metrics.resp, &metrics.http);
+    let (resp, http, grpc) = (&*metrics.resp, &metrics.http, &metrics.grpc);
     out.gauge("flowgate_connections", "Open connections.")
         .sample(&[("protocol", "http")], http.open.get())
-        .sample(&[("protocol", "resp")], resp.open.get());
-    let mut counter = |name, help, http: u64, resp: u64| {
-        out.counter(name, help).sample(&[("protocol", "http")], http).sample(&[("protocol", "resp")], resp);
+        .sample(&[("protocol", "resp")], resp.open.get())
+        .sample(&[("protocol", "grpc")], grpc.open.get());
+    let mut counter = |name, help, counters: [&Counter; 3]| {
+        let mut family = out.counter(name, help);
+        for (protocol, counter) in ["http", "resp", "grpc"].into_iter().zip(counters) {
+            family.sample(&[("protocol", protocol)], counter.get());
+        }
     };
-    counter(
-        "flowgate_connections_total",
-        "Connections that were let in.",
-        http.connections.get(),
-        resp.connections.get(),
-    );
-    counter(
-        "flowgate_connections_refused_total",
-        "Connections that found every place taken.",
-        http.refused.get(),
-        resp.refused.get(),
-    );
-    counter(
-        "flowgate_tls_failures_total",
-        "Connections that ended in the TLS handshake.",
-        http.handshakes.get(),
-        resp.handshakes.get(),
-    );
-    counter("flowgate_requests_total", "Requests and commands.", http.requests.get(), resp.commands.get());
-    counter(
-        "flowgate_authentication_failures_total",
-        "Wrong passwords and tokens.",
-        http.unauthorized.get(),
-        resp.wrong_passwords.get(),
-    );
+    let connections = [&http.connections, &resp.connections, &grpc.connections];
+    counter("flowgate_connections_total", "Connections that were let in.", connections);
+    let refused = [&http.refused, &resp.refused, &grpc.refused];
+    counter("flowgate_connections_refused_total", "Connections that found every place taken.", refused);
+    let handshakes = [&http.handshakes, &resp.handshakes, &grpc.handshakes];
+    counter("flowgate_tls_failures_total", "Connections that ended in the TLS handshake.", handshakes);
+    let requests = [&http.requests, &resp.commands, &grpc.requests];
+    counter("flowgate_requests_total", "Requests and commands.", requests);
+    let unauthorized = [&http.unauthorized, &resp.wrong_passwords, &grpc.unauthorized];
+    counter("flowgate_authentication_failures_total", "Wrong passwords and tokens.", unauthorized);
+    let mut family = out.counter("flowgate_grpc_calls_total", "Calls of the rate limit service, by gRPC code.");
+    for ((_, code), counter) in Code::ALL.iter().zip(&grpc.codes) {
+        family.sample(&[("code", code)], counter.get());
+    }
+    out.counter("flowgate_grpc_descriptors_total", "Descriptors of these calls.").sample(&[], grpc.descriptors.get());
     let help = "Wrong passwords that were answered late, because their address had given many.";
     out.counter("flowgate_authentication_delays_total", help).sample(&[("protocol", "resp")], resp.held_up.get());
     let help = "Transactions of the Redis protocol that were refused because they were too long.";

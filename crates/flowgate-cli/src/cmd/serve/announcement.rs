@@ -16,9 +16,22 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
     let tls = config.tls.is_some();
     let http = url(if tls { "https" } else { "http" }, server.http_listener());
     let resp = url(if tls { "rediss" } else { "redis" }, server.resp_listener());
+    let grpc = url(if tls { "https" } else { "http" }, server.grpc_listener());
     if config.log.format == LogFormat::Json {
         let admin_token_file = admin_token_file.map(|file| file.display().to_string());
-        tracing::info!(version, config = origin, rules, lists, koala, store, http, resp, admin_token_file, "serving");
+        tracing::info!(
+            version,
+            config = origin,
+            rules,
+            lists,
+            koala,
+            store,
+            http,
+            resp,
+            grpc,
+            admin_token_file,
+            "serving"
+        );
         return;
     }
     eprintln!("flowgate {version}");
@@ -33,6 +46,9 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
     }
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
+    if server.grpc_listener().is_some() {
+        eprintln!("  grpc    {grpc}");
+    }
     if let Some(command) = try_it(server.resp_listener(), server.http_listener(), config) {
         eprintln!("try: {command}");
     }
