@@ -19,7 +19,7 @@ mod ticks;
 pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Fixed, Window, WindowCount};
-pub(crate) use sliding::{Entries, Entry, Log, Sliding};
+pub(crate) use sliding::{Entry, Log, LogGrowth, Sliding};
 
 use crate::ask::{Ask, Op};
 use crate::ban::LastBan;
@@ -128,6 +128,15 @@ pub(crate) struct Numbers {
     pub(crate) reset_after: Span,
 }
 
+impl Numbers {
+    /// The decision with this verdict.
+    #[inline(always)]
+    pub(crate) fn beside(self, verdict: Verdict) -> Decision {
+        let Numbers { limit, remaining, reset_after } = self;
+        Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
+    }
+}
+
 /// A kind of state that [`State`] can hold.
 pub(crate) trait StateKind: Sized {
     fn borrow(state: &State) -> Option<&Self>;
@@ -186,6 +195,16 @@ macro_rules! dispatch {
 
 pub(crate) use dispatch;
 
+/// Would `cost` pass now?
+#[inline(always)]
+pub(crate) fn check<M: Meter>(meter: &M, state: Option<&M::State>, ask: Ask) -> Verdict {
+    match ask.cost {
+        0 => Verdict::PASS,
+        1..=MAX_COUNT => meter.check(state, ask),
+        _ => Verdict::Deny(Retry::Never),
+    }
+}
+
 /// Applies `op` to one state.
 #[inline(always)]
 pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>) -> Decision {
@@ -194,7 +213,7 @@ pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>)
     let mut verdict = Verdict::PASS;
     if cost > 0 {
         if op.asks() {
-            verdict = if cost > MAX_COUNT { Verdict::Deny(Retry::Never) } else { meter.check(state.as_ref(), ask) };
+            verdict = check(meter, state.as_ref(), ask);
         }
         match op {
             Op::Take | Op::TakeWithin(_) | Op::Record if verdict.allowed() => {
@@ -207,12 +226,12 @@ pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>)
             _ => {}
         }
     }
-    let Numbers { limit, remaining, reset_after } = meter.numbers(state.as_ref(), now);
-    Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
+    meter.numbers(state.as_ref(), now).beside(verdict)
 }
 
+/// As [`apply`], for a state of two words. Also gives the class of the new state.
 #[inline(always)]
-fn apply_words<M>(meter: &M, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class)
+pub(crate) fn apply_words<M>(meter: &M, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class)
 where
     M: Meter<State: Words>,
 {

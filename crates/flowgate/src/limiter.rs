@@ -1,8 +1,9 @@
 //! The limiter: a set of limits, a store and a clock behind one friendly front.
 
+mod limits_in_force;
+
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use crate::ask::{Ask, Op};
@@ -10,11 +11,12 @@ use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
 use crate::key_bytes::KeyBytes;
 use crate::limit::{Limit, LimitError, Part};
-use crate::memory::{CounterId, MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
+use crate::memory::{MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
 use crate::plan::{Hit, RuleFlags};
 use crate::queue::Queues;
 use crate::time::Span;
 use crate::wait::{Turns, WaitError, Waiting};
+use limits_in_force::{LimitsInForce, NamedLimit, named};
 
 /// The limits of a key that are decided without an allocation.
 const INLINE_LIMITS: usize = 4;
@@ -53,18 +55,11 @@ pub struct Limiter {
 
 #[derive(Debug)]
 struct Inner {
-    limits: ArcSwap<Vec<NamedLimit>>,
+    limits: LimitsInForce,
     flags: RuleFlags,
     memory: MemoryStore,
     clock: Clock,
     queues: Queues,
-}
-
-/// A limit and the name of its counters.
-#[derive(Debug)]
-struct NamedLimit {
-    id: CounterId,
-    limit: Limit,
 }
 
 impl Limiter {
@@ -167,7 +162,7 @@ impl Limiter {
     pub fn reset(&self, key: impl KeyBytes) -> bool {
         let Inner { memory, limits, .. } = &*self.inner;
         let subject = self.subject(key);
-        limits.load().iter().fold(false, |found, named| memory.reset(subject.counter(named.id)) | found)
+        limits.read(|limits| limits.iter().fold(false, |found, named| memory.reset(subject.counter(named.id)) | found))
     }
 
     /// Any operation at any time; see [`take_at`](Limiter::take_at).
@@ -246,13 +241,13 @@ impl Limiter {
     /// # Errors
     /// When a limit cannot be parsed; the old limits then stay in force.
     pub fn set_limits(&self, limits: impl IntoLimits) -> Result<(), LimitError> {
-        self.inner.limits.store(Arc::new(named(&self.inner.memory, limits.into_limits()?)));
+        self.inner.limits.replace(named(&self.inner.memory, limits.into_limits()?));
         Ok(())
     }
 
     /// The limits in force.
     pub fn limits(&self) -> Vec<Limit> {
-        self.inner.limits.load().iter().map(|named| named.limit.clone()).collect()
+        self.inner.limits.read(|limits| limits.iter().map(|named| named.limit.clone()).collect())
     }
 
     /// The clock it goes by.
@@ -287,21 +282,21 @@ impl Limiter {
     #[inline(always)]
     fn apply_as(&self, flags: RuleFlags, op: Op, subject: Subject, cost: u64, at: Reading) -> Decision {
         let Inner { limits, memory, .. } = &*self.inner;
-        let (limits, ask) = (limits.load(), Ask { op: op.on_clock(at), cost, now: at.now });
-        if let [NamedLimit { id, limit }] = limits.as_slice()
-            && !flags.count_denied
-        {
-            let mut decision = memory.apply_one(ask, subject.counter(*id), limit);
-            decision.make_real(at);
-            return decision;
-        }
-        let mut hits: SmallVec<[Hit<'_>; INLINE_LIMITS]> =
-            limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)).collect();
-        memory.apply_part(ask, &mut hits, &mut []);
-        let mut decision = Decision::from_hits(&hits);
+        let ask = Ask { op: op.on_clock(at), cost, now: at.now };
+        let mut decision = limits.read(|limits| match limits {
+            [NamedLimit { id, limit }] if !flags.count_denied => memory.apply_one(ask, subject.counter(*id), limit),
+            limits => apply_all(memory, ask, subject, limits, flags),
+        });
         decision.make_real(at);
         decision
     }
+}
+
+fn apply_all(memory: &MemoryStore, ask: Ask, subject: Subject, limits: &[NamedLimit], flags: RuleFlags) -> Decision {
+    let mut hits: SmallVec<[Hit<'_>; INLINE_LIMITS]> =
+        limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)).collect();
+    memory.apply_part(ask, &mut hits, &mut []);
+    Decision::from_hits(&hits)
 }
 
 /// The turns of one key.
@@ -331,24 +326,12 @@ impl<'a> Turns<'a> for KeyTurns<'a> {
     }
 
     fn look_ahead(self, cost: u64, at: Reading) -> Verdict {
-        let limits = self.limiter.inner.limits.load();
-        if limits.iter().any(|named| named.limit.never_grants(cost, at.now)) {
+        let never = |named: &NamedLimit| named.limit.never_grants(cost, at.now);
+        if self.limiter.inner.limits.read(|limits| limits.iter().any(never)) {
             return Verdict::Deny(Retry::Never);
         }
         self.limiter.apply(Op::Peek, self.subject, cost, at).verdict
     }
-}
-
-/// Names the counters of a set of limits: by algorithm and period, and by number where those are equal.
-fn named(memory: &MemoryStore, limits: Vec<Limit>) -> Vec<NamedLimit> {
-    let mut named: Vec<NamedLimit> = Vec::with_capacity(limits.len());
-    for limit in limits {
-        let identity = limit.identity();
-        let twins = named.iter().filter(|other| other.limit.identity() == identity).count();
-        let id = memory.counter(format!("{identity} {twins}").as_bytes());
-        named.push(NamedLimit { id, limit });
-    }
-    named
 }
 
 /// A limiter in the making.
@@ -410,7 +393,7 @@ impl LimiterBuilder {
     /// When a limit cannot be parsed.
     pub fn build(self) -> Result<Limiter, LimitError> {
         let memory = MemoryStore::new(self.memory);
-        let limits = ArcSwap::from_pointee(named(&memory, self.limits?));
+        let limits = LimitsInForce::new(named(&memory, self.limits?));
         let flags = RuleFlags { count_denied: self.count_denied, shadow: false };
         let queues = Queues::default();
         Ok(Limiter { inner: Arc::new(Inner { limits, flags, memory, clock: self.clock, queues }) })

@@ -14,6 +14,7 @@ mod expiry;
 mod key;
 mod shard;
 mod shards;
+mod sip_hash;
 mod slot;
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -247,7 +248,9 @@ impl MemoryStore {
             _ => {}
         }
         let mut hit = [Hit::new(key, limit)];
-        apply_to(&mut OneShard(&mut shard), &self.budget, ask, &mut hit, &mut []);
+        if ask.op != Op::Take || !shard.take_fast(ask.cost, ask.now, &mut hit, &self.budget) {
+            apply_to(&mut OneShard(&mut shard), &self.budget, ask, &mut hit, &mut []);
+        }
         Ok(hit[0].outcome)
     }
 

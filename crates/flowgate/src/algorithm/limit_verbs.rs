@@ -1,7 +1,7 @@
 //! The verbs on a limit, and `after=`, which is the same for all algorithms: a second counter, `seen`, decides whether the
 //! limit is enforced yet.
 
-use super::{Charge, Counter, Law, MAX_EXACT_INTEGER, Numbers, Sliding, WindowCount, apply_words, dispatch};
+use super::{Charge, Counter, Law, MAX_EXACT_INTEGER, WindowCount, apply_words, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
@@ -40,13 +40,10 @@ impl Limit {
         self.after_window().is_none() && !matches!(self.law(), Law::Unlimited | Law::Sliding(_))
     }
 
-    /// The sliding window, where its counter is a log and nothing else.
+    /// Whether its counter is one state: it counts, and has no `after=`.
     #[inline]
-    pub(crate) fn as_sliding(&self) -> Option<&Sliding> {
-        match self.law() {
-            Law::Sliding(sliding) if self.after_window().is_none() => Some(sliding),
-            _ => None,
-        }
+    pub(crate) fn has_one_state(&self) -> bool {
+        self.after_window().is_none() && !matches!(self.law(), Law::Unlimited)
     }
 
     /// Would `cost` pass now?
@@ -150,9 +147,7 @@ impl Limit {
     pub(crate) fn own_status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
         match self.law().numbers(&counter.state, now.as_nanos()) {
             None => Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO },
-            Some(Numbers { limit, remaining, reset_after }) => {
-                Decision { verdict, limit: Some(limit), remaining: Some(remaining), reset_after }
-            }
+            Some(numbers) => numbers.beside(verdict),
         }
     }
 }

@@ -15,7 +15,7 @@
 
 mod entries;
 
-pub(crate) use entries::Entries;
+use entries::Entries;
 
 use super::{Charge, Meter, Numbers};
 use crate::ask::Ask;
@@ -53,6 +53,16 @@ pub(crate) enum Log {
     Many(Entries),
 }
 
+/// What a log needs for one more entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogGrowth {
+    None,
+    /// It has one entry, which lies in the slot of its counter, and needs a place for several.
+    Place,
+    /// More memory beside its place, or less.
+    Bytes,
+}
+
 impl Sliding {
     pub(crate) fn new(count: u64, period: u64) -> Sliding {
         let grid = if count <= MAX_EXACT_ENTRIES {
@@ -63,6 +73,33 @@ impl Sliding {
         Sliding { count, period, grid }
     }
 
+    /// Counts `cost` in a log where it lies.
+    #[inline]
+    pub(crate) fn charge(&self, log: &mut Log, now: u64, cost: u64) {
+        log.push(self.entry(now, cost), now, self.count);
+    }
+
+    /// What a charge of `ask` needs that `log` does not have.
+    #[inline]
+    pub(crate) fn growth(&self, log: &Log, ask: Ask) -> LogGrowth {
+        let now = ask.now.as_nanos();
+        let new = self.entry(now, ask.cost);
+        match log {
+            Log::One(old) if old.leaves_at <= now || new.leaves_at <= old.leaves_at || new.units >= self.count => {
+                LogGrowth::None
+            }
+            Log::One(_) => LogGrowth::Place,
+            Log::Many(entries) if entries.keeps_bytes(new.leaves_at, now) => LogGrowth::None,
+            Log::Many(_) => LogGrowth::Bytes,
+        }
+    }
+
+    #[inline]
+    fn entry(&self, now: u64, cost: u64) -> Entry {
+        Entry { leaves_at: self.stamp(now) + self.period, units: cost.min(self.count) }
+    }
+
+    #[inline]
     fn stamp(&self, now: u64) -> u64 {
         if self.grid == 1 { now } else { (now / self.grid + 1) * self.grid }
     }
@@ -88,11 +125,10 @@ impl Meter for Sliding {
     /// The log keeps the newest N units, however they came.
     #[inline]
     fn charged(&self, state: Option<Log>, now: u64, cost: u64, _: Charge) -> Log {
-        let new = Entry { leaves_at: self.stamp(now) + self.period, units: cost.min(self.count) };
         match state {
-            None => Log::One(new),
+            None => Log::One(self.entry(now, cost)),
             Some(mut log) => {
-                log.push(new, now, self.count);
+                self.charge(&mut log, now, cost);
                 log
             }
         }

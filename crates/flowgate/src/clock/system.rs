@@ -1,6 +1,6 @@
 //! The real clock: the wall clock, anchored to the monotonic one.
 //!
-//! State      An [`Anchor`]: what the time was at a monotonic instant.
+//! State      An [`Anchor`]: what the time was at a tick of a monotonic counter.
 //! Rule       Every second of use the anchor is renewed from the wall clock, which is followed as [`WallClock`] says.
 //! Invariant  It never runs back, so no state is ever newer than `now` by more than two threads race. A correction
 //!            of the wall clock by `d` holds callers up by `d` in all, and calendar days are right again after `2d`.
@@ -20,6 +20,9 @@ use crate::time::Time;
 
 /// How long an anchor is used.
 const RENEW_AFTER_NANOS: u64 = 1_000_000_000;
+
+/// Ticks are multiplied by the nanoseconds of 2^32 ticks and divided by 2^32.
+const SCALE_BITS: u32 = 32;
 
 /// The time now: the same clock for the whole process.
 #[inline]
@@ -48,8 +51,11 @@ pub(super) fn monotonic() -> Time {
 
 /// Where readings come from; tests bring their own.
 trait Source {
-    /// Nanoseconds on a counter. It may start over when a machine wakes from a deep sleep.
-    fn monotonic(&self) -> u64;
+    /// A counter. It may start over when a machine wakes from a deep sleep.
+    fn ticks(&self) -> u64;
+
+    /// The nanoseconds in 2^[`SCALE_BITS`] ticks, at least one.
+    fn scale(&self) -> u64;
 
     /// Nanoseconds since the epoch, as the wall clock says.
     fn wall(&self) -> u64;
@@ -61,8 +67,12 @@ struct Machine {
 
 impl Source for Machine {
     #[inline]
-    fn monotonic(&self) -> u64 {
-        self.counter.delta_as_nanos(0, self.counter.raw())
+    fn ticks(&self) -> u64 {
+        self.counter.raw()
+    }
+
+    fn scale(&self) -> u64 {
+        self.counter.delta_as_nanos(0, 1 << SCALE_BITS).max(1)
     }
 
     /// A date before 1970 is the epoch.
@@ -74,36 +84,62 @@ impl Source for Machine {
 
 struct SystemClock<S> {
     source: S,
+    scale: u64,
+    /// The ticks for which an anchor is used.
+    renew_after: u64,
     /// Even: the anchor holds. Odd: a thread is renewing it.
     version: AtomicU64,
+    /// The ticks at the anchor.
     since: AtomicU64,
     time: AtomicU64,
     ahead: AtomicU64,
+    /// The nanoseconds that had passed since the anchor at `since`: zero or one, and zero unless the clock is ahead.
+    carried: AtomicU64,
+    /// The ticks from `since` on for which the time is that of the anchor and what has passed: none if the clock is ahead.
+    plain_for: AtomicU64,
     /// Locked for a moment only: once a second to renew the anchor, and for a report.
     wall: Mutex<WallClock>,
 }
 
 impl<S: Source> SystemClock<S> {
     fn start(source: S) -> SystemClock<S> {
+        let scale = source.scale();
+        // A second has at most 2^62 ticks, and its ticks times `scale` are below 2^62.
+        let renew_after = ((u128::from(RENEW_AFTER_NANOS) << SCALE_BITS) / u128::from(scale)) as u64;
         // In this order: whatever comes in between, it starts no later than the wall clock says.
         let time = AtomicU64::new(source.wall());
-        let since = AtomicU64::new(source.monotonic());
-        let [version, ahead] = [const { AtomicU64::new(0) }; 2];
-        SystemClock { source, version, since, time, ahead, wall: Mutex::default() }
+        let since = AtomicU64::new(source.ticks());
+        let [version, ahead, carried] = [const { AtomicU64::new(0) }; 3];
+        let plain_for = AtomicU64::new(renew_after);
+        let wall = Mutex::default();
+        SystemClock { source, scale, renew_after, version, since, time, ahead, carried, plain_for, wall }
     }
 
+    /// The usual case is a few instructions: the anchor is young and not ahead, and no thread is renewing it.
     #[inline]
     fn read(&self) -> Reading {
+        let version = self.version.load(Acquire);
+        let [since, time, plain_for] = [&self.since, &self.time, &self.plain_for].map(|word| word.load(Relaxed));
+        let elapsed = self.source.ticks().wrapping_sub(since);
+        fence(Acquire);
+        if elapsed < plain_for && version & 1 == 0 && self.version.load(Relaxed) == version {
+            return Time::from_nanos(time + ((elapsed * self.scale) >> SCALE_BITS)).into();
+        }
+        self.read_any()
+    }
+
+    #[cold]
+    fn read_any(&self) -> Reading {
         loop {
             let version = self.version.load(Acquire);
-            let anchor = self.anchor();
-            let monotonic = self.source.monotonic();
+            let (since, anchor, carried) = self.anchor();
+            let ticks = self.source.ticks();
             fence(Acquire);
             if version & 1 != 0 || self.version.load(Relaxed) != version {
                 // Renewing takes a tenth of a microsecond, unless the thread that does it lost the processor.
                 std::thread::yield_now();
-            } else if monotonic.abs_diff(anchor.since) < RENEW_AFTER_NANOS {
-                return anchor.read(monotonic);
+            } else if ticks.abs_diff(since) < self.renew_after {
+                return anchor.read(carried + self.nanos(ticks.saturating_sub(since)));
             } else {
                 // An anchor that lies far ahead is as good as an old one: the counter has started over.
                 self.renew(version);
@@ -118,11 +154,16 @@ impl<S: Source> SystemClock<S> {
             return;
         }
         // Read after the anchor is locked: no thread has used the old one for a later instant than this.
-        let (monotonic, wall) = (self.source.monotonic(), self.source.wall());
-        let Anchor { since, time, ahead } = self.wall_clock().follow(self.anchor(), monotonic, wall);
+        let (ticks, wall) = (self.source.ticks(), self.source.wall());
+        let (since, anchor, carried) = self.anchor();
+        let elapsed = carried + self.nanos(ticks.saturating_sub(since));
+        let Anchor { since, time, ahead } = self.wall_clock().follow(anchor, elapsed, wall);
+        let (is_plain, carried) = (ahead == 0, elapsed - since);
         fence(Release);
-        self.since.store(since, Relaxed);
-        self.time.store(time, Relaxed);
+        self.since.store(ticks, Relaxed);
+        self.time.store(if is_plain { time + carried } else { time }, Relaxed);
+        self.carried.store(if is_plain { 0 } else { carried }, Relaxed);
+        self.plain_for.store(if is_plain { self.renew_after } else { 0 }, Relaxed);
         self.ahead.store(ahead, Relaxed);
         self.version.store(version + 2, Release);
     }
@@ -133,10 +174,16 @@ impl<S: Source> SystemClock<S> {
         self.wall_clock().status(ahead)
     }
 
-    #[inline]
-    fn anchor(&self) -> Anchor {
-        let [since, time, ahead] = [&self.since, &self.time, &self.ahead].map(|word| word.load(Relaxed));
-        Anchor { since, time, ahead }
+    /// The ticks at the anchor; the anchor, whose monotonic instants count from there on; and the nanoseconds to add to them.
+    fn anchor(&self) -> (u64, Anchor, u64) {
+        let [since, time, ahead, carried] =
+            [&self.since, &self.time, &self.ahead, &self.carried].map(|word| word.load(Relaxed));
+        (since, Anchor { since: 0, time, ahead }, carried)
+    }
+
+    /// The nanoseconds that so many ticks take, rounded down.
+    fn nanos(&self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.scale)) >> SCALE_BITS) as u64
     }
 
     fn wall_clock(&self) -> MutexGuard<'_, WallClock> {
@@ -159,13 +206,18 @@ mod tests {
     /// A counter and a wall clock that are set by hand.
     #[derive(Default)]
     struct Fake {
+        nanos_per_tick: u64,
         counter: AtomicU64,
         wall: AtomicU64,
     }
 
     impl Source for &Fake {
-        fn monotonic(&self) -> u64 {
-            self.counter.load(SeqCst)
+        fn ticks(&self) -> u64 {
+            self.counter.load(SeqCst) / self.nanos_per_tick
+        }
+
+        fn scale(&self) -> u64 {
+            self.nanos_per_tick << SCALE_BITS
         }
 
         fn wall(&self) -> u64 {
@@ -175,7 +227,7 @@ mod tests {
 
     impl Fake {
         fn new() -> Fake {
-            let fake = Fake::default();
+            let fake = Fake { nanos_per_tick: 1, ..Fake::default() };
             fake.pass(START);
             fake
         }
@@ -274,6 +326,24 @@ mod tests {
     }
 
     #[test]
+    fn the_short_way_to_read_and_the_long_one_agree() {
+        for nanos_per_tick in [1, 7, 40, 1000] {
+            let fake = Fake { nanos_per_tick, ..Fake::default() };
+            fake.pass(START);
+            let clock = SystemClock::start(&fake);
+            for step in 0..3000 {
+                // Every second of use the anchor is renewed; for the last part the clock is ahead.
+                fake.pass(1_234_567 + step);
+                if step == 2000 {
+                    fake.wall.fetch_sub(60 * SECOND, SeqCst);
+                }
+                assert_eq!(clock.read(), clock.read_any(), "step {step} of {nanos_per_tick} ns a tick");
+            }
+            assert!(clock.read().ahead > Span::ZERO);
+        }
+    }
+
+    #[test]
     fn the_clock_agrees_with_the_wall_clock() {
         let clock = machine();
         let (before, now, after) = (clock.source.wall(), clock.read().now.as_nanos(), clock.source.wall());
@@ -284,7 +354,7 @@ mod tests {
     fn the_clock_continues_when_the_counter_restarts() {
         let clock = machine();
         let before = clock.read().now;
-        clock.since.store(clock.source.monotonic() + 3600 * SECOND, Relaxed);
+        clock.since.store(clock.source.ticks() + 3600 * clock.renew_after, Relaxed);
         let woken = clock.read().now;
         assert!(before <= woken && woken.since(before).as_nanos() < SECOND);
         std::thread::sleep(std::time::Duration::from_millis(1));

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::budget::{Budget, WhenFull};
 use super::key::Tag;
 use super::slot::{Kind, Label, Logs, Slot};
-use crate::algorithm::{Counter, Entries, Law, Log, State, StateKind};
+use crate::algorithm::{Counter, Law, Log, State, StateKind};
 use crate::ban::{BanHit, Record};
 use crate::class::Class;
 use crate::plan::Hit;
@@ -281,21 +281,20 @@ impl Shard {
     /// The slot of `tag`, or where it would go.
     #[inline]
     pub(super) fn find(&self, tag: Tag) -> Result<usize, usize> {
-        let mut index = self.position(tag.home);
+        let mut index = self.position(tag.place());
         // The last slot is empty, so this ends; `get` covers a table without slots.
         while let Some(slot) = self.slots.get(index).filter(|slot| !slot.is_empty()) {
-            match slot.tag().cmp(&tag) {
-                std::cmp::Ordering::Less => index += 1,
-                std::cmp::Ordering::Equal => return Ok(index),
-                std::cmp::Ordering::Greater => break,
+            if slot.tag() >= tag {
+                return if slot.tag() == tag { Ok(index) } else { Err(index) };
             }
+            index += 1;
         }
         Err(index)
     }
 
     #[inline]
-    pub(super) fn position(&self, home: u32) -> usize {
-        position(home, self.positions)
+    pub(super) fn position(&self, place: u32) -> usize {
+        position(place, self.positions)
     }
 
     /// Inserts a slot where `find` says. There is room for it: either it was made, or the slot was there before and
@@ -312,7 +311,7 @@ impl Shard {
     /// Empties a slot and moves those behind it that are away from home one closer.
     fn close_gap(&mut self, index: usize) {
         let behind = &self.slots[index + 1..];
-        let away = |(offset, slot): &(usize, &Slot)| !slot.is_empty() && self.position(slot.home()) <= index + offset;
+        let away = |(offset, slot): &(usize, &Slot)| !slot.is_empty() && self.position(slot.place()) <= index + offset;
         let run = behind.iter().enumerate().take_while(away).count();
         self.slots.copy_within(index + 1..=index + run, index);
         self.slots[index + run] = Slot::EMPTY;
@@ -361,7 +360,7 @@ impl Shard {
                 continue;
             }
             for part in index..index + parts {
-                let target = self.position(self.slots[part].home()).max(free);
+                let target = self.position(self.slots[part].place()).max(free);
                 if target < part {
                     self.slots[target] = self.slots[part];
                     self.slots[part] = Slot::EMPTY;
@@ -394,12 +393,12 @@ impl Shard {
 }
 
 #[inline]
-pub(super) fn position(home: u32, positions: usize) -> usize {
-    ((u64::from(home) * positions as u64) >> 32) as usize
+pub(super) fn position(place: u32, positions: usize) -> usize {
+    ((u64::from(place) * positions as u64) >> 32) as usize
 }
 
 /// The bytes of `places` places for logs.
 fn place_bytes(places: usize) -> usize {
     // A place holds a log or the index of the next free place.
-    places * size_of::<Result<Entries, usize>>()
+    places * size_of::<Result<Log, usize>>()
 }

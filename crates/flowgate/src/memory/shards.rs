@@ -85,7 +85,7 @@ impl Shards {
         let (lock, outline) = (&raw const self.shards[index], &self.outlines[index]);
         prefetch(lock.cast());
         let home =
-            outline.slots.load(Relaxed).wrapping_add(position(tag.home, positions_in(outline.size.load(Relaxed))));
+            outline.slots.load(Relaxed).wrapping_add(position(tag.place(), positions_in(outline.size.load(Relaxed))));
         prefetch(home.cast());
         // Of a table that is as full as may be, half of the slots are displaced by three or more.
         prefetch(home.wrapping_add(2).cast());
@@ -145,7 +145,19 @@ fn prefetch(address: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
 }
 
+#[inline]
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "the hint takes an address; there is no safe form of it")]
+fn prefetch(address: *const u8) {
+    // SAFETY: every 64-bit ARM processor has the instruction. It reads nothing that the program could see and ignores
+    // addresses that are not mapped, so any address will do. (The intrinsic needs an unstable feature.)
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{address}]", address = in(reg) address,
+            options(readonly, nostack, preserves_flags));
+    }
+}
+
 /// Elsewhere the hint is not to be had without an unstable feature.
 #[inline]
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn prefetch(_: *const u8) {}

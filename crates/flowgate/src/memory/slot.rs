@@ -6,10 +6,9 @@
 use slab::Slab;
 
 use super::key::Tag;
-use crate::algorithm::{Entries, Entry, FullAt, Log, Pair, State, WindowCount, Words};
+use crate::algorithm::{Entry, FullAt, Log, Pair, State, WindowCount, Words};
 use crate::ban::LastBan;
 use crate::class::Class;
-use crate::limit::Algorithm;
 
 /// Fits four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,27 +49,34 @@ impl Kind {
             _ => Kind::Unused,
         }
     }
+}
 
-    /// The kind of an algorithm whose state is two words.
-    #[inline]
-    pub(super) fn of_words(algorithm: Algorithm) -> Kind {
-        match algorithm {
-            Algorithm::Bucket | Algorithm::Pace => Kind::Bucket,
-            Algorithm::Fixed => Kind::Fixed,
-            Algorithm::Approx => Kind::Approx,
-            // Never two words.
-            Algorithm::Sliding | Algorithm::Unlimited => Kind::Empty,
-        }
-    }
+/// A state of two words, and the kind of its slot.
+pub(super) trait SlotWords: Words {
+    const KIND: Kind;
+}
+
+impl SlotWords for FullAt {
+    const KIND: Kind = Kind::Bucket;
+}
+
+impl SlotWords for WindowCount {
+    const KIND: Kind = Kind::Fixed;
+}
+
+impl SlotWords for Pair {
+    const KIND: Kind = Kind::Approx;
 }
 
 /// The mark of a [`Kind::Throttle`], different from every algorithm's.
 pub(super) const THROTTLE_MARK: u8 = u8::MAX;
 
-/// The low four bits of [`Slot::bits`] are the kind, the next two the class. The upper two are zero.
+/// The low byte of [`Slot::meta`] holds the kind in four bits and above it the class in two; the upper two are zero. The next
+/// byte is the mark, and above it lie the 48 bits of the home: two slots are compared by home and name in two words.
 const KIND_BITS: u8 = 0b1111;
 const CLASS_SHIFT: u32 = 4;
-const CLASS_BITS: u8 = 0b11 << CLASS_SHIFT;
+const MARK_SHIFT: u32 = 8;
+const HOME_SHIFT: u32 = 16;
 
 /// What a slot says of its state beside the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,18 +93,14 @@ pub(super) struct Slot {
     forget_at: u64,
     word: u64,
     name: u64,
-    home: u32,
-    home_low: u16,
-    /// Kind and class. Zero is an empty slot.
-    bits: u8,
-    mark: u8,
+    /// Home, mark, class and kind. An empty slot is of kind zero.
+    meta: u64,
 }
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
 impl Slot {
-    pub(super) const EMPTY: Slot =
-        Slot { forget_at: 0, word: 0, name: 0, home: 0, home_low: 0, bits: Kind::Empty as u8, mark: 0 };
+    pub(super) const EMPTY: Slot = Slot { forget_at: 0, word: 0, name: 0, meta: Kind::Empty as u64 };
 
     /// A slot for `state`; `None` when there is nothing to keep. A log moves into `logs`.
     #[inline]
@@ -114,7 +116,7 @@ impl Slot {
             State::Throttle(tat) => (Kind::Throttle, tat, 0),
             State::Banned(LastBan { forget_at, until, level: _ }) => (Kind::Banned, forget_at, until),
             State::Sliding(Log::One(Entry { leaves_at, units })) => (Kind::One, leaves_at, units),
-            State::Sliding(Log::Many(entries)) => (Kind::Log, entries.last_leaves_at(), logs.insert(entries) as u64),
+            State::Sliding(log) => (Kind::Log, log.last_leaves_at(), logs.insert(log) as u64),
         };
         Some(Slot::of_words(tag, kind, label, [forget_at, word]))
     }
@@ -127,7 +129,7 @@ impl Slot {
     /// The state. A log moves out of `logs`, and the slot waits for its return.
     #[inline]
     pub(super) fn take(&mut self, logs: &mut Logs) -> State {
-        let Slot { forget_at, word, mark, .. } = *self;
+        let (Slot { forget_at, word, .. }, mark) = (*self, self.mark());
         match self.kind() {
             Kind::Empty | Kind::Lent | Kind::Unused => State::Unused,
             Kind::Bucket => State::Bucket(FullAt { nanos: forget_at, ticks: word }),
@@ -137,20 +139,31 @@ impl Slot {
             Kind::Banned => State::Banned(LastBan { forget_at, until: word, level: mark }),
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
-                self.bits = self.bits & !KIND_BITS | Kind::Lent as u8;
-                logs.try_remove(word as usize).map_or(State::Unused, |log| State::Sliding(Log::Many(log)))
+                self.set_bits(self.bits() & !KIND_BITS | Kind::Lent as u8);
+                logs.try_remove(word as usize).map_or(State::Unused, State::Sliding)
             }
         }
     }
 
+    /// Kind and class.
+    #[inline(always)]
+    fn bits(&self) -> u8 {
+        self.meta as u8
+    }
+
+    #[inline(always)]
+    fn set_bits(&mut self, bits: u8) {
+        self.meta = self.meta & !u64::from(u8::MAX) | u64::from(bits);
+    }
+
     #[inline]
     pub(super) fn mark(&self) -> u8 {
-        self.mark
+        (self.meta >> MARK_SHIFT) as u8
     }
 
     #[inline]
     pub(super) fn class(&self) -> Class {
-        Class::from_bits(self.bits >> CLASS_SHIFT)
+        Class::from_bits(self.bits() >> CLASS_SHIFT)
     }
 
     /// The class at `now`: what has expired is as if never used.
@@ -159,17 +172,13 @@ impl Slot {
         if self.forget_at < now { Class::LITTLE } else { self.class() }
     }
 
-    #[inline]
-    pub(super) fn set_class(&mut self, class: Class) {
-        self.bits = self.bits & !CLASS_BITS | class.bits() << CLASS_SHIFT;
-    }
-
     /// A slot for a state of two words.
     #[inline]
     pub(super) fn of_words(tag: Tag, kind: Kind, label: Label, [forget_at, word]: [u64; 2]) -> Slot {
-        let (Tag { home, home_low, name }, Label { mark, class }) = (tag, label);
+        let (Tag { home, name }, Label { mark, class }) = (tag, label);
         let bits = kind as u8 | class.bits() << CLASS_SHIFT;
-        Slot { forget_at, word, name, home, home_low, bits, mark }
+        let meta = home << HOME_SHIFT | u64::from(mark) << MARK_SHIFT | u64::from(bits);
+        Slot { forget_at, word, name, meta }
     }
 
     /// The words of a state of that kind.
@@ -182,7 +191,7 @@ impl Slot {
     #[inline(always)]
     pub(super) fn rewrite(&mut self, kind: Kind, class: Class, words: [u64; 2]) {
         self.set_words(words);
-        self.bits = kind as u8 | class.bits() << CLASS_SHIFT;
+        self.set_bits(kind as u8 | class.bits() << CLASS_SHIFT);
     }
 
     #[inline]
@@ -193,17 +202,17 @@ impl Slot {
 
     #[inline]
     pub(super) fn kind(&self) -> Kind {
-        Kind::from_bits(self.bits)
+        Kind::from_bits(self.bits())
     }
 
     #[inline]
     pub(super) fn is(&self, kind: Kind) -> bool {
-        self.bits & KIND_BITS == kind as u8
+        self.bits() & KIND_BITS == kind as u8
     }
 
     #[inline]
     pub(super) fn tag(&self) -> Tag {
-        Tag { home: self.home, home_low: self.home_low, name: self.name }
+        Tag { home: self.meta >> HOME_SHIFT, name: self.name }
     }
 
     /// Whether it is a counter that `after=` or a ban keeps beside another.
@@ -212,14 +221,15 @@ impl Slot {
         self.tag().is_second()
     }
 
+    /// See [`Tag::place`].
     #[inline]
-    pub(super) fn home(&self) -> u32 {
-        self.home
+    pub(super) fn place(&self) -> u32 {
+        self.tag().place()
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.bits == Slot::EMPTY.bits
+        self.bits() == Kind::Empty as u8
     }
 
     /// Of a log that lies beside the table, its index there.
@@ -256,5 +266,5 @@ impl Slot {
     }
 }
 
-/// The sliding logs of a shard that need more than a slot.
-pub(super) type Logs = Slab<Entries>;
+/// The sliding logs of a shard that need more than a slot: those of more than one entry.
+pub(super) type Logs = Slab<Log>;

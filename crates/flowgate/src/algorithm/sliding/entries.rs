@@ -104,6 +104,22 @@ impl Entries {
         }
     }
 
+    /// Whether [`drop_left`](Entries::drop_left) at `now` and then an entry that leaves at `leaves_at` need neither more memory
+    /// nor less. False where that takes a closer look.
+    #[inline]
+    pub(super) fn keeps_bytes(&self, leaves_at: u64, now: u64) -> bool {
+        match self {
+            Entries::Few([first, .., last]) => last.units == 0 || first.leaves_at <= now || leaves_at <= last.leaves_at,
+            Entries::Ring { ring, .. } => {
+                let (len, fewest) = (ring.len(), fewest_entries(ring));
+                let (Some(first), Some(last)) = (ring.front(), ring.back()) else { return false };
+                let has_room = len < ring.capacity() || first.leaves_at <= now || leaves_at <= last.leaves_at;
+                let stays = len.checked_sub(fewest).and_then(|index| ring.get(index));
+                has_room && stays.is_some_and(|entry| now < entry.leaves_at)
+            }
+        }
+    }
+
     /// Appends `new` to a log of `most` units.
     #[inline]
     pub(super) fn push_back(&mut self, new: Entry, most: u64) {
@@ -143,8 +159,8 @@ impl Entries {
         }
         // A log that was long and is short again gives its memory back.
         if let Entries::Ring { ring, .. } = self
-            && ring.capacity() > 16
-            && ring.len() < ring.capacity() / 4
+            && ring.capacity() > MAX_IDLE_CAPACITY
+            && ring.len() < fewest_entries(ring)
         {
             ring.shrink_to(ring.len() * 2);
         }
@@ -198,6 +214,14 @@ impl Entries {
             }
         }
     }
+}
+
+/// A ring of no more places than this keeps them.
+const MAX_IDLE_CAPACITY: usize = 16;
+
+/// With fewer entries than this a ring gives memory back.
+fn fewest_entries(ring: &VecDeque<Entry>) -> usize {
+    if ring.capacity() > MAX_IDLE_CAPACITY { ring.capacity() / 4 } else { 1 }
 }
 
 /// Grows by half, not by doubling, and not beyond what a log of `most` units can need.

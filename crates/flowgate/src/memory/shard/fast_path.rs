@@ -1,23 +1,36 @@
-//! Fast paths: decisions about counters that are two words or one, or a single sliding log, without taking them out of the
-//! table.
+//! The fast path: takes from counters where they lie in the table, without taking them out.
 //!
-//! Invariant  They answer as the slow path does, which `memory/shard/tests.rs` and the property tests check.
+//! Rule       It repeats the rule of `plan::take` for plain rules: look at every counter, and if all let the request pass, charge
+//!            every counter.
+//! Rule       It changes nothing and leaves the plan to the slow path where a counter is not as usual: there is no room for a new
+//!            one, another algorithm has left its own, or a log needs more memory or less.
+//! Invariant  It answers as the slow path does, which `memory/shard/tests/fast_path.rs` and the property tests check.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::OtherAlgorithm;
-use super::super::budget::Budget;
+use super::super::budget::{Budget, WhenFull};
+use super::super::expiry::GRACE_NANOS;
 use super::super::key::Tag;
-use super::super::slot::{Kind, Label, Slot, THROTTLE_MARK};
+use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
-use crate::algorithm::{self, Entry, Log, Sliding, State};
+use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, Words, dispatch};
 use crate::ask::{Ask, Op};
-use crate::class::Class;
 use crate::decision::Decision;
-use crate::limit::{Algorithm, Limit};
+use crate::limit::Limit;
 use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
+
+/// A longer plan takes the slow path.
+const MAX_HITS: usize = 16;
+
+/// What a look at a counter tells.
+struct Look {
+    verdict: crate::decision::Verdict,
+    /// Whether a charge needs a place for a log beside the table.
+    needs_place: bool,
+}
 
 impl Shard {
     /// Decides about one counter that is two words: the fast path for the many requests that meet one limit.
@@ -29,97 +42,184 @@ impl Shard {
         decision
     }
 
-    /// Takes by one of the fast paths, where the hits allow it; false when nothing was done.
+    /// Takes from all counters or from none; false when nothing was done.
     #[inline]
     pub(in crate::memory) fn take_fast(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
-        if !hits.iter().all(Hit::is_plain) {
-            return false;
-        }
-        if let [hit] = hits
-            && let Some(sliding) = hit.limit.as_sliding()
-        {
-            return self.take_sliding(cost, now, hit, sliding, budget);
-        }
-        hits.iter().all(|hit| hit.limit.is_words()) && are_distinct(hits) && self.take_words(cost, now, hits, budget)
+        let is_usual = |hit: &Hit<'_>| hit.is_plain() && hit.limit.has_one_state();
+        hits.len() <= MAX_HITS && hits.iter().all(is_usual) && self.take_in_place(cost, now, hits, budget)
     }
 
-    /// Takes from counters that are all two words, all or nothing: a look at each, and if all pass, the deed. False
-    /// when nothing was done: the slow path handles new counters without room.
-    #[inline(always)]
-    fn take_words(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
+    fn take_in_place(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         let at = self.begin(now, budget);
-        let (mut passes, mut missing) = (true, 0);
-        for hit in hits.iter_mut() {
-            let (found, kind) = (self.find(hit.key.tag()), Kind::of_words(hit.limit.algorithm()));
-            let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-            (hit.outcome, _) = hit.limit.apply_words(Ask::new(Op::Peek, cost, at), &mut words);
-            missing += usize::from(found.is_err());
-            if !hit.outcome.allowed() {
-                passes = false;
-                self.note_denial(found, &hit.outcome);
-            }
-        }
-        if passes {
-            if missing > 0 && !self.has_room(budget.room(missing, missing)) {
+        let ask = Ask::new(Op::Take, cost, at);
+        let mut indices = [0; MAX_HITS];
+        let (mut passes, mut missing, mut new_logs, mut expired) = (true, 0, 0, 0);
+        for number in 0..hits.len() {
+            let (key, limit) = (hits[number].key, hits[number].limit);
+            let found = self.find(key.tag());
+            let (Ok(index) | Err(index)) = found;
+            if (0..number).any(|before| indices[before] == index && hits[before].key == key) {
                 return false;
             }
-            for hit in hits.iter_mut() {
-                hit.outcome = self.decide_words(Ask::new(Op::Take, cost, at), hit.key.tag(), hit.limit, budget);
+            indices[number] = index;
+            let slot = found.ok().map(|index| &self.slots[index]);
+            let Some(Look { verdict, needs_place }) = self.look(slot, limit, ask) else { return false };
+            passes &= verdict.allowed();
+            hits[number].outcome.verdict = verdict;
+            missing += usize::from(slot.is_none());
+            new_logs += usize::from(needs_place);
+            expired +=
+                usize::from(slot.is_some_and(|slot| slot.forget_at() < at.as_nanos().saturating_sub(GRACE_NANOS)));
+        }
+        if missing > 0 && cost > 0 {
+            // As much as the slow path would make room for.
+            let inserts = if budget.when_full == WhenFull::Evict { hits.len() } else { missing + expired };
+            if !self.has_room(budget.room(missing, inserts)) {
+                return false;
             }
         }
-        hits.iter_mut().for_each(|hit| hit.outcome.count_from(now, at));
+        if new_logs > 0 && self.logs.len() + new_logs > self.places {
+            return false;
+        }
+        let units = if passes { cost } else { 0 };
+        for (hit, index) in hits.iter_mut().zip(indices) {
+            // An insert moves other counters.
+            let found = if missing == 0 { Ok(index) } else { self.find(hit.key.tag()) };
+            hit.outcome = self.charge(found, hit, units, at.as_nanos());
+            hit.outcome.count_from(now, at);
+        }
         true
     }
 
-    /// The counter that was found has denied by itself.
-    fn note_denial(&mut self, found: Result<usize, usize>, denied: &Decision) {
-        if let (Ok(index), Some(_)) = (found, denied.retry_after()) {
-            self.slots[index].set_class(Class::EXHAUSTED);
-        }
-    }
-
-    /// Takes from one sliding log. False when nothing was done: there is no room for a new counter, or another
-    /// algorithm has left its own.
+    /// Whether the counter in `slot` would let the request pass; `None` where the slow path must decide.
     #[inline]
-    fn take_sliding(&mut self, cost: u64, now: Time, hit: &mut Hit<'_>, sliding: &Sliding, budget: &Budget) -> bool {
-        let at = self.begin(now, budget);
-        let tag = hit.key.tag();
-        let found = self.find(tag);
-        let slot = found.map_or(Slot::EMPTY, |index| self.slots[index]);
-        let mut log = match (slot.kind(), slot.words(Kind::One)) {
-            (Kind::Empty, _) if self.has_room(budget.room(1, 1)) => None,
-            (Kind::Log, _) => slot.log_index().map(|place| Log::Many(std::mem::take(&mut self.logs[place]))),
-            (_, Some([leaves_at, units])) => Some(Log::One(Entry { leaves_at, units })),
-            _ => return false,
+    fn look(&self, slot: Option<&Slot>, limit: &Limit, ask: Ask) -> Option<Look> {
+        dispatch!(
+            limit.law(),
+            words meter => look_at_words(meter, slot, ask),
+            Law::Sliding(sliding) => self.look_at_log(sliding, slot, ask),
+            Law::Unlimited => None
+        )
+    }
+
+    #[inline]
+    fn look_at_log(&self, sliding: &Sliding, slot: Option<&Slot>, ask: Ask) -> Option<Look> {
+        let one;
+        let log = match slot.map(|slot| (slot.kind(), slot.log_index(), slot.words(Kind::One))) {
+            None => return Some(Look { verdict: algorithm::check(sliding, None, ask), needs_place: false }),
+            Some((_, Some(place), _)) => &self.logs[place],
+            Some((_, _, Some([leaves_at, units]))) => {
+                one = Log::One(Entry { leaves_at, units });
+                &one
+            }
+            Some(_) => return None,
         };
-        let bytes = log.as_ref().map_or(0, Log::heap_bytes);
-        hit.outcome = algorithm::apply(sliding, Ask::new(Op::Take, cost, at), &mut log);
-        let label = Label { mark: Algorithm::Sliding as u8, class: hit.outcome.class() };
-        hit.outcome.count_from(now, at);
-        match (found, slot.log_index(), log) {
-            (Ok(index), None, Some(Log::One(Entry { leaves_at, units }))) => {
-                self.slots[index].rewrite(Kind::One, label.class, [leaves_at, units]);
-            }
-            (Ok(index), Some(place), Some(Log::Many(entries))) if entries.heap_bytes() == bytes => {
-                self.slots[index].rewrite(Kind::Log, label.class, [entries.last_leaves_at(), place as u64]);
-                self.logs[place] = entries;
-            }
-            (Err(index), _, Some(Log::One(Entry { leaves_at, units }))) => {
-                self.insert(index, Slot::of_words(tag, Kind::One, label, [leaves_at, units]));
-            }
-            (_, _, None) => {}
-            (found, _, Some(log)) => {
-                // The log needs more room beside the table, or less: from here on as on the slow path.
-                if let Ok(index) = found {
-                    self.slots[index].take(&mut self.logs);
-                    self.log_bytes -= bytes;
-                }
-                let slot = self.slot(tag, State::Sliding(log), label, at.as_nanos(), budget);
-                self.put(tag, slot);
-                self.settle(budget);
-            }
+        let verdict = algorithm::check(sliding, Some(log), ask);
+        let growth = if verdict.allowed() && ask.cost > 0 { sliding.growth(log, ask) } else { LogGrowth::None };
+        (growth != LogGrowth::Bytes).then_some(Look { verdict, needs_place: growth == LogGrowth::Place })
+    }
+
+    /// Charges `units` to the counter that was found, or inserts one, and gives the outcome with the verdict that is in.
+    #[inline]
+    fn charge(&mut self, found: Result<usize, usize>, hit: &Hit<'_>, units: u64, now: u64) -> Decision {
+        dispatch!(
+            hit.limit.law(),
+            words meter => self.charge_words(meter, found, hit, units, now),
+            Law::Sliding(sliding) => self.charge_log(sliding, found, hit, units, now),
+            Law::Unlimited => unreachable!("has no state: `look` has left it to the slow path")
+        )
+    }
+
+    #[inline]
+    fn charge_words<M>(
+        &mut self,
+        meter: &M,
+        found: Result<usize, usize>,
+        hit: &Hit<'_>,
+        units: u64,
+        now: u64,
+    ) -> Decision
+    where
+        M: Meter<State: SlotWords>,
+    {
+        let kind = M::State::KIND;
+        let mut state = found.ok().and_then(|index| self.slots[index].words(kind)).map(Words::unpack);
+        if units > 0 {
+            state = Some(meter.charged(state, now, units, Charge::Counted));
         }
-        true
+        let decision = meter.numbers(state.as_ref(), now).beside(hit.outcome.verdict);
+        let class = meter.class(&decision);
+        match (found, state.as_ref().map(Words::pack)) {
+            (Ok(index), Some(words)) => self.slots[index].rewrite(kind, class, words),
+            (Err(index), Some(words)) => {
+                let label = Label { mark: hit.limit.algorithm() as u8, class };
+                self.insert(index, Slot::of_words(hit.key.tag(), kind, label, words));
+            }
+            (_, None) => {}
+        }
+        decision
+    }
+
+    #[inline]
+    fn charge_log(
+        &mut self,
+        sliding: &Sliding,
+        found: Result<usize, usize>,
+        hit: &Hit<'_>,
+        units: u64,
+        now: u64,
+    ) -> Decision {
+        let place = found.ok().and_then(|index| self.slots[index].log_index());
+        let Some(place) = place else { return self.charge_one(sliding, found, hit, units, now) };
+        let (Ok(index) | Err(index)) = found;
+        let log = &mut self.logs[place];
+        if units > 0 {
+            sliding.charge(log, now, units);
+        }
+        let decision = sliding.numbers(Some(log), now).beside(hit.outcome.verdict);
+        let (class, last_leaves_at) = (decision.class(), log.last_leaves_at());
+        if let Log::One(Entry { leaves_at, units }) = *log {
+            self.logs.remove(place);
+            self.slots[index].rewrite(Kind::One, class, [leaves_at, units]);
+        } else {
+            self.slots[index].rewrite(Kind::Log, class, [last_leaves_at, place as u64]);
+        }
+        decision
+    }
+
+    /// A log of a single entry, which lies in the slot, or a new one.
+    fn charge_one(
+        &mut self,
+        sliding: &Sliding,
+        found: Result<usize, usize>,
+        hit: &Hit<'_>,
+        units: u64,
+        now: u64,
+    ) -> Decision {
+        let kept = found.ok().and_then(|index| self.slots[index].words(Kind::One));
+        let mut log = kept.map(|[leaves_at, units]| Log::One(Entry { leaves_at, units }));
+        if units > 0 {
+            log = Some(sliding.charged(log, now, units, Charge::Counted));
+        }
+        let decision = sliding.numbers(log.as_ref(), now).beside(hit.outcome.verdict);
+        let class = decision.class();
+        match (found, log) {
+            (Ok(index), Some(Log::One(Entry { leaves_at, units }))) => {
+                self.slots[index].rewrite(Kind::One, class, [leaves_at, units]);
+            }
+            (Ok(index), Some(log)) => {
+                let leaves_at = log.last_leaves_at();
+                let place = self.logs.insert(log) as u64;
+                self.slots[index].rewrite(Kind::Log, class, [leaves_at, place]);
+            }
+            (Err(index), Some(Log::One(Entry { leaves_at, units }))) => {
+                let label = Label { mark: hit.limit.algorithm() as u8, class };
+                self.insert(index, Slot::of_words(hit.key.tag(), Kind::One, label, [leaves_at, units]));
+            }
+            // A new log has one entry.
+            (Err(_), _) | (_, None) => {}
+        }
+        decision
     }
 
     /// A step of the sweep, and the instant to decide for.
@@ -131,19 +231,31 @@ impl Shard {
 
     #[inline(always)]
     pub(in crate::memory) fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
-        let (op, at) = (ask.op, ask.now);
-        let kind = Kind::of_words(limit.algorithm());
+        dispatch!(
+            limit.law(),
+            words meter => self.decide_meter(meter, ask, tag, limit, budget),
+            Law::Unlimited | Law::Sliding(_) => unreachable!("not two words: the caller asked `is_words`")
+        )
+    }
+
+    /// Compiled for each algorithm, so that it knows the kind of the slot.
+    #[inline(always)]
+    fn decide_meter<M>(&mut self, meter: &M, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision
+    where
+        M: Meter<State: SlotWords>,
+    {
+        let (op, at, kind) = (ask.op, ask.now, M::State::KIND);
         let found = self.find(tag);
         let mut words = found.ok().and_then(|index| self.slots[index].words(kind));
-        let (mut decision, class) = limit.apply_words(ask, &mut words);
-        let label = Label { mark: limit.algorithm() as u8, class };
+        let (mut decision, class) = algorithm::apply_words(meter, ask, &mut words);
+        let label = || Label { mark: limit.algorithm() as u8, class };
         match (found, words) {
-            (Ok(index), words) if !self.slots[index].is(kind) => self.change_kind(index, kind, label, words, budget),
+            (Ok(index), words) if !self.slots[index].is(kind) => self.change_kind(index, kind, label(), words, budget),
             (Ok(index), Some(words)) if op == Op::Peek => self.slots[index].set_words(words),
             (Ok(index), Some(words)) => self.slots[index].rewrite(kind, class, words),
             (Ok(index), None) => self.close_gap(index),
             (Err(index), Some(words)) => {
-                let slot = Slot::of_words(tag, kind, label, words);
+                let slot = Slot::of_words(tag, kind, label(), words);
                 if !self.insert_new(index, slot, at.as_nanos(), budget) {
                     decision = plan::refused(limit, at, decision.verdict);
                 }
@@ -237,8 +349,14 @@ impl Shard {
     }
 }
 
-/// Whether no counter is named twice. A long plan is not worth the look.
 #[inline]
-fn are_distinct(hits: &[Hit<'_>]) -> bool {
-    hits.len() <= 8 && (1..hits.len()).all(|index| hits[..index].iter().all(|hit| hit.key != hits[index].key))
+fn look_at_words<M>(meter: &M, slot: Option<&Slot>, ask: Ask) -> Option<Look>
+where
+    M: Meter<State: SlotWords>,
+{
+    let state = match slot {
+        None => None,
+        Some(slot) => Some(Words::unpack(slot.words(M::State::KIND)?)),
+    };
+    Some(Look { verdict: algorithm::check(meter, state.as_ref(), ask), needs_place: false })
 }

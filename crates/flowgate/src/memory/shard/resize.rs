@@ -209,7 +209,7 @@ impl Shard {
 
     /// Behind the last slot that would be taken with this number of positions.
     pub(in crate::memory) fn end_with(&self, positions: usize) -> usize {
-        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::home);
+        let homes = self.slots.iter().filter(|slot| !slot.is_empty()).map(Slot::place);
         homes.fold(0, |end, home| position(home, positions).max(end) + 1)
     }
 
@@ -218,7 +218,7 @@ impl Shard {
     pub(in crate::memory) fn last_run(&self, positions: usize) -> (usize, usize) {
         let taken = self.slots[..self.end].iter().enumerate().filter(|(_, slot)| !slot.is_empty());
         let (begin, _) = taken.fold((0, 0), |(begin, end), (index, slot)| {
-            let target = position(slot.home(), positions);
+            let target = position(slot.place(), positions);
             (if target > end { index } else { begin }, target.max(end) + 1)
         });
         (begin, self.end)
@@ -240,7 +240,7 @@ impl Shard {
     fn move_to(&mut self, new: Vec<Slot>, len: usize) {
         let old = std::mem::replace(&mut self.slots, new);
         for slot in old.iter().filter(|slot| !slot.is_empty()) {
-            let target = self.position(slot.home()).max(self.slots.len());
+            let target = self.position(slot.place()).max(self.slots.len());
             self.slots.resize(target, Slot::EMPTY);
             self.slots.push(*slot);
         }
@@ -263,7 +263,7 @@ impl Shard {
         self.end = 0;
         for index in from..len {
             let slot = std::mem::replace(&mut self.slots[index], Slot::EMPTY);
-            let target = self.position(slot.home()).max(self.end);
+            let target = self.position(slot.place()).max(self.end);
             self.slots[target] = slot;
             self.end = target + 1;
         }

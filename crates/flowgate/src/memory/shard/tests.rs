@@ -37,7 +37,7 @@ impl Shard {
             "the slots are sorted, no tag is twice"
         );
         for (index, slot) in &taken {
-            let home = self.position(slot.home());
+            let home = self.position(slot.place());
             assert!(home <= *index, "a slot lies at or after its home");
             assert!(self.slots[home..*index].iter().all(|slot| !slot.is_empty()), "with no gap in between");
         }

@@ -1,14 +1,24 @@
-//! The fast path of a single sliding hit and the slow path: two stores, one on each path, give the same answers call by call.
+//! The fast path and the slow path: two stores, one on each path, give the same answers call by call.
 
 use super::super::super::{OneShard, apply_to};
 use super::*;
-use crate::algorithm::Entries;
+use crate::algorithm::Log;
 
-const LIMITS: [&str; 4] = ["sliding 3/2s", "sliding 9/3s", "sliding 40/5s", "sliding 2000/3s"];
+const LIMITS: [&str; 8] = [
+    "sliding 3/2s",
+    "sliding 9/3s",
+    "sliding 40/5s",
+    "sliding 2000/3s",
+    "bucket 5/2s",
+    "pace 3/s burst=2 max_wait=2s",
+    "fixed 7/3s",
+    "approx 9/2s",
+];
 
 #[derive(Clone, Debug)]
 struct Take {
-    key: usize,
+    /// One counter or several, some of them twice.
+    keys: Vec<usize>,
     cost: u64,
     later: u64,
     back: u64,
@@ -18,7 +28,8 @@ fn taking(keys: usize) -> impl Strategy<Value = Take> {
     let cost = prop_oneof![6 => Just(1), 2 => 0..5u64, 1 => 0..3_000u64];
     let later = prop_oneof![2 => Just(0), 4 => 0..SECOND / 4, 1 => 0..5 * SECOND];
     let back = prop_oneof![4 => Just(0), 2 => 0..=super::super::super::expiry::GRACE_NANOS];
-    (0..keys, cost, later, back).prop_map(|(key, cost, later, back)| Take { key, cost, later, back })
+    let keys = prop_oneof![prop::collection::vec(0..keys, 1), prop::collection::vec(0..keys, 2..5)];
+    (keys, cost, later, back).prop_map(|(keys, cost, later, back)| Take { keys, cost, later, back })
 }
 
 /// What a slot says, wherever its log lies.
@@ -28,8 +39,9 @@ struct Content {
     forget_at: u64,
     mark: u8,
     class: Class,
-    one: Option<[u64; 2]>,
-    log: Option<Entries>,
+    /// The second word, unless it is the place of a log.
+    word: Option<usize>,
+    log: Option<Log>,
 }
 
 impl Shard {
@@ -39,7 +51,7 @@ impl Shard {
             forget_at: slot.forget_at(),
             mark: slot.mark(),
             class: slot.class(),
-            one: slot.words(Kind::One),
+            word: (!slot.holds_log()).then_some(slot.log().0),
             log: slot.log_index().map(|index| self.logs[index].clone()),
         };
         self.slots.iter().filter(|slot| !slot.is_empty()).map(content).collect()
@@ -50,7 +62,7 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn a_sliding_log_is_decided_where_it_lies_as_if_taken_out(
+    fn counters_are_decided_where_they_lie_as_if_taken_out(
         max_bytes in prop_oneof![Just(0), 11_000..16_000usize, Just(1 << 20)],
         when_full in prop::sample::select(vec![WhenFull::Evict, WhenFull::Deny]),
         takes in prop::collection::vec(taking(24), 1..400),
@@ -59,19 +71,23 @@ proptest! {
         let limits = LIMITS.map(|limit| limit.parse::<Limit>().unwrap());
         let keys: Vec<Key> = neighbours(&short).take(24).collect();
         let mut latest = START;
-        for Take { key, cost, later, back } in takes {
+        for Take { keys: asked, cost, later, back } in takes {
             latest += later;
             let now = Time::from_nanos(latest - back);
-            let hit = || [Hit::new(keys[key], &limits[key % limits.len()])];
+            let hits = || -> Vec<Hit<'_>> {
+                asked.iter().map(|&key| Hit::new(keys[key], &limits[key % limits.len()])).collect()
+            };
             let [(mut by_short, mut left), (mut by_long, mut right)] =
-                [(hit(), short.lock(0)), (hit(), long.lock(0))];
+                [(hits(), short.lock(0)), (hits(), long.lock(0))];
             if !left.take_fast(cost, now, &mut by_short, &short.budget) {
                 // Where it gives up, its step of the sweep is done.
                 right.tick(now.as_nanos(), &long.budget);
                 apply_to(&mut OneShard(&mut left), &short.budget, Ask::new(Op::Take, cost, now), &mut by_short, &mut []);
             }
             apply_to(&mut OneShard(&mut right), &long.budget, Ask::new(Op::Take, cost, now), &mut by_long, &mut []);
-            prop_assert_eq!(by_short[0].outcome(), by_long[0].outcome());
+            for (by_short, by_long) in by_short.iter().zip(&by_long) {
+                prop_assert_eq!(by_short.outcome(), by_long.outcome());
+            }
             prop_assert_eq!(left.contents(), right.contents());
             prop_assert_eq!(left.floor, right.floor);
             drop((left, right));

@@ -1,0 +1,105 @@
+//! One kind of decision in a loop, for a profiler that counts instructions: timed runs of a few hundred nanoseconds differ
+//! by a tenth on a busy machine, instructions do not.
+//!
+//! ```text
+//! cargo build --release --manifest-path bench/Cargo.toml --bin instructions
+//! valgrind --tool=callgrind --toggle-collect='*measured*' bench/target/release/instructions take
+//! ```
+//!
+//! The number of instructions that callgrind collects, divided by 20,000, is that of one decision. Names of decisions: run it
+//! without arguments.
+
+use std::hint::black_box;
+
+use flowgate::{Limiter, MemoryStore, Op, Single, Time};
+use flowgate_bench::scramble;
+use flowgate_engine::{
+    Engine, Limits, Policy, Request, RuleDef,
+    rules::{Condition, Matcher},
+};
+
+const CALLS: u64 = 20_000;
+const KEYS: u64 = 20_000;
+const START: Time = Time::from_secs(1_700_000_000);
+
+fn main() {
+    let decisions: [(&str, fn()); 13] = [
+        ("take", || limiter(&["bucket 1000000/366d"])),
+        ("fixed", || limiter(&["fixed 1000000/30d"])),
+        ("denied", || limiter(&["bucket 1/366d"])),
+        ("sliding", || limiter(&["sliding 100/60s"])),
+        ("two-sliding", || limiter(&["sliding 300/60s", "sliding 100/5s"])),
+        ("three", || limiter(&["bucket 1000000/366d", "bucket 1000000/300d", "fixed 1000000/30d"])),
+        ("full-log", full_log),
+        ("clock", clock),
+        ("single", single),
+        ("rule", || rules(&["bucket 1000000/60s"], 1)),
+        ("rule-sliding", || rules(&["100/60s"], 1)),
+        ("rule-two-sliding", || rules(&["300/60s", "100/5s"], 1)),
+        ("rule-ten-limits", || rules(&["bucket 1000000/60s"], 10)),
+    ];
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    match decisions.iter().find(|(name, _)| *name == wanted) {
+        Some((_, run)) => run(),
+        None => println!("{}", decisions.map(|(name, _)| name).join(" ")),
+    }
+}
+
+/// What is counted.
+#[inline(never)]
+fn measured<T>(mut decide: impl FnMut(u64) -> T) {
+    for i in 0..CALLS {
+        black_box(decide(black_box(i)));
+    }
+}
+
+fn keys() -> Vec<String> {
+    (0..KEYS).map(|i| format!("user:{:011}", scramble(i) % 100_000_000_000)).collect()
+}
+
+/// Takes at a time that is supplied, one of each key after one was taken.
+fn limiter(limits: &[&str]) {
+    let (keys, limiter) = (keys(), Limiter::builder(limits).max_bytes(256 << 20).build().expect("valid"));
+    keys.iter().for_each(|key| _ = limiter.take_at(key, 1, START));
+    measured(|i| limiter.take_at(&keys[i as usize], 1, START));
+}
+
+/// Takes from a sliding log whose hundred entries are in the window, while the oldest leave.
+fn full_log() {
+    let limiter = Limiter::builder("sliding 100/60s").build().expect("valid");
+    let at = |i: u64| Time::from_millis(1_700_000_000_000 + 600 * i);
+    (0..200).for_each(|i| _ = limiter.take_at("key", 1, at(i)));
+    measured(|i| limiter.take_at("key", 1, at(200 + i)));
+}
+
+fn clock() {
+    let (keys, limiter) =
+        (keys(), Limiter::builder("bucket 1000000/366d").max_bytes(256 << 20).build().expect("valid"));
+    keys.iter().for_each(|key| _ = limiter.take(key));
+    measured(|i| limiter.take(&keys[i as usize]));
+}
+
+fn single() {
+    let single = Single::new("bucket 1000000000/s").expect("valid");
+    single.take();
+    measured(|_| single.take());
+}
+
+/// A request through ten rules, of which `matching` match.
+fn rules(limits: &[&str], matching: usize) {
+    let act = |n: usize| if n < matching { "reply".to_owned() } else { format!("other{n}") };
+    let rule = |n: usize| RuleDef {
+        when: vec![Condition::new("act", Matcher::equal(act(n)))],
+        by: vec!["user".into()],
+        limits: Limits::Fixed(limits.iter().map(|limit| limit.parse().expect("a limit")).collect()),
+        ..RuleDef::named(format!("rule{n}"))
+    };
+    let policy = Policy { rules: (0..10).map(rule).collect(), ..Policy::default() };
+    let (keys, engine) = (keys(), Engine::new(&policy, MemoryStore::default()).expect("a policy"));
+    let take = |i: u64| {
+        let request = Request::new().field("act", "reply").field("user", &keys[i as usize]);
+        engine.decide(Op::Take, &request, START)
+    };
+    (0..KEYS).for_each(|i| _ = take(i));
+    measured(take);
+}
