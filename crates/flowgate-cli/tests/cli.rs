@@ -232,3 +232,31 @@ fn the_version_names_the_commit_of_a_checkout() {
     let output = flowgate(&["--version"]).output().unwrap();
     assert_eq!(text(&output.stdout).trim(), expected);
 }
+
+#[test]
+fn envoys_rules_are_imported_with_the_places_of_mistakes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let users = "domain: edge\ndescriptors:\n- key: user\n  quota_mode: true\n  rate_limit: { unit: day, requests_per_unit: 5 }\n";
+    let (users, routes) =
+        (file("users.yaml", users), file("routes.yaml", "domain: edge\ndescriptors:\n- key: route\n"));
+    let import = |args: &[&str]| {
+        let Output { status, stdout, stderr } = flowgate(&[&["import", "envoy"], args].concat()).output().unwrap();
+        (status.code(), text(&stdout).to_owned(), text(&stderr).to_owned())
+    };
+    let (status, toml, warnings) = import(&[&users]);
+    assert_eq!(status, Some(0), "{warnings}");
+    assert!(toml.contains("limits = [\"fixed 5/d tz=UTC\"]"), "{toml}");
+    assert_eq!(warnings, format!("warning: {users}:4:3: quota_mode is left out: the rule denies by itself\n"));
+    let (status, toml, mistake) = import(&[&users, &routes]);
+    assert_eq!((status, toml.as_str()), (Some(1), ""));
+    assert_eq!(mistake, format!("error: {routes}:1:9: the domain edge is in {users}, too: --merge joins them\n"));
+    assert_eq!(import(&["--merge", &users, &routes]).0, Some(0));
+    let (status, _, mistake) = import(&["--merge", &users, &users]);
+    assert_eq!(status, Some(1));
+    assert!(mistake.ends_with("user stands twice in the files of the domain edge\n"), "{mistake}");
+}

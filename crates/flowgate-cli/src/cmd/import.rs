@@ -1,5 +1,7 @@
 //! `flowgate import`: other systems' rules as Flowgate's.
 
+mod envoy;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +19,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum From {
+    Envoy(envoy::EnvoyArgs),
     Koala(KoalaArgs),
 }
 
@@ -37,8 +40,14 @@ struct KoalaArgs {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let From::Koala(KoalaArgs { file, tz }) = args.from;
-    match KoalaFile::load(Input::File(&file), &tz) {
+    match args.from {
+        From::Envoy(args) => envoy::run(&args),
+        From::Koala(args) => koala(&args),
+    }
+}
+
+fn koala(KoalaArgs { file, tz }: &KoalaArgs) -> anyhow::Result<ExitCode> {
+    match KoalaFile::load(Input::File(file), tz) {
         Ok(LoadedKoala { file, warnings, .. }) => {
             eprint!("{}", warnings.render(terminal::color()));
             for rule in file.inexpressible() {

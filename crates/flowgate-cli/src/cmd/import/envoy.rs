@@ -1,0 +1,79 @@
+//! `flowgate import envoy`: the configuration of envoyproxy/ratelimit.
+
+mod rules;
+mod tree;
+mod yaml;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use flowgate_engine::config;
+
+use crate::terminal;
+use rules::Imported;
+use tree::{Domain, composite_twice, shown};
+use yaml::{Mistake, Place};
+
+/// The largest file.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Print the configuration of envoyproxy/ratelimit as TOML
+///
+/// The rules give descriptors the same limits, served at `listen.grpc`. What they cannot say is a comment, and a warning on
+/// standard error.
+#[derive(Debug, clap::Args)]
+pub(super) struct EnvoyArgs {
+    /// The files, one domain each
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Join files of one domain
+    #[arg(long)]
+    merge: bool,
+}
+
+pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<ExitCode> {
+    let mut domains: Vec<Domain> = Vec::new();
+    let (mut file_of, mut warnings) = (HashMap::new(), Vec::new());
+    for file in &args.files {
+        let (domain, at) = match read(file) {
+            Ok(read) => read,
+            Err(mistake) => return Ok(fail(file, &mistake)),
+        };
+        if let Some(before) = file_of.insert(domain.name.clone(), file)
+            && !args.merge
+        {
+            let message = format!("the domain {} is in {}, too: --merge joins them", domain.name, before.display());
+            return Ok(fail(file, &Mistake::new(at, message)));
+        }
+        let mut imported = Imported::new();
+        imported.add(&domain);
+        warnings.extend(imported.warnings.into_iter().map(|(at, why)| (file, at, why)));
+        domains.push(domain);
+    }
+    let mut imported = Imported::new();
+    for domain in rules::merge(domains) {
+        if let Some(twice) = composite_twice(&domain.descriptors) {
+            let message = format!("{} stands twice in the files of the domain {}", shown(twice), domain.name);
+            return Ok(fail(file_of[&domain.name], &Mistake::new(Place { line: 1, column: 1 }, message)));
+        }
+        imported.add(&domain);
+    }
+    for (file, at, why) in warnings {
+        eprintln!("warning: {}:{at}: {why}", file.display());
+    }
+    terminal::print(&imported.toml)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> Result<(Domain, Place), Mistake> {
+    let unreadable = |why: String| Mistake::new(Place { line: 1, column: 1 }, why);
+    let bytes = config::read_file(file, MAX_FILE_BYTES).map_err(|error| unreadable(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("the file is not UTF-8".to_owned()))?;
+    tree::read(&yaml::read(&text)?)
+}
+
+fn fail(file: &Path, mistake: &Mistake) -> ExitCode {
+    eprintln!("error: {}:{}: {}", file.display(), mistake.at, mistake.message);
+    ExitCode::FAILURE
+}

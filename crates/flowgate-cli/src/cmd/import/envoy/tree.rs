@@ -1,0 +1,221 @@
+//! The configuration of envoyproxy/ratelimit: domains of descriptors, checked as that project checks them.
+
+use super::yaml::{Mistake, Node, Place};
+
+/// The descriptors of a domain.
+#[derive(Debug, Default)]
+pub(super) struct Domain {
+    pub(super) name: String,
+    pub(super) descriptors: Vec<Descriptor>,
+}
+
+/// One key, or one key and value, and what stands below it.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    pub(super) key: String,
+    /// `None`: any value.
+    pub(super) value: Option<String>,
+    pub(super) limit: Option<RateLimit>,
+    pub(super) shadow: bool,
+    /// Values that a wildcard matches share one counter.
+    pub(super) share_threshold: bool,
+    pub(super) children: Vec<Descriptor>,
+    /// What Flowgate does not do.
+    pub(super) left_out: Vec<(Place, String)>,
+}
+
+/// What a node grants.
+#[derive(Debug, Default)]
+pub(super) struct RateLimit {
+    pub(super) name: Option<String>,
+    pub(super) grant: Grant,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Grant {
+    #[default]
+    Unlimited,
+    Requests(u32, Unit),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Year,
+}
+
+impl Unit {
+    /// How the window differs from the original.
+    fn differs(self) -> Option<&'static str> {
+        match self {
+            Unit::Second | Unit::Minute | Unit::Hour | Unit::Day => None,
+            Unit::Week => Some("weeks begin on Monday here, on Thursday there"),
+            Unit::Month => Some("months are those of the calendar here, 30 days there"),
+            Unit::Year => Some("a year begins with the first request here, 365 days after another there"),
+        }
+    }
+}
+
+impl Descriptor {
+    pub(super) fn is_wildcard(&self) -> bool {
+        self.value.as_ref().is_some_and(|value| value.contains('*'))
+    }
+}
+
+/// Reads a file.
+pub(super) fn read(root: &Node) -> Result<(Domain, Place), Mistake> {
+    let (mut domain, mut at) = (Domain::default(), root.at);
+    for (key, value) in root.map()? {
+        match key.text()? {
+            "domain" => {
+                value.text()?.clone_into(&mut domain.name);
+                at = value.at;
+            }
+            "descriptors" => domain.descriptors = descriptors(value)?,
+            other => return Err(unknown(key.at, other)),
+        }
+    }
+    if domain.name.is_empty() {
+        return Err(Mistake::new(at, "the file has no domain"));
+    }
+    Ok((domain, at))
+}
+
+/// The first key, or key and value, that stands twice among siblings.
+pub(super) fn composite_twice(descriptors: &[Descriptor]) -> Option<&Descriptor> {
+    let mut seen = std::collections::HashSet::new();
+    descriptors.iter().find(|descriptor| !seen.insert((&descriptor.key, &descriptor.value)))
+}
+
+fn descriptors(list: &Node) -> Result<Vec<Descriptor>, Mistake> {
+    let nodes = list.list()?;
+    let descriptors = nodes.iter().map(descriptor).collect::<Result<Vec<_>, _>>()?;
+    let mut seen = std::collections::HashSet::new();
+    for (descriptor, node) in descriptors.iter().zip(nodes) {
+        if !seen.insert((&descriptor.key, &descriptor.value)) {
+            return Err(Mistake::new(node.at, format!("{} stands twice", shown(descriptor))));
+        }
+    }
+    Ok(descriptors)
+}
+
+/// A descriptor as a person writes it.
+pub(super) fn shown(descriptor: &Descriptor) -> String {
+    match &descriptor.value {
+        Some(value) => format!("{}={value}", descriptor.key),
+        None => descriptor.key.clone(),
+    }
+}
+
+fn descriptor(node: &Node) -> Result<Descriptor, Mistake> {
+    let mut found = Descriptor {
+        key: String::new(),
+        value: None,
+        limit: None,
+        shadow: false,
+        share_threshold: false,
+        children: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for (key, value) in node.map()? {
+        let leave_out = |found: &mut Descriptor, why: &str| found.left_out.push((key.at, why.to_owned()));
+        match key.text()? {
+            "key" => value.text()?.clone_into(&mut found.key),
+            "value" => found.value = Some(value.text()?.to_owned()).filter(|text| !text.is_empty()),
+            "rate_limit" => found.limit = Some(rate_limit(value, &mut found.left_out)?),
+            "descriptors" => found.children = descriptors(value)?,
+            "shadow_mode" => found.shadow = value.boolean()?,
+            "share_threshold" => found.share_threshold = value.boolean()?,
+            "quota_mode" if value.boolean()? => {
+                leave_out(&mut found, "quota_mode is left out: the rule denies by itself");
+            }
+            "detailed_metric" | "value_to_metric" if value.boolean()? => {
+                leave_out(&mut found, "values are not in metrics: /v1/stats has the top subjects");
+            }
+            "quota_mode" | "detailed_metric" | "value_to_metric" => {}
+            "metadata" => leave_out(&mut found, "metadata is left out"),
+            other => return Err(unknown(key.at, other)),
+        }
+    }
+    if found.key.is_empty() {
+        return Err(Mistake::new(node.at, "a descriptor has no key"));
+    }
+    if found.share_threshold && !found.is_wildcard() {
+        return Err(Mistake::new(node.at, "share_threshold needs a value with *"));
+    }
+    Ok(found)
+}
+
+fn rate_limit(node: &Node, left_out: &mut Vec<(Place, String)>) -> Result<RateLimit, Mistake> {
+    let (mut limit, mut unlimited, mut requests) = (RateLimit::default(), false, 0);
+    let (mut unit, mut replaces) = (None, None);
+    for (key, value) in node.map()? {
+        match key.text()? {
+            "unit" => {
+                let found = read_unit(value)?;
+                left_out.extend(found.differs().map(|differs| (value.at, differs.to_owned())));
+                unit = Some(found);
+            }
+            "requests_per_unit" => requests = value.number()?,
+            "unlimited" => unlimited = value.boolean()?,
+            "name" => limit.name = Some(value.text()?.to_owned()).filter(|name| !name.is_empty()),
+            "replaces" => replaces = Some((key.at, value)),
+            other => return Err(unknown(key.at, other)),
+        }
+    }
+    if let Some((at, replaces)) = replaces {
+        check_replaces(replaces, limit.name.as_deref())?;
+        left_out.push((at, "replaces is left out: every rule that matches applies, which is stricter".to_owned()));
+    }
+    limit.grant = match (unlimited, unit) {
+        (true, None) => Grant::Unlimited,
+        (true, Some(_)) => return Err(Mistake::new(node.at, "an unlimited rate_limit has no unit")),
+        (false, Some(unit)) => Grant::Requests(requests, unit),
+        (false, None) => return Err(Mistake::new(node.at, "the rate_limit has no unit")),
+    };
+    Ok(limit)
+}
+
+fn check_replaces(list: &Node, own_name: Option<&str>) -> Result<(), Mistake> {
+    for item in list.list()? {
+        for (key, value) in item.map()? {
+            match (key.text()?, value.text()?) {
+                ("name", "") => return Err(Mistake::new(value.at, "replaces names nothing")),
+                ("name", name) if Some(name) == own_name => {
+                    return Err(Mistake::new(value.at, format!("{name} replaces itself")));
+                }
+                ("name", _) => {}
+                (other, _) => return Err(unknown(key.at, other)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_unit(node: &Node) -> Result<Unit, Mistake> {
+    let text = node.text()?;
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "second" => Unit::Second,
+        "minute" => Unit::Minute,
+        "hour" => Unit::Hour,
+        "day" => Unit::Day,
+        "week" => Unit::Week,
+        "month" => Unit::Month,
+        "year" => Unit::Year,
+        _ => {
+            return Err(Mistake::new(
+                node.at,
+                format!("{text:?} is not a unit: second, minute, hour, day, week, month or year"),
+            ));
+        }
+    })
+}
+
+fn unknown(at: Place, key: &str) -> Mistake {
+    Mistake::new(at, format!("unknown key {key:?}"))
+}
