@@ -181,12 +181,10 @@ fn what_is_in_force_is_said_at_the_start() {
 fn a_configuration_that_cannot_be_served_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("flowgate.toml");
-    for (text, expected) in [("[stor]\n", "error: unknown key \"stor\"")] {
-        fs::write(&file, text).unwrap();
-        let Output { status, stderr, .. } = flowgate(&["serve", "--config", file.to_str().unwrap()]).output().unwrap();
-        assert_eq!(status.code(), Some(1));
-        assert!(self::text(&stderr).contains(expected), "{}", self::text(&stderr));
-    }
+    fs::write(&file, "[stor]\n").unwrap();
+    let Output { status, stderr, .. } = flowgate(&["serve", "--config", file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(text(&stderr).contains("error: unknown key \"stor\""), "{}", text(&stderr));
     // The checks of a file hold for flags, too.
     let Output { status, stderr, .. } = flowgate(&["serve", "--http", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(status.code(), Some(1));
