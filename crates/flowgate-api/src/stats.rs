@@ -18,6 +18,8 @@ pub struct Stats<'a> {
     pub uptime: Millis,
     /// The number of its rules.
     pub rules: u64,
+    /// When the pause of all rules ends; null: they are in force.
+    pub paused_until: Option<Millis>,
     /// Its counters.
     pub memory: Memory,
     /// The subjects with the most requests.

@@ -37,6 +37,8 @@ enum Command {
     Explain(cmd::explain::Args),
     Ban(cmd::ban::Args),
     Unban(cmd::ban::UnbanArgs),
+    Pause(cmd::pause::Args),
+    Resume(cmd::pause::ResumeArgs),
     /// Let a running server forget what it has counted for a request's subjects, bans by rules included
     Reset(cmd::decide::Args),
     Token(cmd::token::Args),
@@ -62,6 +64,8 @@ fn main() -> ExitCode {
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Ban(args) => cmd::ban::run(&args),
         Command::Unban(args) => cmd::ban::run_unban(&args),
+        Command::Pause(args) => cmd::pause::run(&args),
+        Command::Resume(args) => cmd::pause::run_resume(&args),
         Command::Reset(args) => cmd::decide::run(&args, Operation::Reset),
         Command::Token(args) => cmd::token::run(&args),
         Command::Completions(args) => cmd::completions::run(&args, Cli::command()),

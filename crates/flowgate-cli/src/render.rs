@@ -8,7 +8,7 @@ mod instant;
 use std::fmt::Write;
 
 use flowgate::{Clock, Span, Time};
-use flowgate_api::{Bans, Decision, Explanation, LimitReport, ManualBan, Millis, NewBan, RuleReport};
+use flowgate_api::{Bans, Decision, Explanation, LimitReport, ManualBan, Millis, NewBan, Pause, RuleReport};
 use flowgate_engine::config::Color;
 
 use crate::terminal;
@@ -180,6 +180,17 @@ impl Renderer {
             None => format!(", until {}", self.instant(ban.until)),
         };
         format!("{field}={value}  by hand{lasts}{reason}")
+    }
+
+    /// Whether the rules are paused.
+    pub(crate) fn pause(self, pause: Pause) -> String {
+        match pause.until {
+            Some(until) => {
+                let paused = self.paint("paused", YELLOW);
+                format!("{paused}   no rule of this server denies until {}\n", self.instant(until))
+            }
+            None => format!("{}  the rules of this server are not paused\n", self.paint("running", GREEN)),
+        }
     }
 
     fn instant(self, instant: Millis) -> String {

@@ -173,6 +173,29 @@ fn a_customer_has_more_until_its_line_is_deleted() {
     assert_eq!((peek("customer=acme"), peek("customer=other")), (100.into(), 100.into()));
 }
 
+#[test]
+fn rules_are_paused_and_resumed() {
+    let serving = Serving::start(RULES);
+    let blocked = ["take", "ip=192.0.2.7"];
+    assert_eq!(serving.run(&blocked).1, 3);
+    assert_eq!(serving.run(&["pause"]).0, "running  the rules of this server are not paused\n");
+    let (paused, code) = serving.run(&["pause", "--for", "10m"]);
+    assert!(paused.starts_with("paused   no rule of this server denies until 20") && code == 0, "{paused}");
+    let (passed, code) = serving.run(&blocked);
+    assert_eq!(code, 0);
+    assert!(passed.contains("\n         would be denied by blocked (shadow)\n"), "{passed}");
+    let json: Value = serde_json::from_str(&serving.run(&["pause", "--json"]).0).unwrap();
+    assert_eq!(json["paused"], true);
+    assert_eq!(serving.run(&["resume"]).0, "running  the rules of this server are not paused\n");
+    assert_eq!(serving.run(&blocked).1, 3);
+    serving.run(&["resume"]);
+    assert!(
+        serving
+            .fail(&["pause", "--for", "2d"])
+            .contains("for: expected a length such as \"10m\" or \"1h\", at most 24h")
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn a_unix_socket_is_asked() {

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
+use std::fs;
+use std::process::Command;
+
 use flowgate_testkit::http::{Client, Reply};
+use flowgate_testkit::resp::Client as RespClient;
 use flowgate_testkit::server_process::ServerProcess;
 use serde_json::Value;
 
@@ -104,4 +108,70 @@ fn a_denial_at_the_gate_tells_by_what_the_client_is_counted() {
     }
     let denial: Value = serde_json::from_str(&server.line_with("\"denied\"")).unwrap();
     assert_eq!((&denial["fields"], &denial["counted"]), (&"ip=2001:db8:1:2::8".into(), &"ip=2001:db8:1:2::".into()));
+}
+
+/// Who has changed what is one line for each change, whichever way the change came.
+#[test]
+fn each_change_of_rules_and_bans_is_one_line_with_its_author() {
+    let rules = "rule = [{ name = 'a', limits = ['5/60s'] }]\n";
+    let configuration = format!("{rules}log.format = 'json'\nauth.admin_token = 's3cret-token'\n");
+    let mut server = start(&configuration);
+    let change = |text: &str| serde_json::from_str::<Value>(&server.line_with(text)).unwrap();
+    let flowgate = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        command.args(args).env("FLOWGATE_SERVER", &server.url).env("FLOWGATE_TOKEN", "s3cret-token");
+        assert!(command.output().unwrap().status.success(), "{args:?}");
+    };
+    let admin = |line: &Value| {
+        assert_eq!((&line["by"], &line["from"]), (&"admin token".into(), &"127.0.0.1".into()), "{line}");
+        assert_eq!((&line["target"], &line["level"]), (&"flowgate::changes".into(), &"INFO".into()), "{line}");
+        assert!(line["agent"].as_str().unwrap().starts_with("flowgate/") && line["timestamp"].is_string(), "{line}");
+    };
+
+    flowgate(&["ban", "user=7", "--for", "1h", "--reason", "spam"]);
+    let ban = change("ban imposed");
+    admin(&ban);
+    let told = ["field", "value", "length", "reason"].map(|name| ban[name].as_str().unwrap());
+    assert_eq!(told, ["user", "7", "3600s", "spam"]);
+    flowgate(&["unban", "user=7"]);
+    let lifted = change("ban lifted");
+    admin(&lifted);
+    assert_eq!(lifted["id"], ban["id"]);
+    flowgate(&["pause", "--for", "10m"]);
+    let paused = change("the rules are paused");
+    admin(&paused);
+    assert_eq!(paused["length"], "600s");
+    flowgate(&["resume"]);
+    admin(&change("the pause has ended"));
+
+    // Through a proxy that the gate trusts, the client is named, and the proxy.
+    let headers = [
+        ("authorization", "Bearer s3cret-token"),
+        ("x-forwarded-for", "203.0.113.9"),
+        ("user-agent", "curl/8"),
+        ("content-type", "application/toml"),
+        ("if-match", "*"),
+    ];
+    let other = configuration.replace("'a'", "'b'");
+    assert_eq!(Client::connect(&server.http).call("PUT", "/v1/rules", &headers, &other).status, 200);
+    let put = change("new rules are in force");
+    let who = ["by", "from", "through", "agent"].map(|name| put[name].as_str().unwrap());
+    assert_eq!(who, ["admin token", "203.0.113.9", "127.0.0.1", "curl/8"]);
+    assert_eq!((&put["version"], &put["rules"]), (&2.into(), &1.into()));
+
+    let mut resp = RespClient::connect(&server.resp);
+    assert_eq!(resp.call("AUTH admin s3cret-token"), "OK");
+    assert_eq!(resp.call("FG.BAN user 8 60"), "OK");
+    let ban = change("ban imposed");
+    assert_eq!((&ban["by"], &ban["from"]), (&"user admin of the Redis protocol".into(), &"127.0.0.1".into()));
+    assert_eq!(resp.call("FG.UNBAN user 8"), "1");
+    assert_eq!(change("ban lifted")["by"], "user admin of the Redis protocol");
+
+    fs::write(server.directory().join("flowgate.toml"), configuration).unwrap();
+    assert_eq!(change("new rules are in force")["by"], "file");
+    server.signal("HUP");
+    assert_eq!(change("new rules are in force")["by"], "SIGHUP");
+    let rest = server.kill().concat();
+    assert!(!rest.contains("flowgate::changes"), "each change is told once: {rest}");
+    assert!(!rest.contains("s3cret"));
 }

@@ -17,6 +17,7 @@ mod koala;
 mod limit;
 mod metrics;
 mod origin;
+mod pause;
 mod progress;
 mod reply;
 mod request;
@@ -36,13 +37,16 @@ use flowgate::Reading;
 use flowgate_engine::config::{Config, Secret};
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONNECTION, HeaderMap, HeaderName, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::author::Author;
 use crate::listener::{LAST_CALL, Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::sampling::{self, Kind};
@@ -145,6 +149,21 @@ impl Call<'_> {
 
     fn count_unauthorized(&self, checked: Result<(), Error>) -> Result<(), Error> {
         checked.inspect_err(|_| self.shared.service.metrics().http.unauthorized.add(1))
+    }
+
+    /// The client as the author of a change that needs the admin token. Behind proxies that the gate trusts, it is their
+    /// client.
+    pub(crate) fn author(&self) -> Author {
+        let headers = self.headers();
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        if self.local.is_none() {
+            return Author::admin_token(None, None, agent);
+        }
+        let forwarded: Vec<&str> =
+            headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok()).collect();
+        let client = self.shared.gate.addresses().find(self.peer, forwarded).address;
+        let peer = self.peer.to_canonical();
+        Author::admin_token(Some(client), (client != peer).then_some(peer), agent)
     }
 
     /// Gives a request the client's name for it, by which it is found in the log.

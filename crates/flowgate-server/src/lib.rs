@@ -20,6 +20,7 @@
 
 pub mod admin_token;
 mod answer;
+mod author;
 mod clock_report;
 mod grpc;
 mod http;
@@ -45,6 +46,7 @@ mod wrong_secrets;
 #[doc(hidden)]
 pub use resp::fuzzing;
 
+pub use author::Author;
 pub use flowgate_engine::config::Config;
 pub use metrics::{Top, TopSubject};
 pub use readiness::{Readiness, Ready};
@@ -52,6 +54,8 @@ pub use redis::SharedStats;
 pub use reload::{POLL_INTERVAL, Reload, ReloadError, ReloadStatus, Reloader};
 pub use rules_file::{Loader, MAX_VERSIONS, RulesFile};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
-pub use service::{Answer, Awaited, BanError, KeyDecision, KoalaInForce, Operation, Service, Snapshot, StoreAway};
+pub use service::{
+    Answer, Awaited, BanError, KeyDecision, KoalaInForce, MAX_PAUSE, Operation, Pause, Service, Snapshot, StoreAway,
+};
 pub use shutdown::{Shutdown, Trigger};
 pub use tls::{Certificates, CompiledCertificates, TlsError};

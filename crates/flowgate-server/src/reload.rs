@@ -30,6 +30,7 @@ use flowgate_engine::config::{Config, LoadedConfig, Report};
 use flowgate_koala::KoalaFile;
 use tokio::sync::watch as signal;
 
+use crate::author::{Author, changed};
 use crate::service::Service;
 use crate::tls::Certificates;
 use candidate::Candidate;
@@ -72,8 +73,15 @@ pub struct Reloader {
     requests: SyncSender<ReloadRequest>,
 }
 
-/// Where to send the status after the attempt; `None`: the caller does not wait.
-type ReloadRequest = Option<mpsc::Sender<ReloadStatus>>;
+/// A request for an attempt.
+#[derive(Debug)]
+struct ReloadRequest {
+    author: Author,
+    /// The version of the file in its history, if the admin API has written it.
+    version: Option<u64>,
+    /// Where to send the status after the attempt; `None`: the caller does not wait.
+    waiting: Option<mpsc::Sender<ReloadStatus>>,
+}
 
 /// How attempts to load a configuration again went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,8 +127,8 @@ impl Reload {
 
 impl Reloader {
     /// Asks for an attempt now, whether or not a file has changed. Returns before it is made.
-    pub fn reload(&self) {
-        match self.requests.try_send(None) {
+    pub fn reload(&self, author: Author) {
+        match self.requests.try_send(ReloadRequest { author, version: None, waiting: None }) {
             // The thread ends with this value, or by a panic, which is reported as such.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
@@ -131,10 +139,11 @@ impl Reloader {
         self.attempts.clone()
     }
 
-    /// As [`Reloader::reload`], but waits for the attempt and returns the status after it. Blocks its thread.
-    pub fn reload_now(&self) -> ReloadStatus {
+    /// As [`Reloader::reload`], but waits for the attempt and returns the status after it. Blocks its thread. The log names
+    /// the `version` of the file, if it has one.
+    pub fn reload_now(&self, author: Author, version: Option<u64>) -> ReloadStatus {
         let (done, outcome) = mpsc::channel();
-        if self.requests.send(Some(done)).is_ok()
+        if self.requests.send(ReloadRequest { author, version, waiting: Some(done) }).is_ok()
             && let Ok(status) = outcome.recv()
         {
             return status;
@@ -174,8 +183,8 @@ impl Watcher {
     fn run(mut self, poll: Duration, requests: &Receiver<ReloadRequest>) {
         loop {
             match requests.recv_timeout(poll) {
-                Ok(waiting) => {
-                    self.attempt();
+                Ok(ReloadRequest { author, version, waiting }) => {
+                    self.attempt(&author, version);
                     if let Some(waiting) = waiting {
                         // An error means that the caller has stopped waiting.
                         let _ = waiting.send(lock(&self.status).clone());
@@ -183,7 +192,7 @@ impl Watcher {
                 }
                 Err(RecvTimeoutError::Timeout) if self.has_changed() => {
                     self.settle();
-                    self.attempt();
+                    self.attempt(&Author::FILE, None);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -208,9 +217,9 @@ impl Watcher {
     }
 
     /// Makes one attempt, and tells the log, the status and the metrics how it went.
-    fn attempt(&mut self) {
+    fn attempt(&mut self, author: &Author, version: Option<u64>) {
         let start = self.service.now();
-        let outcome = self.reload();
+        let outcome = self.reload(author, version);
         let mut status = lock(&self.status);
         let noted = match outcome {
             Ok(restart_needed) => {
@@ -234,7 +243,7 @@ impl Watcher {
     }
 
     /// Loads the configuration and puts it in force. Returns the settings that a restart would change.
-    fn reload(&mut self) -> Result<Vec<&'static str>, ReloadError> {
+    fn reload(&mut self, author: &Author, version: Option<u64>) -> Result<Vec<&'static str>, ReloadError> {
         let loaded = (self.load)().map_err(|report| {
             self.watch = Watch::new(report.origins().to_vec());
             self.certificate_watch.note_looks();
@@ -251,7 +260,7 @@ impl Watcher {
             tracing::info!("new certificates are in force");
         }
         if !(renewed && same_files) {
-            tell_of_rules(&config);
+            tell_of_rules(&config, author, version);
         }
         if !warnings.is_empty() {
             tracing::warn!("the configuration has warnings\n{warnings}");
@@ -269,10 +278,10 @@ impl Watcher {
     }
 }
 
-fn tell_of_rules(config: &Config) {
+fn tell_of_rules(config: &Config, author: &Author, version: Option<u64>) {
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
     let koala_rules = KoalaFile::from_config(config).map(KoalaFile::len);
-    tracing::info!(rules, lists, koala_rules, "new rules are in force");
+    changed!(author, "new rules are in force", version, rules, lists, koala_rules);
 }
 
 fn lock(status: &Mutex<ReloadStatus>) -> MutexGuard<'_, ReloadStatus> {

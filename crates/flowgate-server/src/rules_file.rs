@@ -21,6 +21,7 @@ use flowgate_engine::config::{
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::author::Author;
 use crate::reload::{ReloadError, ReloadStatus, Reloader};
 use history::History;
 pub(crate) use history::Version;
@@ -49,7 +50,11 @@ pub(crate) struct AdminFile {
 
 /// The right to change the file, which one caller has at a time.
 #[derive(Debug)]
-pub(crate) struct Turn(#[expect(dead_code, reason = "held until the change is made")] OwnedMutexGuard<()>);
+pub(crate) struct Turn {
+    author: Author,
+    #[expect(dead_code, reason = "held until the change is made")]
+    guard: OwnedMutexGuard<()>,
+}
 
 /// The file's text with hidden secrets, and its etag.
 #[derive(Debug)]
@@ -98,8 +103,8 @@ impl AdminFile {
     }
 
     /// Waits until no other caller changes the file.
-    pub(crate) async fn turn(&self) -> Turn {
-        Turn(Arc::clone(&self.changing).lock_owned().await)
+    pub(crate) async fn turn(&self, author: Author) -> Turn {
+        Turn { author, guard: Arc::clone(&self.changing).lock_owned().await }
     }
 
     pub(crate) fn read(&self) -> io::Result<Text> {
@@ -114,21 +119,21 @@ impl AdminFile {
     }
 
     /// Writes a text and puts it in force.
-    pub(crate) fn write(&self, _turn: Turn, text: &str, expected: &Precondition) -> Result<WriteReport, WriteError> {
+    pub(crate) fn write(&self, turn: Turn, text: &str, expected: &Precondition) -> Result<WriteReport, WriteError> {
         let old = self.text()?;
         if let Precondition::Etags(etags) = expected
             && !etags.contains(&etag(&old))
         {
             return Err(WriteError::Changed);
         }
-        self.put(&restore_secrets(text, &old), &old)
+        self.put(turn, &restore_secrets(text, &old), &old)
     }
 
     /// Writes the text of an older version as a new one.
-    pub(crate) fn roll_back(&self, _turn: Turn, version: u64) -> Result<WriteReport, WriteError> {
+    pub(crate) fn roll_back(&self, turn: Turn, version: u64) -> Result<WriteReport, WriteError> {
         let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
         let old = self.text()?;
-        self.put(&text, &old)
+        self.put(turn, &text, &old)
     }
 
     /// The versions that are kept, newest first.
@@ -136,7 +141,7 @@ impl AdminFile {
         self.history().list()
     }
 
-    fn put(&self, text: &str, old: &str) -> Result<WriteReport, WriteError> {
+    fn put(&self, turn: Turn, text: &str, old: &str) -> Result<WriteReport, WriteError> {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
         history.keep(old)?;
@@ -151,7 +156,7 @@ impl AdminFile {
                 history.forget(version);
             }
         })?;
-        let ReloadStatus { last_error, restart_needed, .. } = self.file.reloader.reload_now();
+        let ReloadStatus { last_error, restart_needed, .. } = self.file.reloader.reload_now(turn.author, Some(version));
         if let Some(error) = last_error {
             return Err(WriteError::NotInForce(error));
         }

@@ -14,6 +14,7 @@ mod bans;
 mod joint;
 mod keys;
 mod koala;
+mod pause;
 mod snapshot;
 
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub use bans::BanError;
 pub(crate) use joint::{JointAnswer, JointRequest, KeyLimit};
 pub use keys::KeyDecision;
 pub(crate) use keys::Prefetched;
+use pause::PauseState;
+pub use pause::{MAX_PAUSE, Pause};
 pub use snapshot::{KoalaInForce, Snapshot};
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
@@ -61,6 +64,7 @@ pub struct Service {
     started: Time,
     /// Where counters live, unless in the engine's memory.
     shared: Option<Arc<SharedStore>>,
+    pause: Arc<PauseState>,
 }
 
 /// The shared store does not answer, and only the shared store can answer this call.
@@ -119,7 +123,7 @@ impl Service {
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::in_memory(rules)));
         let started = clock.now();
         let observer = Arc::new(Observer::new(Denials::Off, clock.clone()));
-        Service { decider: Arc::new(decider), snapshot, clock, observer, started, shared: None }
+        Service { decider: Arc::new(decider), snapshot, clock, observer, started, shared: None, pause: Arc::default() }
     }
 
     /// Logs denials. Must be called before the first decision: it sets all metrics to zero.

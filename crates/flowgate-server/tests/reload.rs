@@ -12,7 +12,7 @@ use std::time::Duration;
 use flowgate_engine::Request;
 use flowgate_engine::config::{Input, Options};
 use flowgate_koala::{KoalaAsk, load_config};
-use flowgate_server::{Operation, Reload, ReloadStatus, Reloader, Service};
+use flowgate_server::{Author, Operation, Reload, ReloadStatus, Reloader, Service};
 use flowgate_testkit::files;
 use flowgate_testkit::wait::eventually;
 use tempfile::TempDir;
@@ -205,12 +205,12 @@ fn a_reload_on_request_does_not_wait_for_the_poll() {
     let hour = Duration::from_secs(3600);
     let watched = Watched::start_with(&[("flowgate.toml", &rule("a"))], hour, |_| {});
     watched.write("flowgate.toml", &rule("b"));
-    watched.reloader.reload();
+    watched.reloader.reload(Author::SIGHUP);
     watched.wait_for_rule("b");
     watched.write("flowgate.toml", "rule = 5");
-    watched.reloader.reload();
+    watched.reloader.reload(Author::SIGHUP);
     watched.wait("a failure", |watched| watched.status().failed == 1);
-    watched.reloader.reload();
+    watched.reloader.reload(Author::SIGHUP);
     watched.wait("another failure: somebody asked", |watched| watched.status().failed == 2);
     assert_eq!(watched.rule(), "b");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use flowgate_engine::config::{Input, LoadedConfig, Options};
 use flowgate_koala::load_config;
-use flowgate_server::{Config, Reload, ReloadStatus, Reloader, Server, Service};
+use flowgate_server::{Author, Config, Reload, ReloadStatus, Reloader, Server, Service};
 use flowgate_testkit::certificates::Authority;
 use flowgate_testkit::server::RunningServer;
 use flowgate_testkit::wait::{eventually, eventually_some};
@@ -258,7 +258,7 @@ fn reload_with_one_wrong_part_changes_no_part() {
     // Koala's rules are wrong, found by a caller that asks, as SIGHUP does.
     write("koala.conf", "[rules]\nrule : [nonsense]\n");
     configure("renewed", 2);
-    server.reloader.reload();
+    server.reloader.reload(Author::SIGHUP);
     let failed = |status: &ReloadStatus| status.failed > 1;
     let status = eventually_some("an attempt fails", || Some(server.reloader.status()).filter(failed));
     let (error, metric) = server.failure(status.failed);
@@ -268,12 +268,12 @@ fn reload_with_one_wrong_part_changes_no_part() {
     // The rules do not fit together.
     write("koala.conf", &koala.replace("uid=1", "uid=2"));
     write("twice", "");
-    let status = server.reloader.reload_now();
+    let status = server.reloader.reload_now(Author::PROGRAM, None);
     assert!(status.last_error.as_ref().is_some_and(|error| error.contains("r0")), "{status:?}");
     assert_eq!(in_force(), before);
 
     fs::remove_file(authority.path("twice")).unwrap();
-    assert_eq!(server.reloader.reload_now().last_error, None);
+    assert_eq!(server.reloader.reload_now(Author::PROGRAM, None).last_error, None);
     assert_eq!(in_force(), ("CN=renewed".to_owned(), (2, 1)));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     assert!(!runtime.block_on(server.service.prometheus()).contains("flowgate_reload_wrong_file{"));

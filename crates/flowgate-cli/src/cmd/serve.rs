@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use flowgate_engine::config::{Flag, Input, LoadedConfig};
-use flowgate_server::{POLL_INTERVAL, Reload, Reloader, RulesFile, Server, Shutdown};
+use flowgate_server::{Author, POLL_INTERVAL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
@@ -120,7 +120,7 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
             signal = signals.next() => match signal {
                 Signal::Reload => {
                     notifier.tell(News::Reloading);
-                    reloader.reload();
+                    reloader.reload(Author::SIGHUP);
                 }
                 Signal::Stop => break,
             },

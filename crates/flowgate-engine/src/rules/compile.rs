@@ -67,9 +67,14 @@ impl RuleSet {
             subjects: subjects.into(),
             limits: limits.into(),
             path_spelling: policy.path_spelling,
-            generation: LAST_GENERATION.fetch_add(1, Relaxed) + 1,
+            generation: next_generation(),
         })
     }
+}
+
+/// A number that no compiled set has.
+pub(super) fn next_generation() -> u64 {
+    LAST_GENERATION.fetch_add(1, Relaxed) + 1
 }
 
 /// What a condition asks: on a path, in the spelling that paths have.

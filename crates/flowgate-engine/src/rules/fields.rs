@@ -14,7 +14,7 @@ use crate::request::Request;
 pub(crate) struct FieldId(u16);
 
 /// The names that the rules use.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
     ids: HashMap<Box<str>, FieldId>,
     names: Vec<Box<str>>,

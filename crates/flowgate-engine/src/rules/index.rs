@@ -25,7 +25,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) by: &'a [FieldId],
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     /// Filed nowhere: to be asked always.
     always: Vec<u32>,
@@ -33,7 +33,7 @@ pub(crate) struct Index {
 }
 
 /// The rules filed under values of one field.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct FieldIndex {
     present: Vec<u32>,
     equal: HashMap<Box<str>, Vec<u32>>,

@@ -13,7 +13,7 @@ use crate::address::AddressRange;
 use crate::lists::List;
 
 /// What must hold of a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Predicate {
     Equal(Box<str>),
     Present,

@@ -11,7 +11,7 @@ use super::{Action, OnFailure};
 use crate::rule_counters::RuleCounters;
 
 /// A compiled rule.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rule {
     pub(super) name: Box<str>,
     pub(super) title: Option<Box<str>>,
@@ -31,7 +31,7 @@ pub struct Rule {
 }
 
 /// One condition of a rule.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Check {
     pub(crate) field: FieldId,
     pub(crate) predicate: Predicate,
@@ -55,7 +55,7 @@ impl LimitListId {
 }
 
 /// Which limits a rule applies to a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum RuleLimits {
     /// The rule decides at once.
     None,
@@ -68,7 +68,7 @@ pub(super) enum RuleLimits {
 }
 
 /// A limit and the name of its counter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NamedLimit {
     pub(crate) limit: Limit,
     pub(crate) id: CounterId,
@@ -144,6 +144,11 @@ impl Rule {
     /// The rule's ban and the counter that records it. A shadow rule never denies, so it never bans.
     pub(crate) fn ban(&self) -> Option<(&Ban, CounterId)> {
         self.ban.as_ref().filter(|_| !self.is_shadow()).map(|(ban, id)| (ban, *id))
+    }
+
+    /// Whether it lets requests pass as soon as it matches, so that it never denies.
+    pub(super) fn allows_at_once(&self) -> bool {
+        self.action == Action::Allow && matches!(self.limits, RuleLimits::None)
     }
 
     pub(crate) fn checks(&self) -> &[Check] {

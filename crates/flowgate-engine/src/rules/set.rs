@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flowgate::CounterId;
 use hashbrown::HashMap;
 
+use super::compile::next_generation;
 use super::fields::{FieldId, FieldNames, Values};
 use super::index::Index;
 use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits};
@@ -88,6 +89,26 @@ impl RuleSet {
             if let (Some(counters), Some(rule)) = (counters.get(rule.name()), Arc::get_mut(rule)) {
                 rule.counters = Arc::clone(counters);
             }
+        }
+    }
+
+    /// A copy of which no rule denies: every rule is a shadow, except those that let requests pass at once. The copy counts
+    /// on the same counters, and its decisions add to the counts of the same rules.
+    #[must_use]
+    pub fn shadowed(&self) -> RuleSet {
+        let shadowed = |rule: &Arc<Rule>| {
+            let mut rule = Rule::clone(rule);
+            rule.flags.shadow |= !rule.allows_at_once();
+            Arc::new(rule)
+        };
+        RuleSet {
+            fields: self.fields.clone(),
+            rules: self.rules.iter().map(shadowed).collect(),
+            index: self.index.clone(),
+            subjects: self.subjects.clone(),
+            limits: self.limits.clone(),
+            path_spelling: self.path_spelling,
+            generation: next_generation(),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     let reason = reason.as_ref().map_or("", |reason| &*reason.0);
     let order = BanOrder { field: &field.0, value: &value.0, length, reason };
     let service = &call.shared.service;
-    let ban = call.answered(service.ban(order)).await??;
+    let ban = call.answered(service.ban(order, &call.author())).await??;
     let mut reply = reply::json(&NewBan { ban: (&*ban).into(), warning: warning(service, &ban) });
     *reply.status_mut() = StatusCode::CREATED;
     Ok(reply)
@@ -66,7 +66,7 @@ fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
 pub(super) async fn lift(call: &Call<'_>) -> Result<Reply, Error> {
     let id = call.head.uri.path().rsplit('/').next().unwrap_or_default();
     let lifted = match id.parse() {
-        Ok(id) => call.answered(call.shared.service.unban(id)).await??,
+        Ok(id) => call.answered(call.shared.service.unban(id, &call.author())).await??,
         Err(_) => false,
     };
     if lifted { Ok(reply::empty(StatusCode::NO_CONTENT)) } else { Err(Error::NoSuchThing("no ban of that id")) }

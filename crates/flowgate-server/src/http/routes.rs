@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, rules, stats};
+use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, pause, rules, stats};
 use crate::service::Operation;
 
 /// The document of `/openapi.json`.
@@ -26,6 +26,9 @@ pub(crate) enum Endpoint {
     ListBans,
     Ban,
     Unban,
+    ReadPause,
+    Pause,
+    Resume,
     ReadRules,
     WriteRules,
     ValidateRules,
@@ -55,9 +58,10 @@ enum Methods {
     Delete(Endpoint),
     GetPost(Endpoint, Endpoint),
     GetPut(Endpoint, Endpoint),
+    GetPostDelete(Endpoint, Endpoint, Endpoint),
 }
 
-use Methods::{Any, Delete, Get, GetPost, GetPut, Post};
+use Methods::{Any, Delete, Get, GetPost, GetPostDelete, GetPut, Post};
 
 /// All routes, the most frequent first.
 pub(crate) const ROUTES: &[Route] = &[
@@ -75,6 +79,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/v1/explain", Access::Decide, Post(Endpoint::Explain)),
     route("/v1/bans", Access::Admin, GetPost(Endpoint::ListBans, Endpoint::Ban)),
     route("/v1/bans/{id}", Access::Admin, Delete(Endpoint::Unban)),
+    route("/v1/pause", Access::Admin, GetPostDelete(Endpoint::ReadPause, Endpoint::Pause, Endpoint::Resume)),
     route("/v1/rules", Access::Admin, GetPut(Endpoint::ReadRules, Endpoint::WriteRules)),
     route("/v1/rules/validate", Access::Admin, Post(Endpoint::ValidateRules)),
     route("/v1/rules/history", Access::Admin, Get(Endpoint::RulesHistory)),
@@ -98,13 +103,16 @@ impl Endpoint {
             Endpoint::ListBans => bans::list(call).await,
             Endpoint::Ban => bans::impose(call, body).await,
             Endpoint::Unban => bans::lift(call).await,
+            Endpoint::ReadPause => Ok(pause::read(call)),
+            Endpoint::Pause => pause::begin(call, body).await,
+            Endpoint::Resume => Ok(pause::end(call)),
             Endpoint::ReadRules => rules::read(call).await,
             Endpoint::WriteRules => rules::write(call, body).await,
             Endpoint::ValidateRules => rules::validate(call, body).await,
             Endpoint::RulesHistory => rules::history(call).await,
             Endpoint::RollBackRules => rules::roll_back(call, body).await,
             Endpoint::Alive => Ok(health::alive()),
-            Endpoint::Ready => Ok(health::ready(&call.shared.readiness)),
+            Endpoint::Ready => Ok(health::ready(call)),
             Endpoint::Description => Ok(reply::json_text(DESCRIPTION)),
             Endpoint::Stats => Ok(stats::stats(&call.shared.service)),
             Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
@@ -142,10 +150,13 @@ impl Methods {
     fn endpoint(&self, method: &Method) -> Option<Endpoint> {
         match (self, method) {
             (Any(endpoint), _)
-            | (Get(endpoint) | GetPost(endpoint, _) | GetPut(endpoint, _), &Method::GET | &Method::HEAD)
-            | (Post(endpoint) | GetPost(_, endpoint), &Method::POST)
+            | (
+                Get(endpoint) | GetPost(endpoint, _) | GetPut(endpoint, _) | GetPostDelete(endpoint, ..),
+                &Method::GET | &Method::HEAD,
+            )
+            | (Post(endpoint) | GetPost(_, endpoint) | GetPostDelete(_, endpoint, _), &Method::POST)
             | (GetPut(_, endpoint), &Method::PUT)
-            | (Delete(endpoint), &Method::DELETE) => Some(*endpoint),
+            | (Delete(endpoint) | GetPostDelete(.., endpoint), &Method::DELETE) => Some(*endpoint),
             _ => None,
         }
     }
@@ -159,6 +170,7 @@ impl Methods {
             Delete(_) => "DELETE",
             GetPost(..) => "GET, HEAD, POST",
             GetPut(..) => "GET, HEAD, PUT",
+            GetPostDelete(..) => "GET, HEAD, POST, DELETE",
         }
     }
 }

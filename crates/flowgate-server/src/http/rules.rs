@@ -80,7 +80,7 @@ async fn in_turn<T: Send + 'static>(
     work: impl FnOnce(&AdminFile, Turn) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let file = call.shared.rules.get().ok_or(Error::NoFile)?;
-    let turn = timeout(call.shared.request_timeout, file.turn()).await.map_err(|_| Error::Overloaded)?;
+    let turn = timeout(call.shared.request_timeout, file.turn(call.author())).await.map_err(|_| Error::Overloaded)?;
     on_disk(call, move |file| work(file, turn)).await
 }
 

@@ -13,6 +13,7 @@ pub(super) fn stats(service: &Service) -> Reply {
         started: service.started().into(),
         uptime: service.now().since(service.started()).into(),
         rules: service.rules().rules().len() as u64,
+        paused_until: service.paused().map(|pause| pause.until.into()),
         memory: service.stats().into(),
         hottest: top(&hottest),
         most_denied: top(&most_denied),

@@ -91,6 +91,8 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.counter("flowgate_degraded_decisions_total", "Decisions that were a stopgap, as the store was away.")
         .sample(&[], metrics.degraded.get());
     out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules().len());
+    let help = "1 while the rules are paused and none of them denies.";
+    out.gauge("flowgate_rules_paused", help).sample(&[], u8::from(service.paused().is_some()));
 }
 
 fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {

@@ -10,6 +10,7 @@ use super::counters::Counters;
 use super::memory_bound::{HeldBytes, MemoryBound};
 use super::reply::Version;
 use super::transaction::Transaction;
+use crate::author::Author;
 use crate::listener::Peer;
 use crate::service::Service;
 use crate::wrong_secrets::{ReplyTime, Source, WrongSecrets};
@@ -45,6 +46,9 @@ pub(crate) struct Session {
     /// True if the client may ban.
     pub(crate) admin: bool,
     pub(crate) name: Vec<u8>,
+    /// The user that it has logged in as.
+    user: Option<User>,
+    peer: Peer,
     /// The address by which its wrong passwords are counted.
     source: Source,
     held: HeldBytes,
@@ -52,6 +56,13 @@ pub(crate) struct Session {
     pub(super) batch: BatchMetrics,
     /// The commands since `MULTI`.
     pub(crate) transaction: Option<Box<Transaction>>,
+}
+
+/// A user that clients log in as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum User {
+    Default,
+    Admin,
 }
 
 /// When the connection ends.
@@ -80,6 +91,8 @@ impl Session {
             authenticated,
             admin,
             name: Vec::new(),
+            user: None,
+            peer,
             source: peer.into(),
             held: HeldBytes::default(),
             end: End::NotYet,
@@ -117,14 +130,15 @@ impl Session {
     /// same length.
     pub(crate) fn log_in(&mut self, user: &[u8], password: &[u8]) -> bool {
         let is_right = |right: &Secret| bool::from(right.expose().as_bytes().ct_eq(password));
-        let is_known = match user {
-            b"default" => self.shared.password.as_ref().is_none_or(is_right),
-            b"admin" => self.shared.any_admin_token().is_some_and(is_right),
-            _ => false,
+        let (user, is_known) = match user {
+            b"default" => (User::Default, self.shared.password.as_ref().is_none_or(is_right)),
+            b"admin" => (User::Admin, self.shared.any_admin_token().is_some_and(is_right)),
+            _ => return false,
         };
         if is_known {
             self.authenticated = true;
-            self.admin = user == b"admin" || self.shared.admin_token.is_none();
+            self.admin = user == User::Admin || self.shared.admin_token.is_none();
+            self.user = Some(user);
         }
         is_known
     }
@@ -143,6 +157,17 @@ impl Session {
     /// Gives the client the rights that it had before `AUTH`.
     pub(crate) fn log_out(&mut self) {
         (self.authenticated, self.admin) = self.shared.rights_of_strangers();
+        self.user = None;
+    }
+
+    /// The client as the author of a change.
+    pub(crate) fn author(&self) -> Author {
+        let by = match self.user {
+            None => "client of the Redis protocol",
+            Some(User::Default) => "user default of the Redis protocol",
+            Some(User::Admin) => "user admin of the Redis protocol",
+        };
+        Author::resp(by, self.peer)
     }
 }
 

@@ -6,6 +6,7 @@ use flowgate::Reading;
 use flowgate_engine::bans::{BanId, BanOrder, BanOrderError, ManualBan, RuleBan};
 
 use super::{Answer, Service, StoreAway};
+use crate::author::{Author, changed};
 
 /// Why a ban cannot be imposed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,33 +25,54 @@ impl Service {
     /// # Errors
     /// When the value is neither a text nor addresses, a text is too long, there are too many bans, or the shared store
     /// does not answer.
-    pub fn ban(&self, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
-        match &self.shared {
+    pub fn ban(&self, order: BanOrder<'_>, author: &Author) -> Answer<Result<Arc<ManualBan>, BanError>> {
+        let (author, length) = (author.clone(), order.length);
+        let answer = match &self.shared {
             None => Answer::Now(self.decider.ban(order, self.read()).map_err(BanError::Order)),
             Some(shared) => shared.ban(order),
-        }
+        };
+        answer.map(move |imposed| {
+            let ban = imposed?;
+            let ManualBan { id, field, value, reason, .. } = &*ban;
+            changed!(&author, "ban imposed", %id, field = &**field, value = &**value, %length, reason = &**reason);
+            Ok(ban)
+        })
     }
 
     /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn unban(&self, id: BanId) -> Answer<Result<bool, StoreAway>> {
-        match &self.shared {
+    pub fn unban(&self, id: BanId, author: &Author) -> Answer<Result<bool, StoreAway>> {
+        let author = author.clone();
+        let answer = match &self.shared {
             None => Answer::Now(Ok(self.decider.unban(id, self.now()))),
             Some(shared) => shared.unban(id),
-        }
+        };
+        answer.map(move |lifted| {
+            if lifted == Ok(true) {
+                changed!(&author, "ban lifted", %id);
+            }
+            lifted
+        })
     }
 
     /// Lifts the ban by hand of a field's value, however an address in it is written; false when there is none.
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn unban_value(&self, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
-        match &self.shared {
+    pub fn unban_value(&self, field: &str, value: &str, author: &Author) -> Answer<Result<bool, StoreAway>> {
+        let answer = match &self.shared {
             None => Answer::Now(Ok(self.decider.unban_value(field, value, self.now()))),
             Some(shared) => shared.unban_value(field, value),
-        }
+        };
+        let (author, field, value) = (author.clone(), field.to_owned(), value.to_owned());
+        answer.map(move |lifted| {
+            if lifted == Ok(true) {
+                changed!(&author, "ban lifted", field, value);
+            }
+            lifted
+        })
     }
 
     /// The time by which bans end when this node's clock says `at`: that of the store that keeps them.
@@ -101,16 +123,16 @@ mod tests {
         let (service, clock) = service("");
         let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam" };
         let banned = |field| !now(service.decide(Operation::Peek, &Request::new().field(field, "7"))).allowed();
-        let ban = now(service.ban(order("user"))).unwrap();
-        now(service.ban(order("name"))).unwrap();
+        let ban = now(service.ban(order("user"), &Author::PROGRAM)).unwrap();
+        now(service.ban(order("name"), &Author::PROGRAM)).unwrap();
         assert!(banned("user") && banned("name"));
         assert_eq!(service.bans().len(), 2);
-        let unban = |id| now(service.unban(id)).unwrap();
-        let unban_value = |field| now(service.unban_value(field, "7")).unwrap();
+        let unban = |id| now(service.unban(id, &Author::PROGRAM)).unwrap();
+        let unban_value = |field| now(service.unban_value(field, "7", &Author::PROGRAM)).unwrap();
         assert!(unban(ban.id) && !unban(ban.id));
         assert!(unban_value("name") && !unban_value("name"));
         assert!(!banned("user") && !banned("name"));
-        now(service.ban(order("user"))).unwrap();
+        now(service.ban(order("user"), &Author::PROGRAM)).unwrap();
         clock.advance(Span::from_secs(60));
         assert!(!banned("user") && service.bans().is_empty() && now(service.rule_bans()).unwrap().is_empty());
     }

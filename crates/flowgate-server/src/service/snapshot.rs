@@ -50,6 +50,15 @@ impl Snapshot {
         self.koala.as_ref()
     }
 
+    /// A copy that denies nothing.
+    pub(super) fn shadowed(&self) -> Snapshot {
+        Snapshot {
+            rules: Arc::new(self.rules.shadowed()),
+            local_rules: self.local_rules.as_ref().map(|rules| Arc::new(rules.shadowed())),
+            koala: self.koala.clone(),
+        }
+    }
+
     /// Whether some rule, or some Koala rule, looks at a field or counts by it.
     pub fn uses_field(&self, field: &str) -> bool {
         let by_koala = self.koala.as_ref().is_some_and(|koala| koala.rules.uses_field(field));
@@ -73,18 +82,12 @@ impl Service {
         self.compile_with(policy, koala)
     }
 
-    /// Puts a snapshot in force, whole. Questions under way finish with the old one. Counters live on where their rule's
-    /// name and `by` and their limit's algorithm and period stay.
-    pub fn swap(&self, snapshot: Snapshot) {
-        self.snapshot.store(Arc::new(snapshot));
-    }
-
     /// Puts other rules and lists in force and keeps Koala's rules.
     ///
     /// # Errors
     /// When the rules do not fit together; then nothing has changed.
     pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
-        self.swap(self.compile_with(policy, self.koala_rules())?);
+        self.swap(self.compile_with(policy, self.unpaused().koala().cloned())?);
         Ok(())
     }
 
@@ -93,7 +96,7 @@ impl Service {
     /// # Errors
     /// As [`Service::replace`].
     pub fn replace_koala(&self, file: Option<&KoalaFile>) -> Result<(), PolicyError> {
-        let Snapshot { rules, local_rules, .. } = &*self.snapshot();
+        let Snapshot { rules, local_rules, .. } = &*self.unpaused();
         let koala = file.map(|file| self.compile_koala(file)).transpose()?;
         self.swap(Snapshot { rules: Arc::clone(rules), local_rules: local_rules.clone(), koala });
         Ok(())

@@ -216,3 +216,42 @@ fn the_hottest_subjects_are_for_administrators() {
     assert_eq!(closed.get("/v1/stats").status, 401);
     assert!(closed.get("/metrics").status == 200, "which names nobody");
 }
+
+#[test]
+fn a_pause_is_told_everywhere_and_ends() {
+    let server = Running::start("rule = [{ name = 'no', action = 'deny' }]");
+    let allowed = || server.post("/v1/take", REPLY).json()["allowed"] == true;
+    let ready = || server.get("/readyz").body;
+    let metric = |value: u8| server.get("/metrics").body.contains(&format!("\nflowgate_rules_paused {value}\n"));
+    let nothing = json!({"paused": false, "since": null, "until": null});
+    assert_eq!(server.get("/v1/pause").json(), nothing);
+    assert!(!allowed() && ready() == "ready" && metric(0));
+
+    let pause = server.post("/v1/pause", r#"{"for":"10m"}"#);
+    let started = server.get("/v1/stats").json()["started"].as_f64().unwrap();
+    let until = json!(started as u64 + 600);
+    assert_eq!(pause.json(), json!({"paused": true, "since": started as u64, "until": until}));
+    assert_eq!(server.get("/v1/pause").json(), pause.json());
+    assert!(allowed() && metric(1));
+    assert_eq!(ready(), "ready; rules paused for another 600 seconds");
+    assert_eq!(server.get("/v1/stats").json()["paused_until"], until);
+    let explained = server.post("/v1/explain", REPLY).json();
+    assert_eq!((&explained["rules"][0]["shadow"], &explained["decision"]["shadow"]), (&json!(true), &json!(["no"])));
+
+    assert_eq!(server.connect().call("DELETE", "/v1/pause", &[], "").json(), nothing);
+    assert!(!allowed() && ready() == "ready" && metric(0));
+    assert_eq!(server.get("/v1/stats").json()["paused_until"], json!(null));
+    assert_eq!(server.connect().call("DELETE", "/v1/pause", &[], "").json(), nothing, "there is none to end");
+}
+
+#[test]
+fn the_length_of_a_pause_is_bounded() {
+    let server = Running::start("");
+    for (length, status) in [("24h", 200), ("24h1s", 400), ("25h", 400), ("0s", 400), ("soon", 400), ("", 400)] {
+        let reply = server.post("/v1/pause", &format!("{{\"for\":\"{length}\"}}"));
+        assert_eq!(reply.status, status, "{length}: {}", reply.body);
+        if status == 400 {
+            assert_eq!(reply.json()["field"], "for");
+        }
+    }
+}

@@ -34,7 +34,7 @@ use serde_json::Value;
 const ADMIN_TOKEN: &str = "adm1n";
 
 /// What only the admin token opens.
-const ADMIN_PATHS: [&str; 4] = ["/v1/bans", "/v1/rules", "/v1/stats", "/admin/"];
+const ADMIN_PATHS: [&str; 5] = ["/v1/bans", "/v1/pause", "/v1/rules", "/v1/stats", "/admin/"];
 
 /// A server on a port that the system chooses, and its clock.
 struct Running {

@@ -8,7 +8,7 @@ mod packaging;
 use exposition::Samples;
 use flowgate::{Limit, ManualClock, MemoryStore, Op, Span, Time};
 use flowgate_engine::{AdHoc, Engine, Request, bans::BanOrder};
-use flowgate_server::{Config, Operation, Server, Service};
+use flowgate_server::{Author, Config, Operation, Server, Service};
 use flowgate_testkit::server::RunningServer;
 use flowgate_testkit::{http, resp};
 
@@ -64,7 +64,10 @@ async fn decisions_are_counted_by_rule_and_action() {
     assert_eq!(passed, [true, true, false, false, false]);
     assert!(!take(&service, &[("ip", "6.6.6.6")]));
     assert!(take(&service, &[("act", "other")]));
-    service.ban(BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "" }).await.unwrap();
+    service
+        .ban(BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "" }, &Author::PROGRAM)
+        .await
+        .unwrap();
     assert!(!take(&service, &[("user", "7")]));
     let limit: Limit = "1/60s".parse().unwrap();
     for operation in [Operation::Take, Operation::Take, Operation::Peek, Operation::Refund] {

@@ -48,6 +48,16 @@ async fn every_metric_that_is_named_is_there_and_the_page_names_all() {
 }
 
 #[test]
+fn every_alert_comes_with_what_to_do() {
+    let (alerts, page) = (read("prometheus/alerts.yml"), read("prometheus/README.md"));
+    let names: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(names.len() > 10, "{names:?}");
+    let rows: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `Flowgate")).collect();
+    let told: Vec<String> = rows.iter().map(|row| format!("Flowgate{}", row.split('`').next().unwrap())).collect();
+    assert_eq!(told, names, "the page has a row for each alert, in their order");
+}
+
+#[test]
 fn the_dashboard_is_one() {
     let dashboard: Value = serde_json::from_str(&read("grafana/flowgate.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use flowgate::Span;
 use flowgate_engine::{Request, Work, bans::BanOrder};
-use flowgate_server::Operation;
+use flowgate_server::{Author, Operation};
 use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
@@ -309,10 +309,10 @@ async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
     assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
     let ban = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "" };
     for value in ["7", "8", "9"] {
-        node.service.ban(ban(value)).await.unwrap();
+        node.service.ban(ban(value), &Author::PROGRAM).await.unwrap();
         assert!(!node.take(value).await.allowed());
     }
-    assert_eq!(node.service.unban_value("user", "8").await, Ok(true));
+    assert_eq!(node.service.unban_value("user", "8", &Author::PROGRAM).await, Ok(true));
     for server in [to, from] {
         assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flowgate_engine::{OnFailure, Request};
-use flowgate_server::{Operation, Ready};
+use flowgate_server::{Author, Operation, Ready};
 use flowgate_testkit::redis::Redis;
 
 use crate::{Node, RECOVERY, RULES};
@@ -213,12 +213,12 @@ async fn a_ban_by_a_rule_that_could_not_be_lifted_can_be_lifted_later() {
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     node.admits("43", 9).await;
     node.says(away()).await;
-    assert!(node.service.unban(id).await.is_err());
+    assert!(node.service.unban(id, &Author::PROGRAM).await.is_err());
     redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     node.recovers().await;
-    assert_eq!(node.service.unban(id).await, Ok(true));
+    assert_eq!(node.service.unban(id, &Author::PROGRAM).await, Ok(true));
     assert!(node.take("42").await.banned_until().is_none());
-    assert_eq!(node.service.unban(id).await, Ok(false));
+    assert_eq!(node.service.unban(id, &Author::PROGRAM).await, Ok(false));
 }
 
 /// Two event loops, of which the second has no connection: Redis takes no more clients.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use flowgate::{Clock, ManualClock, Span, Time};
 use flowgate_engine::{AdHoc, Request, bans::BanOrder};
-use flowgate_server::Operation;
+use flowgate_server::{Author, Operation};
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::wait::HANG_TIMEOUT;
 
@@ -59,21 +59,21 @@ async fn bans_by_hand_reach_every_node() {
     one.recovers().await;
     other.recovers().await;
     let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "spam" };
-    let ban = one.service.ban(order).await.unwrap();
+    let ban = one.service.ban(order, &Author::PROGRAM).await.unwrap();
     assert!(!one.take("7").await.allowed(), "at once");
     reaches(&other, "7", false).await;
     assert_eq!(other.service.bans().len(), 1);
-    assert_eq!(other.service.unban(ban.id).await, Ok(true));
+    assert_eq!(other.service.unban(ban.id, &Author::PROGRAM).await, Ok(true));
     assert!(other.take("7").await.allowed(), "at once");
     reaches(&one, "7", true).await;
-    assert_eq!(one.service.unban_value("user", "7").await, Ok(false));
+    assert_eq!(one.service.unban_value("user", "7", &Author::PROGRAM).await, Ok(false));
     // A ban that another node imposed a moment ago is lifted by its id and by its value.
-    let ban = one.service.ban(order).await.unwrap();
-    assert_eq!(other.service.unban(ban.id).await, Ok(true));
-    one.service.ban(order).await.unwrap();
-    assert_eq!(other.service.unban_value("user", "7").await, Ok(true));
+    let ban = one.service.ban(order, &Author::PROGRAM).await.unwrap();
+    assert_eq!(other.service.unban(ban.id, &Author::PROGRAM).await, Ok(true));
+    one.service.ban(order, &Author::PROGRAM).await.unwrap();
+    assert_eq!(other.service.unban_value("user", "7", &Author::PROGRAM).await, Ok(true));
     let late = Node::on(&redis, "");
-    one.service.ban(order).await.unwrap();
+    one.service.ban(order, &Author::PROGRAM).await.unwrap();
     reaches(&late, "7", false).await;
 }
 
@@ -97,7 +97,7 @@ async fn a_ban_lasts_equally_long_on_nodes_whose_clocks_are_an_hour_off() {
     for (through, user) in nodes.iter().zip(["7", "8", "9"]) {
         through.recovers().await;
         let order = BanOrder { field: "user", value: user, length: Span::from_secs(20), reason: "" };
-        let ban = through.service.ban(order).await.unwrap();
+        let ban = through.service.ban(order, &Author::PROGRAM).await.unwrap();
         assert!(ban.until > now + Span::from_secs(20) && ban.until < now + Span::from_secs(120));
         for node in &nodes {
             reaches(node, user, false).await;
@@ -118,7 +118,7 @@ async fn bans_by_rules_are_shared_and_can_be_lifted() {
     assert!(other.take("42").await.banned_until().is_some());
     let bans = one.service.rule_bans().await.unwrap();
     assert_eq!(bans[0].subject, [("user".to_owned(), "42".to_owned())]);
-    assert_eq!(one.service.unban(bans[0].id).await, Ok(true));
+    assert_eq!(one.service.unban(bans[0].id, &Author::PROGRAM).await, Ok(true));
     assert!(other.take("42").await.banned_until().is_none());
 }
 
@@ -130,19 +130,19 @@ async fn an_id_names_one_ban_on_every_node() {
     one.recovers().await;
     other.recovers().await;
     let order = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "" };
-    let by_hand = one.service.ban(order("7")).await.unwrap().id;
-    let elsewhere = other.service.ban(order("8")).await.unwrap().id;
+    let by_hand = one.service.ban(order("7"), &Author::PROGRAM).await.unwrap().id;
+    let elsewhere = other.service.ban(order("8"), &Author::PROGRAM).await.unwrap().id;
     one.admits("42", 3).await;
     other.admits("43", 3).await;
     let by_rule = one.service.rule_bans().await.unwrap()[0].id;
     let by_rule_elsewhere = other.service.rule_bans().await.unwrap()[0].id;
     let restarted = Node::new(&redis.url(), "", rules);
     restarted.recovers().await;
-    let later = restarted.service.ban(order("9")).await.unwrap().id;
+    let later = restarted.service.ban(order("9"), &Author::PROGRAM).await.unwrap().id;
     let ids = [by_hand, elsewhere, by_rule, by_rule_elsewhere, later];
     let distinct: std::collections::HashSet<_> = ids.iter().collect();
     assert_eq!(distinct.len(), ids.len(), "{ids:?}");
-    assert_eq!(one.service.unban(by_rule).await, Ok(true));
+    assert_eq!(one.service.unban(by_rule, &Author::PROGRAM).await, Ok(true));
     assert!(one.take("42").await.banned_until().is_none() && !one.take("7").await.allowed());
 }
 

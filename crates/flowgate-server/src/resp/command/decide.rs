@@ -90,7 +90,7 @@ pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
     }
     let length = Span::from_secs(seconds);
     let (field, value, reason) = (call.text(0, "field")?, call.text(1, "value")?, call.text(3, "reason")?);
-    let answer = call.session.shared.service.ban(BanOrder { field, value, length, reason });
+    let answer = call.session.shared.service.ban(BanOrder { field, value, length, reason }, &call.session.author());
     call.reply_with(answer, |answer, reply| {
         answer?;
         reply.ok();
@@ -100,7 +100,8 @@ pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// `FG.UNBAN field value`: 1 when there was such a ban, else 0.
 pub(super) fn unban(call: &mut Call<'_>) -> Result<(), Error> {
-    let lifted = call.session.shared.service.unban_value(call.text(0, "field")?, call.text(1, "value")?);
+    let lifted =
+        call.session.shared.service.unban_value(call.text(0, "field")?, call.text(1, "value")?, &call.session.author());
     call.reply_with(lifted, |lifted, reply| {
         reply.integer(i64::from(lifted?));
         Ok(())

@@ -1,0 +1,91 @@
+//! The author of a change of rules or bans, for the log.
+//!
+//! Rule       Each change that a person or a file makes is one line of the log, with the target `flowgate::changes`: who
+//!            (the kind of right that was used, never a secret), from where, and what. Bans that rules impose are
+//!            decisions, not changes: metrics count them.
+
+use std::net::IpAddr;
+
+use crate::listener::Peer;
+
+/// The longest name of a client program in the log.
+const MAX_AGENT_BYTES: usize = 128;
+
+/// The author of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// The kind of right.
+    pub(crate) by: &'static str,
+    /// The address, or that it is a unix socket.
+    pub(crate) from: Option<String>,
+    /// The proxy through which the client has come.
+    pub(crate) through: Option<IpAddr>,
+    /// What the client calls itself, such as `flowgate/0.1.0` for the command line.
+    pub(crate) agent: Option<String>,
+}
+
+impl Author {
+    const fn named(by: &'static str) -> Author {
+        Author { by, from: None, through: None, agent: None }
+    }
+
+    /// The program that embeds the server.
+    pub const PROGRAM: Author = Author::named("program");
+
+    /// A file that has changed.
+    pub const FILE: Author = Author::named("file");
+
+    /// The signal to reload.
+    pub const SIGHUP: Author = Author::named("SIGHUP");
+
+    /// The end of a time that was set before.
+    pub(crate) const CLOCK: Author = Author::named("clock");
+
+    /// A client of the Redis protocol.
+    pub(crate) fn resp(by: &'static str, peer: Peer) -> Author {
+        let from = match peer {
+            Peer::Address(address) => address.ip().to_canonical().to_string(),
+            Peer::Unix => "unix socket".to_owned(),
+        };
+        Author { from: Some(from), ..Author::named(by) }
+    }
+
+    /// A client with the admin token over HTTP, at `client`; `None`: on a unix socket.
+    pub(crate) fn admin_token(client: Option<IpAddr>, through: Option<IpAddr>, agent: Option<&str>) -> Author {
+        let from = client.map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
+        let shortened = |agent: &str| agent.chars().take(MAX_AGENT_BYTES / 4).collect();
+        let agent = agent.map(|agent| if agent.len() > MAX_AGENT_BYTES { shortened(agent) } else { agent.to_owned() });
+        Author { from: Some(from), through, agent, ..Author::named("admin token") }
+    }
+}
+
+/// Logs a change: `changed!(author, "ban lifted", id = %id)`.
+macro_rules! changed {
+    ($author:expr, $message:literal $(, $($field:tt)*)?) => {{
+        let $crate::author::Author { by, from, through, agent } = $author;
+        tracing::info!(
+            target: "flowgate::changes",
+            by,
+            from = from.as_deref(),
+            through = through.map(tracing::field::display),
+            agent = agent.as_deref(),
+            $($($field)*,)?
+            $message
+        );
+    }};
+}
+pub(crate) use changed;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_agent_is_shortened() {
+        let of = |agent: &str| Author::admin_token(None, None, Some(agent)).agent.unwrap();
+        assert_eq!(of("curl/8.5.0"), "curl/8.5.0");
+        for long in ["x".repeat(5000), "\u{1f600}".repeat(1000)] {
+            assert!(of(&long).len() <= MAX_AGENT_BYTES);
+        }
+    }
+}
