@@ -62,6 +62,13 @@ const REFLECTION_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
 /// The descriptors of the service's messages. `scripts/protos` makes them from `proto/`.
 const DESCRIPTORS: &[u8] = include_bytes!("grpc/descriptors.bin");
 
+/// The number of entries of each descriptor of a message; `None` if it is refused. For the fuzz target.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn read_rate_limit_request(message: &[u8]) -> Option<Vec<usize>> {
+    let call = RateLimitRequest::read(message).ok()?;
+    Some(call.descriptors.iter().map(|descriptor| descriptor.entries.len()).collect())
+}
+
 /// What the gRPC listener counts.
 #[derive(Debug, Default)]
 pub(crate) struct GrpcCounters {

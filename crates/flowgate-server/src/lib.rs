@@ -44,7 +44,10 @@ mod wrong_secrets;
 /// For the fuzz targets; not covered by semantic versioning.
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
-pub use resp::fuzzing;
+pub mod fuzzing {
+    pub use crate::grpc::read_rate_limit_request;
+    pub use crate::resp::fuzzing::*;
+}
 
 pub use author::Author;
 pub use flowgate_engine::config::Config;

@@ -11,7 +11,7 @@ mod decode;
 mod dialogue;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod memory_bound;
 mod pending;
 mod rare_waker;
