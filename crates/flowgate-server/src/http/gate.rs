@@ -1,13 +1,15 @@
-//! `/gate`: a gateway asks before it lets a request through (nginx `auth_request`, `forward_auth` of Caddy and Traefik, ..).
+//! `/gate`: a gateway asks before it lets a request through (nginx `auth_request`, Traefik `forwardAuth`, ..).
 //!
 //! Rule       The answer is a status: 200, or the status of a denial, which `/gate/403` chooses; headers hold the
-//!            numbers. Only the gateway writes the path. Caddy passes the client's query on, so the query is ignored.
+//!            numbers, and where the gateway chose the status also the denial that it replaces. Only the gateway
+//!            writes the path. Caddy passes the client's query on, so the query is ignored.
 //! Rule       A request that can be read in two ways is denied: a client must not choose by which one it is counted.
 //! Rule       The fields are those of the [original] request, as far as rules and bans use them.
 //! Rule       A request with a turn of `pace` is held until its turn, since a gateway knows only yes and no. Gateways
 //!            wait for a short time and then let the request through, so a turn after [`MAX_HOLD`] is denied, as by
 //!            the limit's `max_wait`.
 
+mod described;
 mod fields;
 mod original;
 mod reply;

@@ -1,18 +1,20 @@
 //! Real gateways with the configurations of `docs/gateways`, on other ports.
 
+mod plan;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Shutdown as Close, TcpListener};
+use std::net::{Shutdown as Close, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use flowgate_testkit::port::Port;
-use flowgate_testkit::wait::until_listening;
+use flowgate_testkit::wait::{eventually, until_listening};
 use tempfile::TempDir;
 
 use super::*;
 
-/// Three a minute for each address and path below `/api`; whoever asks for `/private` is refused.
+/// Three a minute for each address on `/api`; a ban after the first denial of `/login`; `/private` is refused.
 const RULES: &str = r#"
     [gate]
     trusted_proxies = ["127.0.0.1"]
@@ -21,6 +23,29 @@ const RULES: &str = r#"
     name = "private"
     when = { path = "/private" }
     action = "deny"
+    code = 7
+    message = "Not here. 禁止"
+
+    [[rule]]
+    name = "login"
+    when = { path = "/login" }
+    by = ["ip"]
+    limits = ["1/60s"]
+    ban = { after = 1, within = "10m", for = ["1h"] }
+    message = "Too many attempts."
+
+    [[rule]]
+    name = "robot"
+    when = { path = "/robot" }
+    by = ["ip"]
+    limits = ["1/60s"]
+    action = "captcha"
+
+    [[rule]]
+    name = "socket"
+    when = { path = "/socket" }
+    by = ["ip"]
+    limits = ["1/60s"]
 
     [[rule]]
     name = "token"
@@ -46,19 +71,32 @@ struct Site {
 impl Site {
     /// Starts the gateway that `command` makes of a directory with its configuration.
     fn start(files: &[&str], edit: impl Fn(String) -> String, command: impl FnOnce(&Path) -> Command) -> Site {
+        Site::start_with(RULES, files, edit, command)
+    }
+
+    /// As [`Site::start`], with other rules.
+    fn start_with(
+        rules: &str,
+        files: &[&str],
+        edit: impl Fn(String) -> String,
+        command: impl FnOnce(&Path) -> Command,
+    ) -> Site {
         let directory = TempDir::new().unwrap();
-        let flowgate = Running::start(RULES);
+        let flowgate = Running::start(rules);
         let port = Port::claim();
         let address = port.address();
         for file in files {
             let text = fs::read_to_string(docs().join(file)).unwrap();
             let text = text
                 .replace("127.0.0.1:7070", &flowgate.address.to_string())
+                .replace("\"127.0.0.1\", 7070", &format!("\"127.0.0.1\", {}", flowgate.address.port()))
                 .replace("127.0.0.1:8080", &backend().to_string())
                 .replace("listen 80;", &format!("listen {address};"))
                 .replace("bind :80", &format!("bind {address}"))
                 .replace(":80 {", &format!("http://:{} {{\n\tbind 127.0.0.1", address.port()))
-                .replace("/etc/haproxy/", &format!("{}/", directory.path().display()));
+                .replace("\":80\"", &format!("\"{address}\""))
+                .replace("/etc/haproxy/", &format!("{}/", directory.path().display()))
+                .replace("/etc/traefik/", &format!("{}/", directory.path().display()));
             fs::write(directory.path().join(file), edit(text)).unwrap();
         }
         let mut command = command(directory.path());
@@ -85,12 +123,27 @@ impl Site {
         self.connect().call("GET", path, headers, "")
     }
 
-    /// What every gateway must do.
-    fn check(mut self, denied_at_once: u16) {
-        for path in ["/api", "//api", "/%61pi?x=1"] {
+    /// What every gateway must do: first its clients' view of what is allowed and denied.
+    fn check(&self, passes_show_limits: bool) {
+        for (path, left) in [("/api", 2), ("//api", 1), ("/%61pi?x=1", 0)] {
             let passed = self.get(path, &[]);
             assert_eq!((passed.status, passed.body.as_str()), (200, "welcome"), "{path}");
+            let (policy, shown) = (r#""api";q=3;w=60"#.to_owned(), format!(r#""api";r={left};t=60"#));
+            let (policy, shown) = if passes_show_limits { (Some(policy), Some(shown)) } else { (None, None) };
+            assert_eq!(passed.header("ratelimit-policy"), policy.as_deref());
+            assert_eq!(passed.header("ratelimit"), shown.as_deref());
         }
+        // A page without a limit has no such headers, not even empty ones.
+        let free = self.get("/elsewhere", &[("RateLimit", "a lie"), ("X-Flowgate-Status", "200")]);
+        assert_eq!((free.status, free.body.as_str()), (200, "welcome"));
+        assert_eq!((free.header("ratelimit"), free.header("ratelimit-policy")), (None, None));
+        self.check_lies();
+        self.check_denials();
+        self.check_upgrade();
+    }
+
+    /// No spelling and no header of a client makes another request of it.
+    fn check_lies(&self) {
         for (path, headers) in [
             ("/api", &[][..]),
             ("/./api", &[]),
@@ -108,7 +161,7 @@ impl Site {
             assert_eq!(self.get(path, &[]).status, 429, "{path}");
         }
         // The query is the client's, and no part of what the gateway asks for.
-        assert_eq!(self.get("/private?deny=418", &[]).status, denied_at_once);
+        assert_eq!(self.get("/private?deny=418", &[]).status, 403);
         assert_eq!(self.get("/elsewhere?deny=1", &[]).status, 200);
         assert_eq!(self.get("/elsewhere?tok=a", &[]).status, 200);
         for path in ["/elsewhere?tok=a", "/elsewhere?tok=a#1", "/elsewhere?tok=a#2", "/elsewhere?%74ok=%61#"] {
@@ -119,16 +172,79 @@ impl Site {
             let status = self.get("/api", &vec![("x-many", "1"); count]).status;
             assert!(status >= 400, "{status} with {count} headers");
         }
-        assert_eq!(self.get("/private", &[]).status, denied_at_once);
+    }
+
+    /// Clients get the status, the document and the action of a denial, as Flowgate means them.
+    fn check_denials(&self) {
+        let document = |reply: &Reply| {
+            assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{reply:?}");
+            let json = reply.json();
+            assert_eq!(json["status"], reply.status, "{reply:?}");
+            json
+        };
+        let limited = self.get("/api", &[]);
+        assert_eq!((limited.status, limited.header("x-flowgate-action")), (429, Some("deny")));
+        let json = document(&limited);
+        assert_eq!((&json["title"], &json["retry_after"]), (&"Quota exceeded".into(), &60.into()));
+
+        let refused = self.get("/private", &[]);
+        assert_eq!((refused.status, refused.header("retry-after")), (403, None));
+        let json = document(&refused);
+        assert_eq!((&json["detail"], &json["code"]), (&"Not here. 禁止".into(), &7.into()));
+
+        assert_eq!(self.get("/login", &[]).status, 200);
+        assert_eq!(self.get("/login", &[]).status, 429, "the limit, and a strike");
+        let banned = self.get("/login", &[]);
+        assert_eq!((banned.status, banned.header("retry-after")), (403, Some("3600")), "{banned:?}");
+        assert_eq!(document(&banned)["detail"], "Too many attempts.");
+
+        assert_eq!(self.get("/robot", &[]).status, 200);
+        let captcha = self.get("/robot", &[]);
+        assert_eq!((captcha.status, captcha.header("x-flowgate-action")), (429, Some("captcha")));
+        assert_eq!(document(&captcha)["action"], "captcha");
+
+        // A status that the site itself gives passes as it is.
+        let own = self.get("/own-403", &[]);
+        assert_eq!((own.status, own.body.as_str()), (403, "the site's own"));
         assert_eq!(self.get("/elsewhere", &[]).status, 200);
+    }
+
+    /// A websocket is a request that is asked about once, and then a connection to the site.
+    fn check_upgrade(&self) {
+        let upgrade = [
+            ("Connection", "Upgrade"),
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        let mut client = self.connect();
+        client.send(request("GET", "/socket", &upgrade, ""));
+        let status = client.line();
+        assert!(status.starts_with("HTTP/1.1 101"), "{status}");
+        while !client.line().is_empty() {}
+        for message in ["ping\n", "pong\n"] {
+            client.send(message);
+            let mut echo = String::new();
+            client.stream.read_line(&mut echo).unwrap();
+            assert_eq!(echo, message);
+        }
+        assert_eq!(self.connect().call("GET", "/socket", &upgrade, "").status, 429);
+    }
+
+    /// A gateway that is to stay open lets requests through while Flowgate is away.
+    fn check_open(mut self) {
         self.flowgate = None;
         let open = self.get("/api", &[]);
         assert_eq!((open.status, open.body.as_str()), (200, "welcome"), "Flowgate is away");
     }
 
     /// What one must do that is to stay closed.
-    fn check_closed(mut self, status: u16) {
+    fn check_closed(self, status: u16) {
         assert_eq!(self.get("/api", &[]).status, 200);
+        self.check_closed_from_now(status);
+    }
+
+    fn check_closed_from_now(mut self, status: u16) {
         self.flowgate = None;
         assert_eq!(self.get("/api", &[]).status, status);
     }
@@ -146,24 +262,39 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateways")
 }
 
-/// A site that says `welcome` to everybody, for as long as the tests run.
+/// A site for as long as the tests run: it says `welcome`, has a page that it refuses itself, and speaks on upgraded
+/// connections as an echo.
 fn backend() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut reader = BufReader::new(stream.unwrap());
-            let mut line = String::new();
-            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-                line.clear();
-            }
-            let mut stream = reader.into_inner();
-            // A client that has left does not matter to the next one.
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 7\r\n\r\nwelcome");
-            let _ = stream.shutdown(Close::Write);
+            std::thread::spawn(move || serve(stream.unwrap()));
         }
     });
     address
+}
+
+/// Answers one request. A client that has left does not matter.
+fn serve(stream: TcpStream) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while reader.read_line(&mut head).is_ok_and(|read| read > 2) {}
+    let (mut stream, head) = (reader.get_ref().try_clone().unwrap(), head.to_lowercase());
+    if head.contains("\r\nupgrade: websocket\r\n") && head.contains("\r\nconnection: upgrade\r\n") {
+        let accept = "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+        let switching =
+            format!("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n{accept}\r\n\r\n");
+        let _ = stream.write_all(switching.as_bytes());
+        let _ = std::io::copy(&mut reader, &mut stream);
+        return;
+    }
+    let (status, body) =
+        if head.starts_with("get /own-403 ") { ("403 Forbidden", "the site's own") } else { ("200 OK", "welcome") };
+    let length = body.len();
+    let reply = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    let _ = stream.write_all(reply.as_bytes());
+    let _ = stream.shutdown(Close::Write);
 }
 
 pub(super) fn nginx(directory: &Path) -> Command {
@@ -201,6 +332,14 @@ fn caddy(directory: &Path) -> Command {
     command
 }
 
+/// Traefik as scripts/test installs it, or another one.
+fn traefik(directory: &Path) -> Command {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/traefik");
+    let mut command = Command::new(if installed.exists() { installed } else { "traefik".into() });
+    command.arg(format!("--configFile={}", directory.join("traefik.yml").display()));
+    command
+}
+
 /// A configuration without the part that keeps it open.
 #[track_caller]
 fn without(text: &str, from: &str, to: &str) -> String {
@@ -211,7 +350,31 @@ fn without(text: &str, from: &str, to: &str) -> String {
 
 #[test]
 fn nginx_lets_through_what_is_allowed() {
-    Site::start(&["nginx.conf"], |text| text, nginx).check(429);
+    let site = Site::start(&["nginx.conf"], |text| text, nginx);
+    site.check(true);
+    site.check_open();
+}
+
+#[test]
+fn nginx_shows_another_status_of_a_limit_if_it_is_told_so() {
+    let other = |text: String| text.replace("= 429)", "= 420)").replace("return 429", "return 420");
+    let rules = RULES.replacen("[gate]", "[gate]\n    deny_status = 420", 1);
+    let site = Site::start_with(&rules, &["nginx.conf"], other, nginx);
+    let statuses = [(); 4].map(|()| site.get("/api", &[]).status);
+    assert_eq!(statuses, [200, 200, 200, 420]);
+    assert_eq!(site.get("/private", &[]).status, 403);
+}
+
+/// The longest head of an answer still means a denial, and not that Flowgate is away.
+#[test]
+fn nginx_is_not_opened_by_a_long_message() {
+    let rules = RULES.replace("Not here. 禁止", &"试".repeat(300_000)).replace("Too many", &"x".repeat(1600));
+    let site = Site::start_with(&rules, &["nginx.conf"], |text| text, nginx);
+    let refused = site.get("/private", &[]);
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &7.into()));
+    assert_eq!(site.get("/login", &[]).status, 200);
+    let limited = site.get("/login", &[]);
+    assert_eq!((limited.status, limited.json()["detail"].as_str().unwrap().len()), (429, 1610));
 }
 
 #[test]
@@ -222,12 +385,14 @@ fn nginx_stays_closed_if_it_is_to() {
 
 #[test]
 fn haproxy_lets_through_what_is_allowed() {
-    Site::start(&["haproxy.cfg", "flowgate.lua"], |text| text, haproxy).check(403);
+    let site = Site::start(&["haproxy.cfg", "flowgate.lua"], |text| text, haproxy);
+    site.check(true);
+    site.check_open();
 }
 
 #[test]
 fn haproxy_knows_every_status_of_a_denial() {
-    let other = |text: String| text.replace("/gate\"", "/gate/418\"");
+    let other = |text: String| text.replace("\"/gate\"", "\"/gate/418\"");
     let site = Site::start(&["haproxy.cfg", "flowgate.lua"], other, haproxy);
     assert_eq!(site.get("/private", &[]).status, 418);
     assert_eq!(site.get("/elsewhere", &[]).status, 200);
@@ -241,7 +406,9 @@ fn haproxy_stays_closed_if_it_is_to() {
 
 #[test]
 fn caddy_lets_through_what_is_allowed() {
-    Site::start(&["Caddyfile"], |text| text, caddy).check(403);
+    let site = Site::start(&["Caddyfile"], |text| text, caddy);
+    site.check(true);
+    site.check_open();
 }
 
 #[test]
@@ -266,4 +433,14 @@ fn caddy_is_not_opened_by_a_large_head() {
 fn caddy_stays_closed_if_it_is_to() {
     let closed = |text: String| without(&text, "handle_errors {", "\n\t}");
     Site::start(&["Caddyfile"], closed, caddy).check_closed(502);
+}
+
+#[test]
+fn traefik_lets_through_what_is_allowed_and_stays_closed() {
+    let site = Site::start(&["traefik.yml", "traefik-flowgate.yml"], |text| text, traefik);
+    // The file is read after the listener is there.
+    eventually("Traefik has read its routes", || site.get("/elsewhere", &[]).status == 200);
+    // Traefik cannot add what the gate says to the response of the site.
+    site.check(false);
+    site.check_closed_from_now(500);
 }

@@ -11,6 +11,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use smallvec::SmallVec;
 
 use super::Gate;
+use super::described::describe;
 use super::original::Unclear;
 use crate::http::reply::{self, Reply};
 
@@ -27,8 +28,8 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
     let mut reply = if decision.allowed() {
         reply::empty(StatusCode::OK)
     } else {
-        let (limited, forbidden) = (chosen.unwrap_or(gate.deny_status), chosen.unwrap_or(StatusCode::FORBIDDEN));
-        problem(&Problem::from_decision(decision, limited.as_u16(), forbidden.as_u16()))
+        let (limited, forbidden) = (gate.deny_status, StatusCode::FORBIDDEN);
+        denied(Problem::from_decision(decision, limited.as_u16(), forbidden.as_u16()), chosen)
     };
     write_headers(gate, decision, reply.headers_mut());
     reply
@@ -37,11 +38,18 @@ pub(super) fn decided(gate: &Gate, decision: &Decision, chosen: Option<StatusCod
 /// The answer to a request that can be read in two ways. It is a denial and not an error: many gateways let requests
 /// through on an error, and a client can send such a request at will.
 pub(super) fn unclear(unclear: &Unclear<'_>, chosen: Option<StatusCode>) -> Reply {
-    let status = chosen.unwrap_or(StatusCode::FORBIDDEN);
-    problem(&Problem::forbidden(status.as_u16(), &unclear.to_string()))
+    denied(Problem::forbidden(StatusCode::FORBIDDEN.as_u16(), &unclear.to_string()), chosen)
 }
 
-fn problem(problem: &Problem<'_>) -> Reply {
+/// The denial, or under another status the denial [described](describe) in headers, too.
+fn denied(problem: Problem<'_>, chosen: Option<StatusCode>) -> Reply {
+    let Some(status) = chosen else { return document(&problem) };
+    let mut reply = document(&Problem { status: status.as_u16(), ..problem.clone() });
+    describe(problem, reply.headers_mut());
+    reply
+}
+
+fn document(problem: &Problem<'_>) -> Reply {
     let mut reply = reply::with_type(reply::written(problem), "application/problem+json");
     // The configuration accepts valid statuses only.
     *reply.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN);
