@@ -23,8 +23,11 @@ use html::Text;
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 /// The SHA-256 hashes in base64, for the Content-Security-Policy. A test in a browser checks them.
-const STYLE_HASH: &str = "v985nUrwAbLTFyu+dnp2K7dNtm4GZ32bH+A8YD+Be48=";
+const STYLE_HASH: &str = "RZ7fXx26/c3GyE7RP3IMQGIac730h/227KRxNv3Vp3Y=";
 const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
+
+/// Sentences of advice beside the title; every curve repeats its own.
+const MAX_ADVICE: usize = 5;
 
 /// The report as HTML.
 pub fn page(summary: &Summary) -> String {
@@ -86,6 +89,7 @@ fn head(out: &mut String, summary: &Summary) {
     for warning in summary.warnings() {
         let _ = writeln!(out, "<p class=\"warning\"><strong>Warning:</strong> {}.</p>", Text(&warning));
     }
+    advice(out, summary);
     *out += "</header>\n<dl class=\"numbers\">\n";
     number(out, "requests", "Requests", &grouped(requests), &rate(requests, summary.seconds));
     number(out, "passed", "Passed", &grouped(passed), &percent(passed, requests));
@@ -97,6 +101,22 @@ fn head(out: &mut String, summary: &Summary) {
         number(out, "worst-minute", "Worst minute", &grouped(minute.denied), &start);
     }
     *out += "</dl>\n";
+}
+
+/// What the curves found, before all else: it is what people open the report for.
+fn advice(out: &mut String, summary: &Summary) {
+    let Some(curves) = summary.what_if.as_ref().filter(|curves| !curves.curves.is_empty()) else { return };
+    *out += "<ul class=\"advice\">\n";
+    for curve in curves.curves.iter().take(MAX_ADVICE) {
+        let _ = writeln!(
+            out,
+            "<li>{} <span>{} <code>{}</code></span></li>",
+            Text(&curve.advice),
+            Text(&curve.rule),
+            Text(&curve.limit)
+        );
+    }
+    *out += "</ul>\n";
 }
 
 fn rate(requests: u64, seconds: u64) -> String {
@@ -130,9 +150,11 @@ fn over_time(out: &mut String, outcome: &Outcome) {
         out,
         "<h2>Over time</h2>\n<p class=\"about\">One bar for {width}, times in UTC.</p>\n<div class=\"card\">\n\
          <ul class=\"legend\"><li><i class=\"passed\"></i>passed</li><li><i class=\"denied\"></i>denied</li></ul>\n\
-         <div class=\"chart\">"
+         <div class=\"chart wide\">"
     );
-    timeline::svg(out, outcome);
+    timeline::svg(out, outcome, &timeline::WIDE);
+    *out += "</div>\n<div class=\"chart narrow\">";
+    timeline::svg(out, outcome, &timeline::NARROW);
     *out += "</div>\n</div>\n";
 }
 
@@ -157,12 +179,19 @@ fn card(out: &mut String, curve: &Curve) {
     let case = curve.case.as_ref().map(|case| format!("<span class=\"tag\">{}</span>", Text(case))).unwrap_or_default();
     let _ = write!(
         out,
-        "<section class=\"card\">\n<div class=\"curve-head\"><h3>{}{case}</h3><code>{}</code></div>\n<div class=\"chart\">",
+        "<section class=\"card\">\n<div class=\"curve-head\"><h3>{}{case}</h3><code>{}</code></div>\n<p class=\"finding\"><strong>{}</strong> {}</p>",
         Text(&curve.rule),
         Text(&curve.limit),
+        Text(&curve.advice),
+        finding(curve),
     );
-    curve::svg(out, curve);
-    let _ = writeln!(out, "</div>\n<p class=\"finding\">{}</p>", finding(curve));
+    if curve::is_drawn(curve) {
+        *out += "<div class=\"chart wide\">";
+        curve::svg(out, curve, curve::WIDE);
+        *out += "</div>\n<div class=\"chart narrow\">";
+        curve::svg(out, curve, curve::NARROW);
+        *out += "</div>\n";
+    }
     if curve.one_in > 1 {
         let _ = writeln!(
             out,
@@ -183,7 +212,7 @@ fn card(out: &mut String, curve: &Curve) {
     *out += "</section>\n";
 }
 
-/// The result of a curve as sentences.
+/// What the configured count does.
 fn finding(curve: &Curve) -> String {
     let noun = if curve.subjects == 1 { "subject" } else { "subjects" };
     let shares = |point: &Point| {
@@ -191,25 +220,7 @@ fn finding(curve: &Curve) -> String {
         format!("denies <b>{requests}</b> of requests and <b>{subjects}</b> of {} {noun}", grouped(curve.subjects))
     };
     let Some(configured) = curve.points.get(curve.configured) else { return String::new() };
-    let now = format!("As configured it {}.", shares(configured));
-    let found = match curve.spares {
-        Some(index) => curve.points.get(index).map(|point| (index, point)),
-        None => None,
-    };
-    match found {
-        Some((index, _)) if index == curve.configured => {
-            format!("{now} That <span class=\"good\">spares 99.9 % of the subjects</span>.")
-        }
-        Some((index, point)) if index < curve.configured => format!(
-            "{now} Already a count of <span class=\"good\">{}</span> spares 99.9 % of the subjects.",
-            point.count
-        ),
-        Some((_, point)) => format!(
-            "{now} A count of <span class=\"good\">{}</span> is the smallest tried that spares 99.9 % of the subjects.",
-            point.count
-        ),
-        None => format!("{now} No count that was tried spares 99.9 % of the subjects."),
-    }
+    format!("As configured it {}.", shares(configured))
 }
 
 fn compare(out: &mut String, summary: &Summary, comparison: &Comparison) {
@@ -264,9 +275,11 @@ fn notes(out: &mut String, summary: &Summary) {
             .to_owned(),
     );
     if summary.what_if.is_some() {
-        note("A curve runs its limit alone: no other limit, no other rule and no ban holds anything back. Each count is \
-              half as much again as the one before; a burst that was set grows with the count. The count marked is \
-              the smallest of those tried from which on at least 99.9 % of the subjects are never denied."
+        note("A curve runs its limit alone: no other limit, no other rule and no ban holds anything back. Around the \
+              configured count each is half as much again as the one before, farther away the steps are larger; a burst that \
+              was set grows with the count. The count marked is the smallest of those tried from which on at least 99.9 % of \
+              the subjects are never denied, or where a rule counts all requests together 99.9 % of the requests pass. \
+              Counts that deny nothing are not all drawn; the table has them."
             .to_owned());
     }
     if summary.evicted > 0 {

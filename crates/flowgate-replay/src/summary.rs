@@ -1,5 +1,6 @@
 //! The results of a replay as plain data. The text, the JSON and the report are all made from it, so they agree.
 
+mod advice;
 mod comparison;
 mod curves;
 mod outcome;

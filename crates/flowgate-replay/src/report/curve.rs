@@ -7,27 +7,46 @@ use super::scale;
 use crate::format::{grouped, percent};
 use crate::summary::{Curve, Point};
 
-const WIDTH: f64 = 520.0;
+/// The widths of the chart on a wide and on a narrow screen. Text has the same size on both.
+pub(super) const WIDE: f64 = 520.0;
+pub(super) const NARROW: f64 = 300.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 12.0;
+/// The width of a character of a label, rather too large: fonts differ.
+const LABEL_CHAR_WIDTH: f64 = 7.0;
+/// Counts that are drawn beyond the last one that denies something.
+const ZEROS_DRAWN: usize = 2;
 /// Room for two rows of labels above the chart.
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 28.0;
 
-/// The chart as SVG.
-pub(super) fn svg(out: &mut String, curve: &Curve) {
+/// Whether some count denies something, so that there is a curve to draw.
+pub(super) fn is_drawn(curve: &Curve) -> bool {
+    !drawn(curve).is_empty()
+}
+
+/// The counts to draw: up to the last one that denies something, and a few more.
+fn drawn(curve: &Curve) -> &[Point] {
+    let denying = curve.points.iter().rposition(|point| point.requests > 0);
+    let end = denying.map_or(0, |last| (last + 1 + ZEROS_DRAWN).max(curve.spares.map_or(0, |index| index + 1)));
+    &curve.points[..end.min(curve.points.len())]
+}
+
+/// The chart as SVG, this wide.
+pub(super) fn svg(out: &mut String, curve: &Curve, width: f64) {
+    let points = drawn(curve);
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
-    let requests: Vec<f64> = curve.points.iter().map(|point| share(point.requests, curve.requests)).collect();
-    let subjects: Vec<f64> = curve.points.iter().map(|point| share(point.subjects, curve.subjects)).collect();
+    let requests: Vec<f64> = points.iter().map(|point| share(point.requests, curve.requests)).collect();
+    let subjects: Vec<f64> = points.iter().map(|point| share(point.subjects, curve.subjects)).collect();
     let most = requests.iter().chain(&subjects).copied().fold(0.0, f64::max);
     let ticks = scale::ticks(most, 4.0);
     let top = ticks.last().copied().unwrap_or(1.0);
     let y = |share: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share / top);
-    let xs = positions(&curve.points);
+    let xs = positions(points, width);
     let _ = write!(
         out,
-        r#"<svg data-chart="what-if" data-rule="{}" data-requests="{}" data-subjects="{}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Share denied at other counts">"#,
+        r#"<svg data-chart="what-if" data-rule="{}" data-requests="{}" data-subjects="{}" viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="Share denied at other counts">"#,
         Text(&curve.rule),
         curve.requests,
         curve.subjects,
@@ -37,7 +56,7 @@ pub(super) fn svg(out: &mut String, curve: &Curve) {
         let _ = write!(
             out,
             r#"<line class="{class}" x1="{LEFT}" x2="{:.1}" y1="{at:.1}" y2="{at:.1}"/><text x="{:.1}" y="{:.1}" text-anchor="end">{} %</text>"#,
-            WIDTH - RIGHT,
+            width - RIGHT,
             LEFT - 8.0,
             y(*tick) + 4.0,
             scale::short(*tick),
@@ -45,8 +64,8 @@ pub(super) fn svg(out: &mut String, curve: &Curve) {
         );
     }
     counts(out, curve, &xs);
-    marks(out, curve, &xs);
-    bands(out, curve, &xs);
+    marks(out, curve, &xs, width);
+    bands(out, curve, &xs, width);
     line(out, "requests-line", &xs, requests.iter().map(|share| y(*share)));
     line(out, "subjects-line", &xs, subjects.iter().map(|share| y(*share)));
     for (index, x) in xs.iter().enumerate() {
@@ -62,20 +81,20 @@ pub(super) fn svg(out: &mut String, curve: &Curve) {
 }
 
 /// The horizontal position of each count, on a logarithmic scale.
-fn positions(points: &[Point]) -> Vec<f64> {
+fn positions(points: &[Point], width: f64) -> Vec<f64> {
     let logarithm = |point: &Point| (point.millionths as f64).ln();
     let (Some(first), Some(last)) = (points.first().map(logarithm), points.last().map(logarithm)) else {
         return Vec::new();
     };
     let span = (last - first).max(f64::MIN_POSITIVE);
     // The first and the last count keep a distance from the edges.
-    let width = WIDTH - LEFT - RIGHT - 24.0;
+    let width = width - LEFT - RIGHT - 24.0;
     points.iter().map(|point| LEFT + 12.0 + width * (logarithm(point) - first) / span).collect()
 }
 
 /// The labels of the counts below the chart, as many as fit.
 fn counts(out: &mut String, curve: &Curve, xs: &[f64]) {
-    let room = |text: &str| 7.0 * text.len() as f64 + 12.0;
+    let room = |text: &str| LABEL_CHAR_WIDTH * text.len() as f64 + 12.0;
     let configured = curve.configured;
     let mut taken: Vec<(f64, f64)> = Vec::new();
     // The configured count is placed first, so that its label always fits.
@@ -92,17 +111,24 @@ fn counts(out: &mut String, curve: &Curve, xs: &[f64]) {
 }
 
 /// Marks the configured count and the one that spares 99.9 % of the subjects.
-fn marks(out: &mut String, curve: &Curve, xs: &[f64]) {
+fn marks(out: &mut String, curve: &Curve, xs: &[f64], width: f64) {
     let mut mark = |index: usize, row: f64, class: &str, words: &str| {
-        let (Some(x), Some(point)) = (xs.get(index), curve.points.get(index)) else { return };
-        let anchor = match x {
-            x if *x < WIDTH * 0.25 => "start",
-            x if *x > WIDTH * 0.75 => "end",
-            _ => "middle",
+        let Some(point) = curve.points.get(index) else { return };
+        let Some(&x) = xs.get(index) else {
+            // The count lies among those that deny nothing and are not drawn.
+            let (x, count) = (width - RIGHT, &point.count);
+            let _ = write!(
+                out,
+                r#"<text class="{class}-label" x="{x:.1}" y="{row:.1}" text-anchor="end">{words} {count} →</text>"#
+            );
+            return;
         };
+        // The label is moved as far as it must to stay within the chart.
+        let half = LABEL_CHAR_WIDTH * (words.len() + 1 + point.count.len()) as f64 / 2.0;
+        let middle = x.max(half + 2.0).min(width - half - 2.0);
         let _ = write!(
             out,
-            r#"<line class="{class}" data-count="{count}" x1="{x:.1}" x2="{x:.1}" y1="{:.1}" y2="{:.1}"/><text class="{class}-label" x="{x:.1}" y="{:.1}" text-anchor="{anchor}">{words} {count}</text>"#,
+            r#"<line class="{class}" data-count="{count}" x1="{x:.1}" x2="{x:.1}" y1="{:.1}" y2="{:.1}"/><text class="{class}-label" x="{middle:.1}" y="{:.1}" text-anchor="middle">{words} {count}</text>"#,
             row + 5.0,
             HEIGHT - BOTTOM,
             row,
@@ -121,10 +147,10 @@ fn marks(out: &mut String, curve: &Curve, xs: &[f64]) {
 }
 
 /// A strip around each count that shows its numbers under the pointer.
-fn bands(out: &mut String, curve: &Curve, xs: &[f64]) {
+fn bands(out: &mut String, curve: &Curve, xs: &[f64], width: f64) {
     for (index, (x, point)) in xs.iter().zip(&curve.points).enumerate() {
         let left = if index == 0 { LEFT } else { (xs[index - 1] + x) / 2.0 };
-        let right = xs.get(index + 1).map_or(WIDTH - RIGHT, |next| (x + next) / 2.0);
+        let right = xs.get(index + 1).map_or(width - RIGHT, |next| (x + next) / 2.0);
         let tip = format!(
             "{}\n{} of requests, {} of {}\n{} of subjects, {} of {}",
             point.limit,

@@ -14,12 +14,13 @@ pub(super) fn rules(out: &mut String, outcome: &Outcome) {
     }
     *out += "<h2>Rules</h2>\n<p class=\"about\">What each rule saw, top to bottom, and what it did about it.</p>\n\
              <div class=\"card scroll\"><table data-table=\"rules\">\n<thead><tr><th>rule</th><th class=\"right\">seen</th>\
-             <th class=\"right\">passed</th><th class=\"right\">denied</th><th class=\"right\">share</th><th></th></tr></thead>\n<tbody>\n";
+             <th class=\"right\">passed</th><th class=\"right\">denied</th><th class=\"right\">share</th><th class=\"wide\"></th></tr></thead>\n<tbody>\n";
     for rule in &outcome.rules {
         let RuleOutcome { name, seen, passed, denied, banned, .. } = rule;
         let mut tags = String::new();
         if rule.shadow {
-            tags += "<span class=\"tag\">shadow</span>";
+            let share = percent(rule.would_deny, *seen);
+            let _ = write!(tags, "<span class=\"tag\">shadow: would deny {}, {share}</span>", grouped(rule.would_deny));
         }
         if *banned > 0 {
             let _ = write!(tags, "<span class=\"tag\">{} by its ban</span>", grouped(*banned));
@@ -40,8 +41,18 @@ pub(super) fn rules(out: &mut String, outcome: &Outcome) {
     *out += "</tbody></table></div>\n";
 }
 
-/// The subjects with the most denials.
+/// The subjects with the most denials, and those that shadow rules would deny.
 pub(super) fn hardest_hit(out: &mut String, outcome: &Outcome) {
+    denied_subjects(out, outcome);
+    if !outcome.shadow_hits.is_empty() {
+        *out += "<h2>Shadow rules would hit hardest</h2>\n<p class=\"about\">These requests pass: a shadow rule denies \
+                 nothing.</p>\n<div class=\"card scroll\">";
+        hits(out, &outcome.shadow_hits, "shadow-hits", "would deny");
+        *out += "</div>\n";
+    }
+}
+
+fn denied_subjects(out: &mut String, outcome: &Outcome) {
     if outcome.hardest_hit.is_empty() {
         return;
     }
@@ -56,8 +67,11 @@ pub(super) fn hardest_hit(out: &mut String, outcome: &Outcome) {
 }
 
 fn hits(out: &mut String, hits: &[Hit], table: &str, what: &str) {
-    let wide = table == "hardest-hit";
-    let times = if wide { "<th></th><th>first</th><th>last</th>" } else { "" };
+    let wide = table != "changed";
+    let times = match wide {
+        true => "<th class=\"wide\"></th><th class=\"time\">first</th><th class=\"time\">last</th>",
+        false => "",
+    };
     let _ = writeln!(
         out,
         "<table data-table=\"{table}\">\n<thead><tr><th>subject</th><th>rule</th><th class=\"right\">{what}</th>{times}</tr></thead>\n<tbody>"

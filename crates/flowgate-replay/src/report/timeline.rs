@@ -8,7 +8,10 @@ use crate::format::{grouped, length, percent};
 use crate::summary::{Outcome, Period};
 use flowgate::Span;
 
-const WIDTH: f64 = 1000.0;
+/// The layout on a wide and on a narrow screen. Text has the same size on both.
+pub(super) const WIDE: Layout = Layout { width: 1000.0, times: 8 };
+pub(super) const NARROW: Layout = Layout { width: 310.0, times: 4 };
+
 const LEFT: f64 = 46.0;
 const TOP: f64 = 8.0;
 /// The heights of the two charts, and the top of the lower one.
@@ -17,27 +20,35 @@ const DENIED_TOP: f64 = 214.0;
 const DENIED_HEIGHT: f64 = 64.0;
 const HEIGHT: f64 = 304.0;
 
+/// The size of the chart.
+pub(super) struct Layout {
+    width: f64,
+    /// The times on the axis are fewer than this number.
+    times: u64,
+}
+
 /// The chart as SVG.
-pub(super) fn svg(out: &mut String, outcome: &Outcome) {
+pub(super) fn svg(out: &mut String, outcome: &Outcome, layout: &Layout) {
+    let chart_width = layout.width;
     let periods = &outcome.timeline;
     let most = |count: fn(&Period) -> u64| periods.iter().map(count).max().unwrap_or(0) as f64;
     let all = Scale::new(most(|period| period.passed + period.denied), TOP, ALL_HEIGHT);
     let denied = Scale::new(most(|period| period.denied), DENIED_TOP, DENIED_HEIGHT);
-    let step = (WIDTH - LEFT) / periods.len().max(1) as f64;
+    let step = (chart_width - LEFT) / periods.len().max(1) as f64;
     let _ = write!(
         out,
-        r#"<svg data-chart="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Requests over time: {} passed, {} denied">"#,
+        r#"<svg data-chart="timeline" viewBox="0 0 {chart_width} {HEIGHT}" role="img" aria-label="Requests over time: {} passed, {} denied">"#,
         grouped(outcome.passed),
         grouped(outcome.denied),
     );
-    all.grid(out, 4.0);
-    denied.grid(out, 2.0);
+    all.grid(out, 4.0, chart_width);
+    denied.grid(out, 2.0, chart_width);
     let _ = write!(out, r#"<text x="{LEFT}" y="{}">denied</text>"#, DENIED_TOP - 7.0);
     let width = Span::from_secs(outcome.period_seconds);
     for (index, period) in periods.iter().enumerate() {
         bar(out, period, width, LEFT + index as f64 * step, step, &all, &denied);
     }
-    axis(out, outcome, step);
+    axis(out, outcome, step, layout);
     *out += "</svg>";
 }
 
@@ -71,15 +82,15 @@ fn bar(out: &mut String, period: &Period, width: Span, x: f64, step: f64, all: &
     *out += "</g>";
 }
 
-fn axis(out: &mut String, outcome: &Outcome, step: f64) {
+fn axis(out: &mut String, outcome: &Outcome, step: f64, layout: &Layout) {
     let bottom = DENIED_TOP + DENIED_HEIGHT;
     let Some(first) = outcome.timeline.first().and_then(|period| seconds(&period.start)) else { return };
     let width = outcome.period_seconds.max(1);
     let last = first + width * outcome.timeline.len() as u64;
-    for (at, label) in scale::times(first, last, 8) {
+    for (at, label) in scale::times(first, last, layout.times) {
         let x = LEFT + (at - first) as f64 / width as f64 * step;
         // A label at the edge would be cut off.
-        if x > WIDTH - 24.0 {
+        if x > layout.width - 24.0 {
             continue;
         }
         let _ = write!(
@@ -107,7 +118,7 @@ impl Scale {
         Scale { most, top, height }
     }
 
-    fn grid(&self, out: &mut String, number: f64) {
+    fn grid(&self, out: &mut String, number: f64, width: f64) {
         for tick in scale::ticks(self.most, number) {
             // A count of requests is a whole number.
             if tick.fract() > 0.0 || tick > self.most.max(1.0) * 1.001 {
@@ -117,7 +128,7 @@ impl Scale {
             let class = if tick == 0.0 { "axis" } else { "grid" };
             let _ = write!(
                 out,
-                r#"<line class="{class}" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1}" y2="{y:.1}"/><text x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
+                r#"<line class="{class}" x1="{LEFT}" x2="{width}" y1="{y:.1}" y2="{y:.1}"/><text x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
                 LEFT - 8.0,
                 y + 4.0,
                 scale::short(tick),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::advice;
 use super::outcome::rule_name;
 use crate::format;
 use crate::policy_result::RuleResult;
@@ -25,6 +26,12 @@ pub struct Curve {
     pub case: Option<String>,
     /// The limit as configured.
     pub limit: String,
+    /// The fields whose values are the rule's subject.
+    pub by: Vec<String>,
+    /// The period of the limit, as one says it: `a minute`.
+    pub period: String,
+    /// The advice as one sentence: the smallest count that leaves 99.9 % of the subjects alone.
+    pub advice: String,
     /// Requests that the limit saw.
     pub requests: u64,
     /// Subjects that the limit saw.
@@ -37,7 +44,7 @@ pub struct Curve {
     pub points: Vec<Point>,
     /// The index of the configured count.
     pub configured: usize,
-    /// The index of the smallest count that spares 99.9 % of the subjects.
+    /// The index of the smallest count that spares 99.9 % of the subjects, or of the requests without `by`.
     pub spares: Option<usize>,
 }
 
@@ -65,10 +72,13 @@ impl Curves {
 
 impl Curve {
     fn new(curve: &what_if::Curve, rules: &[RuleResult]) -> Curve {
-        Curve {
+        let mut figures = Curve {
             rule: rule_name(rules, curve.rule),
             case: curve.case.clone(),
             limit: curve.limit.to_string(),
+            by: curve.by.clone(),
+            period: curve.limit.rate().map(|rate| advice::period(rate.period())).unwrap_or_default(),
+            advice: String::new(),
             requests: curve.requests(),
             subjects: curve.subjects_seen(),
             one_in: curve.one_in(),
@@ -76,7 +86,9 @@ impl Curve {
             points: curve.points().into_iter().map(Point::new).collect(),
             configured: curve.configured(),
             spares: curve.sparing(),
-        }
+        };
+        figures.advice = advice::sentence(&figures);
+        figures
     }
 }
 

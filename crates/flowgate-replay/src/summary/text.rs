@@ -14,6 +14,7 @@ pub(super) fn write(summary: &Summary) -> String {
     head(&mut out, summary);
     notes(&mut out, summary);
     rules(&mut out, &summary.outcome);
+    advice(&mut out, summary);
     hardest_hit(&mut out, &summary.outcome);
     shadow_hits(&mut out, &summary.outcome);
     worst(&mut out, &summary.outcome);
@@ -182,6 +183,18 @@ fn rules(out: &mut String, outcome: &Outcome) {
             percent(rule.denied, rule.seen),
             remarks.join(", "),
         ]);
+    }
+    *out += "\n";
+    table.write(out);
+}
+
+/// What the curves found, one line for each limit.
+fn advice(out: &mut String, summary: &Summary) {
+    let Some(curves) = summary.what_if.as_ref().filter(|curves| !curves.curves.is_empty()) else { return };
+    let mut table = Table::new("lll");
+    for curve in &curves.curves {
+        let case = curve.case.as_ref().map(|case| format!(" ({})", printable(case))).unwrap_or_default();
+        table.row([curve.rule.clone() + &case, curve.limit.clone(), curve.advice.clone()]);
     }
     *out += "\n";
     table.write(out);

@@ -18,7 +18,7 @@ const RANK_COUNT: usize = 32;
 /// The bound of the store divided by this number is the number of requests between two checks of its size. A request
 /// adds at most a few counters per count, so the store grows by less than a tenth in between.
 const SIZE_CHECK_BYTES: usize = 32 << 10;
-/// Subjects of 1000 that a count must spare.
+/// Subjects or requests of 1000 that a count must spare.
 const SPARED_PER_MILLE: u64 = 999;
 
 /// The results of one limit at other counts.
@@ -32,7 +32,8 @@ pub struct Curve {
     pub number: usize,
     /// The limit as configured.
     pub limit: Limit,
-    by: Vec<String>,
+    /// The fields whose values are the rule's subject.
+    pub by: Vec<String>,
     flags: RuleFlags,
     memory: MemoryStore,
     bounds: CurveBounds,
@@ -225,11 +226,15 @@ impl Curve {
         self.variants.iter().position(|variant| variant.micros == own).unwrap_or(0)
     }
 
-    /// The index of the smallest count from which on at least 99.9 % of the subjects are spared; `None` if the largest
-    /// count denies more.
+    /// The index of the smallest count from which on at least 99.9 % of the subjects are spared, or of the requests if the
+    /// rule counts all of them together; `None` if the largest count denies more.
     pub fn sparing(&self) -> Option<usize> {
-        let all = self.subjects_seen();
-        let spares = |point: &Point| (all - point.subjects.min(all)) * 1000 >= all * SPARED_PER_MILLE;
+        let by_requests = self.by.is_empty();
+        let all = if by_requests { self.requests() } else { self.subjects_seen() };
+        let spares = |point: &Point| {
+            let denied = if by_requests { point.requests } else { point.subjects };
+            (all - denied.min(all)) * 1000 >= all * SPARED_PER_MILLE
+        };
         let points = self.points();
         let sparing = points.iter().rev().take_while(|point| spares(point)).count();
         if sparing == 0 { None } else { Some(points.len() - sparing) }

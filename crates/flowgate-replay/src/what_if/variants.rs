@@ -1,8 +1,8 @@
 //! The counts to try, and a limit with another count.
 //!
-//! Rule       Each count is 1.5 times the one before, from an eighth of the configured count to some sixty times of it,
-//!            since most wrong limits are too low. Counts that round to the same whole number are tried once, and more
-//!            large counts take their place.
+//! Rule       Around the configured count each one is 1.5 times the one before. Farther away the steps are larger: down
+//!            to a 64th of the configured count, up to some sixty times of it. Counts that round to the same whole number
+//!            are tried once, and more large counts take their place.
 //! Rule       A burst that differs from the count scales with it, so the limit keeps its shape. The burst of `pace`,
 //!            `after` and all periods stay as configured.
 
@@ -10,8 +10,12 @@ use flowgate::{Limit, LimitError, MAX_COUNT, Rate};
 
 /// Counts that are tried.
 const TRIED_COUNTS: usize = 16;
-/// Counts below the configured one, before rounding.
+/// Counts below the configured one that are 1.5 times apart, before rounding.
 const LOWER_COUNTS: u32 = 5;
+/// The counts below these: the configured one divided by these numbers.
+const FAR_DIVISORS: [u128; 2] = [64, 16];
+/// Powers of 1.5 that are left out above the configured count.
+const SKIPPED_POWERS: [u32; 2] = [7, 9];
 const MICROS_PER_UNIT: u64 = 1_000_000;
 
 /// The counts to try in millionths, ascending; the configured one is among them.
@@ -27,14 +31,16 @@ pub(super) fn counts(limit: &Limit) -> Vec<u64> {
         let grains = (count + u128::from(grain) / 2) / u128::from(grain);
         u64::try_from(grains.max(1) * u128::from(grain)).unwrap_or(most).min(most)
     };
-    let mut counts: Vec<u64> = (1..=LOWER_COUNTS).rev().map(|power| rounded(part(power))).collect();
+    let far = FAR_DIVISORS.iter().map(|divisor| rounded(u128::from(configured) / divisor));
+    let mut counts: Vec<u64> = far.chain((1..=LOWER_COUNTS).rev().map(|power| rounded(part(power)))).collect();
     counts.push(configured);
     counts.dedup();
-    let mut power = 1;
-    while counts.len() < TRIED_COUNTS && counts.last().is_some_and(|last| *last < most) {
+    for power in (1..).filter(|power| !SKIPPED_POWERS.contains(power)) {
+        if counts.len() >= TRIED_COUNTS || counts.last().is_none_or(|last| *last >= most) {
+            break;
+        }
         counts.push(rounded(times(power)));
         counts.dedup();
-        power += 1;
     }
     counts
 }
@@ -63,8 +69,9 @@ mod tests {
 
     #[test]
     fn counts_are_around_the_configured_one() {
-        assert_eq!(tried("60/min"), [8, 12, 18, 27, 40, 60, 90, 135, 203, 304, 456, 683, 1025, 1538, 2307, 3460]);
-        assert_eq!(tried("1/s"), [1, 2, 3, 5, 8, 11, 17, 26, 38, 58, 86, 130, 195, 292, 438, 657]);
+        assert_eq!(tried("60/min"), [1, 4, 8, 12, 18, 27, 40, 60, 90, 135, 203, 304, 456, 683, 1538, 3460]);
+        assert_eq!(tried("200/day")[..4], [3, 13, 26, 40]);
+        assert_eq!(tried("1/s"), [1, 2, 3, 5, 8, 11, 26, 58, 86, 130, 195, 292, 438, 657, 985, 1478]);
         assert_eq!(tried("5/60s")[..5], [1, 2, 3, 5, 8]);
         assert_eq!(*tried("1000000000000/s").last().unwrap(), MAX_COUNT);
         assert_eq!(*tried("approx 4000000000/s").last().unwrap(), 4_000_000_000);

@@ -9,7 +9,7 @@ use crate::Trial;
 
 /// Opens the report within another page, looks at it as a visitor would, and writes down what it saw.
 const VISITOR: &str = r##"<!doctype html><meta charset="utf-8">
-<iframe src="report.html" width="1100" height="4000"></iframe><script id="seen" type="application/json"></script>
+<iframe src="report.html" width="WIDTH" height="6000"></iframe><script id="seen" type="application/json"></script>
 <script>
 document.querySelector("iframe").onload = ({ target }) => {
   const page = target.contentDocument, view = target.contentWindow;
@@ -23,7 +23,8 @@ document.querySelector("iframe").onload = ({ target }) => {
     page.elementFromPoint(place.clientX, place.clientY).dispatchEvent(new view.PointerEvent("pointermove", place));
   };
   const press = (chart, key) => chart.dispatchEvent(new view.KeyboardEvent("keydown", { key, bubbles: true }));
-  const charts = [...page.querySelectorAll("svg[data-chart]")];
+  // A chart is there for wide and for narrow screens; one of them is shown.
+  const charts = [...page.querySelectorAll("svg[data-chart]")].filter((chart) => chart.getClientRects().length);
   const timeline = charts.find((chart) => chart.dataset.chart === "timeline");
   const bars = [...timeline.querySelectorAll("g[data-tip]")];
   const seen = { title: page.title, h1: page.querySelector("h1").textContent };
@@ -71,19 +72,50 @@ document.querySelector("iframe").onload = ({ target }) => {
   seen.fetched = view.performance.getEntriesByType("resource").map(({ name }) => name);
   seen.elements = ["script", "img", "link", "iframe", "b"].map((name) => page.querySelectorAll(name).length);
   seen.broken = page.querySelectorAll("[src], [href], [onerror], [onload]").length + (view.broken ? 1 : 0);
+  seen.cut = charts.flatMap((chart) => {
+    const room = chart.getBoundingClientRect();
+    const isCut = (text) => {
+      const at = text.getBoundingClientRect();
+      return at.left < room.left - 1 || at.right > room.right + 1;
+    };
+    return [...chart.querySelectorAll("text")].filter(isCut).map((text) => text.textContent);
+  });
+  seen.scrolls = [...page.querySelectorAll("*")].filter((part) => part.scrollWidth > part.clientWidth + 1)
+    .filter((part) => part.closest("main") && view.getComputedStyle(part).overflowX === "auto")
+    .map((part) => view.getComputedStyle(part).backgroundImage.startsWith("linear-gradient"));
+  seen.contrast = (() => {
+    const channels = (text) => text.match(/[0-9.]+/g).slice(0, 3).map((value) => value / 255)
+      .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    const light = (text) => channels(text).reduce((sum, value, index) => sum + value * [0.2126, 0.7152, 0.0722][index], 0);
+    const behind = (part) => {
+      for (; part; part = part.parentElement) {
+        const color = view.getComputedStyle(part).backgroundColor;
+        if (!/, 0(\.\d+)?\)$/.test(color)) return color;
+      }
+      return "rgb(255, 255, 255)";
+    };
+    const faint = (part) => {
+      const style = view.getComputedStyle(part), own = part.closest("svg") ? style.fill : style.color;
+      const [a, b] = [light(own), light(behind(part.closest("svg") ?? part))].sort((x, y) => y - x);
+      return (a + 0.05) / (b + 0.05);
+    };
+    const hasText = (part) => [...part.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    const shown = [...page.querySelectorAll("main *")].filter((part) => hasText(part) && part.getClientRects().length);
+    return Math.min(...shown.map(faint));
+  })();
   seen.overflows = page.documentElement.scrollWidth > view.innerWidth;
   document.getElementById("seen").textContent = JSON.stringify(seen).replaceAll("<", "\\u003c");
 };
 </script>"##;
 
 /// What the visitor saw.
-fn visit(directory: &Path, scheme: &str) -> Value {
+fn visit(directory: &Path, scheme: &str, width: u32) -> Value {
     let visitor = directory.join("visitor.html");
-    std::fs::write(&visitor, VISITOR).unwrap();
+    std::fs::write(&visitor, VISITOR.replace("WIDTH", &width.to_string())).unwrap();
     let output = Command::new("timeout")
         .args(["120", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         .args(["--no-first-run", "--disable-background-networking", "--enable-logging=stderr"])
-        .args(["--allow-file-access-from-files", "--virtual-time-budget=5000", "--window-size=1200,4200", "--dump-dom"])
+        .args(["--allow-file-access-from-files", "--virtual-time-budget=5000", "--window-size=1200,6200", "--dump-dom"])
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--user-data-dir={}", directory.join("profile").display()))
         .arg(format!("file://{}", visitor.display()))
@@ -129,7 +161,7 @@ fn the_report_in_a_browser() {
     assert!(!page.contains(HOSTILE) && page.contains("&lt;/script&gt;&lt;img src=x"), "escaped");
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing to go to");
 
-    let seen = visit(directory.path(), "1");
+    let seen = visit(directory.path(), "1", 1100);
     assert_eq!(seen["title"], "Replay: flowgate.toml");
     assert_eq!(seen["h1"], "17.9 % of 28 requests would have been denied, 25.0 % under next.toml");
     let numbers = &seen["numbers"];
@@ -160,9 +192,20 @@ fn the_report_in_a_browser() {
     assert_eq!(seen["elements"], json!([1, 0, 0, 0, 3]));
     assert_eq!((&seen["broken"], &seen["overflows"]), (&json!(0), &json!(false)));
 
-    let dark = visit(directory.path(), "0");
+    let dark = visit(directory.path(), "0", 1100);
     assert_eq!(dark["background"], "rgb(18, 19, 22)");
     assert_eq!(dark["bars"], seen["bars"]);
+
+    let narrow = visit(directory.path(), "1", 360);
+    assert_eq!(narrow["bars"], seen["bars"], "the charts of a phone have the same numbers");
+    assert_eq!(narrow["curves"][0]["points"], seen["curves"][0]["points"]);
+    for seen in [&seen, &dark, &narrow] {
+        assert_eq!((&seen["cut"], &seen["overflows"]), (&json!([]), &json!(false)), "labels are whole");
+        assert!(seen["contrast"].as_f64().unwrap() >= 4.5, "{}", seen["contrast"]);
+    }
+    assert_eq!(seen["scrolls"], json!([]));
+    let signs = narrow["scrolls"].as_array().unwrap();
+    assert!(signs.iter().all(|sign| *sign == true), "a table that goes on sideways has a shadow there: {signs:?}");
 }
 
 /// Every bar has its numbers and a height in proportion.
@@ -187,6 +230,9 @@ fn check_bars(seen: &Value, summary: &Value) {
 /// The curve has the numbers of the summary, and its line has their heights.
 fn check_curve(curve: &Value, expected: &Value) {
     let points = expected["points"].as_array().unwrap();
+    // Two counts that deny nothing are drawn, and no more.
+    let points = &points[..points.iter().rposition(|point| point["requests"] != 0).unwrap() + 3];
+    assert_eq!(points.len(), 7);
     let shown: Vec<Value> =
         points.iter().map(|point| json!([point["count"], point["requests"], point["subjects"]])).collect();
     assert_eq!(curve["points"], json!(shown));
