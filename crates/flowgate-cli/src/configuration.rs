@@ -5,8 +5,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use flowgate_engine::config::{self, Flag, Input, LoadedConfig, Options, Purpose, Report};
-use flowgate_koala::load_config;
+use flowgate_engine::config::{Flag, Input, LoadedConfig, Options, Purpose, Report};
+use flowgate_koala::{KoalaFile, load_config};
 
 const FILE_NAME: &str = "flowgate.toml";
 
@@ -55,16 +55,16 @@ fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result
     load_config(input, variables, Options { flags: &environment.flags, purpose, ..Options::default() })
 }
 
-/// Whether a file begins as Koala's do: with one of their sections, which no configuration has.
-pub(crate) fn is_koala(path: &Path) -> bool {
-    let Ok(start) = config::read_file(path, config::MAX_CONFIG_BYTES) else { return false };
-    let text = String::from_utf8_lossy(&start);
-    let first = text
-        .trim_start_matches('\u{feff}')
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with('#'));
-    first.is_some_and(|line| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name)))
+/// Refuses a rule file of another system, and names the command that makes a configuration of it.
+///
+/// # Errors
+/// If the file is one.
+pub(crate) fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
+    if KoalaFile::is_at(path) {
+        let file = path.display();
+        bail!("{file} is a Koala rule file; use `flowgate import koala {file}` to make a configuration of it");
+    }
+    Ok(())
 }
 
 /// The variables that may be ours, and what the command line sets over them. Not `Debug`: some are secrets.

@@ -25,7 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "flowgate-cli",
         &["flowgate-replay", "flowgate-server", "flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"],
     ),
-    (TESTKIT, &["flowgate-server", "flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"]),
+    (TESTKIT, &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
 ];
 
 /// A crate and one that its tests compare it with.
@@ -63,6 +63,9 @@ const CLOCKS: &[&str] =
 
 /// The most source files that a new algorithm touches.
 const MAX_ALGORITHM_FILES: usize = 6;
+
+/// The most source files outside a front's own crate and folders that name the front.
+const MAX_FRONT_FILES: usize = 12;
 
 #[test]
 fn crates_use_only_those_to_their_left() {
@@ -127,6 +130,22 @@ fn few_source_files_name_an_algorithm() {
         }
     }
     assert!((2..=MAX_ALGORITHM_FILES).contains(&naming.len()), "{naming:#?}");
+}
+
+/// A front of another system has a crate and folders of its own; the rest knows it by `fronts.rs` and its settings.
+#[test]
+fn few_source_files_outside_its_folders_name_a_front() {
+    let mut naming = Vec::new();
+    for directory in crates() {
+        for file in rust_files(&directory.join("src")) {
+            let path = file.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/");
+            let source = fs::read_to_string(&file).unwrap();
+            if names_a_front(&path, &source) {
+                naming.push(path);
+            }
+        }
+    }
+    assert!((2..=MAX_FRONT_FILES).contains(&naming.len()), "{naming:#?}");
 }
 
 /// What a crate's manifest names, in any of its dependency tables, and must not.
@@ -203,6 +222,12 @@ fn path_attributes(path: &str, source: &str) -> Vec<String> {
 fn names_an_algorithm(path: &str, source: &str) -> bool {
     let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap();
     !path.contains("/tests/") && !lines_with(path, code, &["Approx", "\"approx\""]).is_empty()
+}
+
+/// Whether a source file, comments included, names the front of Koala without being its own.
+fn names_a_front(path: &str, source: &str) -> bool {
+    let is_own = path.contains("flowgate-koala/") || path.contains("/koala");
+    !is_own && source.to_lowercase().contains("koala")
 }
 
 /// The lines whose code, comments left aside, contains one of these texts.
@@ -353,6 +378,15 @@ mod the_checks_find {
         assert!(names_an_algorithm("x.rs", "const NAMES: [&str; 1] = [\"approx\"];"));
         assert!(!names_an_algorithm("x.rs", "// Approx\n#[cfg(test)]\nmod tests {\n    use Approx;\n}"));
         assert!(!names_an_algorithm("src/limit/tests/random.rs", "Algorithm::Approx"));
+    }
+
+    #[test]
+    fn a_file_that_names_a_front() {
+        assert!(names_a_front("crates/flowgate-server/src/service.rs", "// as KoalaRules"));
+        assert!(!names_a_front("crates/flowgate-server/src/service.rs", "mod fronts;"));
+        for own in ["crates/flowgate-koala/src/lib.rs", "src/koala.rs", "src/koala/form.rs"] {
+            assert!(!names_a_front(own, "struct KoalaRules;"), "{own}");
+        }
     }
 
     #[test]

@@ -80,6 +80,9 @@ use table_reader::TableReader;
 use tree::Table;
 use writer::Writer;
 
+/// The sections whose keys are single values, which variables can set.
+pub(crate) const SECTIONS: [&str; 8] = ["listen", "server", "auth", "tls", "log", "store", "gate", "koala"];
+
 /// A valid configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Config {

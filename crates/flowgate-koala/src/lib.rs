@@ -41,7 +41,9 @@ pub use result::{KoalaResult, KoalaValue};
 pub use rules::KoalaRules;
 
 use flowgate_engine::Policy;
-use flowgate_engine::config::{Config, Input, LoadedConfig, MAX_CONFIG_BYTES, Options, Origin, RuleFile, load_with};
+use flowgate_engine::config::{
+    Config, Input, LoadedConfig, MAX_CONFIG_BYTES, Options, Origin, RuleFile, load_with, read_file,
+};
 use flowgate_engine::front::{self, Report, absolute, quoted};
 use flowgate_engine::http::PathSpelling;
 use flowgate_engine::lists::{List, ListDef};
@@ -102,6 +104,15 @@ impl KoalaFile {
             }
             _ => Err(report),
         }
+    }
+
+    /// Whether the file at a path begins as Koala's do: with one of their sections, which no configuration has.
+    pub fn is_at(path: &Path) -> bool {
+        let Ok(start) = read_file(path, MAX_CONFIG_BYTES) else { return false };
+        let text = String::from_utf8_lossy(&start);
+        let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+        let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        first.is_some_and(|line| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name)))
     }
 
     /// The rule file of a configuration that [`load_config`] has read; `None`: it names none.

@@ -25,11 +25,12 @@ pub struct KoalaRules {
     numbers: HashMap<u32, u32>,
     counts: Vec<Arc<Counts>>,
     daily_counts: Arc<DailyCounts>,
+    unruled: Arc<RuleCounters>,
     day: Limit,
 }
 
 impl KoalaRules {
-    /// Puts a file in force on the counters of `memory`. The daily counts of `before` continue.
+    /// Puts a file in force on the counters of `memory`. The counts of `before` continue.
     ///
     /// # Errors
     /// If the rules contradict each other. The rules of a loaded file are already checked.
@@ -43,9 +44,10 @@ impl KoalaRules {
         let gauges = Arc::new(RuleSet::compile(&gauges(&file, policy), memory)?);
         let numbers = file.rules.iter().zip(0..).map(|(rule, position)| (rule.number, position)).collect();
         let daily_counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.daily_counts));
+        let unruled = before.map_or_else(Arc::default, |before| Arc::clone(&before.unruled));
         let counts = daily_counts.share(file.rules.iter().map(|rule| rule.number));
         let day = format!("fixed 1/day tz={}", file.tz).parse().unwrap_or_else(|_| Limit::unlimited());
-        Ok(KoalaRules { file, set, gauges, numbers, counts, daily_counts, day })
+        Ok(KoalaRules { file, set, gauges, numbers, counts, daily_counts, unruled, day })
     }
 
     /// The file.
@@ -66,6 +68,11 @@ impl KoalaRules {
     /// The counts of decisions by the rule at a position.
     pub fn decided_by(&self, rule: usize) -> &RuleCounters {
         self.set.rules()[rule].counters()
+    }
+
+    /// The counts of requests that no rule decided: that passed, or that a ban by hand denied.
+    pub fn unruled(&self) -> &RuleCounters {
+        &self.unruled
     }
 
     /// The answer to a request that a ban by hand keeps out: a denial of the file; `None`: the file has none.

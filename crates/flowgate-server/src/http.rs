@@ -7,19 +7,18 @@
 
 pub(crate) mod auth;
 mod bans;
-mod body;
+pub(crate) mod body;
 mod decide;
 mod error;
 mod explain;
 mod gate;
 mod health;
-mod koala;
 mod limit;
 mod metrics;
 mod origin;
 mod pause;
 mod progress;
-mod reply;
+pub(crate) mod reply;
 mod request;
 mod routes;
 mod rules;
@@ -54,11 +53,12 @@ use crate::readiness::Readiness;
 use crate::rules_file::{AdminFile, RulesFile};
 use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
-use auth::{Access, Tokens};
-use error::Error;
+pub(crate) use auth::Access;
+use auth::Tokens;
+pub(crate) use error::Error;
 use gate::Gate;
 use progress::{Progress, Stage};
-use reply::Reply;
+pub(crate) use reply::Reply;
 use write_timeout::WriteTimeout;
 
 /// The longest request line and headers.
@@ -89,7 +89,6 @@ pub(crate) struct Shared {
     gate: Gate,
     /// The configuration file; empty if the server was started without one.
     rules: OnceLock<Arc<AdminFile>>,
-    koala: koala::Rendered,
     /// The most bytes of a body.
     max_body: usize,
     /// The longest time for a head to arrive, for a body to arrive, and for the service to answer.
@@ -189,7 +188,6 @@ impl Http {
         let shared = Shared {
             service,
             readiness,
-            koala: koala::Rendered::default(),
             tokens: Tokens::new(&config.auth),
             gate: Gate::new(&config.gate),
             rules: OnceLock::new(),

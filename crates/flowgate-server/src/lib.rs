@@ -22,8 +22,10 @@ pub mod admin_token;
 mod answer;
 mod author;
 mod clock_report;
+mod fronts;
 mod grpc;
 mod http;
+mod koala;
 mod limit_cache;
 mod listener;
 mod loops;
@@ -51,6 +53,7 @@ pub mod fuzzing {
 
 pub use author::Author;
 pub use flowgate_engine::config::Config;
+pub use koala::KoalaInForce;
 pub use metrics::{Top, TopSubject};
 pub use readiness::{Readiness, Ready};
 pub use redis::SharedStats;
@@ -58,7 +61,7 @@ pub use reload::{POLL_INTERVAL, Reload, ReloadError, ReloadStatus, Reloader};
 pub use rules_file::{Loader, MAX_VERSIONS, RulesFile};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
 pub use service::{
-    Answer, Awaited, BanError, KeyDecision, KoalaInForce, MAX_PAUSE, Operation, Pause, Service, Snapshot, StoreAway,
+    Answer, Awaited, BanError, KeyDecision, MAX_PAUSE, Operation, Pause, Service, Snapshot, StoreAway,
 };
 pub use shutdown::{Shutdown, Trigger};
 pub use tls::{Certificates, CompiledCertificates, TlsError};

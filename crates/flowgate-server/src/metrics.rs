@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flowgate::{Span, Time};
 use flowgate_engine::RuleCounters;
 
+pub(crate) use exposition::Exposition;
 pub(crate) use histogram::Histogram;
-pub(crate) use render::render;
+pub(crate) use render::{BAN_BY_HAND, MAX_RULES, NO_RULE, OTHER_RULES, render};
 pub(crate) use top::{MAX_SUBJECT_BYTES, TopList};
 pub use top::{Top, TopSubject};
 
@@ -38,8 +39,6 @@ pub(crate) struct Metrics {
     pub(crate) unruled: RuleCounters,
     /// Requests that were denied by a ban by hand.
     pub(crate) banned: RuleCounters,
-    /// Requests by Koala's rules that no rule decided: that passed, or that a ban by hand denied.
-    pub(crate) koala: RuleCounters,
     /// Requests on ad hoc keys.
     pub(crate) keys: RuleCounters,
     /// Decisions without the shared store, while it was away.

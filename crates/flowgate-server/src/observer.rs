@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use flowgate::{Clock, OtherAlgorithm, Reading, Time};
 use flowgate_engine::config::{Denials, Share};
 use flowgate_engine::{DecidedBy, Decision, Request, RuleOutcome};
-use flowgate_koala::{KoalaAnswer, KoalaRules};
 
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
@@ -123,21 +122,6 @@ impl Observer {
             let Metrics { hottest, most_denied, .. } = &self.metrics;
             let list = if denied { most_denied } else { hottest };
             list.note(Some(rule.name()), subject, weight, now);
-        }
-    }
-
-    /// Notes the answer to a request by Koala's rules.
-    pub(crate) fn note_koala(&self, rules: &KoalaRules, answer: &KoalaAnswer, now: Time) {
-        let Metrics { koala, degraded, .. } = &self.metrics;
-        rules.note(answer, now);
-        match answer.decided() {
-            _ if answer.banned() => koala.count(RuleOutcome::Banned),
-            None => koala.count(RuleOutcome::Allowed),
-            Some(rule) if rules.result_of(rule).passes() => rules.decided_by(rule).count(RuleOutcome::Allowed),
-            Some(rule) => rules.decided_by(rule).count(RuleOutcome::Denied),
-        }
-        if answer.degraded() {
-            degraded.add(1);
         }
     }
 

@@ -37,8 +37,10 @@ mod store;
 mod target;
 mod wire;
 
+pub(crate) use deny_cache::{Denied, DenyQuestion, DenyTable};
+pub(crate) use failover::Local;
 pub use health::SharedStats;
-pub(crate) use question::{LocalQuestion, Replied};
+pub(crate) use question::{LocalQuestion, OutcomesQuestion, OwnedQuestion, Question, Replied};
 pub(crate) use shared::{SentQuestion, SharedStore};
 
 use wire::Reply;

@@ -2,7 +2,7 @@
 //!
 //! State      The configuration in force, the origins of the last attempt to load one, and how attempts went.
 //! Rule       When an origin of the last attempt has changed, or a caller asks, the configuration is loaded again.
-//!            First every part is compiled ([`candidate`]): rules, lists, Koala's rules, certificates. Then all parts
+//!            First every part is compiled ([`candidate`]): rules, lists, rule files of fronts, certificates. Then all parts
 //!            are swapped in. A mistake in one part changes none; it is logged and stays in the
 //!            [status](ReloadStatus) until an attempt succeeds. Requests under way finish with the old rules.
 //! Rule       Settings that only a restart changes (addresses, threads, ..) are named in a warning and in the status.
@@ -27,7 +27,6 @@ use std::time::Duration;
 use std::{io, thread};
 
 use flowgate_engine::config::{Config, LoadedConfig, Report};
-use flowgate_koala::KoalaFile;
 use tokio::sync::watch as signal;
 
 use crate::author::{Author, changed};
@@ -260,7 +259,8 @@ impl Watcher {
             tracing::info!("new certificates are in force");
         }
         if !(renewed && same_files) {
-            tell_of_rules(&config, author, version);
+            let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
+            self.service.snapshot().fronts().log(author, version, rules, lists);
         }
         if !warnings.is_empty() {
             tracing::warn!("the configuration has warnings\n{warnings}");
@@ -276,12 +276,6 @@ impl Watcher {
         (self.in_force.lists, self.in_force.policy) = (config.lists, config.policy);
         Ok(restart_needed)
     }
-}
-
-fn tell_of_rules(config: &Config, author: &Author, version: Option<u64>) {
-    let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-    let koala_rules = KoalaFile::from_config(config).map(KoalaFile::len);
-    changed!(author, "new rules are in force", version, rules, lists, koala_rules);
 }
 
 fn lock(status: &Mutex<ReloadStatus>) -> MutexGuard<'_, ReloadStatus> {

@@ -13,7 +13,6 @@
 mod bans;
 mod joint;
 mod keys;
-mod koala;
 mod pause;
 mod snapshot;
 
@@ -24,7 +23,6 @@ use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, R
 pub use flowgate_api::Operation;
 use flowgate_engine::config::{Config, Denials};
 use flowgate_engine::{Decider, Decision, Engine, Explanation, PolicyError, Request, RuleSet};
-use flowgate_koala::KoalaFile;
 
 use crate::answer::Pending;
 pub use crate::answer::{Answer, Awaited};
@@ -39,7 +37,7 @@ pub use keys::KeyDecision;
 pub(crate) use keys::Prefetched;
 use pause::PauseState;
 pub use pause::{MAX_PAUSE, Pause};
-pub use snapshot::{KoalaInForce, Snapshot};
+pub use snapshot::Snapshot;
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
 ///
@@ -113,7 +111,7 @@ impl Service {
             }
         };
         let service = service.log_denials(config.log.denials);
-        service.swap(service.compile(&config.policy, KoalaFile::from_config(config))?);
+        service.swap(service.compile(config)?);
         Ok(service)
     }
 
@@ -292,6 +290,16 @@ impl Service {
         self.started
     }
 
+    /// Decides in memory, and keeps the bans.
+    pub(crate) fn decider(&self) -> &Decider {
+        &self.decider
+    }
+
+    /// Where counters live, unless in memory.
+    pub(crate) fn shared(&self) -> Option<&Arc<SharedStore>> {
+        self.shared.as_ref()
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.observer.metrics
     }
@@ -302,7 +310,7 @@ impl Service {
 
     /// What the store holds and has evicted or refused. For reports, not for every request.
     pub fn stats(&self) -> MemoryStats {
-        self.shared.as_ref().map_or_else(|| self.decider.memory().stats(), |shared| shared.local_stats())
+        self.shared.as_ref().map_or_else(|| self.decider.memory().stats(), |shared| shared.local().memory().stats())
     }
 }
 

@@ -6,7 +6,6 @@ use std::thread::JoinHandle;
 
 use flowgate::{ManualClock, MemoryConfig, MemoryStore, Time};
 use flowgate_engine::Engine;
-use flowgate_koala::KoalaFile;
 use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
 
 /// A server. It is stopped with this value.
@@ -41,9 +40,8 @@ impl RunningServer {
         let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap();
         let when_full = config.store.when_full;
         let memory = MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
-        let engine = Engine::new(&config.policy, memory).unwrap();
-        let service = Service::new(engine, clock.clone().into());
-        service.replace_koala(KoalaFile::from_config(&config)).unwrap();
+        let service = Service::new(Engine::without_rules(memory), clock.clone().into());
+        service.swap(service.compile(&config).unwrap());
         let bind = async move || Server::bind_service(&config, service).await.unwrap();
         (RunningServer::start_with(bind, prepare).0, clock)
     }

@@ -157,10 +157,7 @@ type Configs = (Config, Option<Config>);
 
 /// Both configurations, or the mistakes in the first wrong one.
 fn load(file: Option<&Path>, compare: Option<&Path>) -> anyhow::Result<Result<Configs, Report>> {
-    if let Some(koala) = file.into_iter().chain(compare).find(|path| configuration::is_koala(path)) {
-        let file = koala.display();
-        anyhow::bail!("{file} is a Koala rule file; use `flowgate import koala {file}` to make a configuration of it");
-    }
+    file.into_iter().chain(compare).try_for_each(configuration::refuse_foreign)?;
     let environment = Environment::of_process()?;
     let config = match configuration::study(file, &environment) {
         Ok(loaded) => loaded.config,

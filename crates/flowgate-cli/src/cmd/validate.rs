@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// A summary of the file with its warnings; or its mistakes.
 fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     let environment = Environment::of_process()?;
-    if args.koala || configuration::is_koala(&args.file) {
+    if args.koala || KoalaFile::is_at(&args.file) {
         let tz = environment.get("FLOWGATE_KOALA__TZ").map_or_else(|| Koala::default().tz, str::to_owned);
         return Ok(KoalaFile::load(Input::File(&args.file), &tz).map(|LoadedKoala { file, warnings, .. }| {
             (format!("{}, {}", count(file.len(), "rule"), count(file.dicts(), "dict")), warnings)

@@ -4,10 +4,10 @@
 //! A variable or an option becomes an entry of the tree with a place of its own, so it is read, checked and reported
 //! like a key of a file. Rules and lists are set in files only.
 
+use super::SECTIONS;
 use super::report::Report;
 use super::source::{Location, SourceKind};
 use super::suggest::nearest;
-use super::table_reader::SECTIONS;
 use super::tree::{Node, Table, TableEntry, Value};
 
 /// An option of a command line that sets a key.

@@ -70,7 +70,7 @@ pub type RuleFileReader = fn(&mut Report, &Path, &str) -> Option<RuleFile>;
 pub struct Options<'a> {
     /// Options of a command line, over the variables.
     pub flags: &'a [Flag],
-    /// Reads the rule file of `[koala]`; without a reader the file is left alone.
+    /// Reads the rule file that the configuration names for a front; without a reader the file is left alone.
     pub rule_file: Option<RuleFileReader>,
     /// The purpose.
     pub purpose: Purpose,

@@ -14,9 +14,6 @@ pub(crate) struct TableReader<'t> {
     known: Vec<&'static str>,
 }
 
-/// The sections whose keys are single values, which variables can set.
-pub(crate) const SECTIONS: [&str; 8] = ["listen", "server", "auth", "tls", "log", "store", "gate", "koala"];
-
 static EMPTY: Table = Table { entries: Vec::new() };
 
 impl<'t> TableReader<'t> {

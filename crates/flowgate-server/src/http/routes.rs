@@ -1,7 +1,7 @@
 //! The routes: the endpoint of each path and method, and the right that it needs.
 //!
 //! To add a route: a variant of [`Endpoint`], its row in [`ROUTES`], its arm in [`Endpoint::answer`], and its
-//! description in `openapi.json`, which a test checks. Koala's endpoints have a table of their own.
+//! description in `openapi.json`, which a test checks. Fronts of other systems have tables of their own.
 
 use hyper::Method;
 use hyper::body::Incoming;
@@ -9,7 +9,8 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::{Call, bans, decide, explain, gate, health, koala, limit, metrics, pause, rules, stats};
+use super::{Call, bans, decide, explain, gate, health, limit, metrics, pause, rules, stats};
+use crate::fronts;
 use crate::service::Operation;
 
 /// The document of `/openapi.json`.
@@ -124,7 +125,7 @@ impl Endpoint {
 pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let path = call.head.uri.path();
     let Some(route) = ROUTES.iter().find(|route| route.leads_from(path)) else {
-        return koala::answer(call, body).await;
+        return fronts::answer(call, body).await;
     };
     // Checked before the method: a caller without the right learns nothing about the endpoint.
     call.check_access(route.access)?;

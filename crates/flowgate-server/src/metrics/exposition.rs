@@ -4,30 +4,30 @@ use std::fmt::{Display, Write};
 
 /// Writes families one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Exposition {
+pub(crate) struct Exposition {
     text: String,
 }
 
 /// The samples of one metric.
-pub(super) struct Family<'e> {
+pub(crate) struct Family<'e> {
     name: &'static str,
     text: &'e mut String,
 }
 
 impl Exposition {
-    pub(super) fn counter(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
+    pub(crate) fn counter(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
         self.family(name, help, "counter")
     }
 
-    pub(super) fn gauge(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
         self.family(name, help, "gauge")
     }
 
-    pub(super) fn histogram(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
+    pub(crate) fn histogram(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
         self.family(name, help, "histogram")
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.text
     }
 
@@ -39,12 +39,12 @@ impl Exposition {
 
 impl Family<'_> {
     /// A sample; labels as `[("name", "value")]`.
-    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
+    pub(crate) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.line("", labels, value)
     }
 
     /// The samples of a histogram: cumulative counts by bound, and the sum.
-    pub(super) fn distribution(&mut self, labels: &[(&str, &str)], counts: &[(&str, u64)], sum: impl Display) {
+    pub(crate) fn distribution(&mut self, labels: &[(&str, &str)], counts: &[(&str, u64)], sum: impl Display) {
         for (bound, count) in counts {
             self.line("_bucket", &[labels, &[("le", bound)]].concat(), count);
         }
@@ -85,7 +85,7 @@ impl Display for EscapedText<'_> {
 }
 
 /// Nanoseconds as seconds, exactly.
-pub(super) fn seconds(nanos: u64) -> impl Display {
+pub(crate) fn seconds(nanos: u64) -> impl Display {
     std::fmt::from_fn(move |f| write!(f, "{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000))
 }
 

@@ -11,12 +11,12 @@ use crate::redis::SharedStats;
 use crate::service::Service;
 
 /// The number of rules, from the top, with a label of their own; the others share one label.
-pub(super) const MAX_RULES: usize = 1000;
+pub(crate) const MAX_RULES: usize = 1000;
 
 // Names that no rule can have.
-const OTHER_RULES: &str = "(other)";
-const NO_RULE: &str = "(none)";
-const BAN_BY_HAND: &str = "(ban)";
+pub(crate) const OTHER_RULES: &str = "(other)";
+pub(crate) const NO_RULE: &str = "(none)";
+pub(crate) const BAN_BY_HAND: &str = "(ban)";
 const KEY_LIMITS: &str = "(key)";
 
 /// The text.
@@ -26,7 +26,7 @@ pub(crate) async fn render(service: &Service) -> String {
     out.gauge("flowgate_build_info", "1, with the version as a label.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     decisions(&mut out, service, metrics);
-    koala(&mut out, service, metrics);
+    service.snapshot().fronts().render(&mut out);
     bans(&mut out, service);
     latencies(&mut out, metrics);
     store(&mut out, service, metrics);
@@ -93,41 +93,6 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules().len());
     let help = "1 while the rules are paused and none of them denies.";
     out.gauge("flowgate_rules_paused", help).sample(&[], u8::from(service.paused().is_some()));
-}
-
-fn koala(out: &mut Exposition, service: &Service, metrics: &Metrics) {
-    let help = "Requests that Koala's rules decided, by the number of the rule and what it asks for.";
-    let mut family = out.counter("flowgate_koala_decisions_total", help);
-    let mut sample = |rule: &str, action: &str, count| {
-        family.sample(&[("rule", rule), ("action", action)], count);
-    };
-    let unruled = metrics.koala.read();
-    sample(NO_RULE, "allow", unruled.get(RuleOutcome::Allowed));
-    sample(BAN_BY_HAND, "ban", unruled.get(RuleOutcome::Banned));
-    let Some(koala) = service.koala_rules() else { return };
-    let rules = &koala.rules;
-    let mut others = RuleCounts::default();
-    for rule in 0..rules.len() {
-        let counts = rules.decided_by(rule).read();
-        if rule >= MAX_RULES {
-            others += counts;
-            continue;
-        }
-        let (number, result) = (rules.number(rule).to_string(), rules.result_of(rule));
-        let denial = if result.wants_captcha() { "captcha" } else { "deny" };
-        for (action, what, expected) in
-            [("allow", RuleOutcome::Allowed, result.passes()), (denial, RuleOutcome::Denied, !result.passes())]
-        {
-            // A rule that was edited may have decided both.
-            if expected || counts.get(what) > 0 {
-                sample(&number, action, counts.get(what));
-            }
-        }
-    }
-    if rules.len() > MAX_RULES {
-        sample(OTHER_RULES, "allow", others.get(RuleOutcome::Allowed));
-        sample(OTHER_RULES, "deny", others.get(RuleOutcome::Denied));
-    }
 }
 
 fn bans(out: &mut Exposition, service: &Service) {

@@ -8,7 +8,8 @@
 //! Rule       Times are monotonic: the waits that Redis tells are real, so a node whose clock runs at half speed must not
 //!            hold on to a denial for twice as long.
 //!
-//! Questions whose denial changes something reach the store each time: `count_denied`, bans, shadow rules and Koala.
+//! Questions whose denial changes something reach the store each time: `count_denied`, bans, shadow rules, and
+//! rules of other systems that count denied requests.
 
 mod table;
 

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use flowgate::{
-    Hit, Limit, MemoryConfig, MemoryStats, MemoryStore, Op, OtherAlgorithm, Reading, Retry, Span, Throttle,
-    ThrottleError, ThrottleReply, Time, Verdict,
+    Hit, Limit, MemoryConfig, MemoryStore, Op, OtherAlgorithm, Reading, Retry, Span, Throttle, ThrottleError,
+    ThrottleReply, Verdict,
 };
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::OwnedPlan;
@@ -22,13 +22,12 @@ use flowgate_engine::{
     AdHoc, Decider, Decision, Explanation, Limits, OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
     explain::LimitReport,
 };
-use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaRules, OwnedKoalaPlan};
 
 use super::health::Health;
 use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Replied, Store};
 use super::store::{Ending, InFlight, RedisStore};
 use crate::answer::Pending;
-use crate::service::{KoalaInForce, Snapshot};
+use crate::service::Snapshot;
 
 /// The wait that a client is told while the store is away. When the store is back is unknown.
 const RETRY_AFTER: Span = Span::from_secs(1);
@@ -119,8 +118,24 @@ impl Local {
         self.decider.compile(&self.settings.in_shares(policy), None)
     }
 
-    pub(crate) fn stats(&self) -> MemoryStats {
-        self.decider.memory().stats()
+    /// This node's counters.
+    pub(crate) fn memory(&self) -> &MemoryStore {
+        self.decider.memory()
+    }
+
+    /// Decides by this node's counters.
+    pub(crate) fn decider(&self) -> &Decider {
+        &self.decider
+    }
+
+    /// What holds where a rule says nothing itself.
+    pub(crate) fn on_failure(&self) -> OnFailure {
+        self.settings.on_failure
+    }
+
+    /// A limit in this node's share, for rules that say nothing themselves.
+    pub(crate) fn share_of(&self, limit: &Limit) -> Limit {
+        self.settings.share_of(limit, self.settings.on_failure)
     }
 
     /// Decides a plan.
@@ -155,27 +170,6 @@ impl Local {
             }
         }
         Explanation { decision, ..explanation }
-    }
-
-    /// Koala's rules, in shares, for this node's counters.
-    pub(crate) fn koala_rules(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
-        let Settings { on_failure, share, .. } = self.settings;
-        let limit = |limit: &Limit| match on_failure {
-            OnFailure::Local => limit.share(share),
-            OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),
-        };
-        rules.with_limits(limit, self.decider.memory())
-    }
-
-    /// Decides a request by Koala's rules, which follow the store's `on_failure`.
-    pub(crate) fn koala(&self, koala: &KoalaInForce, plan: &OwnedKoalaPlan, now: Time) -> KoalaAnswer {
-        // Rules that were compiled with a shared store have a local copy.
-        let local = koala.local.as_ref().unwrap_or(&koala.rules);
-        let answer = match (self.settings.on_failure, plan.ask()) {
-            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => plan.denied(),
-            _ => plan.decide(&self.decider, local, now),
-        };
-        answer.as_stopgap()
     }
 
     /// Applies a limit that the caller brings.
@@ -215,13 +209,18 @@ impl Settings {
         Policy { rules, lists: policy.lists.clone(), path_spelling: policy.path_spelling }
     }
 
+    /// A limit in this node's share; `unlimited` where this node counts nothing.
+    fn share_of(&self, limit: &Limit, on_failure: OnFailure) -> Limit {
+        match on_failure {
+            OnFailure::Local => limit.share(self.share),
+            OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),
+        }
+    }
+
     fn rule_in_shares(&self, rule: &RuleDef) -> RuleDef {
-        let local = rule.on_failure.unwrap_or(self.on_failure) == OnFailure::Local;
-        let share = |limit: &Limit| match local {
-            true => limit.share(self.share),
-            false => Limit::unlimited(),
-        };
-        let shares = |limits: &Vec<Limit>| limits.iter().map(share).collect::<Vec<_>>();
+        let on_failure = rule.on_failure.unwrap_or(self.on_failure);
+        let shares =
+            |limits: &Vec<Limit>| limits.iter().map(|limit| self.share_of(limit, on_failure)).collect::<Vec<_>>();
         let limits = match &rule.limits {
             Limits::None => Limits::None,
             Limits::Fixed(limits) => Limits::Fixed(shares(limits)),
@@ -231,7 +230,7 @@ impl Settings {
                 default: default.as_ref().map(shares),
             },
         };
-        RuleDef { limits, ban: rule.ban.clone().filter(|_| local), ..rule.clone() }
+        RuleDef { limits, ban: rule.ban.clone().filter(|_| on_failure == OnFailure::Local), ..rule.clone() }
     }
 }
 
@@ -256,7 +255,7 @@ fn unasked(on_failure: OnFailure) -> flowgate::Decision {
 
 #[cfg(test)]
 mod tests {
-    use flowgate::{Seed, WhenFull};
+    use flowgate::{Seed, Time, WhenFull};
     use flowgate_engine::config::Config;
 
     use super::*;

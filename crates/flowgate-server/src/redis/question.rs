@@ -4,7 +4,7 @@
 //!            is the only copy of the request, and it comes back with the reply.
 
 mod key;
-mod koala;
+mod outcomes;
 mod rules;
 mod throttle;
 
@@ -18,7 +18,7 @@ use super::deny_cache::{Denied, DenyQuestion, DenyTable};
 use super::failover::Local;
 use crate::answer::Pending;
 pub(crate) use key::{KeyQuestion, OwnedKeyQuestion};
-pub(crate) use koala::{KoalaQuestion, OutcomesQuestion, OwnedKoalaQuestion};
+pub(crate) use outcomes::OutcomesQuestion;
 pub(crate) use rules::{ExplainQuestion, OwnedRuleQuestion, RuleQuestion};
 pub(crate) use throttle::{OwnedThrottleQuestion, ThrottleQuestion};
 

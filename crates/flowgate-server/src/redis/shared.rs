@@ -6,22 +6,20 @@ mod keys;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flowgate::{Clock, MemoryConfig, MemoryStats, Op, Reading, Span, Throttle, Time};
+use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Throttle, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::BanCopy;
-use flowgate_engine::{AdHoc, Decider, Decision, Explanation, Policy, PolicyError, Request, RuleSet};
-use flowgate_koala::{KoalaAsk, KoalaErase, KoalaRules};
+use flowgate_engine::{AdHoc, Decider, Decision, Explanation, Request};
 use tokio::time::{sleep, timeout};
 
 use super::clock::RedisClock;
 use super::deny_cache::{DenyCache, DenyQuestion};
-use super::failover::{Failover, Settings};
+use super::failover::{Failover, Local, Settings};
 use super::health::{Health, SharedStats};
 use super::link::Failure;
 use super::question::{
-    ExplainQuestion, InFlightQuestion, KeyQuestion, KoalaQuestion, LocalQuestion, OutcomesQuestion, OwnedKeyQuestion,
-    OwnedKoalaQuestion, OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Question, Replied, RuleQuestion,
-    Store, ThrottleQuestion,
+    ExplainQuestion, InFlightQuestion, KeyQuestion, LocalQuestion, OwnedKeyQuestion, OwnedQuestion, OwnedRuleQuestion,
+    OwnedThrottleQuestion, Question, Replied, RuleQuestion, Store, ThrottleQuestion,
 };
 use super::redirect::{Plain, Sent};
 use super::sentinel::Sentinels;
@@ -31,7 +29,7 @@ use super::target::Target;
 use super::wire::Reply;
 use crate::answer::{Answer, Pending};
 use crate::readiness::Readiness;
-use crate::service::{KoalaInForce, Reset, Snapshot, StoreAway};
+use crate::service::{Reset, Snapshot, StoreAway};
 
 /// Counters that several nodes share.
 #[derive(Debug)]
@@ -154,19 +152,9 @@ impl SharedStore {
         self.redis.health.stats()
     }
 
-    /// What this node holds itself, while Redis is away.
-    pub(crate) fn local_stats(&self) -> MemoryStats {
-        self.store.store().local.stats()
-    }
-
-    /// The rules by which this node decides while the store is away.
-    pub(crate) fn local_rules(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
-        self.store.store().local.compile(policy)
-    }
-
-    /// Koala's rules by which this node decides while the store is away.
-    pub(crate) fn local_koala(&self, rules: &KoalaRules) -> Result<KoalaRules, PolicyError> {
-        self.store.store().local.koala_rules(rules)
+    /// How this node decides while Redis is away.
+    pub(crate) fn local(&self) -> &Local {
+        &self.store.store().local
     }
 
     /// The time by Redis's clock, by which bans end.
@@ -221,52 +209,6 @@ impl SharedStore {
         self.ask(&ThrottleQuestion { key, throttle }, at)
     }
 
-    /// Decides a request by Koala's rules.
-    pub(crate) fn koala(
-        self: &Arc<Self>,
-        koala: &Arc<KoalaInForce>,
-        ask: KoalaAsk,
-        request: &Request<'_>,
-        at: Reading,
-    ) -> PendingReply<OwnedKoalaQuestion> {
-        let plan = koala.rules.plan(&self.decider, ask, request);
-        match plan.plan.asks_redis() {
-            true => self.ask(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
-            false => Pending::Now(koala.rules.conclude(ask, &plan)),
-        }
-    }
-
-    /// Gives units back to the counters of all leak rules that match.
-    pub(crate) fn koala_feedback(
-        self: &Arc<Self>,
-        rules: &KoalaRules,
-        erase: KoalaErase,
-        request: &Request<'_>,
-        now: Time,
-    ) -> Answer<Result<(), StoreAway>> {
-        let plans = rules.owned_feedback(&self.decider, erase, request).into_iter();
-        let given = plans.map(|plan| self.ask_redis(OutcomesQuestion { plan, conclude: |_| () }, now));
-        Answer::fold(given, Ok(()), Result::and)
-    }
-
-    /// How much the rule of a number has counted for a request.
-    pub(crate) fn koala_value(
-        self: &Arc<Self>,
-        rules: &KoalaRules,
-        number: u32,
-        request: &Request<'_>,
-        now: Time,
-    ) -> Answer<Result<Option<u64>, StoreAway>> {
-        match rules.owned_value(&self.decider, number, request) {
-            None => Answer::Now(Ok(None)),
-            Some(plan) if plan.groups() == 0 => Answer::Now(Ok(Some(0))),
-            Some(plan) => {
-                let conclude = KoalaRules::concluded_value;
-                self.ask_redis(OutcomesQuestion { plan, conclude }, now).map(|value| value.map(Some))
-            }
-        }
-    }
-
     /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.
     pub(crate) fn reset(
         self: &Arc<Self>,
@@ -297,7 +239,7 @@ impl SharedStore {
     }
 
     /// Asks all layers.
-    fn ask<Q: Question>(self: &Arc<Self>, question: &Q, at: Reading) -> PendingReply<Q::Owned> {
+    pub(crate) fn ask<Q: Question>(self: &Arc<Self>, question: &Q, at: Reading) -> PendingReply<Q::Owned> {
         match self.store.send(question, at) {
             Pending::Now(reply) => Pending::Now(reply),
             Pending::Later(sent) => Pending::Later(SentQuestion { store: Arc::clone(self), sent, at }),
@@ -305,7 +247,11 @@ impl SharedStore {
     }
 
     /// Asks what only Redis can answer.
-    fn ask_redis<Q: OwnedQuestion>(self: &Arc<Self>, question: Q, now: Time) -> Answer<Result<Q::Reply, StoreAway>> {
+    pub(crate) fn ask_redis<Q: OwnedQuestion>(
+        self: &Arc<Self>,
+        question: Q,
+        now: Time,
+    ) -> Answer<Result<Q::Reply, StoreAway>> {
         let question = Arc::new(question);
         let Ok(mut sent) = self.redis.send(&question, now) else { return Answer::Now(Err(StoreAway)) };
         let redis = Arc::clone(&self.redis);

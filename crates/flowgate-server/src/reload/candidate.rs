@@ -1,13 +1,12 @@
 //! A configuration with every part compiled, ready to be put in force.
 //!
-//! Rule       All that can fail fails here: rules, Koala's rules, lists and certificates. Putting a candidate in
+//! Rule       All that can fail fails here: rules, rule files of fronts, lists and certificates. Putting a candidate in
 //!            force cannot fail, so a mistake in one part keeps all parts as they were.
 
 use std::error::Error;
 
 use flowgate_engine::PolicyError;
 use flowgate_engine::config::{self, Config, Report, Severity};
-use flowgate_koala::KoalaFile;
 
 use crate::service::{Service, Snapshot};
 use crate::tls::{Certificates, CompiledCertificates, TlsError};
@@ -15,7 +14,7 @@ use crate::tls::{Certificates, CompiledCertificates, TlsError};
 /// Why a configuration cannot be put in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// A file of the configuration, one that it includes, a list, a secret or Koala's rule file is wrong.
+    /// A file of the configuration, one that it includes, a list, a secret or a front's rule file is wrong.
     #[error("{0}")]
     Configuration(Report),
     /// The rules do not fit together.
@@ -64,7 +63,7 @@ impl Candidate {
         tls: Option<&config::Tls>,
     ) -> Result<Candidate, ReloadError> {
         let certificates = tls.map(Certificates::compile).transpose()?;
-        let snapshot = service.compile(&config.policy, KoalaFile::from_config(config))?;
+        let snapshot = service.compile(config)?;
         Ok(Candidate { snapshot, certificates })
     }
 

@@ -76,7 +76,7 @@ impl Service {
     }
 
     /// The time by which bans end when this node's clock says `at`: that of the store that keeps them.
-    pub(super) fn ban_time(&self, at: Reading) -> Reading {
+    pub(crate) fn ban_time(&self, at: Reading) -> Reading {
         self.shared.as_ref().map_or(at, |shared| shared.redis_time().into())
     }
 

@@ -4,12 +4,6 @@
 //!            `_feedbackType` are options, and rules match them like any other field.
 //! Rule       Without a rule file in force, all paths answer 404.
 
-mod answers;
-mod form;
-mod jobs;
-
-pub(super) use answers::Rendered;
-
 use std::sync::Arc;
 
 use flowgate_api::koala::{CounterValue, Counters, RuleCounter};
@@ -17,13 +11,9 @@ use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, RuleCounts};
 use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
 
-use super::auth::Access;
-use super::error::Error;
-use super::reply::{self, Reply};
-use super::{Call, body};
-use crate::service::KoalaInForce;
-use answers::Answers;
-use form::Form;
+use super::form::Form;
+use super::{KoalaInForce, jobs};
+use crate::http::{Access, Call, Error, Reply, body, reply};
 
 /// What Koala answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +51,7 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
 ];
 
 /// Answers a request to a path that no other route has.
-pub(super) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let path = call.head.uri.path();
     let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
@@ -111,20 +101,16 @@ struct Koala<'c> {
 }
 
 impl Koala<'_> {
-    fn answers(&self) -> Arc<Answers> {
-        self.call.shared.koala.of(&self.koala.rules)
-    }
-
     async fn browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::BrowseAndCount } else { KoalaAsk::Browse };
         let answer = self.call.answered(self.call.shared.service.koala(&self.koala, ask, &form.request())).await?;
-        Ok(reply::json_text(self.answers().of(&answer)))
+        Ok(reply::json_text(self.koala.answers.one(&answer)))
     }
 
     async fn complete(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::CompleteAndCount } else { KoalaAsk::Complete };
         let answer = self.call.answered(self.call.shared.service.koala(&self.koala, ask, &form.request())).await?;
-        Ok(reply::json_text(self.answers().list(&answer)))
+        Ok(reply::json_text(self.koala.answers.list(&answer)))
     }
 
     async fn update(&self, form: &Form<'_>) -> Result<Reply, Error> {
@@ -163,8 +149,8 @@ impl Koala<'_> {
             false => KoalaAsk::Browse,
         };
         let met = self.decide(&jobs, ask).await?;
-        let answers = self.answers();
-        Ok(reply::json_text(jobs::written(&jobs, |index, out| out.extend_from_slice(&answers.of(&met[index])))))
+        let answers = &self.koala.answers;
+        Ok(reply::json_text(jobs::written(&jobs, |index, out| out.extend_from_slice(&answers.one(&met[index])))))
     }
 
     async fn multi_update(&self, form: &Form<'_>) -> Result<Reply, Error> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use flowgate_api::MAX_FIELDS;
 use flowgate_engine::{Request, http::decoded_query};
 
-use crate::http::error::Error;
+use crate::http::Error;
 
 /// Names and values, the last given value first, since of several values of a field the last counts.
 #[derive(Debug)]

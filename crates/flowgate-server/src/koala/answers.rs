@@ -1,8 +1,5 @@
 //! The answers as bytes. The answer of a rule follows from its file: it is written once, and sent as it is.
 
-use std::sync::Arc;
-
-use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use flowgate_koala::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
 use serde::Serializer;
@@ -11,28 +8,9 @@ use serde_json::Value;
 /// The answer of a ban by hand if the file has no denial, as in Koala's sample file.
 const BANNED: &[u8] = br#"{"Ret_type":2,"Ret_code":0,"Err_no":10,"Err_msg":"","Str_reason":"Deny","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
 
-/// The answers of the rules in force, written at their first use.
-#[derive(Debug, Default)]
-pub(crate) struct Rendered(ArcSwapOption<Answers>);
-
-impl Rendered {
-    /// The answers of these rules.
-    pub(super) fn of(&self, rules: &Arc<KoalaRules>) -> Arc<Answers> {
-        match self.0.load_full() {
-            Some(answers) if Arc::ptr_eq(&answers.rules, rules) => answers,
-            _ => {
-                let answers = Arc::new(Answers::new(rules));
-                self.0.store(Some(Arc::clone(&answers)));
-                answers
-            }
-        }
-    }
-}
-
 /// The answer of each rule.
 #[derive(Debug)]
 pub(super) struct Answers {
-    rules: Arc<KoalaRules>,
     /// By position.
     of_rules: Vec<Bytes>,
     unmatched: Bytes,
@@ -41,10 +19,10 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    fn new(rules: &Arc<KoalaRules>) -> Answers {
+    /// The answers of these rules.
+    pub(super) fn new(rules: &KoalaRules) -> Answers {
         let of_rule = |rule| written(rules.result_of(rule), rules.number(rule));
         Answers {
-            rules: Arc::clone(rules),
             of_rules: (0..rules.len()).map(of_rule).collect(),
             unmatched: written(rules.pass(false), 0),
             passed: written(rules.pass(true), 0),
@@ -53,7 +31,7 @@ impl Answers {
     }
 
     /// The answer of the rule that decided.
-    pub(super) fn of(&self, answer: &KoalaAnswer) -> Bytes {
+    pub(super) fn one(&self, answer: &KoalaAnswer) -> Bytes {
         match answer.decided() {
             _ if answer.banned() => self.banned.clone(),
             Some(rule) => self.of_rules[rule].clone(),

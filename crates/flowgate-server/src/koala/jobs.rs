@@ -8,8 +8,7 @@ use flowgate_api::koala;
 use flowgate_engine::http::decoded_query;
 
 use super::form::Form;
-use crate::http::error::Error;
-use crate::http::reply;
+use crate::http::{Error, reply};
 
 /// The jobs are decided in one go; more jobs would delay the other connections of the event loop.
 const MAX_JOBS: usize = 1000;

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use flowgate::{Reading, Time};
-use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
-use flowgate_engine::{Decider, Outcomes, Request};
+use flowgate_engine::redis::{ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{Decider, OnFailure, Request};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaPlan, OwnedKoalaPlan};
 
-use super::{LocalQuestion, OwnedQuestion, Question};
-use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
-use crate::redis::failover::Local;
-use crate::service::KoalaInForce;
+use super::KoalaInForce;
+use crate::redis::{Denied, DenyQuestion, DenyTable, Local, LocalQuestion, OwnedQuestion, Question};
 
 /// A request to Koala and its plan.
 pub(crate) struct KoalaQuestion<'a, 'r, 'q> {
@@ -65,8 +63,13 @@ impl OwnedQuestion for OwnedKoalaQuestion {
 }
 
 impl LocalQuestion for OwnedKoalaQuestion {
+    /// Koala's rules follow the store's `on_failure`.
     fn decide(&self, local: &Local, at: Reading) -> KoalaAnswer {
-        local.koala(&self.koala, &self.plan, at.now)
+        let answer = match (local.on_failure(), self.plan.ask()) {
+            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => self.plan.denied(),
+            _ => self.plan.decide(local.decider(), self.koala.local_rules(), at.now),
+        };
+        answer.as_stopgap()
     }
 
     /// Koala counts denied requests, too.
@@ -76,31 +79,5 @@ impl LocalQuestion for OwnedKoalaQuestion {
 
     fn denied(&self, _: &KoalaAnswer) -> Option<Denied> {
         None
-    }
-}
-
-/// A plan of which only the outcomes are of interest, and that only Redis can answer.
-pub(crate) struct OutcomesQuestion<T> {
-    pub(crate) plan: OwnedPlan,
-    pub(crate) conclude: fn(Outcomes<'_, '_>) -> T,
-}
-
-impl<T: Send + 'static> OwnedQuestion for OutcomesQuestion<T> {
-    type Reply = T;
-
-    fn groups(&self) -> usize {
-        self.plan.groups()
-    }
-
-    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
-        self.plan.call_of(group, prefix, ScriptTime::Redis, around)
-    }
-
-    fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<T, ReplyError> {
-        self.plan.read(answers, |outcomes, _| (self.conclude)(outcomes))
-    }
-
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        self.plan.undo_calls(prefix, ScriptTime::Redis, answers)
     }
 }

@@ -1,0 +1,158 @@
+//! Koala's rules beside the policy's: other rules and another way to decide, on the same counters.
+//!
+//! ```text
+//! endpoints ── form, jobs       what Koala's clients send
+//!     │
+//! Service::koala                a ban by hand, memory at once, or the shared store later
+//!     │
+//! question                      what is asked of the shared store, and this node's answer while it is away
+//!     │
+//! answers, metrics              what the clients get; what is counted
+//! ```
+
+mod answers;
+mod endpoints;
+mod form;
+mod jobs;
+mod metrics;
+mod question;
+
+pub(crate) use endpoints::answer;
+pub(crate) use metrics::render;
+
+use std::sync::Arc;
+
+use flowgate::{Limit, Reading};
+use flowgate_engine::{PolicyError, Request};
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, RuleCounts};
+
+use crate::answer::{Answer, Pending};
+use crate::redis::{Local, OutcomesQuestion};
+use crate::service::{Operation, Service, StoreAway};
+use answers::Answers;
+use question::KoalaQuestion;
+
+/// Koala's rules in force.
+#[derive(Debug)]
+pub struct KoalaInForce {
+    /// The rules.
+    pub rules: KoalaRules,
+    /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
+    local: Option<KoalaRules>,
+    answers: Answers,
+}
+
+impl KoalaInForce {
+    /// Compiles a rule file. The counts of today that `before` has continue.
+    pub(crate) fn compile(
+        service: &Service,
+        file: &KoalaFile,
+        before: Option<&KoalaInForce>,
+    ) -> Result<KoalaInForce, PolicyError> {
+        let rules = KoalaRules::new(file.clone(), service.decider().memory(), before.map(|koala| &koala.rules))?;
+        let in_shares = |local: &Local| rules.with_limits(|limit: &Limit| local.share_of(limit), local.memory());
+        let local = service.shared().map(|shared| in_shares(shared.local())).transpose()?;
+        let answers = Answers::new(&rules);
+        Ok(KoalaInForce { rules, local, answers })
+    }
+
+    /// The rules by which this node decides alone. Rules that were compiled with a shared store have a local copy.
+    fn local_rules(&self) -> &KoalaRules {
+        self.local.as_ref().unwrap_or(&self.rules)
+    }
+}
+
+impl Service {
+    /// The Koala rules in force; `None`: Koala is not served.
+    pub fn koala_rules(&self) -> Option<Arc<KoalaInForce>> {
+        self.snapshot().fronts().koala().cloned()
+    }
+
+    /// Decides a request by Koala's rules, and adds it to the counts of each rule that it met, except for an update.
+    pub fn koala(&self, koala: &Arc<KoalaInForce>, ask: KoalaAsk, request: &Request<'_>) -> Answer<KoalaAnswer> {
+        self.koala_at(koala, ask, request, self.read())
+    }
+
+    /// As [`Service::koala`], at a time that was read for a batch.
+    pub fn koala_at(
+        &self,
+        koala: &Arc<KoalaInForce>,
+        ask: KoalaAsk,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<KoalaAnswer> {
+        let rules = &koala.rules;
+        let pending = match (rules.ban(self.decider(), ask, request, self.ban_time(at).now), self.shared()) {
+            (Some(banned), _) => Pending::Now(banned),
+            (None, None) => Pending::Now(rules.decide(self.decider(), ask, request, at.now)),
+            (None, Some(shared)) => {
+                let plan = rules.plan(self.decider(), ask, request);
+                match plan.plan.asks_redis() {
+                    true => shared.ask(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
+                    false => Pending::Now(rules.conclude(ask, &plan)),
+                }
+            }
+        };
+        let is_noted = ask != KoalaAsk::Update || self.observer().begin(Operation::Record);
+        match pending {
+            Pending::Now(answer) => {
+                if is_noted {
+                    metrics::note(self.observer(), rules, &answer, at.now);
+                }
+                Answer::Now(answer)
+            }
+            Pending::Later(sent) => self.observer().later(sent, is_noted, at, |observer, question, answer, now| {
+                metrics::note(observer, &question.koala.rules, answer, now);
+            }),
+        }
+    }
+
+    /// Gives units back to the counters of all leak rules that match.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn koala_feedback(
+        &self,
+        koala: &Arc<KoalaInForce>,
+        erase: KoalaErase,
+        request: &Request<'_>,
+    ) -> Answer<Result<(), StoreAway>> {
+        self.metrics().count_operation(Operation::Refund);
+        let Some(shared) = self.shared() else {
+            koala.rules.feedback(self.decider(), erase, request, self.now());
+            return Answer::Now(Ok(()));
+        };
+        let plans = koala.rules.owned_feedback(self.decider(), erase, request).into_iter();
+        let given = plans.map(|plan| shared.ask_redis(OutcomesQuestion { plan, conclude: |_| () }, self.now()));
+        Answer::fold(given, Ok(()), Result::and)
+    }
+
+    /// How much the rule of a number has counted for a request; `None`: there is no such rule.
+    ///
+    /// # Errors
+    /// When the shared store does not answer.
+    pub fn koala_value(
+        &self,
+        koala: &Arc<KoalaInForce>,
+        number: u32,
+        request: &Request<'_>,
+    ) -> Answer<Result<Option<u64>, StoreAway>> {
+        self.metrics().count_operation(Operation::Peek);
+        let Some(shared) = self.shared() else {
+            return Answer::Now(Ok(koala.rules.value(self.decider(), number, request, self.now())));
+        };
+        match koala.rules.owned_value(self.decider(), number, request) {
+            None => Answer::Now(Ok(None)),
+            Some(plan) if plan.groups() == 0 => Answer::Now(Ok(Some(0))),
+            Some(plan) => {
+                let question = OutcomesQuestion { plan, conclude: KoalaRules::concluded_value };
+                shared.ask_redis(question, self.now()).map(|value| value.map(Some))
+            }
+        }
+    }
+
+    /// The requests that each Koala rule allowed and denied today, by this node.
+    pub fn koala_daily_counts(&self, rules: &KoalaRules) -> Vec<RuleCounts> {
+        rules.daily_counts(self.now())
+    }
+}
