@@ -14,6 +14,9 @@ pub const MAX_FIELDS: usize = 256;
 /// The most requests of a batch. One event loop decides a batch in one go, and its other connections wait meanwhile.
 pub const MAX_BATCH: usize = 1000;
 
+/// The most requests of an atomic batch: their shards are locked together, or one script decides them.
+pub const MAX_ATOMIC_BATCH: usize = 128;
+
 /// The highest cost of a request.
 pub const MAX_COST: u64 = 1_000_000_000_000;
 

@@ -6,8 +6,8 @@ use flowgate::{Limit, MAX_COUNT, MemoryStats, Op, Retry, Span, Time};
 use flowgate_engine::{self as engine, DecidedBy, OnFailure, config, explain::Matched};
 
 use crate::{
-    Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, LimitReport, MAX_COST, ManualBan, Memory,
-    Millis, Operation, Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, Severity,
+    AtomicBatch, Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, LimitReport, MAX_COST, ManualBan,
+    Memory, Millis, Operation, PartDecision, Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, Severity,
 };
 
 const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
@@ -22,6 +22,16 @@ impl Operation {
             Operation::Refund => Some(Op::Refund),
             Operation::Reset => None,
         }
+    }
+}
+
+impl<'a> From<&'a engine::JointDecision> for AtomicBatch<'a> {
+    fn from(joint: &'a engine::JointDecision) -> AtomicBatch<'a> {
+        let part = |part: &'a engine::PartDecision| PartDecision {
+            decision: Decision::from(&part.decision),
+            charged: part.charged,
+        };
+        AtomicBatch { allowed: joint.allowed(), decisions: joint.parts().iter().map(part).collect() }
     }
 }
 

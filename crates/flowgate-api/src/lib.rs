@@ -16,6 +16,7 @@
 //! ```
 
 mod bans;
+mod batch;
 mod call;
 mod decision;
 #[cfg(feature = "json")]
@@ -34,7 +35,8 @@ mod stats;
 mod text;
 
 pub use bans::{BanOrder, Bans, ManualBan, NewBan, RuleBan};
-pub use call::{BatchItem, Cost, DecideCall, Fields, LimitCall, MAX_BATCH, MAX_COST, MAX_FIELDS};
+pub use batch::{AtomicBatch, PartDecision};
+pub use call::{BatchItem, Cost, DecideCall, Fields, LimitCall, MAX_ATOMIC_BATCH, MAX_BATCH, MAX_COST, MAX_FIELDS};
 pub use decision::{Decision, Exceeded};
 pub use error::ErrorBody;
 pub use explanation::{Explanation, FailedCondition, LimitReport, RuleReport};

@@ -30,10 +30,8 @@ impl Store for MemoryStore {
         let ask = Ask::new(plan.op(), plan.cost(), now);
         self.apply(&mut flowgate::Plan::banning(ask, &mut plan.hits, &mut plan.bans));
     }
+
     fn apply_joint(&self, plan: &mut JointPlan<'_>, now: Time) {
-        match &mut *plan.parts {
-            [only] => self.apply_plan(only, now),
-            _ => self.apply(&mut plan.for_store(now)),
-        }
+        self.apply(&mut plan.for_store(now));
     }
 }

@@ -10,6 +10,7 @@
 //! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
+mod atomic;
 mod bans;
 mod joint;
 mod keys;

@@ -14,6 +14,8 @@ use crate::decision::Decision;
 #[derive(Debug)]
 pub struct JointPlan<'r> {
     pub(crate) parts: Vec<Plan<'r>>,
+    /// Something outside the plan denies the step.
+    denied: bool,
 }
 
 /// The answer to several requests that pass together or not at all.
@@ -33,7 +35,18 @@ pub struct PartDecision {
 
 impl<'r> JointPlan<'r> {
     pub(crate) fn new(parts: Vec<Plan<'r>>) -> JointPlan<'r> {
-        JointPlan { parts }
+        JointPlan { parts, denied: false }
+    }
+
+    /// The same, denied by something outside the plan.
+    #[cfg(feature = "redis")]
+    pub(crate) fn denied(self) -> JointPlan<'r> {
+        JointPlan { denied: true, ..self }
+    }
+
+    /// Whether something other than a limit denies the step: a rule without limits, or a ban by hand.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.denied || self.parts.iter().any(|part| part.evaluation.is_denied(part.rules))
     }
 
     /// The plans of the requests, in order.
@@ -43,7 +56,7 @@ impl<'r> JointPlan<'r> {
 
     /// The plan for a store. Where something other than a limit has denied, a part without hits denies.
     pub(crate) fn for_store(&mut self, now: Time) -> flowgate::Plan<'_, 'r> {
-        let is_denied = self.parts.iter().any(|part| part.evaluation.is_denied(part.rules));
+        let is_denied = self.is_denied();
         let mut plan = flowgate::Plan::new(now);
         for Plan { evaluation, hits, bans, .. } in &mut self.parts {
             plan.push(PlanPart { op: evaluation.asked, cost: evaluation.cost, hits, bans });
@@ -115,7 +128,7 @@ impl From<Vec<PartDecision>> for JointDecision {
 
 impl Outcomes<'_, '_> {
     /// Whether a step that passes has counted the cost: a limit that is not a shadow rule's has counted a take or a record.
-    fn is_charged(self) -> bool {
+    pub(crate) fn is_charged(self) -> bool {
         let counts = |hit: &Hit<'_>| {
             !hit.flags().shadow && hit.limit().algorithm() != Algorithm::Unlimited && hit.outcome().allowed()
         };

@@ -3,6 +3,7 @@
 //! Rule       One script call decides a request: all its limits and bans, all or nothing, at Redis's own time. The
 //!            script counts and answers with the states that it found; the decision is derived from those here, by the
 //!            functions that decide in memory.
+//!            So does one call for several requests that pass together or not at all.
 //! Invariant  A plan that awaits its reply owns its data and may cross threads.
 //!
 //! ```text
@@ -27,7 +28,7 @@ pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
 pub use bans::{BanCall, BanCopy};
 pub use decode::{ReplyError, take_unreadable};
 pub use encode::ScriptTime;
-pub use owned_plan::{Conclusion, OwnedPlan};
-pub use script::{BANS, DECIDE, Script, ScriptCall, THROTTLE, UNDO};
+pub use owned_plan::{Conclusion, JointConclusion, OwnedJointPlan, OwnedPlan};
+pub use script::{BANS, DECIDE, JOINT, Script, ScriptCall, THROTTLE, UNDO};
 
 pub(crate) use keys::limit_counter;

@@ -2,7 +2,7 @@
 
 use flowgate::{MemoryStore, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable};
-use flowgate_engine::{AdHoc, Decision, Engine, Policy, Request, RuleDef};
+use flowgate_engine::{AdHoc, Decision, Engine, JointDecision, Policy, Request, RuleDef};
 
 pub(crate) const PREFIX: &str = "fg:";
 
@@ -62,6 +62,47 @@ impl RedisEngine {
         }
         let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
         prepared.conclude_groups(&replies).unwrap().decision
+    }
+
+    /// Decides several requests in one step.
+    pub(crate) fn decide_joint(&mut self, requests: &[(Op, Request<'_>)], now: Time) -> JointDecision {
+        let prepared = self.engine.prepare_joint(requests, now.into());
+        if prepared.groups() == 0 {
+            return self.engine.decide_joint(requests, now);
+        }
+        let time = self.time(now);
+        let mut around = now;
+        loop {
+            let reply = numbers(&mut self.connection, &prepared.call_of(None, &self.prefix, time, around));
+            match prepared.conclude(&[&reply]) {
+                Ok(conclusion) => {
+                    self.engine.note_joint_conclusion(&conclusion, |part| requests[part].1.clone());
+                    return conclusion.decision;
+                }
+                Err(ReplyError::Around(other)) if other != around => around = other,
+                Err(error) => panic!("{error}: {reply:?}"),
+            }
+        }
+    }
+
+    /// Decides several requests as in a cluster: each group by itself, and rolls back.
+    pub(crate) fn decide_joint_in_groups(&mut self, requests: &[(Op, Request<'_>)], now: Time) -> JointDecision {
+        let prepared = self.engine.prepare_joint(requests, now.into());
+        if prepared.groups() == 0 {
+            return self.engine.decide_joint(requests, now);
+        }
+        let time = self.time(now);
+        let replies: Vec<Vec<i64>> = (0..prepared.groups())
+            .map(|group| numbers(&mut self.connection, &prepared.call_of(Some(group), &self.prefix, time, now)))
+            .collect();
+        if replies.len() > 1 {
+            let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
+            for call in prepared.undo_calls(&self.prefix, time, &some) {
+                numbers(&mut self.connection, &call);
+            }
+        }
+        let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
+        prepared.conclude(&replies).unwrap().decision
     }
 
     pub(crate) fn reset(&mut self, request: &Request<'_>, now: Time) -> Decision {

@@ -1,6 +1,7 @@
 //! Redis as the store: the same answers as in memory.
 
 mod agree;
+mod joint;
 mod rollback_order;
 mod rollbacks;
 mod shared_bans;

@@ -17,10 +17,10 @@ use flowgate::{
     ThrottleReply, Verdict,
 };
 use flowgate_engine::config::Share;
-use flowgate_engine::redis::OwnedPlan;
+use flowgate_engine::redis::{OwnedJointPlan, OwnedPlan};
 use flowgate_engine::{
-    AdHoc, Decider, Decision, Explanation, Limits, OnFailure, Policy, PolicyError, Request, Rule, RuleDef, RuleSet,
-    explain::LimitReport,
+    AdHoc, Decider, Decision, Explanation, JointDecision, Limits, OnFailure, Policy, PolicyError, Request, Rule,
+    RuleDef, RuleSet, explain::LimitReport,
 };
 
 use super::health::Health;
@@ -140,12 +140,37 @@ impl Local {
 
     /// Decides a plan.
     pub(crate) fn decide(&self, snapshot: &Snapshot, plan: &OwnedPlan, request: &Request<'_>, at: Reading) -> Decision {
-        let asks = !matches!(plan.op(), Op::Record | Op::Refund);
-        let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.on_failure(rule) == OnFailure::Deny;
-        match plan.limited_by().find(denies) {
-            Some(rule) if asks => Decision::denied_without_store(rule, RETRY_AFTER),
-            _ => self.decider.decide_owned(plan, local(snapshot), request, at).as_stopgap(),
+        match self.denying_rule(plan) {
+            Some(rule) => Decision::denied_without_store(rule, RETRY_AFTER),
+            None => self.decider.decide_owned(plan, local(snapshot), request, at).as_stopgap(),
         }
+    }
+
+    /// Decides several requests that pass together or not at all.
+    pub(crate) fn decide_joint(
+        &self,
+        snapshot: &Snapshot,
+        plan: &OwnedJointPlan,
+        requests: &[Request<'_>],
+        at: Reading,
+    ) -> JointDecision {
+        let denied: Vec<Option<&Arc<Rule>>> = plan.parts().iter().map(|part| self.denying_rule(part)).collect();
+        let is_denied = denied.iter().any(Option::is_some);
+        let mut joint = self.decider.decide_joint_owned(plan, local(snapshot), requests, is_denied, at);
+        for (part, denied) in joint.parts_mut().iter_mut().zip(denied) {
+            part.decision = match denied {
+                Some(rule) => Decision::denied_without_store(rule, RETRY_AFTER),
+                None => part.decision.clone().as_stopgap(),
+            };
+            part.charged &= !is_denied;
+        }
+        joint
+    }
+
+    /// The rule that denies a request while the store is away.
+    fn denying_rule<'p>(&self, plan: &'p OwnedPlan) -> Option<&'p Arc<Rule>> {
+        let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.on_failure(rule) == OnFailure::Deny;
+        plan.limited_by().find(denies).filter(|_| plan.op().asks())
     }
 
     /// Why this node alone decides as it does: by each rule's `on_failure`; where that is `local`, with its own counters,

@@ -3,6 +3,7 @@
 //! Rule       A question borrows what the caller has. A store that answers later makes an owned question of it, once: that
 //!            is the only copy of the request, and it comes back with the reply.
 
+mod joint;
 mod key;
 mod outcomes;
 mod rules;
@@ -17,6 +18,7 @@ use flowgate_engine::redis::{ReplyError, ScriptCall};
 use super::deny_cache::{Denied, DenyQuestion, DenyTable};
 use super::failover::Local;
 use crate::answer::Pending;
+pub(crate) use joint::{JointQuestion, OwnedJointQuestion};
 pub(crate) use key::{KeyQuestion, OwnedKeyQuestion};
 pub(crate) use outcomes::OutcomesQuestion;
 pub(crate) use rules::{ExplainQuestion, OwnedRuleQuestion, RuleQuestion};

@@ -18,8 +18,8 @@ use super::failover::{Failover, Local, Settings};
 use super::health::{Health, SharedStats};
 use super::link::Failure;
 use super::question::{
-    ExplainQuestion, InFlightQuestion, KeyQuestion, LocalQuestion, OwnedKeyQuestion, OwnedQuestion, OwnedRuleQuestion,
-    OwnedThrottleQuestion, Question, Replied, RuleQuestion, Store, ThrottleQuestion,
+    ExplainQuestion, InFlightQuestion, JointQuestion, KeyQuestion, LocalQuestion, OwnedJointQuestion, OwnedKeyQuestion,
+    OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Question, Replied, RuleQuestion, Store, ThrottleQuestion,
 };
 use super::redirect::{Plain, Sent};
 use super::sentinel::Sentinels;
@@ -174,6 +174,21 @@ impl SharedStore {
         let plan = self.decider.plan(&snapshot.rules, op, request, redis_time);
         match plan.asks_redis() {
             true => self.ask(&RuleQuestion { snapshot, plan: &plan, request }, at),
+            false => Pending::Now(plan.conclude(redis_time)),
+        }
+    }
+
+    /// Decides several requests that pass together or not at all.
+    pub(crate) fn decide_together(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        requests: &[(Op, Request<'_>)],
+        at: Reading,
+    ) -> PendingReply<OwnedJointQuestion> {
+        let redis_time = self.redis_time();
+        let plan = self.decider.plan_joint(&snapshot.rules, requests, redis_time.into());
+        match plan.asks_redis() {
+            true => self.ask(&JointQuestion { snapshot, plan: &plan, requests }, at),
             false => Pending::Now(plan.conclude(redis_time)),
         }
     }

@@ -77,6 +77,45 @@ fn a_batch_in_order_all_of_it_or_nothing() {
 }
 
 #[test]
+fn an_atomic_batch_passes_whole_or_not_at_all() {
+    let server = Running::start(RULES);
+    let reply = |user: &str, cost: u64| format!(r#"{{"fields":{{"act":"reply","user":"{user}"}},"cost":{cost}}}"#);
+    let ask = |items: &[String]| server.post("/v1/batch?atomic=true", &format!("[{}]", items.join(","))).json();
+    let seen = |answer: &Value| {
+        let part = |one: &Value| format!("{} {} {}", one["allowed"], one["remaining"], one["charged"]);
+        let parts: Vec<_> = answer["decisions"].as_array().unwrap().iter().map(part).collect();
+        format!("{}: {}", answer["allowed"], parts.join(", "))
+    };
+    assert_eq!(seen(&ask(&[reply("1", 2), reply("1", 1)])), "true: true 3 true, true 2 true");
+    assert_eq!(seen(&ask(&[reply("2", 4), reply("1", 3)])), "false: true 5 false, false 2 false");
+    // The second part is asked as if the first were counted.
+    assert_eq!(seen(&ask(&[reply("1", 2), reply("1", 1)])), "false: true 2 false, false 2 false");
+    let refund =
+        reply("1", 1).replace('{', r#"{"op":"refund","#).replacen(r#""fields":{"op":"refund","#, r#""fields":{"#, 1);
+    let peek = refund.replace("refund", "peek").replace(r#""cost":1"#, r#""cost":9"#);
+    assert_eq!(seen(&ask(&[refund, peek])), "false: true 3 false, false 3 false");
+    assert_eq!(server.post("/v1/batch?atomic=true", "[]").body, r#"{"allowed":true,"decisions":[]}"#);
+    let unruled = ask(&[r#"{"fields":{"act":"other"}}"#.to_owned()]);
+    assert_eq!((&unruled["allowed"], &unruled["decisions"][0]["charged"]), (&json!(true), &json!(false)));
+}
+
+#[test]
+fn an_atomic_batch_has_at_most_128_requests_and_no_reset() {
+    let server = Running::start(RULES);
+    let path = "/v1/batch?atomic=true";
+    let batch =
+        |length: usize| format!("[{}]", vec![r#"{"fields":{"act":"reply","user":"42"},"cost":0}"#; length].join(","));
+    assert_eq!(server.post(path, &batch(128)).json()["decisions"].as_array().unwrap().len(), 128);
+    server.post(path, &batch(129)).is_mistake(400, Some("[128]"));
+    let reset = r#"[{"fields":{"act":"reply","user":"42"}},{"op":"reset","fields":{"act":"reply","user":"42"}}]"#;
+    server.post(path, reset).is_mistake(400, Some("[1].op"));
+    server.post("/v1/batch?atomic=yes", "[]").is_mistake(400, Some("atomic"));
+    server.post("/v1/batch?atom=true", "[]").is_mistake(400, Some("atom"));
+    assert_eq!(server.post("/v1/batch?atomic=false", "[]").body, "[]");
+    assert_eq!(server.post("/v1/peek", REPLY).json()["remaining"], 5, "a refused batch counts nothing");
+}
+
+#[test]
 fn a_limit_of_the_callers() {
     let server = Running::start("");
     let body = r#"{"key":"hist:42","limit":"2/60s"}"#;

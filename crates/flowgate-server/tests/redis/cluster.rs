@@ -101,6 +101,16 @@ async fn knows_its_way(cluster: &Cluster, node: &Node) {
 }
 
 #[tokio::test]
+async fn steps_of_several_requests_across_slots_are_rolled_back_by_name() {
+    let cluster = Cluster::start();
+    let node = || cluster.node("deny_cache = true", crate::joint::TWO_SUBJECTS);
+    let (one, other) = (node(), node());
+    one.recovers().await;
+    other.recovers().await;
+    crate::joint::check_steps(&one, &other).await;
+}
+
+#[tokio::test]
 async fn subjects_in_several_slots_are_decided_together() {
     let cluster = Cluster::start();
     let rules = r#"

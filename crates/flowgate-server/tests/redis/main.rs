@@ -9,6 +9,7 @@ mod cluster;
 mod counted_work;
 mod deny_cache;
 mod faults;
+mod joint;
 mod koala;
 mod pipelines;
 mod proxy;

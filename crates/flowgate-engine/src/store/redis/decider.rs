@@ -5,12 +5,13 @@ use std::sync::Arc;
 use flowgate::{Op, Reading, Time};
 
 use super::keys;
-use super::owned_plan::{Conclusion, OwnedPlan, tag};
+use super::owned_plan::{Conclusion, JointConclusion, NewBan, OwnedJointPlan, OwnedPlan, tag};
 use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
 use crate::decider::Decider;
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::explain::Explanation;
+use crate::plan::JointDecision;
 use crate::request::Request;
 use crate::rules::RuleSet;
 use crate::store::Store;
@@ -24,6 +25,25 @@ impl Decider {
         let mut decision = plan.conclude(at.now);
         decision.make_real(at);
         decision
+    }
+
+    /// As [`Decider::decide_owned`], for several requests; `denied` if something else denies all of them.
+    pub fn decide_joint_owned(
+        &self,
+        plan: &OwnedJointPlan,
+        limits: &RuleSet,
+        requests: &[Request<'_>],
+        denied: bool,
+        at: Reading,
+    ) -> JointDecision {
+        let mut plan = plan.under(limits, at);
+        if denied {
+            plan = plan.denied();
+        }
+        self.apply_joint(&mut plan, requests.iter(), at.now);
+        let mut joint = plan.conclude(at.now);
+        joint.make_real(at);
+        joint
     }
 
     /// As [`Decider::decide_owned`], why a `peek` is decided as it is.
@@ -65,7 +85,18 @@ impl Decider {
     /// Lists the bans that a request has started, with the names of their subjects. The request is asked for only if there
     /// is a new ban.
     pub fn note_conclusion<'q>(&self, conclusion: &Conclusion, request: impl Fn() -> Request<'q>) {
-        for ban in &conclusion.new_bans {
+        self.note_new_bans(&conclusion.new_bans, request);
+    }
+
+    /// As [`Decider::note_conclusion`]; `request` gives the request of a part.
+    pub fn note_joint_conclusion<'q>(&self, conclusion: &JointConclusion, request: impl Fn(usize) -> Request<'q>) {
+        for (part, new_bans) in conclusion.new_bans.iter().enumerate() {
+            self.note_new_bans(new_bans, || request(part));
+        }
+    }
+
+    fn note_new_bans<'q>(&self, new_bans: &[NewBan], request: impl Fn() -> Request<'q>) {
+        for ban in new_bans {
             let request = request();
             let (id, rule) = (self.next_ban_id(BanKind::Rule), Arc::clone(&ban.rule));
             let mut by: Vec<&str> = rule.by().collect();
@@ -102,6 +133,13 @@ impl Engine {
     pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> OwnedPlan {
         let rules = self.rules();
         OwnedPlan::new(&rules, &self.plan(&rules, op, request, now), request)
+    }
+
+    /// As [`Engine::prepare`], for several requests.
+    pub fn prepare_joint(&self, requests: &[(Op, Request<'_>)], at: Reading) -> OwnedJointPlan {
+        let rules = self.rules();
+        let plan = self.plan_joint(&rules, requests, at);
+        OwnedJointPlan::new(&rules, &plan, requests.iter().map(|(_, request)| request))
     }
 
     /// As [`Decider::reset_keys_by`], by the rules in force.

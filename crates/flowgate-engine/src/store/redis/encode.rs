@@ -17,6 +17,13 @@
 //!        | letter time cost terms                      all other algorithms
 //! ```
 //!
+//! Several requests that pass together or not at all go to `joint.lua`:
+//!
+//! ```text
+//! joint  = "joint" time denied parts {part}            denied: 1 if something other than a limit denies
+//! part   = op cost rules {rule}
+//! ```
+//!
 //! Times are microseconds; an empty `time` is Redis's own.
 
 use flowgate::portable::Arguments;
@@ -55,8 +62,11 @@ pub(super) struct Ask {
 impl Ask {
     /// What costs nothing changes nothing.
     fn word(self) -> &'static [u8] {
+        if self.cost == 0 { b"peek" } else { self.op_word() }
+    }
+
+    fn op_word(self) -> &'static [u8] {
         match self.op {
-            _ if self.cost == 0 => b"peek",
             Op::Take | Op::TakeWithin(_) => b"take",
             Op::Peek => b"peek",
             Op::Record => b"record",
@@ -85,6 +95,21 @@ impl Ask {
 pub(super) fn head(args: &mut Parts, ask: Ask, rules: usize) {
     args.push(ask.word());
     time(args, ask.time);
+    args.number(ask.units());
+    args.number(rules as u64);
+}
+
+/// What precedes the parts of a call for several requests.
+pub(super) fn joint_head(args: &mut Parts, at: ScriptTime, denied: bool, parts: usize) {
+    args.push(b"joint");
+    time(args, at);
+    args.number(u64::from(denied));
+    args.number(parts as u64);
+}
+
+/// What precedes the rules of a part.
+pub(super) fn part_head(args: &mut Parts, ask: Ask, rules: usize) {
+    args.push(ask.op_word());
     args.number(ask.units());
     args.number(rules as u64);
 }

@@ -6,10 +6,12 @@
 //!            subject, is decided where that subject lives; if one of them denies, what the others have taken is rolled
 //!            back by name ([`OwnedPlan::rollbacks`]).
 
+mod joint;
+
 use std::sync::Arc;
 
 use flowgate::portable;
-use flowgate::{Algorithm, Limit, Op, Reading, Standing, Time};
+use flowgate::{Algorithm, BanHit, Hit, Limit, Op, Reading, Standing, Time};
 use smallvec::SmallVec;
 
 use super::decode::{Reply, ReplyError};
@@ -22,6 +24,8 @@ use crate::explain::Explanation;
 use crate::plan::{BanHits, Evaluation, Hits, Outcomes, Plan, Step};
 use crate::request::Request;
 use crate::rules::{NamedLimit, Rule, RuleSet};
+
+pub use joint::{JointConclusion, OwnedJointPlan};
 
 /// A plan that awaits its reply.
 #[derive(Clone, Debug)]
@@ -65,6 +69,7 @@ pub(crate) struct NewBan {
 enum Which {
     All,
     Only(usize),
+    None,
 }
 
 impl Plan<'_> {
@@ -230,11 +235,24 @@ impl OwnedPlan {
         if decided.denied || !takes(self.op) || cost == 0 {
             return None;
         }
+        self.undo_charges(which, decided, prefix, time, |_| true)
+    }
+
+    /// The call that undoes the charges to those hits of a part of the plan that `is_undone` names.
+    fn undo_charges(
+        &self,
+        which: Which,
+        decided: &Decided<'_>,
+        prefix: &str,
+        time: ScriptTime,
+        is_undone: impl Fn(&Hit<'_>) -> bool,
+    ) -> Option<ScriptCall> {
+        let cost = self.evaluation.cost;
         let mut hits = decided.hits.iter();
         let mut undo = UndoCall::new(time, cost, decided.now);
         for (group, step) in self.steps(which) {
             for (named, hit) in self.rules.limits(step.limits).iter().zip(hits.by_ref()) {
-                if let Some(group) = group {
+                if let Some(group) = group.filter(|_| is_undone(hit)) {
                     undo.add(hit, |key| self.write_key(key, prefix, group, &named.tail));
                 }
             }
@@ -257,7 +275,7 @@ impl OwnedPlan {
         let (op, cost) = (self.op, self.evaluation.cost);
         let ask = Ask { op, cost, time };
         let mut call = ScriptCall::new(&DECIDE);
-        let asked = || self.steps(which).filter_map(|(group, step)| Some((group?, step)));
+        let asked = || self.asked_steps(which);
         let only = asked().next().filter(|_| asked().count() == 1);
         if let Some((group, step)) = only
             && let [named] = self.rules.limits(step.limits)
@@ -270,10 +288,21 @@ impl OwnedPlan {
             return call;
         }
         encode::head(&mut call.args, ask, asked().count());
-        for (group, step) in asked() {
+        self.write_rules(&mut call, which, prefix, ask, around);
+        call
+    }
+
+    /// The steps of a part of the plan in which Redis has a say, each with its group.
+    fn asked_steps(&self, which: Which) -> impl Iterator<Item = (u32, &Step)> {
+        self.steps(which).filter_map(|(group, step)| Some((group?, step)))
+    }
+
+    /// Writes the rules of a part of the plan, with their limits and bans.
+    fn write_rules(&self, call: &mut ScriptCall, which: Which, prefix: &str, ask: Ask, around: Time) {
+        for (group, step) in self.asked_steps(which) {
             let rule = self.rules.rule(step.rule);
             let kept = || self.rules.limits(step.limits).iter().filter(|named| is_kept(&named.limit));
-            let ban = rule.ban().filter(|_| op.asks());
+            let ban = rule.ban().filter(|_| ask.op.asks());
             encode::rule(&mut call.args, rule.flags(), kept().count(), ban.is_some());
             for named in kept() {
                 call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
@@ -284,7 +313,6 @@ impl OwnedPlan {
                 ban.write_terms(&mut call.args);
             }
         }
-        call
     }
 
     /// The key of one of a group's counters.
@@ -298,6 +326,7 @@ impl OwnedPlan {
         steps.filter(move |(group, _)| match which {
             Which::All => true,
             Which::Only(only) => *group == Some(only as u32),
+            Which::None => false,
         })
     }
 
@@ -317,23 +346,31 @@ impl OwnedPlan {
         reply: &[i64],
     ) -> Result<(), ReplyError> {
         let (mut reply, now) = Reply::open(reply)?;
+        decided.now = now;
+        self.restore(decided, which, &mut reply)?;
+        reply.close()?;
         let Decided { hits, bans, .. } = decided;
+        let ask = flowgate::Ask::new(op, self.evaluation.cost, now);
+        portable::decide(&mut flowgate::Plan::banning(ask, hits, bans));
+        let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
+        let banned = bans.iter().any(|ban| ban.standing() != Standing::Clear);
+        decided.denied = exceeded || banned;
+        Ok(())
+    }
+
+    /// Reads the states that the script found for a part of the plan, at `decided.now`.
+    fn restore<'r>(&'r self, decided: &mut Decided<'r>, which: Which, reply: &mut Reply<'_>) -> Result<(), ReplyError> {
+        let Decided { hits, bans, now, .. } = decided;
         for (_, step) in self.steps(which) {
             let (first_hit, first_ban) = (hits.len(), bans.len());
             Evaluation::hit(step, &self.rules, hits, bans);
             for hit in &mut hits[first_hit..] {
                 reply.restore(hit)?;
             }
-            for ban in bans[first_ban..].iter_mut().filter(|_| self.op.asks()) {
-                reply.restore_ban(ban, now)?;
+            for ban in bans[first_ban..].iter_mut().filter(|_| self.op().asks()) {
+                reply.restore_ban(ban, *now)?;
             }
         }
-        reply.close()?;
-        let ask = flowgate::Ask::new(op, self.evaluation.cost, now);
-        portable::decide(&mut flowgate::Plan::banning(ask, hits, bans));
-        let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
-        let banned = bans.iter().any(|ban| ban.standing() != Standing::Clear);
-        (decided.denied, decided.now) = (exceeded || banned, now);
         Ok(())
     }
 
@@ -358,12 +395,7 @@ impl OwnedPlan {
             Evaluation::hit(step, &self.rules, &mut hits, &mut bans);
             // What Redis has no say in passes.
             let Some(decided) = group.map(|group| &groups[group as usize]) else { continue };
-            let outcomes = decided.hits.iter().filter(|decided| decided.rule_id() == step.rule);
-            hits[first_hit..].iter_mut().zip(outcomes).for_each(|(hit, decided)| hit.settle(*decided.outcome()));
-            for ban in &mut bans[first_ban..] {
-                let decided = decided.bans.iter().find(|decided| decided.rule_id() == step.rule);
-                decided.into_iter().for_each(|decided| ban.settle(decided.standing()));
-            }
+            decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
         }
         Ok(Decided { denied, now, hits, bans })
     }
@@ -376,6 +408,17 @@ struct Decided<'r> {
     now: Time,
     hits: Hits<'r>,
     bans: BanHits<'r>,
+}
+
+impl Decided<'_> {
+    /// Puts the outcomes of a step into its hits and bans.
+    fn settle(&self, step: &Step, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
+        let outcomes = self.hits.iter().filter(|decided| decided.rule_id() == step.rule);
+        hits.iter_mut().zip(outcomes).for_each(|(hit, decided)| hit.settle(*decided.outcome()));
+        if let Some(decided) = self.bans.iter().find(|decided| decided.rule_id() == step.rule) {
+            bans.iter_mut().for_each(|ban| ban.settle(decided.standing()));
+        }
+    }
 }
 
 /// The hash tag of a rule's subject.

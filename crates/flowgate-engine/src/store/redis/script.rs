@@ -20,7 +20,10 @@ macro_rules! script {
 }
 
 /// Decides limits and bans. A take from a single limit is decided before the rest is even set up.
-pub static DECIDE: Script = script!("lua/short.lua", "lua/value.lua", "lua/log.lua", "lua/decide.lua");
+pub static DECIDE: Script = script!("lua/short.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/decide.lua");
+
+/// Decides several requests, all or none.
+pub static JOINT: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/joint.lua");
 
 /// Answers `CL.THROTTLE`.
 pub static THROTTLE: Script = script!("lua/start.lua", "lua/value.lua", "lua/throttle.lua");

@@ -10,18 +10,18 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use crate::redis_engine::RedisEngine;
 
 /// The last microsecond of the year 2127: what comes later may be owed beyond what a double holds.
-const LAST: u64 = 4_985_971_199_999_999;
+pub(super) const LAST: u64 = 4_985_971_199_999_999;
 
 const USERS: [&str; 2] = ["a", "b"];
 
 #[derive(Clone, Debug)]
-struct RuleSpec {
-    limits: Vec<Spec>,
+pub(super) struct RuleSpec {
+    pub(super) limits: Vec<Spec>,
     /// By user, by address, or for all.
     by: usize,
     count_denied: bool,
     shadow: bool,
-    ban: Option<BanDef>,
+    pub(super) ban: Option<BanDef>,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ fn huge() -> impl Strategy<Value = Spec> {
     .prop_map(|text| Spec::parse(text).unwrap())
 }
 
-fn rule_spec() -> impl Strategy<Value = RuleSpec> {
+pub(super) fn rule_spec() -> impl Strategy<Value = RuleSpec> {
     let ban = (1..4u64, 1..100_000_000u64, prop::collection::vec(1..5_000_000u64, 1..3), 0..9_000_000u64);
     let micros = Span::from_micros;
     let ban = ban.prop_map(move |(after, within, lengths, forget)| BanDef {
@@ -98,17 +98,22 @@ enum Times {
     Within(u64),
 }
 
+/// The rules as a policy has them.
+pub(super) fn written(rules: &[RuleSpec]) -> Vec<RuleDef> {
+    let rule = |(number, spec): (usize, &RuleSpec)| RuleDef {
+        by: [&["user"][..], &["ip"], &[]][spec.by].iter().map(|field| (*field).to_owned()).collect(),
+        limits: Limits::Fixed(spec.limits.iter().map(|spec| spec.limit.clone()).collect()),
+        count_denied: spec.count_denied,
+        shadow: spec.shadow,
+        ban: spec.ban.clone(),
+        ..RuleDef::named(format!("r{number}"))
+    };
+    rules.iter().enumerate().map(rule).collect()
+}
+
 impl Trace {
     fn rules(&self) -> Vec<RuleDef> {
-        let rule = |(number, spec): (usize, &RuleSpec)| RuleDef {
-            by: [&["user"][..], &["ip"], &[]][spec.by].iter().map(|field| (*field).to_owned()).collect(),
-            limits: Limits::Fixed(spec.limits.iter().map(|spec| spec.limit.clone()).collect()),
-            count_denied: spec.count_denied,
-            shadow: spec.shadow,
-            ban: spec.ban.clone(),
-            ..RuleDef::named(format!("r{number}"))
-        };
-        let mut rules: Vec<RuleDef> = self.rules.iter().enumerate().map(rule).collect();
+        let mut rules = written(&self.rules);
         rules.extend(self.closed.then(|| RuleDef::named("closed")));
         rules
     }

@@ -90,6 +90,10 @@ local function keep(key, value, lives_until)
   call('SET', key, value, 'PX', ttl)
 end
 
+local function drop(key)
+  call('DEL', key)
+end
+
 -- Keeps a counter: its own part, and the window of `after=` while that is open.
 local function keep_both(key, letter, own, own_until, ends, seen)
   if ends > now then
@@ -97,7 +101,7 @@ local function keep_both(key, letter, own, own_until, ends, seen)
   elseif own_until > now then
     keep(key, letter .. own, own_until)
   else
-    call('DEL', key)
+    drop(key)
   end
 end
 

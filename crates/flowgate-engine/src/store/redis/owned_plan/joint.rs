@@ -1,0 +1,241 @@
+//! Several requests on their way to Redis: they pass together or not at all.
+//!
+//! Rule       On a single server one call decides all parts. In a cluster each *group*, the rules of all parts that count
+//!            for one subject, is decided where that subject lives; if one group denies, what the others have charged is
+//!            rolled back by name, part by part, the newest charge first.
+
+use std::sync::Arc;
+
+use flowgate::{Algorithm, Hit, Op, PlanPart, Reading, Standing, Time, portable};
+
+use super::{Decided, NewBan, OwnedPlan, Which};
+use crate::plan::{BanHits, Evaluation, Hits, JointDecision, JointPlan, Outcomes, PartDecision, Plan};
+use crate::request::Request;
+use crate::rules::RuleSet;
+use crate::store::redis::decode::{Reply, ReplyError};
+use crate::store::redis::encode::{self, Ask, ScriptTime};
+use crate::store::redis::script::{JOINT, ScriptCall};
+
+/// A joint plan that awaits its reply.
+#[derive(Clone, Debug)]
+pub struct OwnedJointPlan {
+    parts: Vec<OwnedPlan>,
+    /// Whether something other than a limit denies: a rule without limits, or a ban by hand.
+    is_denied: bool,
+    /// For each group its number within each part.
+    groups: Vec<Vec<Option<usize>>>,
+}
+
+/// The decision of a step and the bans that it has started.
+#[derive(Clone, Debug)]
+pub struct JointConclusion {
+    /// The decision.
+    pub decision: JointDecision,
+    /// The bans of each part.
+    pub(crate) new_bans: Vec<Vec<NewBan>>,
+}
+
+/// What a step, or one group of it, has decided.
+struct DecidedStep<'r> {
+    denied: bool,
+    now: Time,
+    parts: Vec<Decided<'r>>,
+}
+
+impl JointPlan<'_> {
+    /// Whether Redis has a say in some part.
+    pub fn asks_redis(&self) -> bool {
+        self.parts().iter().any(Plan::asks_redis)
+    }
+}
+
+impl OwnedJointPlan {
+    /// The owned form of a joint plan that was made by `rules` for `requests`.
+    pub fn new<'q, 'a: 'q>(
+        rules: &Arc<RuleSet>,
+        plan: &JointPlan<'_>,
+        requests: impl Iterator<Item = &'q Request<'a>>,
+    ) -> OwnedJointPlan {
+        let own = |(part, request)| OwnedPlan::new(rules, part, request);
+        let parts: Vec<OwnedPlan> = plan.parts().iter().zip(requests).map(own).collect();
+        let mut tags: Vec<&[u8]> = Vec::new();
+        let mut groups: Vec<Vec<Option<usize>>> = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            for local in 0..part.tags.len() {
+                let tag = part.tags.get(local);
+                let group = tags.iter().position(|known| *known == tag).unwrap_or_else(|| {
+                    tags.push(tag);
+                    groups.push(vec![None; parts.len()]);
+                    groups.len() - 1
+                });
+                groups[group][number] = Some(local);
+            }
+        }
+        OwnedJointPlan { is_denied: plan.is_denied(), groups, parts }
+    }
+
+    /// The number of groups, which is the number of calls that a cluster needs.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The plans of the requests, in order.
+    pub fn parts(&self) -> &[OwnedPlan] {
+        &self.parts
+    }
+
+    /// As [`OwnedPlan::under`].
+    pub fn under<'r>(&'r self, rules: &'r RuleSet, at: Reading) -> JointPlan<'r> {
+        JointPlan::new(self.parts.iter().map(|part| part.under(rules, at)).collect())
+    }
+
+    /// The call of one group, or of the whole step. `around` is as [`OwnedPlan::call`] has it.
+    pub fn call_of(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        let mut call = ScriptCall::new(&JOINT);
+        encode::joint_head(&mut call.args, time, self.is_denied, self.parts.len());
+        for (number, part) in self.parts.iter().enumerate() {
+            let ask = Ask { op: part.evaluation.asked, cost: part.evaluation.cost, time };
+            let which = self.which(group, number);
+            encode::part_head(&mut call.args, ask, part.asked_steps(which).count());
+            part.write_rules(&mut call, which, prefix, ask, around);
+        }
+        call
+    }
+
+    /// The decision that follows from the reply to the call of the whole step, or from those to the calls of all groups.
+    ///
+    /// # Errors
+    /// When one of the replies has no decision in it.
+    pub fn conclude(&self, replies: &[&[i64]]) -> Result<JointConclusion, ReplyError> {
+        let decided = match replies {
+            [reply] => self.decide(None, self.is_denied, reply)?,
+            replies => self.decide_groups(replies)?,
+        };
+        let (mut parts, mut new_bans) = (Vec::with_capacity(self.parts.len()), Vec::with_capacity(self.parts.len()));
+        for (part, Decided { hits, bans, .. }) in self.parts.iter().zip(&decided.parts) {
+            let outcomes = Outcomes::new(&part.rules, &part.evaluation, hits, bans);
+            let conclusion = part.conclusion(outcomes, decided.now);
+            parts.push(PartDecision { decision: conclusion.decision, charged: outcomes.is_charged() });
+            new_bans.push(conclusion.new_bans);
+        }
+        if decided.denied {
+            parts.iter_mut().for_each(|part| part.charged = false);
+        }
+        Ok(JointConclusion { decision: JointDecision::from(parts), new_bans })
+    }
+
+    /// The calls that undo what was charged, by the reply to the whole step, or by those to the calls of all groups
+    /// (`None`: no reply that can be read).
+    pub fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        let groups: Vec<Option<usize>> = match replies {
+            [_] => vec![None],
+            replies => (0..replies.len().min(self.groups())).map(Some).collect(),
+        };
+        let decide =
+            |(group, reply): (&Option<usize>, &Option<&[i64]>)| self.decide(*group, self.is_denied, (*reply)?).ok();
+        let decided: Vec<Option<DecidedStep<'_>>> = groups.iter().zip(replies).map(decide).collect();
+        let passed = |step: &Option<DecidedStep<'_>>| step.as_ref().is_some_and(|step| !step.denied);
+        if replies.len() > 1 && decided.iter().all(passed) {
+            return Vec::new();
+        }
+        let charged = groups.iter().zip(&decided).filter(|(_, step)| passed(step));
+        charged.flat_map(|(group, step)| self.undo(*group, step.as_ref(), prefix, time)).collect()
+    }
+
+    /// Undoes the charges of a group, the newest first.
+    fn undo(
+        &self,
+        group: Option<usize>,
+        decided: Option<&DecidedStep<'_>>,
+        prefix: &str,
+        time: ScriptTime,
+    ) -> Vec<ScriptCall> {
+        let parts = self.parts.iter().enumerate().zip(decided.map(|step| &step.parts).into_iter().flatten());
+        let undo = |((number, part), decided): ((usize, &OwnedPlan), &Decided<'_>)| {
+            let counts = !matches!(part.op(), Op::Peek | Op::Refund) && part.evaluation.cost > 0;
+            if !counts {
+                return None;
+            }
+            // A record may have pushed older units out of a full log. They cannot come back, so its own units stay.
+            let stays = |hit: &Hit<'_>| {
+                part.op() == Op::Record
+                    && hit.limit().algorithm() == Algorithm::Sliding
+                    && hit.outcome().remaining == Some(0)
+            };
+            part.undo_charges(self.which(group, number), decided, prefix, time, |hit| !stays(hit))
+        };
+        let mut calls: Vec<ScriptCall> = parts.filter_map(undo).collect();
+        calls.reverse();
+        calls
+    }
+
+    /// The steps of a part that a call is about.
+    fn which(&self, group: Option<usize>, part: usize) -> Which {
+        match group {
+            None => Which::All,
+            Some(group) => self.groups[group][part].map_or(Which::None, Which::Only),
+        }
+    }
+
+    /// Decides as the script did, by the states that it found. `denied`: something outside the group denies the step.
+    fn decide(&self, group: Option<usize>, denied: bool, reply: &[i64]) -> Result<DecidedStep<'_>, ReplyError> {
+        let (mut reply, now) = Reply::open(reply)?;
+        let mut parts: Vec<Decided<'_>> = Vec::with_capacity(self.parts.len());
+        for (number, part) in self.parts.iter().enumerate() {
+            let mut decided = Decided { now, ..Decided::default() };
+            part.restore(&mut decided, self.which(group, number), &mut reply)?;
+            parts.push(decided);
+        }
+        reply.close()?;
+        let mut plan = flowgate::Plan::new(now);
+        for (part, Decided { hits, bans, .. }) in self.parts.iter().zip(&mut parts) {
+            // The script tells the bans of parts that ask.
+            let bans = if part.op().asks() { &mut bans[..] } else { &mut [] };
+            plan.push(PlanPart { op: part.op(), cost: part.evaluation.cost, hits, bans });
+        }
+        if denied {
+            plan.push(PlanPart::new(Op::Deny, 0, &mut []));
+        }
+        portable::decide(&mut plan);
+        drop(plan);
+        let exceeds = |(part, Decided { hits, bans, .. }): (&OwnedPlan, &Decided<'_>)| {
+            let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
+            let banned = bans.iter().any(|ban| ban.standing() != Standing::Clear);
+            part.op().asks() && (exceeded || banned)
+        };
+        let denied = denied || self.parts.iter().zip(&parts).any(exceeds);
+        Ok(DecidedStep { denied, now, parts })
+    }
+
+    /// Decides each group, and puts the outcomes together.
+    fn decide_groups(&self, replies: &[&[i64]]) -> Result<DecidedStep<'_>, ReplyError> {
+        if replies.len() != self.groups() {
+            return Err(ReplyError::Malformed);
+        }
+        let decide = |(group, reply): (usize, &&[i64])| self.decide(Some(group), self.is_denied, reply);
+        let mut groups: Vec<DecidedStep<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
+        let denied = groups.iter().any(|group| group.denied);
+        for (number, group) in groups.iter_mut().enumerate() {
+            // A group that passes by itself and is rolled back was denied by another.
+            if denied && !group.denied {
+                *group = self.decide(Some(number), true, replies[number])?;
+            }
+        }
+        let now = groups.iter().map(|group| group.now).max().unwrap_or(Time::EPOCH);
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for (number, part) in self.parts.iter().enumerate() {
+            let (mut hits, mut bans) = (Hits::new(), BanHits::new());
+            for (local, step) in part.steps(Which::All) {
+                let (first_hit, first_ban) = (hits.len(), bans.len());
+                Evaluation::hit(step, &part.rules, &mut hits, &mut bans);
+                let of_group = |locals: &Vec<Option<usize>>| locals[number] == local.map(|local| local as usize);
+                // What Redis has no say in passes.
+                let Some(group) = local.and_then(|_| self.groups.iter().position(of_group)) else { continue };
+                let decided = &groups[group].parts[number];
+                decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
+            }
+            parts.push(Decided { denied, now, hits, bans });
+        }
+        Ok(DecidedStep { denied, now, parts })
+    }
+}

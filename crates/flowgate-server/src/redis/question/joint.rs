@@ -1,0 +1,88 @@
+//! Several requests that pass together or not at all.
+
+use std::sync::Arc;
+
+use flowgate::{Op, Reading, Time};
+use flowgate_engine::redis::{OwnedJointPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{Decider, JointDecision, JointPlan, Request};
+
+use super::{LocalQuestion, OwnedQuestion, Question};
+use crate::owned_request::OwnedRequest;
+use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::failover::Local;
+use crate::service::Snapshot;
+
+/// Some requests and their plan.
+pub(crate) struct JointQuestion<'a, 'r, 'q> {
+    pub(crate) snapshot: &'a Arc<Snapshot>,
+    pub(crate) plan: &'a JointPlan<'r>,
+    pub(crate) requests: &'a [(Op, Request<'q>)],
+}
+
+/// Some requests that await their decision.
+pub(crate) struct OwnedJointQuestion {
+    snapshot: Arc<Snapshot>,
+    plan: OwnedJointPlan,
+    pub(crate) requests: Vec<(Op, OwnedRequest)>,
+}
+
+impl Question for JointQuestion<'_, '_, '_> {
+    type Owned = OwnedJointQuestion;
+
+    fn to_owned(&self) -> OwnedJointQuestion {
+        let requests = self.requests.iter().map(|(_, request)| request);
+        OwnedJointQuestion {
+            snapshot: Arc::clone(self.snapshot),
+            plan: OwnedJointPlan::new(self.snapshot.rules(), self.plan, requests),
+            requests: self.requests.iter().map(|(op, request)| (*op, OwnedRequest::new(request))).collect(),
+        }
+    }
+
+    /// Denials of a step are not remembered: each part has its own. Its refunds end what is remembered of their counters.
+    fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
+        let refunds = self.plan.parts().iter().filter(|part| part.op() == Op::Refund);
+        let counters: Vec<u128> = refunds.flat_map(|part| part.hits()).map(|hit| hit.key().bits()).collect();
+        (!counters.is_empty()).then(|| DenyQuestion::giving_back(counters.into_iter()))
+    }
+
+    fn recall(&self, _: Denied) -> Option<JointDecision> {
+        None
+    }
+}
+
+impl OwnedQuestion for OwnedJointQuestion {
+    type Reply = JointDecision;
+
+    fn groups(&self) -> usize {
+        self.plan.groups()
+    }
+
+    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
+        self.plan.call_of(group, prefix, ScriptTime::Redis, around)
+    }
+
+    fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<JointDecision, ReplyError> {
+        let conclusion = self.plan.conclude(answers)?;
+        decider.note_joint_conclusion(&conclusion, |part| self.requests[part].1.get());
+        Ok(conclusion.decision)
+    }
+
+    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        self.plan.undo_calls(prefix, ScriptTime::Redis, answers)
+    }
+}
+
+impl LocalQuestion for OwnedJointQuestion {
+    fn decide(&self, local: &Local, at: Reading) -> JointDecision {
+        let requests: Vec<Request<'_>> = self.requests.iter().map(|(_, request)| request.get()).collect();
+        local.decide_joint(&self.snapshot, &self.plan, &requests, at)
+    }
+
+    fn keeps_charge(joint: &JointDecision) -> bool {
+        joint.allowed()
+    }
+
+    fn denied(&self, _: &JointDecision) -> Option<Denied> {
+        None
+    }
+}
