@@ -147,7 +147,7 @@ core.register_action("flowgate", { "http-req" }, function(txn)
         return
     end
     -- Flowgate denies with 4xx: gate.deny_status may be any of them, and a request that it refuses to read is not to pass
-    -- either. Anything else is no answer.
+    -- either. Anything else is not an answer.
     if status < 400 or status > 499 then
         if WHEN_AWAY == "open" then
             return

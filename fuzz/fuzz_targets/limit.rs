@@ -19,7 +19,7 @@ fuzz_target!(|input: (&str, [u64; 4])| {
     let mut now = Time::from_nanos(start);
     for (op, cost) in [(Op::Take, cost), (Op::Record, more), (Op::Take, 1), (Op::Refund, cost), (Op::Peek, 0)] {
         let decision = memory.apply_one(Ask::new(op, cost, now), key, &limit);
-        // Time may end before the wait does, and nobody lives to see it.
+        // The range of `Time` may end before the wait does.
         if let Some(wait) = decision.retry_after()
             && (now + wait).since(now) == wait
         {

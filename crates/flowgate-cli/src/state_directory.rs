@@ -7,10 +7,10 @@ use std::path::PathBuf;
 /// `$STATE_DIRECTORY` (systemd sets it), else `$XDG_STATE_HOME/flowgate`, else `~/.local/state/flowgate`; `None`: there is
 /// no such place.
 pub(crate) fn find() -> Option<PathBuf> {
-    of(|name| env::var_os(name))
+    from_variables(|name| env::var_os(name))
 }
 
-fn of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // A relative path would lead elsewhere from every directory, so it counts as not set, as the XDG specification has it.
     let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let given = variable("STATE_DIRECTORY").and_then(|list| {
@@ -30,7 +30,7 @@ mod tests {
     #[track_caller]
     fn check(variables: &[(&str, &str)], expected: Option<&str>) {
         let variable = |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into());
-        assert_eq!(of(variable), expected.map(PathBuf::from), "{variables:?}");
+        assert_eq!(from_variables(variable), expected.map(PathBuf::from), "{variables:?}");
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
         soft.next().unwrap().parse().unwrap()
     };
     assert!(allowed(&serve("500")) >= 2 * 500);
-    // Few systems allow so many, whoever asks.
+    // Few systems allow this number of descriptors to any user.
     let server = serve("10_000_000");
     let said = server.announcement.iter().any(|line| line.contains("open files and the system allows"));
     assert_ne!(said, allowed(&server) > 10_000_000, "{:?}", server.announcement);

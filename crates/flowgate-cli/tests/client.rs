@@ -237,7 +237,7 @@ fn mistakes_are_told_by_name() {
     assert_eq!(usage.status.code(), Some(2));
     assert!(String::from_utf8(usage.stderr).unwrap().contains("expected a field and its value, such as user=42"));
 
-    // A port that nobody listens on: it was free a moment ago.
+    // A port without a listener: it was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = serving.fail(&["take", "user=1", "--server", &format!("http://{free}")]);
     assert!(error.starts_with(&format!("error: cannot ask http://{free}: ")), "{error}");

@@ -13,7 +13,7 @@ use flowgate_testkit::files::directory;
 fn run(directory: &Path, args: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
     command.args(args).current_dir(directory).env_clear().envs(environment.iter().copied());
-    // Without a home of its own it would find the configuration of whoever runs the tests.
+    // Without a home of its own it would find the configuration of the user that runs the tests.
     command.env("HOME", directory.join("home"));
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())

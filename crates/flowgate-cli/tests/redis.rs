@@ -1,4 +1,4 @@
-//! Several servers on one Redis: what they admit together is exact, and never more, whoever of them is killed.
+//! Several servers on one Redis: what they admit together is exact, and never more, also when one of them is killed.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
@@ -177,7 +177,7 @@ fn over_tls_only_with_a_certificate_that_is_trusted() {
     let server = trusting(&cert);
     let away = server.first_line_with("away");
     assert!(away.contains("certificate"), "{away}");
-    assert!(!allowed(&server), "a server whose certificate nobody vouches for is not asked");
+    assert!(!allowed(&server), "a server whose certificate has no known issuer is not asked");
 }
 
 #[test]

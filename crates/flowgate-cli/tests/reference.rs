@@ -33,7 +33,7 @@ fn documented() -> Vec<Row<'static>> {
 fn printed(variables: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-    // Without a home of its own it would find the configuration of whoever runs the tests.
+    // Without a home of its own it would find the configuration of the user that runs the tests.
     command.arg("config").current_dir(&directory).env_clear().env("HOME", directory.path());
     let output = command.envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

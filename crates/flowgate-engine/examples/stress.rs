@@ -1,5 +1,5 @@
 //! Stress: threads hammer overlapping subjects while rules are replaced and bans come and go; every count must be
-//! exact at the end of every window, and nobody may wait forever.
+//! exact at the end of every window, and no thread may wait forever.
 //!
 //! ```sh
 //! cargo run --release -p flowgate-engine --example stress -- [SECONDS [THREADS]]      # 60 and 8

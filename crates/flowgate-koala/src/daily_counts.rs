@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use flowgate::{Ask, Limit, MemoryConfig, MemoryStore, Op, Time};
+use flowgate::{Time, TimeZone, Unit};
 
 /// The counts of all rules.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl DailyCounts {
     }
 
     /// Resets the counts if the day is over.
-    pub(super) fn turn(&self, day: &Limit, now: Time) {
+    pub(super) fn turn(&self, zone: &TimeZone, now: Time) {
         if now.as_nanos() < self.day_ends.load(Relaxed) {
             return;
         }
@@ -62,7 +62,7 @@ impl DailyCounts {
             counts.allowed.store(0, Relaxed);
             counts.denied.store(0, Relaxed);
         }
-        self.day_ends.store(day_end(day, now).as_nanos(), Relaxed);
+        self.day_ends.store(zone.window_end(Unit::Day, now).as_nanos(), Relaxed);
     }
 }
 
@@ -75,11 +75,4 @@ impl Counts {
     pub(super) fn read(&self, rule: u32) -> RuleCounts {
         RuleCounts { rule, allowed: self.allowed.load(Relaxed), denied: self.denied.load(Relaxed) }
     }
-}
-
-/// The end of the day of `now`, by a limit of one a day: the library knows the calendar. Called once a day.
-fn day_end(day: &Limit, now: Time) -> Time {
-    let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, ..MemoryConfig::default() });
-    let key = memory.subject(b"").counter(memory.counter(b""));
-    now + memory.apply_one(Ask::new(Op::Record, 1, now), key, day).reset_after
 }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use answer::{KoalaAnswer, KoalaAsk};
 pub use daily_counts::RuleCounts;
-use flowgate::Limit;
+use flowgate::TimeZone;
 pub use plan::{KoalaErase, KoalaPlan};
 #[cfg(feature = "redis")]
 pub use redis::OwnedKoalaPlan;
@@ -70,7 +70,8 @@ use sections::Sections;
 pub struct KoalaFile {
     name: String,
     text: Arc<str>,
-    tz: String,
+    /// The zone whose midnight ends a day.
+    tz: TimeZone,
     dicts: Vec<ListDef>,
     lists: BTreeMap<String, Arc<List>>,
     rules: Vec<KoalaRule>,
@@ -175,10 +176,10 @@ fn read_rule_file(report: &mut Report, path: &Path, tz: &str) -> Option<RuleFile
 
 /// Reads a rule file; mistakes are reported.
 fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
-    if format!("fixed 1/day tz={tz}").parse::<Limit>().is_err() {
+    let Some(zone) = TimeZone::named(tz) else {
         report.error_anywhere(format!("there is no time zone {}", quoted(tz))).done();
         return None;
-    }
+    };
     let (name, path, text) = match input {
         Input::Defaults => (String::new(), absolute(Path::new("")), String::new()),
         Input::Text { name, base, text } => (name.to_owned(), absolute(base).join(name), text.to_owned()),
@@ -217,15 +218,8 @@ fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     }
     let rules: Vec<KoalaRule> = rules.into_iter().map(|rule| rule.rule).collect();
     let Dicts { defs, loaded, .. } = dicts;
-    let file = KoalaFile {
-        name,
-        text: text.into(),
-        tz: tz.to_owned(),
-        dicts: defs,
-        lists: loaded,
-        rules,
-        results: results.by_number,
-    };
+    let file =
+        KoalaFile { name, text: text.into(), tz: zone, dicts: defs, lists: loaded, rules, results: results.by_number };
     if !report.has_errors() {
         rules::check(report, &file);
     }

@@ -26,7 +26,6 @@ pub struct KoalaRules {
     counts: Vec<Arc<Counts>>,
     daily_counts: Arc<DailyCounts>,
     unruled: Arc<RuleCounters>,
-    day: Limit,
 }
 
 impl KoalaRules {
@@ -46,8 +45,7 @@ impl KoalaRules {
         let daily_counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.daily_counts));
         let unruled = before.map_or_else(Arc::default, |before| Arc::clone(&before.unruled));
         let counts = daily_counts.share(file.rules.iter().map(|rule| rule.number));
-        let day = format!("fixed 1/day tz={}", file.tz).parse().unwrap_or_else(|_| Limit::unlimited());
-        Ok(KoalaRules { file, set, gauges, numbers, counts, daily_counts, unruled, day })
+        Ok(KoalaRules { file, set, gauges, numbers, counts, daily_counts, unruled })
     }
 
     /// The file.
@@ -103,7 +101,7 @@ impl KoalaRules {
 
     /// The requests that each rule allowed and denied today, in the order of the rules' numbers.
     pub fn daily_counts(&self, now: Time) -> Vec<RuleCounts> {
-        self.daily_counts.turn(&self.day, now);
+        self.daily_counts.turn(&self.file.tz, now);
         let counts = self.file.rules.iter().zip(&self.counts);
         let mut list: Vec<RuleCounts> = counts.map(|(rule, counts)| counts.read(rule.number)).collect();
         list.sort_unstable_by_key(|counts| counts.rule);
@@ -112,7 +110,7 @@ impl KoalaRules {
 
     /// Counts the rules that a request met, for [`KoalaRules::daily_counts`].
     pub fn note(&self, answer: &KoalaAnswer, now: Time) {
-        self.daily_counts.turn(&self.day, now);
+        self.daily_counts.turn(&self.file.tz, now);
         for &(rule, exceeded) in &answer.rules {
             self.counts[rule as usize].note(exceeded);
         }

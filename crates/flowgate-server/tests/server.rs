@@ -286,7 +286,7 @@ async fn a_server_that_stops_is_not_ready_and_finishes_what_is_under_way() {
     server.trigger.stop();
     // The listener is closed...
     while TcpStream::connect(server.http).await.is_ok() {}
-    // ...but who is in the middle of something is answered.
+    // ...but a client in the middle of a request is answered.
     halfway.write_all(b"host: x\r\n\r\n").await.unwrap();
     let said = read_all(&mut halfway).await;
     assert!(said.starts_with("HTTP/1.1 503 ") && said.ends_with("draining"), "{said}");

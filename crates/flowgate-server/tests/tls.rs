@@ -121,7 +121,7 @@ fn both_protocols_are_encrypted() {
     let long = "x".repeat(100_000);
     assert_eq!(said(&server.redis_cli(&[&tls[..], &["ECHO", &long]].concat())).trim_end(), long);
     assert_eq!(said(&server.curl(&["--cacert", &ca])), "ok");
-    // A certificate of nobody the client knows is refused, by the client.
+    // The client refuses a certificate whose issuer it does not know.
     assert!(!server.curl(&[]).status.success());
 }
 

@@ -27,7 +27,7 @@ use crate::terminal;
 ///
 /// Servers log a request when it ends, so lines are put in the order of their times first.
 ///
-/// A report shows the traffic over time, who is hit hardest, and what other counts would have done.
+/// A report shows the traffic over time, which subjects are hit hardest, and what other counts would have done.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

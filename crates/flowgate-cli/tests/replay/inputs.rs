@@ -81,7 +81,7 @@ fn traces_in_the_wrong_order_are_warned_of() {
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
 }
 
-/// As `cat` puts rotated logs together: nobody sees where a file begins.
+/// As `cat` puts rotated logs together: the reader cannot see where a file begins.
 #[test]
 fn a_stream_that_runs_back_is_warned_of_once() {
     let bench = Bench::new(PER_USER);

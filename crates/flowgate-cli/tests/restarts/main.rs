@@ -87,7 +87,7 @@ fn ask_until_the_end(address: SocketAddr, number: usize, tally: &Tally) {
     let deadline = Instant::now() + HANG_TIMEOUT * 10;
     while !tally.done.load(Relaxed) {
         assert!(Instant::now() < deadline, "no server");
-        // Between two servers nobody listens: nothing has been sent, so nothing is lost.
+        // Between two servers no process listens: nothing has been sent, so nothing is lost.
         let Ok(stream) = TcpStream::connect(address) else {
             thread::sleep(Duration::from_millis(1));
             continue;

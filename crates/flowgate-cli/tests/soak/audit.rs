@@ -32,7 +32,7 @@ impl Charged {
     }
 }
 
-/// Subjects are looked up so many at a time, and again so often while the store does not answer.
+/// The subjects looked up at a time, and the attempts while the store does not answer.
 const BATCH: usize = 100;
 const TRIES: usize = 100;
 

@@ -68,7 +68,7 @@ impl fmt::Display for Fullest {
 /// what the kernel's clock discipline does at most.
 const SLEW: u32 = 1000;
 
-/// Spans of so many periods are looked at where windows are counted.
+/// Where windows are counted, spans of this number of periods are checked.
 const PERIODS: u32 = 4;
 
 impl Bound {

@@ -26,7 +26,7 @@ const THINK: std::ops::Range<Duration> = Duration::from_millis(40)..Duration::fr
 /// A client whose node cannot be reached pauses for this long before it tries the next one.
 const BEFORE_NEXT_NODE: Duration = Duration::from_millis(20);
 
-/// A client changes its node once in so many requests.
+/// A client changes its node once in this number of requests.
 const STAYS: usize = 50;
 
 /// What all clients of a run share.

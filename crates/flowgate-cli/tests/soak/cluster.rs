@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::world::Server;
 
-/// A master that is silent for so many milliseconds is replaced: longer than a fault pauses or stops one.
+/// A master that is silent for this number of milliseconds is replaced: longer than a fault pauses or stops one.
 const NODE_TIMEOUT: &str = "3000";
 
 const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
@@ -23,7 +23,7 @@ pub(crate) fn start(seed: u64, runtime: &Handle) -> Vec<Server> {
         let number = bus.number.to_string();
         let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", NODE_TIMEOUT, "--cluster-port", &number];
         let announced = ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-bus-port", &number];
-        // Slots of a master that is away are no reason to refuse the others.
+        // The other slots are served while the slots of one master are away.
         let more = ["--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0"];
         let options = [&cluster[..], &announced, &more].concat();
         servers.push(Server::start(seed.wrapping_add(index as u64), &options, runtime));

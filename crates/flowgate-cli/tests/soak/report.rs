@@ -46,7 +46,7 @@ pub(crate) struct Stage {
 /// Every node asks the store again this long after a fault was healed.
 const RECOVERY: Duration = Duration::from_secs(2);
 
-/// Of so many decisions one may be degraded although no fault explains it: a busy machine misses deadlines.
+/// One in this number of decisions may be degraded although no fault explains it: a busy machine misses deadlines.
 const UNNOTICED: usize = 200;
 
 /// Outside of faults the slowest hundredth may take this many times as long as in quiet.
@@ -286,7 +286,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// The value below which a part of so many hundredths lies.
+/// The value below which this percentage of the values lies.
 fn part(sorted: &[Duration], hundredths: usize) -> Duration {
     sorted.get(sorted.len() * hundredths / 100).copied().unwrap_or_default()
 }

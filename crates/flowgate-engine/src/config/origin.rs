@@ -124,7 +124,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(origin.has_changed());
         fs::create_dir(&path).unwrap();
-        assert!(origin.has_changed() && !absent.has_changed(), "a directory is no file");
+        assert!(origin.has_changed() && !absent.has_changed(), "a directory is not a file");
     }
 
     #[test]

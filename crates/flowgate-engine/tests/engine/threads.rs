@@ -1,4 +1,4 @@
-//! Many threads on overlapping subjects: counts stay exact, and nobody waits forever.
+//! Many threads on overlapping subjects: counts stay exact, and no thread waits forever.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! Whoever watches a decision learns which rules had a say.
+//! A watched decision tells which rules had a say.
 
 use flowgate::{MemoryStore, Op, Time};
 use flowgate_engine::config::Config;

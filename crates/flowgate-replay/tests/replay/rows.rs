@@ -90,7 +90,7 @@ fn the_combined_log_format_is_read() {
     );
 }
 
-/// The first column of a log for several sites is no client.
+/// The first column of a log for several sites is the site, not the client.
 #[test]
 fn logs_with_virtual_hosts_are_read() {
     let line = |start: &str| format!(r#"{start} [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "x""#);

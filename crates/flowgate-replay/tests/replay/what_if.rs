@@ -124,7 +124,7 @@ fn a_sample_of_subjects_stands_for_all() {
     {
         let sample = curve(bounds);
         assert!(sample.0 >= 4 && (100..1_500).contains(&sample.1), "{sample:?}");
-        // Five standard deviations of so many subjects.
+        // Five standard deviations of that number of subjects.
         let most = 5.0 * (denied * (1.0 - denied) / sample.1 as f64).sqrt();
         assert!((sample.2 - requests).abs() < most && (sample.3 - denied).abs() < most, "{sample:?} {requests}");
     }

@@ -22,7 +22,7 @@ pub(crate) enum Reply {
 
 /// The bytes that came are not a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what Redis sent is no reply: {0}")]
+#[error("what Redis sent cannot be read as a reply: {0}")]
 pub(crate) struct NoReply(&'static str);
 
 const MAX_TEXT: usize = 16 << 20;

@@ -253,7 +253,7 @@ fn the_hottest_subjects_are_for_administrators() {
 
     let closed = Running::start("[auth]\nadmin_token = \"adm1n-token\"");
     assert_eq!(closed.get("/v1/stats").status, 401);
-    assert!(closed.get("/metrics").status == 200, "which names nobody");
+    assert!(closed.get("/metrics").status == 200, "metrics name no client");
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn tokens_open_what_they_are_for() {
         server.connect().call(method, path, &headers, if method == "POST" { body } else { "" })
     };
     assert_eq!(with("POST", "/v1/take", "decide").status, 200);
-    assert_eq!(with("POST", "/v1/take", "rule").status, 200, "who may change rules may ask");
+    assert_eq!(with("POST", "/v1/take", "rule").status, 200, "a client that may change rules may ask");
     assert_eq!(with("GET", "/v1/bans", "rule").status, 200);
     for (method, path, token) in [
         ("POST", "/v1/take", "wrong"),

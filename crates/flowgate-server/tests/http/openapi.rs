@@ -27,7 +27,7 @@ pub(super) fn check(method: &str, path: &str, reply: &Reply) {
     }
     let response = match operation {
         None => &json!({"$ref": "#/components/responses/NotFound"}),
-        // Not described, so not answered; whoever may not come in does not even learn that.
+        // Not described, so not answered; a client without access does not even learn that.
         Some(Value::Null) if [401, 403].contains(&reply.status) => return,
         Some(Value::Null) => {
             assert_eq!(reply.status, 405, "{method} {path} is answered but not described");

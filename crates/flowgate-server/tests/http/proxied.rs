@@ -1,4 +1,4 @@
-//! Behind a plain `proxy_pass` on the same machine the internet is no administrator.
+//! Clients behind a plain `proxy_pass` on the same machine are not administrators.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Proxy {
         proxy
     }
 
-    /// Expects that nobody administers through it without the token, and that decisions still pass.
+    /// Expects that a client without the token cannot administer through it, and that decisions still pass.
     fn check(&self) {
         for (index, host) in HOSTS.iter().enumerate() {
             let call = |method: &str, path: &str, token: &str| {

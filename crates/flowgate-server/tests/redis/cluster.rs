@@ -22,7 +22,7 @@ struct Cluster {
 
 const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
-/// After so many milliseconds of silence a server is taken for dead: more than a busy machine makes one wait.
+/// A server counts as dead after this number of milliseconds of silence: more than a busy machine makes one wait.
 const NODE_TIMEOUT: &str = "2000";
 
 impl Cluster {

@@ -37,7 +37,7 @@ async fn denials_cost_redis_nothing_until_they_end() {
     assert_eq!(node.service.shared_stats().unwrap().deny_cache_hits, 20);
     let wait = node.take("42").await.retry_after().unwrap();
     tokio::time::sleep(Duration::from_nanos(wait.as_nanos())).await;
-    assert!(node.take("42").await.allowed(), "whoever waits as long as told passes");
+    assert!(node.take("42").await.allowed(), "a client that waits as long as told passes");
 }
 
 #[tokio::test]

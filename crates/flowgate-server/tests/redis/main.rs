@@ -80,7 +80,7 @@ impl Node {
         self.service.throttle_at(key, None, throttle, Clock::System.now())
     }
 
-    /// How many of so many requests pass.
+    /// The number of `requests` that pass.
     async fn admits(&self, user: &str, requests: usize) -> usize {
         let mut admitted = 0;
         for _ in 0..requests {

@@ -169,7 +169,7 @@ async fn a_turn_that_is_too_far_away_is_denied() {
     assert!(ask().await.allowed());
     for _ in 0..3 {
         let wait = ask().await.retry_after().unwrap();
-        assert!(wait > Span::from_secs(3500) && wait <= Span::from_secs(3600), "nobody holds the turn: {wait}");
+        assert!(wait > Span::from_secs(3500) && wait <= Span::from_secs(3600), "no client holds the turn: {wait}");
     }
     let metrics = node.service.prometheus().await;
     assert!(metrics.contains("flowgate_decisions_total{rule=\"turns\",action=\"deny\"} 3\n"), "{metrics}");

@@ -53,8 +53,8 @@ pub(super) async fn raw(address: SocketAddr, headers: &str) -> String {
 
 #[tokio::test]
 async fn an_axum_server_tells_clients_apart_by_their_connection() {
-    let trust_nobody = ClientAddresses { trusted_proxies: Vec::new(), ..ClientAddresses::default() };
-    let limit = RateLimit::new("api", "2/60s").unwrap().by(client_ip(trust_nobody));
+    let without_proxies = ClientAddresses { trusted_proxies: Vec::new(), ..ClientAddresses::default() };
+    let limit = RateLimit::new("api", "2/60s").unwrap().by(client_ip(without_proxies));
     let app = Router::new().route("/", get(|| async { Body::from("hello") })).layer(limit);
     let address = serve(app).await;
     for (client, status) in [("1.1.1.1", "200"), ("2.2.2.2", "200"), ("3.3.3.3", "429")] {

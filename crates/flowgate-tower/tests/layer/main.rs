@@ -238,7 +238,7 @@ async fn request_is_held_until_its_turn() {
         let denied = ask(&service, get_as("a")).await;
         assert_eq!((denied.status(), headers(&denied, &["retry-after"])), (StatusCode::TOO_MANY_REQUESTS, "1".into()));
     }
-    assert_eq!(start.elapsed(), waited, "who is denied neither waits nor holds a turn");
+    assert_eq!(start.elapsed(), waited, "a denied request neither waits nor holds a turn");
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ fn trace() -> impl Strategy<Value = Trace> {
 enum Times {
     /// None before the one before.
     Forward,
-    /// Also such as run back, but none so many nanoseconds after the start.
+    /// Also times that run back, each within this number of nanoseconds of the start.
     Within(u64),
 }
 
@@ -132,7 +132,7 @@ impl Trace {
             let limits: Vec<&Spec> = self.rules.iter().flat_map(|rule| &rule.limits).collect();
             let spec = limits[aim.index(limits.len())];
             let then = step.time(spec, now, last.as_ref());
-            // A wait that is no whole number of microseconds is cut short and over in turn.
+            // A wait with a fraction of a microsecond is rounded up and down in turn.
             let then = if number % 2 == 0 { then.div_ceil(1000) } else { then / 1000 } * 1000;
             now = match times {
                 Times::Forward => then.max(now),

@@ -1,4 +1,4 @@
-//! A rollback gives back its own charge, as long as that is there, and nobody else's.
+//! A rollback gives back its own charge, as long as the counter holds it, and no other charge.
 
 use flowgate::{Op, Span, Time};
 use flowgate_engine::Request;

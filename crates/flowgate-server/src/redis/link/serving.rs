@@ -126,7 +126,7 @@ impl<'a> Serving<'a> {
         while let Some((reply, length)) = wire::parse(&self.input[parsed..]).map_err(io::Error::other)? {
             parsed += length;
             replies += 1;
-            let waiter = self.waiters.pop_front().ok_or_else(|| io::Error::other("a reply that nobody asked for"))?;
+            let waiter = self.waiters.pop_front().ok_or_else(|| io::Error::other("a reply without a question"))?;
             let is_expired = self.expired > 0;
             self.expired = self.expired.saturating_sub(1);
             self.replaced |= is_replica(&reply);

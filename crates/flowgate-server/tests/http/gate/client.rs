@@ -14,7 +14,7 @@ fn the_client_is_found_from_the_right() {
     assert_eq!(left("203.0.113.7"), "1");
     assert_eq!(left("6.6.6.6, 203.0.113.7"), "0", "what a client writes at the left changes nothing");
     assert_eq!(left("6.6.6.6, 203.0.113.8, 10.1.2.3"), "1", "trusted proxies are walked past");
-    assert_eq!(left("\u{e9}, 203.0.113.8"), "0", "nor does what is no ASCII");
+    assert_eq!(left("\u{e9}, 203.0.113.8"), "0", "nor does text that is not ASCII");
     assert_eq!(left("2001:db8:1:2:3:4:5:6"), "1");
     assert_eq!(left("[2001:db8:1:2::9]:443"), "0", "an IPv6 client is its network");
     assert_eq!(left("::ffff:203.0.113.9"), "1");

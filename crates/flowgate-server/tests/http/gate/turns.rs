@@ -39,7 +39,7 @@ fn a_turn_that_is_far_away_is_denied() {
     assert_eq!(server.gate(&[]).status, 200);
     for _ in 0..3 {
         let denied = server.gate(&[]);
-        assert_eq!((denied.status, denied.header("retry-after")), (429, Some("2")), "nobody holds the turn");
+        assert_eq!((denied.status, denied.header("retry-after")), (429, Some("2")), "no client holds the turn");
         assert_eq!((denied.header("x-flowgate-action"), &denied.json()["retry_after"]), (Some("deny"), &json!(1.25)));
     }
     server.clock.advance(Span::from_millis(1250));

@@ -2,7 +2,7 @@
 -- Values: a letter for the algorithm and doubles. The letter is a capital where the window of `after=` goes first.
 -- Times are whole microseconds; a bucket's go with a remainder in ticks. Every number and every sum is below 2^53.
 -- A value that none of our scripts can have written is unreadable: it counts as absent, is overwritten by the next
--- charge, and the reply says how many there were. So whoever writes to a key spoils one subject's count and no more.
+-- charge, and the reply says how many there were. So a foreign write to a key spoils the count of one subject only.
 
 local now, least
 -- Tests bring the time along; their keys live for an hour of the real one at least.
