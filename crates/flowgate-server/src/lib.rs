@@ -60,8 +60,6 @@ pub use redis::SharedStats;
 pub use reload::{POLL_INTERVAL, Reload, ReloadError, ReloadStatus, Reloader};
 pub use rules_file::{Loader, MAX_VERSIONS, RulesFile};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
-pub use service::{
-    Answer, Awaited, BanError, KeyDecision, MAX_PAUSE, Operation, Pause, Service, Snapshot, StoreAway,
-};
+pub use service::{Answer, Awaited, BanError, KeyDecision, MAX_PAUSE, Operation, Pause, Service, Snapshot, StoreAway};
 pub use shutdown::{Shutdown, Trigger};
 pub use tls::{Certificates, CompiledCertificates, TlsError};

@@ -29,7 +29,7 @@ use std::{io, thread};
 use flowgate_engine::config::{Config, LoadedConfig, Report};
 use tokio::sync::watch as signal;
 
-use crate::author::{Author, changed};
+use crate::author::Author;
 use crate::service::Service;
 use crate::tls::Certificates;
 use candidate::Candidate;
