@@ -196,12 +196,23 @@ impl Decider {
     /// # Errors
     /// When the key is in use by a limit of another algorithm.
     pub fn limit(&self, op: Op, call: AdHoc<'_>, at: impl Into<Reading>) -> Result<flowgate::Decision, OtherAlgorithm> {
+        self.limit_hashed(op, self.ad_hoc_key(call.key), call, at)
+    }
+
+    /// As [`Decider::limit`], for a caller that has hashed the key: `key` is what [`Decider::ad_hoc_key`] gives for it.
+    ///
+    /// # Errors
+    /// As [`Decider::limit`].
+    pub fn limit_hashed(
+        &self,
+        op: Op,
+        key: Key,
+        call: AdHoc<'_>,
+        at: impl Into<Reading>,
+    ) -> Result<flowgate::Decision, OtherAlgorithm> {
         let at = at.into();
-        let mut decision = self.memory.apply_same(
-            flowgate::Ask::new(op.on_clock(at), call.cost, at.now),
-            self.ad_hoc_key(call.key),
-            call.limit,
-        )?;
+        let ask = flowgate::Ask::new(op.on_clock(at), call.cost, at.now);
+        let mut decision = self.memory.apply_same(ask, key, call.limit)?;
         decision.make_real(at);
         Ok(decision)
     }

@@ -80,8 +80,8 @@ impl Decision {
         Decision { degraded: true, ..Decision::new(DecidedBy::Rule(Arc::clone(rule)), numbers) }
     }
 
-    pub(crate) fn with_shadow(self, shadow: Vec<Arc<Rule>>) -> Decision {
-        Decision { shadow, ..self }
+    pub(crate) fn set_shadow(&mut self, shadow: Vec<Arc<Rule>>) {
+        self.shadow = shadow;
     }
 
     /// Marks the answer as a stopgap.

@@ -62,7 +62,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     /// What decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
     /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
     pub(crate) fn conclude(self, now: Time) -> Decision {
-        let decided = match &self.evaluation.end {
+        let mut decided = match &self.evaluation.end {
             _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.counted(),
             End::Ban(ban) => banned_by_hand(ban, now),
             end => match (self.banned(now), self.exceeded(now), end) {
@@ -72,7 +72,10 @@ impl<'p, 'r> Outcomes<'p, 'r> {
                 (None, None, _) => self.counted(),
             },
         };
-        decided.with_shadow(self.shadows())
+        if self.has_shadows() {
+            decided.set_shadow(self.shadows());
+        }
+        decided
     }
 
     /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
@@ -129,6 +132,12 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     fn longest_wait(self, banned_until: Option<Time>, now: Time) -> Retry {
         let ban = Retry::After(banned_until.map_or(Span::ZERO, |until| until.since(now)));
         self.denials().map(|(_, retry)| retry).fold(ban, Retry::max)
+    }
+
+    /// Whether a shadow rule took part.
+    #[inline]
+    fn has_shadows(self) -> bool {
+        !self.evaluation.passed_by.is_empty() || self.hits.iter().any(|hit| hit.flags().shadow)
     }
 
     /// The shadow rules that would have denied, top to bottom.

@@ -44,7 +44,13 @@ impl Reply<'_> {
     /// An array of integers, written at once.
     #[inline]
     pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
-        self.array(N);
+        self.array_of_integers(N, numbers);
+    }
+
+    /// The header of an array that begins with these integers, and the integers, written at once.
+    #[inline]
+    pub(crate) fn array_of_integers<const N: usize>(&mut self, elements: usize, numbers: [i64; N]) {
+        self.array(elements);
         // Most numbers have one or two digits; the length of the whole is known at the end.
         let mut text = [[0; MAX_INTEGER_REPLY_BYTES]; N];
         let text = text.as_flattened_mut();

@@ -46,12 +46,30 @@ impl Service {
         call: AdHoc<'_>,
         at: impl Into<Reading>,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
+        self.limit_prefetched_at(operation, call, None, at)
+    }
+
+    /// As [`Service::limit_at`], for a key that may have been [prefetched](Service::prefetch).
+    ///
+    /// # Errors
+    /// As [`Service::limit`].
+    #[inline]
+    pub(crate) fn limit_prefetched_at(
+        &self,
+        operation: Operation,
+        call: AdHoc<'_>,
+        prefetched: Option<Prefetched>,
+        at: impl Into<Reading>,
+    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let at = at.into();
         let Some(op) = operation.op() else {
             return self.limit_reset(call, at).map(|reset| reset.decision);
         };
         let pending = match &self.shared {
-            None => Pending::Now(self.decider.limit(op, call, at).map(KeyDecision::certain)),
+            None => {
+                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(call.key), |Prefetched(key)| key);
+                Pending::Now(self.decider.limit_hashed(op, key, call, at).map(KeyDecision::certain))
+            }
             Some(shared) => shared.limit(op, call, at),
         };
         let is_noted = self.observer.begin(operation);

@@ -60,8 +60,10 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         4 if call.is(3, "refund") => Operation::Refund,
         _ => return Err(Error::Syntax),
     };
-    let (service, at) = (&call.session.shared.service, call.at);
-    let answer = limit_cache::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, at))?;
+    let (service, prefetched, at) = (&call.session.shared.service, call.prefetched(), call.at);
+    let answer = limit_cache::with(limit, |limit| {
+        service.limit_prefetched_at(operation, AdHoc { key, limit, cost }, prefetched, at)
+    })?;
     call.reply_with(answer, |answer, reply| {
         let decision = answer?.decision;
         let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
@@ -126,10 +128,7 @@ fn numbers(verdict: Verdict, limit: Option<u64>, remaining: Option<u64>, reset_a
 }
 
 fn write(reply: &mut Reply<'_>, numbers: [i64; 6], action: &str, rule: &str) {
-    reply.array(numbers.len() + 2);
-    for number in numbers {
-        reply.integer(number);
-    }
+    reply.array_of_integers(numbers.len() + 2, numbers);
     reply.bulk(action.as_bytes());
     reply.bulk(rule.as_bytes());
 }
