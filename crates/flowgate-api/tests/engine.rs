@@ -51,7 +51,8 @@ fn denial_for_want_of_memory_is_told_apart_from_an_exceeded_limit() {
     let exceeded = engine.decide(Op::Peek, &Request::new().field("user", "0").cost(5), NOW);
     assert!(!exceeded.allowed() && !exceeded.exceeded()[0].lacks_room, "known keys are counted");
     let limit = "5/60s".parse().unwrap();
-    let take_key = |key: u32| engine.limit(Op::Take, AdHoc { key: &key.to_le_bytes(), limit: &limit, cost: 1 }, NOW);
+    let take_key =
+        |key: u32| engine.limit(Op::Take, AdHoc { key: (&key.to_le_bytes()).into(), limit: &limit, cost: 1 }, NOW);
     let refused = (0..100_000).map(|key| take_key(key).unwrap()).find(|decision| !decision.allowed()).unwrap();
     assert!(Decision::of_limit(&limit, &refused, false).exceeded[0].memory_full);
 }
@@ -127,7 +128,7 @@ fn ban_ends_at_an_instant_rounded_up() {
 #[test]
 fn decision_of_one_limit_names_it() {
     let (engine, limit) = (engine(""), "1/60s".parse().unwrap());
-    let hit = || engine.limit(Op::Take, AdHoc { key: b"k", limit: &limit, cost: 1 }, NOW).unwrap();
+    let hit = || engine.limit(Op::Take, AdHoc { key: b"k".into(), limit: &limit, cost: 1 }, NOW).unwrap();
     hit();
     assert_eq!(
         serde_json::to_string(&Decision::of_limit(&limit, &hit(), true)).unwrap(),

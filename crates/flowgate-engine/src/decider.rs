@@ -14,7 +14,8 @@
 use std::sync::Arc;
 
 use flowgate::{
-    CounterId, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time,
+    CounterId, Database, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply,
+    Time,
 };
 
 use crate::bans::{
@@ -241,13 +242,13 @@ impl Decider {
     }
 
     /// The time until an ad hoc key is as if never used; `None` if it already is.
-    pub fn limit_lifetime(&self, key: &[u8], at: impl Into<Reading>) -> Option<flowgate::Span> {
+    pub fn limit_lifetime<'k>(&self, key: impl Into<AdHocKey<'k>>, at: impl Into<Reading>) -> Option<flowgate::Span> {
         let at = at.into();
         self.memory.lifetime(self.ad_hoc_key(key), at.now).map(|left| at.real_wait(left))
     }
 
     /// Forgets an ad hoc key; true when there was one.
-    pub fn limit_reset(&self, key: &[u8]) -> bool {
+    pub fn limit_reset<'k>(&self, key: impl Into<AdHocKey<'k>>) -> bool {
         self.memory.reset(self.ad_hoc_key(key))
     }
 
@@ -343,16 +344,40 @@ impl Decider {
 
     /// The counter of an ad hoc key.
     #[inline]
-    pub fn ad_hoc_key(&self, key: &[u8]) -> Key {
-        self.memory.subject_in(key::AD_HOC_SPACE, key).counter(self.ad_hoc)
+    pub fn ad_hoc_key<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Key {
+        let AdHocKey { bytes, database } = key.into();
+        self.memory.subject_in(key::AD_HOC_SPACE, bytes).counter(self.ad_hoc).in_database(database)
+    }
+}
+
+/// An ad hoc key: any bytes, in a database. The same bytes in another database are another key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AdHocKey<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// The database.
+    pub database: Database,
+}
+
+/// A key in the first database.
+impl<'a> From<&'a [u8]> for AdHocKey<'a> {
+    #[inline]
+    fn from(bytes: &'a [u8]) -> AdHocKey<'a> {
+        AdHocKey { bytes, database: Database::default() }
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for AdHocKey<'a> {
+    fn from(bytes: &'a [u8; N]) -> AdHocKey<'a> {
+        AdHocKey::from(bytes.as_slice())
     }
 }
 
 /// A limit without a rule: a key, the limit, what it costs.
 #[derive(Clone, Copy, Debug)]
 pub struct AdHoc<'a> {
-    /// Any bytes.
-    pub key: &'a [u8],
+    /// The key.
+    pub key: AdHocKey<'a>,
     /// The limit. Another count or burst than before applies from now on.
     pub limit: &'a Limit,
     /// The number of units.

@@ -25,7 +25,7 @@ mod top_k;
 #[cfg(feature = "count-work")]
 mod work;
 
-pub use decider::{AdHoc, Decider};
+pub use decider::{AdHoc, AdHocKey, Decider};
 pub use decision::{DecidedBy, Decision, Exceeded};
 pub use engine::Engine;
 pub use explain::Explanation;

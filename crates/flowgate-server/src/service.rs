@@ -311,7 +311,12 @@ impl Service {
 
     /// What the store holds and has evicted or refused. For reports, not for every request.
     pub fn stats(&self) -> MemoryStats {
-        self.shared.as_ref().map_or_else(|| self.decider.memory().stats(), |shared| shared.local().memory().stats())
+        self.local_memory().stats()
+    }
+
+    /// The memory in which this node counts, always or while the shared store is away.
+    fn local_memory(&self) -> &MemoryStore {
+        self.shared.as_ref().map_or_else(|| self.decider.memory(), |shared| shared.local().memory())
     }
 }
 

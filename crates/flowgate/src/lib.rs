@@ -122,7 +122,9 @@ pub use decision::{Decision, Retry, Verdict};
 pub use key_bytes::KeyBytes;
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
-pub use memory::{CounterId, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull};
+pub use memory::{
+    CounterId, Database, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull,
+};
 pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};
 pub use share::{Share, ShareError};

@@ -9,6 +9,7 @@
 //! [`eviction`] for how it forgets.
 
 mod budget;
+mod database;
 mod eviction;
 mod expiry;
 mod key;
@@ -20,6 +21,7 @@ mod slot;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use budget::WhenFull;
+pub use database::Database;
 pub use key::{CounterId, Key, Seed, Subject};
 
 use crate::ask::{Ask, Op};
@@ -304,6 +306,18 @@ impl MemoryStore {
             bans_refused: self.budget.bans_refused.load(Relaxed),
             coarsened: self.budget.coarsened.load(Relaxed),
         }
+    }
+
+    /// Counts counters by their database from now on. To be called before the first key [in a
+    /// database](Key::in_database) other than the first; further calls change nothing.
+    pub fn count_databases(&self) {
+        self.shards.count_databases();
+    }
+
+    /// The counters in a database, those with `after=` twice. All are in the first one until
+    /// [`MemoryStore::count_databases`]. Takes no lock.
+    pub fn counters_in(&self, database: Database) -> usize {
+        self.shards.counters_in(database)
     }
 
     /// Locks the shards of these counters and bans.

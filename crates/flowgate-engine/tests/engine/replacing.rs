@@ -79,7 +79,7 @@ fn ad_hoc_limits_need_no_rules() {
     let engine = engine(&[]);
     let (five, nine): (Limit, Limit) = ("5/60s".parse().unwrap(), "9/60s".parse().unwrap());
     let fixed: Limit = "fixed 5/60s".parse().unwrap();
-    let call = |op, limit, cost| engine.limit(op, AdHoc { key: b"hist:42\xff", limit, cost }, at(0));
+    let call = |op, limit, cost| engine.limit(op, AdHoc { key: b"hist:42\xff".into(), limit, cost }, at(0));
     assert_eq!(call(Op::Take, &five, 2).unwrap().remaining, Some(3));
     assert_eq!(call(Op::Take, &nine, 2).unwrap().remaining, Some(5));
     assert_eq!(call(Op::Take, &fixed, 1), Err(OtherAlgorithm));

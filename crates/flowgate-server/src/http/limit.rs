@@ -19,11 +19,11 @@ pub(super) async fn limit(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     let service = &call.shared.service;
     let KeyDecision { decision, degraded } = match op {
         Operation::Reset => {
-            let ask = |limit: &Limit| service.limit_reset_at(AdHoc { key, limit, cost: 0 }, service.read());
+            let ask = |limit: &Limit| service.limit_reset_at(AdHoc { key: key.into(), limit, cost: 0 }, service.read());
             call.answered(limit_cache::with(&limit.0, ask)?).await???
         }
         op => {
-            let ask = |limit: &Limit| service.limit(op, AdHoc { key, limit, cost: cost.0 });
+            let ask = |limit: &Limit| service.limit(op, AdHoc { key: key.into(), limit, cost: cost.0 });
             call.answered(limit_cache::with(&limit.0, ask)?).await??
         }
     };

@@ -16,7 +16,7 @@ mod table;
 use std::sync::Arc;
 
 use flowgate::{Clock, Reading, Retry, Span, Throttle, ThrottleReply, Verdict};
-use flowgate_engine::Decision;
+use flowgate_engine::{AdHocKey, Decision};
 use smallvec::SmallVec;
 
 use super::health::Health;
@@ -86,7 +86,7 @@ impl<S> DenyCache<S> {
     }
 
     /// The counter that a reset of an ad hoc key gives back.
-    pub(crate) fn key_reset(&self, key: &[u8]) -> Option<DenyQuestion> {
+    pub(crate) fn key_reset(&self, key: AdHocKey<'_>) -> Option<DenyQuestion> {
         let table = self.table.as_ref()?;
         Some(DenyQuestion::giving_back([table.key_counter(key)].into_iter()))
     }

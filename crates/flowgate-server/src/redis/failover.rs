@@ -19,8 +19,8 @@ use flowgate::{
 use flowgate_engine::config::Share;
 use flowgate_engine::redis::{OwnedJointPlan, OwnedPlan};
 use flowgate_engine::{
-    AdHoc, Decider, Decision, Explanation, JointDecision, Limits, OnFailure, Policy, PolicyError, Request, Rule,
-    RuleDef, RuleSet, explain::LimitReport,
+    AdHoc, AdHocKey, Decider, Decision, Explanation, JointDecision, Limits, OnFailure, Policy, PolicyError, Request,
+    Rule, RuleDef, RuleSet, explain::LimitReport,
 };
 
 use super::health::Health;
@@ -211,7 +211,12 @@ impl Local {
     }
 
     /// Answers a call of `CL.THROTTLE`.
-    pub(crate) fn throttle(&self, key: &[u8], throttle: Throttle, at: Reading) -> Result<ThrottleReply, ThrottleError> {
+    pub(crate) fn throttle(
+        &self,
+        key: AdHocKey<'_>,
+        throttle: Throttle,
+        at: Reading,
+    ) -> Result<ThrottleReply, ThrottleError> {
         match self.settings.on_failure {
             OnFailure::Local => {
                 let throttle = throttle.share(self.settings.share)?;
@@ -353,12 +358,12 @@ mod tests {
         let mut away = away("1/1", "rule = [{ name = 'api', limits = ['1/60s'] }]");
         let at = Reading { now: NOW, ahead: Span::from_secs(3600) };
         let limit = "1/60s".parse().unwrap();
-        let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+        let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
         let throttle = Throttle::new(0, 1, 60).unwrap();
         let waits = |away: &Away| {
             let decide = || away.decide(&Request::new(), at);
             let limit = || away.local.limit(Op::Take, call, at).unwrap();
-            let throttled = || away.local.throttle(b"t", throttle, at).unwrap();
+            let throttled = || away.local.throttle(b"t".into(), throttle, at).unwrap();
             decide();
             limit();
             throttled();
@@ -381,13 +386,14 @@ mod tests {
     #[test]
     fn limits_of_the_callers_follow_the_store() {
         let limit = "4/60s".parse().unwrap();
-        let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+        let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
         let mut away = away("1/2", "");
         let admits =
             |away: &Away| (0..10).filter(|_| away.local.limit(Op::Take, call, NOW.into()).unwrap().allowed()).count();
         let throttle = Throttle::new(3, 4, 60).unwrap();
-        let passes =
-            |away: &Away| (0..10).filter(|_| !away.local.throttle(b"t", throttle, NOW.into()).unwrap().limited).count();
+        let passes = |away: &Away| {
+            (0..10).filter(|_| !away.local.throttle(b"t".into(), throttle, NOW.into()).unwrap().limited).count()
+        };
         assert_eq!((admits(&away), passes(&away)), (2, 2));
         away.local.settings.on_failure = OnFailure::Deny;
         assert_eq!((admits(&away), passes(&away)), (0, 0));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Throttle, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::BanCopy;
-use flowgate_engine::{AdHoc, Decider, Decision, Explanation, Request};
+use flowgate_engine::{AdHoc, AdHocKey, Decider, Decision, Explanation, Request};
 use tokio::time::{sleep, timeout};
 
 use super::clock::RedisClock;
@@ -217,7 +217,7 @@ impl SharedStore {
     /// Answers a call of `CL.THROTTLE`.
     pub(crate) fn throttle(
         self: &Arc<Self>,
-        key: &[u8],
+        key: AdHocKey<'_>,
         throttle: Throttle,
         at: Reading,
     ) -> PendingReply<OwnedThrottleQuestion> {

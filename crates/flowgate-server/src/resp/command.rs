@@ -168,7 +168,7 @@ fn find(name: &[u8]) -> Option<&'static Spec> {
 pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> {
     let (name, key) = decoder.first_words()?;
     let spec = find(name).filter(|spec| spec.ad_hoc)?;
-    Some(Ahead { spec, key: session.shared.service.prefetch(key)? })
+    Some(Ahead { spec, key: session.shared.service.prefetch(session.key(key))? })
 }
 
 /// The most words of a command of the usual kind.
@@ -233,7 +233,7 @@ impl<'a> Call<'a> {
     /// In a pipeline of commands on ad hoc keys: prefetches the counter of the next command while this one is decided.
     #[inline]
     fn look_ahead(&mut self, spec: &'static Spec) {
-        let key = self.command.next_key().and_then(|key| self.session.shared.service.prefetch(key));
+        let key = self.command.next_key().and_then(|key| self.session.shared.service.prefetch(self.session.key(key)));
         *self.next = key.map(|key| Ahead { spec, key });
     }
 

@@ -147,11 +147,12 @@ impl Dialogue {
     #[cold]
     fn execute_some(&mut self, mut executing: Box<Executing>) {
         // The prefetched command stands behind the transaction, in the connection's own decoder.
-        let behind = self.ahead.take();
+        let (behind, database) = (self.ahead.take(), self.session.database);
         while self.goes_on() {
             // Only whole commands are kept for a transaction.
             let Ok(Some(command)) = executing.commands.next() else {
-                self.ahead = behind;
+                // A prefetched key is one of its database.
+                self.ahead = behind.filter(|_| self.session.database == database);
                 return;
             };
             self.call(command, executing.at);

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use flowgate::Database;
+use flowgate_engine::AdHocKey;
 use flowgate_engine::config::Secret;
 use subtle::ConstantTimeEq;
 
@@ -49,6 +51,8 @@ pub(crate) struct Session {
     /// The user that it has logged in as.
     user: Option<User>,
     peer: Peer,
+    /// The database of its keys.
+    pub(crate) database: Database,
     /// The address by which its wrong passwords are counted.
     source: Source,
     held: HeldBytes,
@@ -93,12 +97,19 @@ impl Session {
             name: Vec::new(),
             user: None,
             peer,
+            database: Database::default(),
             source: peer.into(),
             held: HeldBytes::default(),
             end: End::NotYet,
             batch: BatchMetrics::default(),
             transaction: None,
         }
+    }
+
+    /// The key of these bytes in the client's database.
+    #[inline]
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> AdHocKey<'k> {
+        AdHocKey { bytes, database: self.database }
     }
 
     /// Notes how many bytes this client holds. False if it must be disconnected.

@@ -128,7 +128,7 @@ impl Service {
             return Ok(JointAnswer::Rules(denied));
         }
         let Some(limit) = limit else { return Ok(JointAnswer::Key(nothing_granted(op), None)) };
-        let call = AdHoc { key, limit, cost: request.units() };
+        let call = AdHoc { key: key.as_slice().into(), limit, cost: request.units() };
         let decision = self.limit_at(operation(op), call, at).await?;
         Ok(JointAnswer::Key(decision, limit.window()))
     }

@@ -1,7 +1,7 @@
 //! Ad hoc keys: the caller brings the key and the limit, and no rule is asked.
 
-use flowgate::{Key, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
-use flowgate_engine::AdHoc;
+use flowgate::{Database, Key, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
+use flowgate_engine::{AdHoc, AdHocKey};
 
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 
@@ -76,7 +76,7 @@ impl Service {
         match pending {
             Pending::Now(answer) => {
                 if is_noted {
-                    self.observer.note_key(call.key, &answer, at.now);
+                    self.observer.note_key(call.key.bytes, &answer, at.now);
                 }
                 Answer::Now(answer)
             }
@@ -115,9 +115,9 @@ impl Service {
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
     #[inline]
-    pub fn throttle_at(
+    pub fn throttle_at<'k>(
         &self,
-        key: &[u8],
+        key: impl Into<AdHocKey<'k>>,
         prefetched: Option<Prefetched>,
         throttle: &Throttle,
         at: impl Into<Reading>,
@@ -128,7 +128,7 @@ impl Service {
                 let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(key), |Prefetched(key)| key);
                 Answer::Now(self.decider.throttle(key, throttle, at))
             }
-            Some(shared) => match shared.throttle(key, *throttle, at) {
+            Some(shared) => match shared.throttle(key.into(), *throttle, at) {
                 Pending::Now(reply) => Answer::Now(reply),
                 Pending::Later(sent) => self.observer.later(sent, true, at, |observer, question, reply, now| {
                     if let Ok(reply) = reply {
@@ -142,7 +142,7 @@ impl Service {
     /// Prefetches the counter of an ad hoc key into the processor's cache, for the next call. `None` if counters are not in
     /// memory.
     #[inline]
-    pub fn prefetch(&self, key: &[u8]) -> Option<Prefetched> {
+    pub fn prefetch<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Option<Prefetched> {
         self.shared.is_none().then(|| {
             let key = self.decider.ad_hoc_key(key);
             self.decider.prefetch(key);
@@ -154,7 +154,7 @@ impl Service {
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn key_lifetime(&self, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
+    pub fn key_lifetime<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Answer<Result<Option<Span>, StoreAway>> {
         self.key_lifetime_at(key, self.read())
     }
 
@@ -162,10 +162,14 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::key_lifetime`].
-    pub fn key_lifetime_at(&self, key: &[u8], at: impl Into<Reading>) -> Answer<Result<Option<Span>, StoreAway>> {
+    pub fn key_lifetime_at<'k>(
+        &self,
+        key: impl Into<AdHocKey<'k>>,
+        at: impl Into<Reading>,
+    ) -> Answer<Result<Option<Span>, StoreAway>> {
         match &self.shared {
             None => Answer::Now(Ok(self.decider.limit_lifetime(key, at))),
-            Some(shared) => shared.key_lifetime(key),
+            Some(shared) => shared.key_lifetime(key.into()),
         }
     }
 
@@ -173,7 +177,7 @@ impl Service {
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn key_reset(&self, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
+    pub fn key_reset<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Answer<Result<bool, StoreAway>> {
         self.key_reset_at(key, self.read())
     }
 
@@ -181,13 +185,34 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::key_reset`].
-    pub fn key_reset_at(&self, key: &[u8], at: impl Into<Reading>) -> Answer<Result<bool, StoreAway>> {
+    pub fn key_reset_at<'k>(
+        &self,
+        key: impl Into<AdHocKey<'k>>,
+        at: impl Into<Reading>,
+    ) -> Answer<Result<bool, StoreAway>> {
+        let key = key.into();
         if let Some(shared) = &self.shared {
             return shared.key_reset(key);
         }
         // An expired counter may still be in the table; callers must not see it.
         let lived = self.decider.limit_lifetime(key, at).is_some();
         Answer::Now(Ok(self.decider.limit_reset(key) && lived))
+    }
+}
+
+impl Service {
+    /// The database of a number; `None` if there is no such database. What it holds is counted from now on.
+    pub fn database(&self, number: u8) -> Option<Database> {
+        let database = Database::new(number)?;
+        if database != Database::default() {
+            self.local_memory().count_databases();
+        }
+        Some(database)
+    }
+
+    /// The counters of a database in this server's memory. The first database has those of rules, too.
+    pub fn counters_in(&self, database: Database) -> usize {
+        self.local_memory().counters_in(database)
     }
 }
 
@@ -202,7 +227,7 @@ mod tests {
     fn a_key_with_a_limit_of_the_callers() {
         let (service, clock) = service("");
         let (sliding, bucket): (Limit, Limit) = ("2/60s".parse().unwrap(), "bucket 2/60s".parse().unwrap());
-        let call = |limit| AdHoc { key: b"k", limit, cost: 1 };
+        let call = |limit| AdHoc { key: b"k".into(), limit, cost: 1 };
         assert_eq!(now(service.key_lifetime(b"k")), Ok(None));
         assert_eq!(now(service.limit(Operation::Take, call(&sliding))).unwrap().decision.remaining, Some(1));
         assert_eq!(now(service.limit(Operation::Take, call(&bucket))), Err(OtherAlgorithm));

@@ -158,7 +158,7 @@ mod tests {
         now(service.ban(order, &Author::PROGRAM)).unwrap();
         let limit = "1/60s".parse().unwrap();
         let ad_hoc =
-            || now(service.limit(Operation::Take, flowgate_engine::AdHoc { key: b"k", limit: &limit, cost: 1 }));
+            || now(service.limit(Operation::Take, flowgate_engine::AdHoc { key: b"k".into(), limit: &limit, cost: 1 }));
         assert!(ad_hoc().unwrap().decision.allowed());
 
         service.pause(Span::from_secs(60), &Author::PROGRAM);

@@ -64,7 +64,7 @@ async fn what_is_given_back_through_this_node_counts_at_once() {
     assert_eq!(node.admits("42", 9).await, 5);
 
     let limit = "2/1h".parse().unwrap();
-    let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+    let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     let admits = async || {
         let mut admitted = 0;
         for _ in 0..9 {

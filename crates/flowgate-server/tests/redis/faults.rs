@@ -33,7 +33,7 @@ async fn a_reset_fails_while_redis_is_away() {
     let (service, limit) = (&node.service, "5/1h".parse().unwrap());
     let request = Request::new().field("user", "42");
     assert!(service.reset_by(&service.snapshot(), &request, service.read()).await.is_err());
-    let call = flowgate_engine::AdHoc { key: b"k", limit: &limit, cost: 1 };
+    let call = flowgate_engine::AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     assert!(service.limit_reset_at(call, service.read()).await.is_err());
 }
 
@@ -338,7 +338,7 @@ async fn each_rule_says_what_happens_meanwhile() {
     let evil = node.take("evil").await;
     assert!(!evil.degraded() && evil.never(), "what no counter decides needs no Redis");
     let limit = "5/60s".parse().unwrap();
-    let call = flowgate_engine::AdHoc { key: b"k", limit: &limit, cost: 1 };
+    let call = flowgate_engine::AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     let decision = node.service.limit(Operation::Take, call).await.unwrap();
     assert!(decision.degraded && !decision.decision.allowed());
     assert!(node.service.key_reset(b"k").await.is_err() && node.service.key_lifetime(b"k").await.is_err());

@@ -56,7 +56,7 @@ async fn check(manner: Manner) {
     let mut sent = 0;
     for number in 0..10 {
         let key = format!("key{number}");
-        let call = AdHoc { key: key.as_bytes(), limit: &limit, cost: 1 };
+        let call = AdHoc { key: key.as_bytes().into(), limit: &limit, cost: 1 };
         let before = node.service.shared_stats().unwrap().unanswered;
         assert!(node.service.limit(Operation::Take, call).await.unwrap().degraded);
         sent += node.service.shared_stats().unwrap().unanswered - before;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use flowgate::{Clock, ManualClock, Span, Time};
-use flowgate_engine::{AdHoc, Request, bans::BanOrder};
+use flowgate::{Clock, ManualClock, Span, Throttle, Time};
+use flowgate_engine::{AdHoc, AdHocKey, Request, bans::BanOrder};
 use flowgate_server::{Author, Operation};
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::wait::HANG_TIMEOUT;
@@ -40,7 +40,7 @@ async fn two_nodes_count_together() {
     assert_eq!(explained.rules[0].limits[0].outcome.remaining, Some(0));
 
     let limit = "bucket 2/1h".parse().unwrap();
-    let call = AdHoc { key: b"upload:42", limit: &limit, cost: 2 };
+    let call = AdHoc { key: b"upload:42".into(), limit: &limit, cost: 2 };
     assert!(one.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
     assert!(!other.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
     let lifetime = other.service.key_lifetime(b"upload:42").await.unwrap().unwrap();
@@ -190,4 +190,44 @@ async fn an_address_is_counted_by_its_network() {
         left.push((decision.allowed(), decision.remaining()));
     }
     assert_eq!(left, [(true, Some(1)), (true, Some(0)), (false, Some(0)), (true, None)]);
+}
+
+#[tokio::test]
+async fn databases_are_apart_on_redis_and_while_it_is_away() {
+    let mut redis = Redis::start();
+    // Without the deny cache, which would answer for a moment after Redis has gone.
+    let nodes = [Node::on(&redis, "deny_cache = false"), Node::on(&redis, "deny_cache = false")];
+    for node in &nodes {
+        node.recovers().await;
+    }
+    let throttle = Throttle::new(1, 1, 3600).unwrap();
+    let take = |node: usize, number: u8| {
+        let key = AdHocKey { bytes: b"k", database: nodes[node].service.database(number).unwrap() };
+        nodes[node].service.throttle_at(key, None, &throttle, nodes[node].service.now())
+    };
+    for number in [0, 3, 15] {
+        let limited = [take(0, number).await, take(1, number).await, take(0, number).await];
+        assert_eq!(limited.map(|reply| reply.unwrap().limited), [false, false, true], "in database {number}");
+    }
+    let keys = redis.cli(&["KEYS", "*{k*"]);
+    for name in ["fg:{k:k}", "fg:{k3:k}", "fg:{k15:k}"] {
+        assert!(keys.contains(name), "{keys}");
+    }
+    let key = |number| AdHocKey { bytes: b"k", database: nodes[0].service.database(number).unwrap() };
+    assert_eq!(nodes[1].service.key_reset(key(3)).await, Ok(true));
+    assert_eq!(nodes[0].service.key_lifetime(key(3)).await, Ok(None));
+    assert!(nodes[0].service.key_lifetime(key(15)).await.unwrap().is_some());
+    let call = AdHoc { key: key(5), limit: &"1/60s".parse().unwrap(), cost: 1 };
+    assert!(nodes[0].service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+    assert!(!nodes[1].service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+    let other = AdHoc { key: key(6), ..call };
+    assert!(nodes[1].service.limit(Operation::Take, other).await.unwrap().decision.allowed());
+
+    redis.kill();
+    nodes[0].until_degraded(true).await;
+    for number in [0, 3] {
+        let limited = [take(0, number).await, take(0, number).await, take(0, number).await];
+        assert_eq!(limited.map(|reply| reply.unwrap().limited), [false, false, true], "in database {number}, alone");
+    }
+    assert_eq!(nodes[0].service.counters_in(key(3).database), 1);
 }

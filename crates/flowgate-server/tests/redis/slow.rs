@@ -57,7 +57,7 @@ async fn charged_by_late_replies(on_failure: &str) -> (u64, u64, i64) {
     let node = Node::new(&proxy.url(), &settings, &rules);
     node.recovers().await;
     let (limit, throttle) = ("fixed 9/1h".parse().unwrap(), Throttle::new(8, 9, 3600).unwrap());
-    let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+    let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     // Loads the script.
     node.throttle(b"t", &throttle.quantity(0).unwrap()).await.unwrap();
     proxy.delay(Duration::from_millis(150));

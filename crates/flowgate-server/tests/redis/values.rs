@@ -37,7 +37,7 @@ async fn an_ad_hoc_key_whose_value_cannot_be_read_counts_as_absent() {
     for (key, spoil) in [("k", "b short"), ("t", "c short")] {
         redis.cli(&["SET", &format!("fg:{{k:{key}}}"), spoil]);
     }
-    let call = AdHoc { key: b"k", limit: &limit, cost: 1 };
+    let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     let mut admitted = (0, 0);
     for _ in 0..9 {
         admitted.0 += usize::from(node.service.limit(Operation::Take, call).await.unwrap().decision.allowed());

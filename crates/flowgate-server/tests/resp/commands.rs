@@ -137,6 +137,68 @@ fn keys_come_and_go() {
 }
 
 #[test]
+fn databases_keep_keys_apart() {
+    check_plain(
+        "cl.throttle k 4 1 60        -> [0 5 4 -1 60]
+         select 15                   -> OK
+         exists k                    -> 0
+         dbsize                      -> 0
+         cl.throttle k 4 1 60 2      -> [0 5 3 -1 120]
+         fg.limit l 5/60s            -> [1 5 4 -1 60000 0 '' '']
+         dbsize                      -> 2
+         ttl k                       -> 120
+         select 16                   -> -ERR DB index is out of range
+         select -1                   -> -ERR DB index is out of range
+         select 257                  -> -ERR DB index is out of range
+         select x                    -> -ERR value is not an integer or out of range
+         exists k l                  -> 2
+         select 0                    -> OK
+         pttl k                      -> 60000
+         exists l                    -> 0
+         dbsize                      -> 1
+         select 3                    -> OK
+         del k l                     -> 0
+         fg.limit k 5/60s            -> [1 5 4 -1 60000 0 '' '']
+         select 15                   -> OK
+         del k l                     -> 2
+         dbsize                      -> 0
+         select 3                    -> OK
+         dbsize                      -> 1
+         reset                       -> RESET
+         exists k                    -> 1
+         ttl k                       -> 60
+         config get databases        -> [databases 16]",
+    );
+    let server = Running::plain();
+    let mut client = server.connect();
+    let keyspace = |client: &mut Client| client.call("INFO").lines().filter(|line| line.starts_with("db")).count();
+    assert_eq!(keyspace(&mut client), 1);
+    check(&server, &mut client, "select 9 -> OK\n fg.limit k 5/60s -> [1 5 4 -1 60000 0 '' '']");
+    let info = client.call("INFO");
+    assert!(info.contains("db0:keys=0,expires=0") && info.contains("db9:keys=1,expires=1"), "{info}");
+    assert_eq!(server.connect().call("exists k"), "0", "other connections are in the first database");
+}
+
+#[test]
+fn a_transaction_and_a_pipeline_change_the_database_where_they_say_so() {
+    let server = Running::plain();
+    let mut client = server.connect();
+    let script = "multi -> OK\n cl.throttle k 4 1 60 -> QUEUED\n select 2 -> QUEUED\n cl.throttle k 4 1 60 3 -> QUEUED
+                  exec -> [[0 5 4 -1 60] OK [0 5 2 -1 180]]\n cl.throttle k 4 1 60 -> [0 5 1 -1 240]";
+    check(&server, &mut client, script);
+    let words = |command: &str| encode(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+    let pipeline = ["select 0", "cl.throttle k 4 1 60", "select 2", "cl.throttle k 4 1 60", "cl.throttle k 4 1 60"];
+    client.send(pipeline.map(words).concat());
+    assert_eq!(pipeline.map(|_| client.reply()), ["OK", "[0 5 3 -1 120]", "OK", "[0 5 0 -1 300]", "[1 5 0 60 300]"]);
+    // A long transaction takes several turns; the command behind it is looked at before it ends.
+    let filler = vec!["ping"; 5_000];
+    let long = [&["multi"][..], &filler, &["select 7", "exec", "cl.throttle k 4 1 60 5", "select 2", "ttl k"]].concat();
+    client.send(long.iter().flat_map(|command| words(command)).collect::<Vec<u8>>());
+    let replies: Vec<String> = long.iter().map(|_| client.reply()).collect();
+    assert_eq!(replies[replies.len() - 3..], ["[0 5 0 -1 300]", "OK", "300"], "the key of the seventh database is new");
+}
+
+#[test]
 fn rules_decide_by_fields_and_bans_come_first() {
     let rules = r#"rule = [{ name = "reply", when = { act = "reply" }, by = ["user"], limits = ["2/60s"], action = "captcha" },
         { name = "agent", when = { ua = "bot" }, by = ["ua"], limits = ["1/60s"] }]"#;
@@ -187,7 +249,6 @@ fn what_clients_say_when_they_connect() {
          ping a b            -> -ERR wrong number of arguments for 'ping' command
          ECHO hello          -> hello
          SELECT 0            -> OK
-         SELECT 1            -> -ERR DB index is out of range
          SELECT x            -> -ERR value is not an integer or out of range
          CLIENT SETINFO LIB-NAME x -> OK
          CLIENT GETNAME      -> nil

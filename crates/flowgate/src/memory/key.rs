@@ -1,16 +1,18 @@
-//! Keys: any bytes, kept as a keyed hash of 112 bits.
+//! Keys: any bytes, kept as a keyed hash of 107 bits.
 //!
 //! The hash is SipHash-1-3 under a secret key, so that clients can neither aim at a shard nor make two subjects
-//! collide; by chance, a billion subjects collide with a probability below 10^-15. A table that is to be read back
+//! collide; by chance, a billion subjects collide with a probability below 10^-14. A table that is to be read back
 //! later keeps its [`Seed`].
 //!
 //! A key has two parts. The *home*, 48 bits of the subject alone, decides where its counters live: in one shard,
-//! next to each other. The *name*, 64 bits of subject and counter, tells them apart.
+//! next to each other. The *name*, 59 bits of subject and counter, tells them apart; its other bits are the database and
+//! whether the counter belongs to `after=`.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use super::database::Database;
 use super::sip_hash::sip_hash;
 
 /// The key of the hash.
@@ -68,7 +70,7 @@ impl Subject {
     /// The key of one of the subject's counters.
     #[inline]
     pub fn counter(self, id: CounterId) -> Key {
-        Key { place: self.place, name: (self.name ^ id.0) & !SEEN_BIT }
+        Key { place: self.place, name: (self.name ^ id.0) & !(SEEN_BIT | DATABASE_BITS) }
     }
 }
 
@@ -78,6 +80,10 @@ pub struct CounterId(u64);
 
 /// Set in the name of the counter that `after=` keeps beside its limit's own, which thus sorts right behind it.
 const SEEN_BIT: u64 = 1;
+
+/// The number of the database.
+const DATABASE_BITS: u64 = 0b1111 << DATABASE_SHIFT;
+const DATABASE_SHIFT: u32 = 1;
 
 /// One counter of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +96,13 @@ pub struct Key {
 impl Key {
     /// Of a counter that this store does not keep.
     pub(crate) const NOWHERE: Key = Key { place: 0, name: 0 };
+
+    /// The key of the same name in a database; a key is made in the first one.
+    #[inline]
+    pub fn in_database(self, database: Database) -> Key {
+        Key { name: self.name | u64::from(database.number()) << DATABASE_SHIFT, ..self }
+    }
+
     /// All bits of the hash, for a table of one's own.
     #[inline]
     pub fn bits(self) -> u128 {
@@ -137,6 +150,17 @@ impl Tag {
     #[inline]
     pub(crate) fn place(self) -> u32 {
         (self.home >> 16) as u32
+    }
+
+    /// True if it is not in the first database.
+    #[inline]
+    pub(crate) fn is_in_other_database(self) -> bool {
+        self.name & DATABASE_BITS != 0
+    }
+
+    /// Its database.
+    pub(crate) fn database(self) -> Database {
+        Database::new(((self.name & DATABASE_BITS) >> DATABASE_SHIFT) as u8).unwrap_or_default()
     }
 
     /// The tag of the `after=` counter beside this one.

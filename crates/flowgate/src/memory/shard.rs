@@ -14,9 +14,11 @@ mod resize;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::{Budget, WhenFull};
+use super::database::DatabaseCounts;
 use super::key::Tag;
 use super::slot::{Kind, Label, Logs, Slot};
 use crate::algorithm::{Counter, Law, Log, State, StateKind};
@@ -49,6 +51,8 @@ pub(super) struct Shard {
     reserved: usize,
     /// When it was last swept whole because it was full.
     pub(super) swept_at: u64,
+    /// Its slots in each database, once they are counted.
+    pub(super) databases: Option<Arc<DatabaseCounts>>,
     /// How many slots were looked at in order to drop them.
     #[cfg(test)]
     touched: usize,
@@ -305,6 +309,7 @@ impl Shard {
         self.slots.copy_within(index..gap, index + 1);
         self.slots[index] = slot;
         self.live += 1;
+        self.count_database(slot.tag(), 1);
         self.end = self.end.max(gap + 1);
     }
 
@@ -313,6 +318,7 @@ impl Shard {
         let behind = &self.slots[index + 1..];
         let away = |(offset, slot): &(usize, &Slot)| !slot.is_empty() && self.position(slot.place()) <= index + offset;
         let run = behind.iter().enumerate().take_while(away).count();
+        self.count_database(self.slots[index].tag(), -1);
         self.slots.copy_within(index + 1..=index + run, index);
         self.slots[index + run] = Slot::EMPTY;
         self.live -= 1;
@@ -381,8 +387,24 @@ impl Shard {
         if self.slots[index].holds_log() {
             self.take_at(index);
         }
+        self.count_database(self.slots[index].tag(), -1);
         self.slots[index] = Slot::EMPTY;
         self.live -= 1;
+    }
+
+    /// Counts slots that come or go in their database. Those of the first one are the rest.
+    #[inline]
+    fn count_database(&self, tag: Tag, slots: i32) {
+        if tag.is_in_other_database() {
+            self.count_other_database(tag, slots);
+        }
+    }
+
+    #[cold]
+    fn count_other_database(&self, tag: Tag, slots: i32) {
+        if let Some(databases) = &self.databases {
+            databases.add(tag.database(), slots);
+        }
     }
 
     /// Whether the slot at `index` is a limit's own counter and the next one its `after=` counter.

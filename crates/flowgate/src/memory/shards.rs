@@ -12,8 +12,9 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::database::{Database, DatabaseCounts};
 use super::key::Tag;
 use super::shard::{Shard, position};
 use super::slot::Slot;
@@ -23,6 +24,8 @@ use super::slot::Slot;
 pub(super) struct Shards {
     outlines: Box<[Outline]>,
     shards: Box<[ShardLock]>,
+    /// The counts of each shard, from the first use of a database on.
+    databases: OnceLock<Box<[Arc<DatabaseCounts>]>>,
 }
 
 /// Where the table of a shard lies, and how large it is.
@@ -59,7 +62,8 @@ impl Shards {
     /// This many empty shards.
     pub(super) fn new(shards: usize) -> Shards {
         let outlines = (0..shards).map(|_| Outline::default()).collect();
-        Shards { outlines, shards: (0..shards).map(|_| ShardLock::default()).collect() }
+        let shards = (0..shards).map(|_| ShardLock::default()).collect();
+        Shards { outlines, shards, databases: OnceLock::new() }
     }
 
     #[inline]
@@ -77,6 +81,27 @@ impl Shards {
     /// The counters of all shards, without a lock: those of a shard that is in use may be as they were before.
     pub(super) fn counters(&self) -> usize {
         self.outlines.iter().map(|outline| counters_in(outline.size.load(Relaxed))).sum()
+    }
+
+    /// Gives every shard a place for the counts of its databases, once.
+    pub(super) fn count_databases(&self) {
+        self.databases.get_or_init(|| {
+            let give = |index| {
+                let counts = Arc::<DatabaseCounts>::default();
+                self.lock(index).databases = Some(Arc::clone(&counts));
+                counts
+            };
+            (0..self.len()).map(give).collect()
+        });
+    }
+
+    /// The counters in a database, as [`Shards::counters`] counts them.
+    pub(super) fn counters_in(&self, database: Database) -> usize {
+        let shards = self.databases.get().into_iter().flatten();
+        match database.number() {
+            0 => self.counters().saturating_sub(shards.map(|counts| counts.sum()).sum()),
+            _ => shards.map(|counts| counts.get(database)).sum(),
+        }
     }
 
     /// Fetches what a call needs of a shard, and the cache lines of its table in which a search for `tag` begins.

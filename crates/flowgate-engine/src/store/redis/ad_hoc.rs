@@ -11,12 +11,12 @@ use super::keys;
 use super::owned_plan::takes;
 use super::script::{DECIDE, ScriptCall, THROTTLE};
 use super::undo::UndoCall;
-use crate::decider::AdHoc;
+use crate::decider::{AdHoc, AdHocKey};
 
 /// The key in Redis of an ad hoc key: for `DEL`, `EXISTS`, `PTTL`.
-pub fn ad_hoc_key(prefix: &str, key: &[u8]) -> Vec<u8> {
+pub fn ad_hoc_key<'k>(prefix: &str, key: impl Into<AdHocKey<'k>>) -> Vec<u8> {
     let mut name = Vec::new();
-    keys::write(&mut name, prefix, &keys::ad_hoc(key), "");
+    keys::write(&mut name, prefix, &keys::ad_hoc(key.into()), "");
     name
 }
 
@@ -46,7 +46,7 @@ impl PreparedLimit {
     }
 
     /// The same for another store.
-    pub fn ad_hoc<'a>(&'a self, key: &'a [u8]) -> AdHoc<'a> {
+    pub fn ad_hoc<'a>(&'a self, key: AdHocKey<'a>) -> AdHoc<'a> {
         AdHoc { key, limit: &self.limit, cost: self.cost }
     }
 
@@ -104,8 +104,8 @@ pub struct PreparedThrottle {
 
 impl PreparedThrottle {
     /// What is to be asked.
-    pub fn new(key: &[u8], throttle: Throttle) -> PreparedThrottle {
-        PreparedThrottle { throttle, tag: keys::ad_hoc(key) }
+    pub fn new<'k>(key: impl Into<AdHocKey<'k>>, throttle: Throttle) -> PreparedThrottle {
+        PreparedThrottle { throttle, tag: keys::ad_hoc(key.into()) }
     }
 
     /// The call that decides. An injected time may have nanoseconds.

@@ -5,6 +5,7 @@
 //! fg:{s:user=42}:reply:ban              its strikes and bans
 //! fg:{a:upload}:upload:bucket:1s:0      a rule without `by`: one subject for all
 //! fg:{k:hist:42}                        an ad hoc key
+//! fg:{k3:hist:42}                       an ad hoc key in the database 3
 //! fg:{k:hist:42}:undone                 the rollbacks in its bucket that still matter
 //! fg:{bans}                             the bans by hand
 //! ```
@@ -16,9 +17,10 @@
 
 use std::io::Write;
 
-use flowgate::Limit;
+use flowgate::{Database, Limit};
 use sha2::{Digest, Sha256};
 
+use crate::decider::AdHocKey;
 use crate::key::identity;
 
 /// The longest hash tag that is written out.
@@ -51,11 +53,16 @@ pub(super) fn all(rule: &str) -> Vec<u8> {
 }
 
 /// The tag of an ad hoc key.
-pub(super) fn ad_hoc(key: &[u8]) -> Vec<u8> {
+pub(super) fn ad_hoc(key: AdHocKey<'_>) -> Vec<u8> {
     let mut tag = Vec::with_capacity(USUAL_TAG_BYTES);
-    tag.extend_from_slice(b"k:");
+    tag.push(b'k');
+    if key.database != Database::default() {
+        // A vector takes whatever is written.
+        _ = write!(tag, "{}", key.database.number());
+    }
+    tag.push(b':');
     // Nothing follows, so a colon has no meaning here; most keys have some.
-    for part in key.split_inclusive(|byte| *byte == b':') {
+    for part in key.bytes.split_inclusive(|byte| *byte == b':') {
         let (text, colon) = part.strip_suffix(b":").map_or((part, false), |text| (text, true));
         escape(&mut tag, text);
         if colon {
@@ -127,6 +134,10 @@ mod tests {
         subject(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
+    fn in_database(bytes: &[u8], number: u8) -> AdHocKey<'_> {
+        AdHocKey { bytes, database: Database::new(number).unwrap() }
+    }
+
     fn shown(tag: Vec<u8>) -> String {
         String::from_utf8(tag).unwrap()
     }
@@ -147,14 +158,17 @@ mod tests {
             a in proptest::collection::vec(proptest::sample::select(b"ab:%{}5\0\xff".to_vec()), 0..4),
             b in proptest::collection::vec(proptest::sample::select(b"ab:%{}5\0\xff".to_vec()), 0..4),
         ) {
-            prop_assert_eq!(ad_hoc(&a) == ad_hoc(&b), a == b);
+            prop_assert_eq!(ad_hoc(in_database(&a, 0)) == ad_hoc(in_database(&b, 0)), a == b);
+            prop_assert_ne!(ad_hoc(in_database(&a, 0)), ad_hoc(in_database(&b, 5)));
+            prop_assert_ne!(ad_hoc(in_database(&a, 1)), ad_hoc(in_database(&b, 15)));
         }
     }
 
     #[test]
     fn names_can_be_read() {
         assert_eq!(shown(subject([("ip", "::1"), ("user", "4 2")].into_iter())), "s:ip=%3A%3A1,user=4%202");
-        assert_eq!(shown(ad_hoc(b"hist:42:{x}")), "k:hist:42:%7Bx%7D");
+        assert_eq!(shown(ad_hoc(in_database(b"hist:42:{x}", 0))), "k:hist:42:%7Bx%7D");
+        assert_eq!(shown(ad_hoc(in_database(b"hist:42", 15))), "k15:hist:42");
         let counter = |limit: &str| limit_counter("reply", &limit.parse().unwrap(), 1);
         assert_eq!(&*counter("5/1m"), ":reply:sliding:60s:1");
         assert_eq!(&*counter("fixed 5/month tz=UTC"), ":reply:fixed:month:1");

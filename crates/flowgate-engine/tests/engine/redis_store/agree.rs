@@ -287,7 +287,7 @@ fn stores_agree_on_ad_hoc_keys_whose_limits_change() {
             now += gap;
             text = change.unwrap_or(text);
             let limit = text.parse().unwrap();
-            let call = AdHoc { key: b"key: \xff{}", limit: &limit, cost };
+            let call = AdHoc { key: b"key: \xff{}".into(), limit: &limit, cost };
             let time = Time::from_micros(now);
             let expected = memory.limit(op, call, time);
             prop_assert_eq!(redis.limit(op, call, time), expected, "{:?} {} {} at {}", op, text, cost, now);
@@ -332,7 +332,7 @@ fn stores_agree_on_the_algorithm_of_a_key_within_a_microsecond() {
     // A unit is owed for 333.3 microseconds.
     for (text, at, is_free) in [("bucket 3/ms", 0, true), ("fixed 3/s", 333, false), ("fixed 3/s", 334, true)] {
         let limit = text.parse().unwrap();
-        let call = AdHoc { key: b"key", limit: &limit, cost: 1 };
+        let call = AdHoc { key: b"key".into(), limit: &limit, cost: 1 };
         let time = Time::from_micros(1_700_000_000_000_000 + at);
         let expected = memory.limit(Op::Take, call, time);
         assert_eq!(expected.is_ok(), is_free, "{text} at {at}");

@@ -47,7 +47,7 @@ impl Leaking {
     fn charge(&mut self, cost: u64, now: Time) -> Option<Charge> {
         match &self.kind {
             Kind::Limit(limit, _) => {
-                let prepared = PreparedLimit::new(Op::Take, AdHoc { key: KEY, limit, cost });
+                let prepared = PreparedLimit::new(Op::Take, AdHoc { key: KEY.into(), limit, cost });
                 let reply = numbers(&mut self.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), now));
                 let allowed = prepared.conclude(&reply).unwrap().unwrap().allowed();
                 allowed.then_some(Charge::Limit(prepared, reply))

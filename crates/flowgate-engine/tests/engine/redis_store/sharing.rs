@@ -112,7 +112,7 @@ fn what_is_as_if_never_used_is_gone() {
     let count = |redis: &mut RedisEngine| redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap();
     assert_eq!(count(&mut redis), 0, "a refund to nothing leaves nothing");
     let limit = "bucket 1000/s".parse().unwrap();
-    redis.limit(Op::Take, AdHoc { key: b"k", limit: &limit, cost: 3 }, now).unwrap();
+    redis.limit(Op::Take, AdHoc { key: b"k".into(), limit: &limit, cost: 3 }, now).unwrap();
     assert!(redis.throttle(b"other", Throttle::new(1, 1000, 1).unwrap(), now).is_ok());
     let started = std::time::Instant::now();
     while count(&mut redis) > 0 {

@@ -182,7 +182,7 @@ fn ad_hoc_keys_and_throttles() {
     let input = (unreadable(), 0..limits.len(), ops());
     let result = TestRunner::new(config(150)).run(&input, |(planted, number, op)| {
         let redis = &mut *engine.borrow_mut();
-        let call = AdHoc { key: b"k", limit: &limits[number], cost: 1 };
+        let call = AdHoc { key: b"k".into(), limit: &limits[number], cost: 1 };
         let decide = |redis: &mut RedisEngine| {
             let first = redis.limit(op, call, NOW);
             let second = redis.limit(Op::Take, call, NOW);

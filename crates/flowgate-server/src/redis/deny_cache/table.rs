@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Span, Time};
+use flowgate_engine::AdHocKey;
 use hashbrown::HashMap;
 
 use super::Denied;
@@ -69,7 +70,7 @@ impl<A: Clone> DenyTable<A> {
     }
 
     /// The counter of a key of the caller's.
-    pub(crate) fn key_counter(&self, key: &[u8]) -> u128 {
+    pub(crate) fn key_counter(&self, key: AdHocKey<'_>) -> u128 {
         u128::from(self.hash((1_u8, key))) << 64 | u128::from(self.hash((2_u8, key)))
     }
 

@@ -1,8 +1,8 @@
 //! A limit that the caller brings, on an ad hoc key.
 
-use flowgate::{Op, OtherAlgorithm, Reading, Time};
+use flowgate::{Database, Op, OtherAlgorithm, Reading, Time};
 use flowgate_engine::redis::{PreparedLimit, ReplyError, ScriptCall, ScriptTime};
-use flowgate_engine::{AdHoc, Decider};
+use flowgate_engine::{AdHoc, AdHocKey, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
@@ -18,6 +18,7 @@ pub(crate) struct KeyQuestion<'a> {
 /// A key that awaits its decision.
 pub(crate) struct OwnedKeyQuestion {
     pub(crate) key: Box<[u8]>,
+    database: Database,
     limit: PreparedLimit,
 }
 
@@ -25,7 +26,8 @@ impl Question for KeyQuestion<'_> {
     type Owned = OwnedKeyQuestion;
 
     fn to_owned(&self) -> OwnedKeyQuestion {
-        OwnedKeyQuestion { key: self.call.key.into(), limit: PreparedLimit::new(self.op, self.call) }
+        let AdHocKey { bytes, database } = self.call.key;
+        OwnedKeyQuestion { key: bytes.into(), database, limit: PreparedLimit::new(self.op, self.call) }
     }
 
     fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
@@ -69,7 +71,8 @@ impl OwnedQuestion for OwnedKeyQuestion {
 
 impl LocalQuestion for OwnedKeyQuestion {
     fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
-        let decided = local.limit(self.limit.op(), self.limit.ad_hoc(&self.key), at);
+        let key = AdHocKey { bytes: &self.key, database: self.database };
+        let decided = local.limit(self.limit.op(), self.limit.ad_hoc(key), at);
         decided.map(|decision| KeyDecision { decision, degraded: true })
     }
 

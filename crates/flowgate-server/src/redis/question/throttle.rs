@@ -1,8 +1,8 @@
 //! A call of `CL.THROTTLE`.
 
-use flowgate::{Reading, Throttle, ThrottleError, ThrottleReply, Time};
-use flowgate_engine::Decider;
+use flowgate::{Database, Reading, Throttle, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::redis::{PreparedThrottle, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::{AdHocKey, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
@@ -10,13 +10,14 @@ use crate::redis::failover::Local;
 
 /// A key and what is asked of it.
 pub(crate) struct ThrottleQuestion<'a> {
-    pub(crate) key: &'a [u8],
+    pub(crate) key: AdHocKey<'a>,
     pub(crate) throttle: Throttle,
 }
 
 /// A key that awaits its reply.
 pub(crate) struct OwnedThrottleQuestion {
     pub(crate) key: Box<[u8]>,
+    database: Database,
     throttle: Throttle,
     prepared: PreparedThrottle,
 }
@@ -26,7 +27,8 @@ impl Question for ThrottleQuestion<'_> {
 
     fn to_owned(&self) -> OwnedThrottleQuestion {
         let &ThrottleQuestion { key, throttle } = self;
-        OwnedThrottleQuestion { key: key.into(), throttle, prepared: PreparedThrottle::new(key, throttle) }
+        let (AdHocKey { bytes, database }, prepared) = (key, PreparedThrottle::new(key, throttle));
+        OwnedThrottleQuestion { key: bytes.into(), database, throttle, prepared }
     }
 
     fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
@@ -67,7 +69,7 @@ impl OwnedQuestion for OwnedThrottleQuestion {
 
 impl LocalQuestion for OwnedThrottleQuestion {
     fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
-        local.throttle(&self.key, self.throttle, at)
+        local.throttle(AdHocKey { bytes: &self.key, database: self.database }, self.throttle, at)
     }
 
     fn keeps_charge(reply: &Self::Reply) -> bool {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flowgate::{Op, OtherAlgorithm, Reading, Span};
-use flowgate_engine::AdHoc;
 use flowgate_engine::redis::{ad_hoc_key, lifetime};
+use flowgate_engine::{AdHoc, AdHocKey};
 
 use super::{SharedStore, answer};
 use crate::answer::Answer;
@@ -29,7 +29,7 @@ impl SharedStore {
     }
 
     /// The time until an ad hoc key is as if never used.
-    pub(crate) fn key_lifetime(self: &Arc<Self>, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
+    pub(crate) fn key_lifetime(self: &Arc<Self>, key: AdHocKey<'_>) -> Answer<Result<Option<Span>, StoreAway>> {
         let key = ad_hoc_key(&self.redis.prefix, key);
         let command = move || Plain(vec![b"PTTL".to_vec(), key.clone()]);
         self.plain(command).map(|reply| match reply? {
@@ -39,7 +39,7 @@ impl SharedStore {
     }
 
     /// Forgets an ad hoc key; true if it existed.
-    pub(crate) fn key_reset(self: &Arc<Self>, key: &[u8]) -> Answer<Result<bool, StoreAway>> {
+    pub(crate) fn key_reset(self: &Arc<Self>, key: AdHocKey<'_>) -> Answer<Result<bool, StoreAway>> {
         let deny = self.store.key_reset(key);
         if let Some(deny) = &deny {
             self.store.forget(deny);

@@ -1,5 +1,7 @@
 //! Commands about the connection itself: login, protocol version, name, end.
 
+use flowgate::Database;
+
 use super::{Call, number};
 use crate::resp::error::{Error, QuotedText};
 use crate::resp::reply::Version;
@@ -30,19 +32,19 @@ pub(super) fn quit(call: &mut Call<'_>) -> Result<(), Error> {
 pub(super) fn reset(call: &mut Call<'_>) -> Result<(), Error> {
     call.session.version = Version::Resp2;
     call.session.name.clear();
+    call.session.database = Database::default();
     call.session.transaction = None;
     call.session.log_out();
     call.reply().simple("RESET");
     Ok(())
 }
 
-/// There is one database.
+/// Chooses the database of the client's keys.
 pub(super) fn select(call: &mut Call<'_>) -> Result<(), Error> {
-    match number::parse(call.command.arg(0).unwrap_or_default()) {
-        Some(0) => call.reply().ok(),
-        Some(_) => return Err(Error::NoSuchDatabase),
-        None => return Err(Error::NotInteger),
-    }
+    let number = number::parse(call.command.arg(0).unwrap_or_default()).ok_or(Error::NotInteger)?;
+    let number = u8::try_from(number).map_err(|_| Error::NoSuchDatabase)?;
+    call.session.database = call.session.shared.service.database(number).ok_or(Error::NoSuchDatabase)?;
+    call.reply().ok();
     Ok(())
 }
 

@@ -49,7 +49,7 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
 
 /// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
 pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
-    let key = call.command.arg(0).unwrap_or_default();
+    let key = call.session.key(call.command.arg(0).unwrap_or_default());
     let limit = call.text(1, "limit")?;
     let cost = if call.command.count() > 2 { limit_cost(call)? } else { 1 };
     let operation = match call.command.count() {

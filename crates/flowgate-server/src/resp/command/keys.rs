@@ -12,7 +12,7 @@ use crate::service::{Answer, StoreAway};
 const NO_KEY: i64 = -2;
 
 pub(super) fn del(call: &mut Call<'_>) -> Result<(), Error> {
-    count(call, |call, key| call.session.shared.service.key_reset_at(key, call.at))
+    count(call, |call, key| call.session.shared.service.key_reset_at(call.session.key(key), call.at))
 }
 
 /// A key that is named twice counts twice, as in Redis.
@@ -30,10 +30,10 @@ pub(super) fn pttl(call: &mut Call<'_>) -> Result<(), Error> {
     own_lifetime(call, |left| left.as_millis_ceil())
 }
 
-/// The number of counters, those of rules included.
+/// The number of counters in the client's database; the first one has those of rules, too.
 pub(super) fn dbsize(call: &mut Call<'_>) -> Result<(), Error> {
     call.takes(super::report::REPORT_WORK);
-    let counters = call.session.shared.service.stats().counters;
+    let counters = call.session.shared.service.counters_in(call.session.database);
     call.reply().integer(counters as i64);
     Ok(())
 }
@@ -62,5 +62,5 @@ fn own_lifetime(call: &mut Call<'_>, unit: fn(Span) -> u64) -> Result<(), Error>
 }
 
 fn lifetime(call: &Call<'_>, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
-    call.session.shared.service.key_lifetime_at(key, call.at)
+    call.session.shared.service.key_lifetime_at(call.session.key(key), call.at)
 }

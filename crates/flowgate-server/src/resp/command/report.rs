@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use flowgate::Database;
+
 use super::{COMMANDS, Call, Spec};
 use crate::resp::error::{Error, QuotedText};
 
@@ -12,7 +14,7 @@ pub(super) const REDIS_VERSION: &str = "7.2.0";
 pub(super) const REPORT_WORK: usize = 32;
 
 /// Settings that clients look up, with values that fit this server.
-const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "1")];
+const SETTINGS: &[(&str, &str)] = &[("save", ""), ("appendonly", "no"), ("databases", "16")];
 
 /// Seconds since the epoch, and microseconds.
 pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
@@ -55,7 +57,12 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
         line("degraded_decisions", &shared.degraded);
         line("deny_cache_hits", &shared.deny_cache_hits);
     }
-    line("db0", &format_args!("keys={},expires={},avg_ttl=0", stats.counters, stats.counters));
+    for number in 0..Database::COUNT {
+        let keys = Database::new(number).map_or(0, |database| shared.service.counters_in(database));
+        if keys > 0 || number == 0 {
+            line(&format!("db{number}"), &format_args!("keys={keys},expires={keys},avg_ttl=0"));
+        }
+    }
     call.reply().bulk(text.as_bytes());
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     if let Some(quantity) = quantity {
         throttle = throttle.quantity(quantity)?;
     }
-    let answer = call.session.shared.service.throttle_at(key, call.prefetched(), &throttle, call.at);
+    let answer = call.session.shared.service.throttle_at(call.session.key(key), call.prefetched(), &throttle, call.at);
     let answer = call.session.batch.count_throttle(&call.session.shared, key, call.at, answer);
     call.reply_with(answer, |answer, reply| {
         reply.integers(answer?.numbers());

@@ -35,7 +35,7 @@ def check(protocol):
             pipeline.execute_command("CL.THROTTLE", f"pipeline:{protocol}:{transaction}", 999, 1, 60)
         equal([reply[2] for reply in pipeline.execute()], list(range(999, -1, -1)))
 
-    equal(client.config_get("databases"), {"databases": "1"})
+    equal(client.config_get("databases"), {"databases": "16"})
     assert client.info()["flowgate_version"]
     try:
         client.execute_command("FG.LIMIT", "k", "5/nothing")

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::super::shards::Shards;
 use super::super::slot::Kind;
-use super::super::{Key, MemoryConfig, MemoryStore, Seed};
+use super::super::{Database, Key, MemoryConfig, MemoryStore, Seed};
 use super::*;
 use crate::{Ask, Ban, BanHit, CounterId, Decision, Limit, Op, Plan, Span, Time};
 
@@ -43,6 +43,11 @@ impl Shard {
         }
         assert!(self.slots.last().is_none_or(Slot::is_empty), "the last slot is empty");
         assert_eq!(self.live, taken.len());
+        for number in 1..Database::COUNT {
+            let database = Database::new(number).unwrap();
+            let slots = taken.iter().filter(|(_, slot)| slot.tag().database() == database).count();
+            assert_eq!(self.databases.as_ref().map_or(0, |counts| counts.get(database)), slots);
+        }
         let logs: HashMap<usize, u64> =
             taken.iter().filter(|(_, slot)| slot.kind() == Kind::Log).map(|(_, slot)| slot.log()).collect();
         assert!(taken.iter().all(|(_, slot)| slot.kind() != Kind::Lent), "every log has come back");

@@ -125,3 +125,19 @@ fn a_few_expired_counters_are_found_before_any_eviction() {
     }
     assert_eq!(memory.stats().evicted, 0);
 }
+
+#[test]
+fn databases_share_a_full_store_and_are_counted_apart() {
+    let memory = smallest(WhenFull::Evict);
+    memory.count_databases();
+    let databases = [0, 1, 15].map(|number| Database::new(number).unwrap());
+    for number in 0..3_000_u32 {
+        let subject = memory.subject(&(number / 3).to_le_bytes());
+        let key = subject.counter(memory.counter(b"")).in_database(databases[number as usize % 3]);
+        take(&memory, key, "fixed 5/60s", START);
+    }
+    let counts = databases.map(|database| memory.counters_in(database));
+    assert_eq!(counts.iter().sum::<usize>(), memory.stats().counters);
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    assert_eq!(memory.counters_in(Database::new(2).unwrap()), 0);
+}

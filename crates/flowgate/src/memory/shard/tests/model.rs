@@ -43,11 +43,18 @@ fn change() -> impl Strategy<Value = Vec<Change>> {
 impl Modelled {
     fn new(seed: [u64; 2]) -> Modelled {
         let memory = MemoryStore::new(MemoryConfig { max_bytes: 1 << 20, seed: Seed(seed), ..MemoryConfig::default() });
+        memory.count_databases();
         Modelled { memory, limit: "fixed 1000/60s".parse().unwrap(), model: HashMap::new(), now: START }
     }
 
+    /// Four keys have the same bytes, each in a database of its own.
+    fn name(&self, key: u32) -> Key {
+        let database = Database::new((key % 4) as u8).unwrap();
+        self.memory.subject(&(key / 4).to_le_bytes()).counter(self.memory.counter(b"")).in_database(database)
+    }
+
     fn apply(&self, op: Op, key: u32) -> Decision {
-        let key = self.memory.subject(&key.to_le_bytes()).counter(self.memory.counter(b""));
+        let key = self.name(key);
         let mut hits = [Hit::new(key, &self.limit)];
         self.memory.apply(&mut Plan::one(Ask::new(op, 1, Time::from_nanos(self.now)), &mut hits));
         *hits[0].outcome()
@@ -74,8 +81,7 @@ impl Modelled {
                 }
             }
             Change::Reset(key) => {
-                let name = self.memory.subject(&key.to_le_bytes()).counter(self.memory.counter(b""));
-                let had = self.memory.reset(name);
+                let had = self.memory.reset(self.name(key));
                 let has = self.model.remove(&key).is_some_and(|(_, ends_at)| now < ends_at);
                 assert!(had || !has, "what was counted was there");
             }
