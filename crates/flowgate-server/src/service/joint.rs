@@ -1,8 +1,8 @@
 //! Several requests in one step: they pass together or not at all.
 //!
-//! Rule       In memory the step is atomic. Where counters are shared, and where a request brings a limit of its own, the
-//!            requests are asked one after the other; if one is denied, those before it are given back, so that others may
-//!            see them counted for that long.
+//! Rule       The step is atomic, see [`Service::decide_together`]. Where a request brings a limit of its own, the requests are
+//!            asked one after the other; if one is denied, those before it are given back, so that others may see them
+//!            counted for that long.
 //! Rule       Refunds happen first and in any case.
 
 use std::sync::Arc;
@@ -67,16 +67,11 @@ impl Service {
             let decision = self.decide_op(snapshot, *op, operation(*op), request, at).await;
             return Ok(vec![JointAnswer::Rules(decision)]);
         }
-        if self.shared.is_some() || requests.iter().any(|request| request.limit.is_some()) {
+        if requests.iter().any(|request| request.limit.is_some()) {
             return self.decide_one_by_one(snapshot, requests, at).await;
         }
         let parts: Vec<(Op, Request<'_>)> = requests.iter().map(|part| (part.op, part.request.clone())).collect();
-        let joint = self.decider.decide_joint_by(&snapshot.rules, &parts, at);
-        for ((op, request), part) in parts.iter().zip(joint.parts()) {
-            if self.observer.begin(operation(*op)) {
-                self.observer.note(|| request, &part.decision, at.now);
-            }
-        }
+        let joint = self.decide_together(snapshot, &parts, at).await;
         Ok(joint.parts().iter().map(|part| JointAnswer::Rules(part.decision.clone())).collect())
     }
 
