@@ -48,6 +48,9 @@ pub struct RuleBan<'a> {
     /// Whom: the names and values of the rule's `by` fields.
     #[serde(borrow)]
     pub subject: Fields<'a>,
+    /// Where it denies: `rule`, where the rule matches; `subject`, everywhere.
+    #[serde(borrow)]
+    pub scope: Cow<'a, str>,
     /// When it ends.
     pub until: Millis,
 }

@@ -129,6 +129,7 @@ impl<'a> From<&'a engine::explain::RuleReport> for RuleReport<'a> {
             action: report.rule.action().as_str().into(),
             limits: report.limits.iter().map(LimitReport::from).collect(),
             banned_until: report.banned_until.map(Millis::from),
+            ban_scope: report.rule.ban_scope().map(|scope| scope.as_str().into()),
             on_failure: report.on_failure.map(|on_failure| OnFailure::as_str(on_failure).into()),
         }
     }
@@ -172,7 +173,8 @@ impl<'a> From<&'a engine::bans::RuleBan> for RuleBan<'a> {
     fn from(ban: &'a engine::bans::RuleBan) -> RuleBan<'a> {
         let subject = ban.subject.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let (id, rule) = (ban.id.to_string().into(), ban.rule.name().into());
-        RuleBan { id, rule, subject, until: ban.until.into() }
+        let scope = ban.rule.ban_scope().unwrap_or_default().as_str().into();
+        RuleBan { id, rule, subject, scope, until: ban.until.into() }
     }
 }
 

@@ -44,8 +44,11 @@ pub struct RuleReport<'a> {
     /// How its limits stand for the request's subject.
     #[serde(borrow)]
     pub limits: Vec<LimitReport<'a>>,
-    /// The end of a ban in force on the request's subject.
+    /// The end of a ban in force on the request's subject, also where the rule does not match.
     pub banned_until: Option<Millis>,
+    /// Where the bans of the rule deny: `rule`, `subject`; null if it does not ban.
+    #[serde(borrow)]
+    pub ban_scope: Option<Cow<'a, str>>,
     /// What the rule does while the store is away.
     #[serde(borrow)]
     pub on_failure: Option<Cow<'a, str>>,

@@ -151,7 +151,7 @@ fn explanation_tells_why_a_rule_fails() {
         concat!(
             r#"[{"rule":"reply","title":null,"matched":true,"failed":null,"reached":true,"shadow":false,"#,
             r#""action":"deny","limits":[{"limit":"sliding 1/60s","allowed":true,"most":1,"remaining":1,"#,
-            r#""retry_after":null,"reset_after":0,"delay":0}],"banned_until":null,"on_failure":null}]"#
+            r#""retry_after":null,"reset_after":0,"delay":0}],"banned_until":null,"ban_scope":null,"on_failure":null}]"#
         )
     );
     let failed = Explanation::from(&failing).rules.remove(0).failed.unwrap();

@@ -97,6 +97,13 @@ impl Renderer {
             let told = format!("A ban by hand comes before all rules: {}", self.manual_ban(ban, None));
             line!(out, "\n{}", self.paint(&told, RED));
         }
+        let banning = explanation.rules.iter().filter_map(|rule| Some((rule, rule.banned_until?)));
+        for (number, (rule, until)) in banning.enumerate() {
+            let everywhere = rule.ban_scope.as_deref() == Some("subject");
+            let scope = if everywhere { "everywhere" } else { "where it matches" };
+            let told = format!("Banned by the rule {}, {scope}, until {}", plain(&rule.rule), self.instant(until));
+            line!(out, "{}{}", if number == 0 { "\n" } else { "" }, self.paint(&told, RED));
+        }
         if explanation.rules.is_empty() {
             line!(out, "\nThere are no rules.");
             return out;
@@ -137,9 +144,6 @@ impl Renderer {
         if let Some(on_failure) = rule.on_failure.as_ref().filter(|_| !rule.limits.is_empty()) {
             let _ = write!(says, ", on_failure = {on_failure:?}");
         }
-        if let Some(until) = rule.banned_until {
-            let _ = write!(says, ", and bans the subject until {}", self.instant(until));
-        }
         says
     }
 
@@ -153,7 +157,8 @@ impl Renderer {
             let fields = ban.subject.0.iter().map(|(name, value)| format!("{}={}", name.0, plain(&value.0)));
             let subject = fields.collect::<Vec<_>>().join(" ");
             let (id, rule, until) = (plain(&ban.id), plain(&ban.rule), self.instant(ban.until));
-            line!(out, "{id:<16}  {subject}  by rule {rule}, until {until}");
+            let scope = if ban.scope == "subject" { ", everywhere" } else { "" };
+            line!(out, "{id:<16}  {subject}  by rule {rule}{scope}, until {until}");
         }
         if out.is_empty() {
             out.push_str("no bans are in force\n");

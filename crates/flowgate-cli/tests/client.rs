@@ -126,6 +126,8 @@ fn bans_come_and_go() {
     serving.run(&["unban", "usr=7"]);
     // Two pass, two denials start a ban by the rule.
     (0..4).for_each(|_| drop(serving.run(&["take", "act=reply", "user=8"])));
+    let (explained, _) = serving.run(&["explain", "user=8"]);
+    assert!(explained.contains("\nBanned by the rule reply, where it matches, until 20"), "{explained}");
     let (list, _) = serving.run(&["ban"]);
     assert!(list.contains("  user=7  by hand, until ") && list.contains("  spam\n"), "{list}");
     assert!(list.contains("  user=8  by rule reply, until "), "{list}");

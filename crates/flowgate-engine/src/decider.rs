@@ -6,8 +6,9 @@
 //!         -> conclude  what decided, what is left, when to come back                            (pure)
 //! ```
 //!
-//! Rule       Bans by hand come first. Then rules top to bottom: a rule without limits decides at once; the
-//!            limits of all rules that matched above it are applied together, all or nothing, with their bans.
+//! Rule       Bans by hand come first, then those of rules that ban everywhere. Then rules top to bottom: a rule without
+//!            limits decides at once; the limits of all rules that matched above it are applied together, all or nothing,
+//!            with their bans.
 //! Rule       Calls that take a [`Reading`] of a clock return waits and the ends of bans in real time. Calls that take a plain
 //!            [`Time`] return them on the clock of that time (a replay's, or Redis's).
 
@@ -110,6 +111,9 @@ impl Decider {
             Found::PassBy(rule) => plan.pass_by(rule),
             Found::End(rule) => plan.end_with(rule),
         });
+        if rules.banning_everywhere().len() > 0 && op.asks() && !plan.is_banned_by_hand() {
+            plan.watch(rules.banning_everywhere(), &values, &mut subjects);
+        }
     }
 
     /// Prefetches the counters of a plan into the processor's cache. Changes no state.

@@ -4,15 +4,18 @@
 
 use std::sync::Arc;
 
-use flowgate::{Limit, Op, Reading, Standing, Time};
+use flowgate::{Limit, Op, Reading, Time};
 
 use crate::bans::ManualBan;
 use crate::decider::Decider;
 use crate::decision::Decision;
 use crate::plan::{Outcomes, Plan};
 use crate::request::Request;
-use crate::rules::{Mismatch, OnFailure, Rule, RuleSet, Values};
+use crate::rules::{Mismatch, OnFailure, Rule, RuleSet, Subjects, Values};
 use crate::store::Store;
+
+/// An explanation asks for the bans of this many rules that do not match: each is a key in the store.
+const MAX_BANNING_RULES: usize = 1000;
 
 /// What would be decided, and how every rule sees it.
 #[derive(Clone, Debug)]
@@ -37,7 +40,7 @@ pub struct RuleReport {
     pub reached: bool,
     /// How its limits stand for the request's subject; empty where it has none, or no say.
     pub limits: Vec<LimitReport>,
-    /// The end of a ban in force on the request's subject.
+    /// The end of a ban in force on the request's subject, also where the rule does not match.
     pub banned_until: Option<Time>,
     /// What the rule does, where the store is away and its limits are not asked, or in shares.
     pub on_failure: Option<OnFailure>,
@@ -84,11 +87,20 @@ impl Decider {
     /// What would be decided, and why. Changes nothing.
     pub fn explain_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
         let at = at.into();
-        let mut plan = self.plan(rules, Op::Peek, request, at.now);
+        let mut plan = self.plan_to_explain(rules, request, at.now);
         self.memory().apply_plan(&mut plan, at.now);
         let mut explanation = Explanation::new(request, plan.outcomes(), at.now);
         explanation.make_real(at);
         explanation
+    }
+
+    /// What a `peek` of the request asks of the store, and where its subjects stand with rules that ban and do not match.
+    pub fn plan_to_explain<'r>(&self, rules: &'r RuleSet, request: &Request<'_>, now: Time) -> Plan<'r> {
+        let mut plan = self.plan(rules, Op::Peek, request, now);
+        let values = rules.read(request);
+        let banning = rules.rules().iter().filter(|rule| rule.ban_scope().is_some()).take(MAX_BANNING_RULES);
+        plan.watch(banning, &values, &mut Subjects::new(rules, &values, self.memory()));
+        plan
     }
 }
 
@@ -123,11 +135,7 @@ fn report(rule: &Arc<Rule>, values: &Values<'_>, outcomes: Outcomes<'_, '_>) -> 
     let id = rule.id();
     let of_rule = outcomes.hits().iter().filter(|hit| hit.rule_id() == id);
     let limits = of_rule.map(|hit| LimitReport { limit: hit.limit().clone(), outcome: *hit.outcome() });
-    let standing = outcomes.bans.iter().find(|ban| ban.rule_id() == id).map(|ban| ban.standing());
-    let banned_until = match standing {
-        Some(Standing::Banned { until }) => Some(until),
-        _ => None,
-    };
+    let banned_until = outcomes.bans_in_force().find(|(ban, _)| ban.rule_id() == id).map(|(_, until)| until);
     RuleReport {
         rule: Arc::clone(rule),
         matched: matched(outcomes.rules, rule, values),
@@ -150,5 +158,28 @@ fn matched(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> Matched {
         }
         Err(Mismatch::Lacks(field)) => Matched::Lacks { field: name(field) },
         Err(Mismatch::NoCase(field)) => Matched::NoLimits { field: name(field), found: found(field) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate::MemoryStore;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn an_explanation_asks_for_so_many_bans() {
+        let ban = "ban = { after = 1, within = '1m', for = ['1m'] }";
+        let rule = |number| {
+            format!("{{ name = 'r{number}', when = {{ act = 'x' }}, by = ['ip'], limits = ['1/s'], {ban} }},\n")
+        };
+        let rules: String = (0..=MAX_BANNING_RULES).map(rule).collect();
+        let decider = Decider::new(MemoryStore::default());
+        let policy = Config::from_toml(&format!("rule = [{rules}]")).unwrap().policy;
+        let rules = decider.compile(&policy, None).unwrap();
+        let (request, now) = (Request::new().field("ip", "::1"), Time::from_secs(1));
+        assert_eq!(decider.plan_to_explain(&rules, &request, now).bans.len(), MAX_BANNING_RULES);
+        assert_eq!(decider.plan(&rules, Op::Peek, &request, now).bans.len(), 0);
     }
 }

@@ -7,13 +7,13 @@ mod outcomes;
 
 use std::sync::Arc;
 
-use flowgate::{Algorithm, Hit, MemoryStore, Op, Subject, Time};
+use flowgate::{Algorithm, BanHit, Hit, MemoryStore, Op, Standing, Subject, Time};
 use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
 use crate::decision::Decision;
 use crate::request::Request;
-use crate::rules::{LimitList, Rule, RuleSet, Subjects};
+use crate::rules::{LimitList, LimitListId, Rule, RuleSet, Subjects, Values};
 use evaluation::End;
 pub(crate) use evaluation::{BanHits, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
@@ -88,6 +88,24 @@ impl<'r> Plan<'r> {
         self.evaluation.steps.push(step);
     }
 
+    /// Looks for bans that these rules have imposed on the subjects of a request, where they have not matched it.
+    #[cold]
+    pub(crate) fn watch<'a>(
+        &mut self,
+        rules: impl Iterator<Item = &'a Arc<Rule>>,
+        values: &Values<'_>,
+        subjects: &mut Subjects<'_, '_>,
+    ) {
+        for rule in rules {
+            let is_there = self.evaluation.steps.iter().any(|step| step.rule == rule.id());
+            if !is_there && self.rules.has_subject(rule, values) {
+                let step = Step { rule: rule.id(), limits: LimitListId::NONE, subject: subjects.counted_by(rule) };
+                Evaluation::hit(&step, self.rules, &mut self.hits, &mut self.bans);
+                self.evaluation.steps.push(step);
+            }
+        }
+    }
+
     /// Shows every matching rule to `include`, top to bottom, and whether it has limits. Applies the limits of those that
     /// are to be included. For fronts that decide otherwise than [`Decider::plan`](crate::Decider::plan).
     pub fn add_matching(
@@ -127,6 +145,10 @@ impl<'r> Plan<'r> {
         self.evaluation.passed_by.push(rule.id());
     }
 
+    pub(crate) fn is_banned_by_hand(&self) -> bool {
+        matches!(self.evaluation.end, End::Ban(_))
+    }
+
     /// Ends before any rule.
     pub(crate) fn end_with_ban(&mut self, ban: Arc<ManualBan>) {
         self.evaluation.end = End::Ban(ban);
@@ -164,7 +186,7 @@ impl<'r> Plan<'r> {
             End::Rule(rule) => Some(rule),
             End::Bottom | End::Ban(_) => None,
         };
-        let limited = self.evaluation.steps.iter().map(|step| step.rule);
+        let limited = self.evaluation.steps.iter().filter(|step| step.has_limits()).map(|step| step.rule);
         limited.chain(self.evaluation.passed_by.iter().copied()).chain(end).map(|rule| rule as usize)
     }
 
@@ -173,7 +195,8 @@ impl<'r> Plan<'r> {
     #[inline]
     pub fn merely_passes(&self) -> bool {
         let Evaluation { end, passed_by, .. } = &self.evaluation;
-        let plain = matches!(end, End::Bottom) && self.bans.is_empty() && passed_by.is_empty();
+        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
+        let plain = matches!(end, End::Bottom) && self.bans.iter().all(is_clear) && passed_by.is_empty();
         plain && self.hits.iter().all(|hit| hit.outcome().allowed())
     }
 
@@ -189,7 +212,7 @@ impl<'r> Plan<'r> {
         let Evaluation { end, passed_by, .. } = &self.evaluation;
         let plain = |hit: &Hit<'_>| !hit.flags().count_denied && !hit.flags().shadow;
         let ends_idle = !matches!(end, End::Ban(_)) && !self.evaluation.ends_in_denial(self.rules);
-        ends_idle && self.bans.is_empty() && passed_by.is_empty() && self.hits.iter().all(plain)
+        ends_idle && self.bans.iter().all(BanHit::watches) && passed_by.is_empty() && self.hits.iter().all(plain)
     }
 
     /// What the store has answered, once it has filled in the outcomes.

@@ -208,4 +208,26 @@ pub struct BanDef {
     pub lengths: Vec<Span>,
     /// The time after the end of a ban until the next ban is a first one again.
     pub forget: Span,
+    /// Where the ban denies.
+    pub scope: BanScope,
+}
+
+/// Where a ban that a rule has imposed denies its subject.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BanScope {
+    /// Where the rule matches.
+    #[default]
+    Rule,
+    /// Everywhere: before the rules, every request that has the fields of `by`.
+    Subject,
+}
+
+impl BanScope {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BanScope::Rule => "rule",
+            BanScope::Subject => "subject",
+        }
+    }
 }

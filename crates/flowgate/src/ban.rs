@@ -135,6 +135,8 @@ pub struct BanHit<'a> {
     /// Loaded by the store, changed by the decision.
     pub(crate) record: Record,
     pub(crate) standing: Standing,
+    /// Only a ban in force matters: the rule has no hits beside it, so it strikes nothing.
+    pub(crate) watches: bool,
     /// The store is full and has no room for the record: strikes are lost.
     pub(crate) no_room: bool,
     /// A strike was lost.
@@ -145,7 +147,12 @@ impl<'a> BanHit<'a> {
     /// The denials of the rule with this id are strikes against `key`.
     pub fn new(key: Key, ban: &'a Ban, rule_id: u32) -> BanHit<'a> {
         let (record, standing) = (Record::default(), Standing::Clear);
-        BanHit { key, ban, rule_id, record, standing, no_room: false, lost: false }
+        BanHit { key, ban, rule_id, record, standing, watches: false, no_room: false, lost: false }
+    }
+
+    /// A ban that the rule with this id has imposed on `key` denies, also where the rule has no hit in the plan.
+    pub fn watching(key: Key, ban: &'a Ban, rule_id: u32) -> BanHit<'a> {
+        BanHit { watches: true, ..BanHit::new(key, ban, rule_id) }
     }
 
     /// The id of the rule.
@@ -158,6 +165,11 @@ impl<'a> BanHit<'a> {
         self.key
     }
 
+    /// Whether it only looks for a ban in force.
+    pub fn watches(&self) -> bool {
+        self.watches
+    }
+
     /// What became of it, once it was applied.
     pub fn standing(&self) -> Standing {
         self.standing
@@ -165,7 +177,8 @@ impl<'a> BanHit<'a> {
 
     /// A hit on the same record, with what was loaded of it.
     pub(crate) fn split_off(&mut self) -> BanHit<'a> {
-        BanHit { record: std::mem::take(&mut self.record), ..BanHit::new(self.key, self.ban, self.rule_id) }
+        let (record, watches) = (std::mem::take(&mut self.record), self.watches);
+        BanHit { record, watches, ..BanHit::new(self.key, self.ban, self.rule_id) }
     }
 
     /// Sees whether a ban is in force.

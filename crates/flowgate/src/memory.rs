@@ -170,17 +170,25 @@ impl MemoryStore {
     /// Decides a plan of one part.
     #[inline]
     pub(crate) fn apply_part(&self, ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-        let Some(first) = hits.first() else { return };
+        let Some(first) = hits.first() else { return self.apply_bans(ask, bans) };
         let index = first.key.shard(self.shards.len());
         let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
         if keys.all(|key| key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
-            if ask.op == Op::Take && bans.is_empty() && shard.take_fast(ask.cost, ask.now, hits, &self.budget) {
+            if ask.op == Op::Take && shard.is_clear(bans) && shard.take_fast(ask.cost, ask.now, hits, &self.budget) {
                 return;
             }
             apply_to(&mut OneShard(&mut shard), &self.budget, ask, hits, bans);
         } else {
             apply_to(&mut self.lock_all(hits, bans), &self.budget, ask, hits, bans);
+        }
+    }
+
+    /// Decides a plan of one part without hits.
+    #[cold]
+    fn apply_bans(&self, ask: Ask, bans: &mut [BanHit<'_>]) {
+        if !bans.is_empty() {
+            apply_to(&mut self.lock_all(&[], bans), &self.budget, ask, &mut [], bans);
         }
     }
 
@@ -433,12 +441,13 @@ fn make_room(locked: &mut impl LockedShards, budget: &Budget, at: Time, hits: &m
     if missing == 0 {
         return;
     }
+    let struck = || bans.iter().filter(|ban| !ban.watches);
     // Each shard makes room for all: a few slots too many where a plan spans shards.
     let inserts: usize = match budget.when_full {
-        WhenFull::Evict => hits.iter().map(Shard::slots_of).chain(bans.iter().map(|_| Shard::SLOTS_OF_BAN)).sum(),
+        WhenFull::Evict => hits.iter().map(Shard::slots_of).chain(struck().map(|_| Shard::SLOTS_OF_BAN)).sum(),
         // Of what is there, only what has expired can go and come back.
         WhenFull::Deny => {
-            let keys = hits.iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
+            let keys = hits.iter().map(|hit| hit.key).chain(struck().map(|ban| ban.key));
             missing + keys.map(|key| locked.shard(key).expired_parts(key.tag(), at.as_nanos())).sum::<usize>()
         }
     };

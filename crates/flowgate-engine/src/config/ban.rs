@@ -10,7 +10,7 @@ use super::table_reader::{self, TableReader};
 use super::tree::{Node, Value};
 use super::value;
 use super::writer;
-use crate::rules::BanDef;
+use crate::rules::{BanDef, BanScope};
 
 /// The default of `forget`: after a day without a ban, the next ban is as short as the first.
 const DEFAULT_FORGET: Span = Span::from_secs(86_400);
@@ -18,6 +18,8 @@ const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\
 /// Each denial within the window keeps its time.
 const MAX_DENIALS: u64 = 1000;
 const MAX_LENGTHS: usize = 100;
+const SCOPES: [(&str, BanScope); 2] =
+    [(BanScope::Rule.as_str(), BanScope::Rule), (BanScope::Subject.as_str(), BanScope::Subject)];
 
 pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
     let table = table_reader::table(report, node, "\"ban\"", FORM)?;
@@ -27,6 +29,7 @@ pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
     let within = fields.read(report, "within", span);
     let lengths = fields.read(report, "for", lengths);
     let forget = fields.read(report, "forget", span);
+    let scope = fields.read(report, "scope", |report, node| value::word(report, node, &SCOPES)).unwrap_or_default();
     fields.finish(report);
     let missing: Vec<_> = ["after", "within", "for"].into_iter().filter(|key| table.get(key).is_none()).collect();
     if !missing.is_empty() {
@@ -36,7 +39,8 @@ pub(crate) fn read(report: &mut Report, node: &Node) -> Option<BanDef> {
     if report.errors() > before {
         return None;
     }
-    Some(BanDef { after: after?, within: within?, lengths: lengths?, forget: forget.unwrap_or(DEFAULT_FORGET) })
+    let forget = forget.unwrap_or(DEFAULT_FORGET);
+    Some(BanDef { after: after?, within: within?, lengths: lengths?, forget, scope })
 }
 
 fn span(report: &mut Report, node: &Node) -> Option<Span> {
@@ -61,10 +65,11 @@ fn lengths(report: &mut Report, node: &Node) -> Option<Vec<Span>> {
 pub(crate) fn write(ban: &BanDef) -> String {
     let span = |span: Span| duration::format(span.into());
     format!(
-        "{{ after = {}, within = {}, for = {}, forget = {} }}",
+        "{{ after = {}, within = {}, for = {}, forget = {}, scope = {} }}",
         ban.after,
         writer::string(&span(ban.within)),
         writer::list(ban.lengths.iter().map(|length| span(*length))),
         writer::string(&span(ban.forget)),
+        writer::string(ban.scope.as_str()),
     )
 }

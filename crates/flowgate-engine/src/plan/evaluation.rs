@@ -26,12 +26,21 @@ pub(crate) struct Evaluation {
     pub(crate) end: End,
 }
 
-/// A rule whose limits are applied to a subject.
+/// A rule whose limits are applied to a subject. A step without limits only looks for a ban of the rule on the subject.
+/// Such steps come last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) rule: u32,
     pub(crate) limits: LimitListId,
     pub(crate) subject: Subject,
+}
+
+impl Step {
+    /// Whether the rule has matched.
+    #[inline]
+    pub(crate) fn has_limits(&self) -> bool {
+        self.limits != LimitListId::NONE
+    }
 }
 
 /// What ended the evaluation of the rules.
@@ -61,7 +70,9 @@ impl Evaluation {
     /// Whether any rule matched, or a ban by hand did.
     #[inline]
     pub(crate) fn matched(&self) -> bool {
-        !self.steps.is_empty() || !self.passed_by.is_empty() || !matches!(self.end, End::Bottom)
+        self.steps.first().is_some_and(Step::has_limits)
+            || !self.passed_by.is_empty()
+            || !matches!(self.end, End::Bottom)
     }
 
     /// Whether a rule without limits ends the evaluation and denies.
@@ -92,7 +103,13 @@ impl Evaluation {
         let hit = |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit).in_rule(id, flags);
         hits.extend(rules.limits(limits).iter().map(hit));
         if let Some((ban, counter)) = rule.ban() {
-            bans.push(BanHit::new(subject.counter(counter), ban, id));
+            let hit = if step.has_limits() { BanHit::new } else { BanHit::watching };
+            bans.push(hit(subject.counter(counter), ban, id));
         }
+    }
+
+    /// Whether the limits of the rule at a position are applied.
+    pub(crate) fn limits_by(&self, rule: u32) -> bool {
+        self.steps.iter().any(|step| step.rule == rule && step.has_limits())
     }
 }

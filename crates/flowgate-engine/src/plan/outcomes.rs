@@ -7,7 +7,7 @@ use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Time, Verdict};
 use super::evaluation::{End, Evaluation};
 use crate::bans::ManualBan;
 use crate::decision::{DecidedBy, Decision, Exceeded};
-use crate::rules::{Action, Rule, RuleSet};
+use crate::rules::{Action, BanScope, Rule, RuleSet};
 
 /// The outcomes that a store has filled into the hits of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -113,19 +113,31 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     /// Denied by the first rule that has a ban in force on its subject. Limits that would deny as well make the wait
     /// longer, so that a client that waits passes.
     fn banned(self, now: Time) -> Option<Decision> {
-        let in_force = || self.bans.iter().filter_map(|ban| Some((ban, banned(ban)?)));
-        let (first, until) = in_force().next()?;
+        let in_force = || self.bans_in_force().filter(|(ban, _)| self.may_deny(ban));
+        let (first, until) = in_force().min_by_key(|(ban, _)| ban.rule_id())?;
         let longest = in_force().map(|(_, until)| until).max();
         let own = self.enforced().filter(|hit| hit.rule_id() == first.rule_id());
-        let tightest = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX))?;
-        let (rule, window) = (Arc::clone(self.rules.rule(first.rule_id())), tightest.limit().window());
+        let tightest = own.min_by_key(|hit| hit.outcome().remaining.unwrap_or(u64::MAX));
+        let (rule, left) = (Arc::clone(self.rules.rule(first.rule_id())), until.since(now));
+        let window = tightest.and_then(|hit| hit.limit().window());
         let numbers = flowgate::Decision {
             verdict: Verdict::Deny(self.longest_wait(longest, now)),
-            remaining: Some(0),
-            reset_after: tightest.outcome().reset_after.max(until.since(now)),
-            ..*tightest.outcome()
+            limit: tightest.and_then(|hit| hit.outcome().limit),
+            remaining: tightest.map(|_| 0),
+            reset_after: tightest.map_or(left, |hit| hit.outcome().reset_after.max(left)),
         };
         Some(Decision::new(DecidedBy::Ban { rule, window, until }, numbers))
+    }
+
+    /// The bans in force on the subjects of the request.
+    pub(crate) fn bans_in_force(self) -> impl Iterator<Item = (&'p BanHit<'r>, Time)> {
+        self.bans.iter().filter_map(|ban| Some((ban, banned(ban)?)))
+    }
+
+    /// Whether a ban in force denies this request: its rule has matched, or it denies everywhere.
+    fn may_deny(self, ban: &BanHit<'_>) -> bool {
+        let rule = self.rules.rule(ban.rule_id());
+        rule.ban_scope() == Some(BanScope::Subject) || self.evaluation.limits_by(rule.id())
     }
 
     /// The longest wait of all limits that deny and of a ban.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Ban, CounterId, Limit, MemoryStore};
+use flowgate::{Ban, Limit, MemoryStore};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -15,9 +15,9 @@ use super::index::{Entry, Index};
 use super::matcher::{Matcher, is_name, shown};
 use super::path_condition;
 use super::predicate::Predicate;
-use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
+use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleBan, RuleLimits, SubjectId};
 use super::set::RuleSet;
-use super::{Action, Condition, Limits, Policy, RuleDef};
+use super::{Action, BanScope, Condition, Limits, Policy, RuleDef};
 use crate::field_name::canonical;
 use crate::http::PATH_FIELD;
 use crate::key;
@@ -31,6 +31,9 @@ const MAX_LIMITS: usize = 32;
 
 const MAX_RULES: usize = 100_000;
 
+/// Every request asks for the bans of all of these.
+const MAX_BANNING_EVERYWHERE: usize = 16;
+
 /// The generation of the last set that was compiled.
 static LAST_GENERATION: AtomicU64 = AtomicU64::new(0);
 
@@ -41,7 +44,7 @@ impl RuleSet {
     /// When the rules do not fit together; the error names the rule and the part.
     pub fn compile(policy: &Policy, memory: &MemoryStore) -> Result<RuleSet, PolicyError> {
         let path_lists = path_lists(policy);
-        let (fields, subjects, limits) = (FieldNames::default(), Vec::new(), Vec::new());
+        let (fields, subjects, limits) = (FieldNames::default(), Vec::new(), vec![Box::default()]);
         let mut compiler = Compiler { policy, memory, path_lists, fields, subjects, limits };
         let mut names = HashSet::new();
         let mut rules = Vec::with_capacity(policy.rules.len());
@@ -55,6 +58,7 @@ impl RuleSet {
             }
             rules.push(Arc::new(compiler.rule(&wrong)?));
         }
+        let banning_everywhere = banning_everywhere(policy, &rules)?;
         let Compiler { fields, subjects, limits, .. } = compiler;
         let matchers: Vec<Vec<Cow<'_, Matcher>>> = policy.rules.iter().map(|def| matchers(policy, def)).collect();
         let entries: Vec<Entry<'_>> =
@@ -66,6 +70,7 @@ impl RuleSet {
             index,
             subjects: subjects.into(),
             limits: limits.into(),
+            banning_everywhere,
             path_spelling: policy.path_spelling,
             generation: next_generation(),
         })
@@ -75,6 +80,19 @@ impl RuleSet {
 /// A number that no compiled set has.
 pub(super) fn next_generation() -> u64 {
     LAST_GENERATION.fetch_add(1, Relaxed) + 1
+}
+
+/// The positions of the rules whose bans deny everywhere.
+fn banning_everywhere(policy: &Policy, rules: &[Arc<Rule>]) -> Result<Box<[u32]>, PolicyError> {
+    let everywhere = rules.iter().filter(|rule| rule.ban_scope() == Some(BanScope::Subject));
+    let positions: Box<[u32]> = everywhere.map(|rule| rule.id).collect();
+    match positions.get(MAX_BANNING_EVERYWHERE) {
+        None => Ok(positions),
+        Some(&first) => {
+            let wrong = Wrong { number: first as usize, def: &policy.rules[first as usize] };
+            Err(wrong.part("ban", Some("scope"), "subject", "at most 16 rules whose bans have that scope"))
+        }
+    }
 }
 
 /// What a condition asks: on a path, in the spelling that paths have.
@@ -238,7 +256,7 @@ impl Compiler<'_> {
         Ok(LimitListId(self.limits.len() as u32 - 1))
     }
 
-    fn ban(&self, wrong: &Wrong<'_>) -> Result<Option<(Ban, CounterId)>, PolicyError> {
+    fn ban(&self, wrong: &Wrong<'_>) -> Result<Option<RuleBan>, PolicyError> {
         let Some(ban) = &wrong.def.ban else { return Ok(None) };
         let name = &wrong.def.name;
         if wrong.def.by.is_empty() {
@@ -247,9 +265,9 @@ impl Compiler<'_> {
         if matches!(wrong.def.limits, Limits::None) {
             return Err(wrong.part("ban", None, name, "a rule with limits: a ban counts what they deny"));
         }
-        let built = Ban::new(ban.after, ban.within, &ban.lengths, ban.forget);
+        let (built, scope) = (Ban::new(ban.after, ban.within, &ban.lengths, ban.forget), ban.scope);
         let ban = built.map_err(|error| wrong.part("ban", Some(error.part()), error.found(), error.expected()))?;
-        Ok(Some((ban, self.memory.counter(&key::ban_counter(name)))))
+        Ok(Some(RuleBan { ban, counter: self.memory.counter(&key::ban_counter(name)), scope }))
     }
 }
 

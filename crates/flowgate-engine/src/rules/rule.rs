@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::fields::FieldId;
 use super::predicate::Predicate;
-use super::{Action, OnFailure};
+use super::{Action, BanScope, OnFailure};
 use crate::rule_counters::RuleCounters;
 
 /// A compiled rule.
@@ -24,10 +24,18 @@ pub struct Rule {
     pub(super) checks: Box<[Check]>,
     pub(super) subject: SubjectId,
     pub(super) limits: RuleLimits,
-    pub(super) ban: Option<(Ban, CounterId)>,
+    pub(super) ban: Option<RuleBan>,
     /// The names of the fields that the rule counts by, in the order in which they are written.
     pub(super) by: Box<[Box<str>]>,
     pub(super) counters: Arc<RuleCounters>,
+}
+
+/// The ban of a rule and the counter that records it.
+#[derive(Debug)]
+pub(super) struct RuleBan {
+    pub(super) ban: Ban,
+    pub(super) counter: CounterId,
+    pub(super) scope: BanScope,
 }
 
 /// One condition of a rule.
@@ -49,6 +57,9 @@ pub(crate) struct SubjectId(pub(super) u32);
 pub(crate) struct LimitListId(pub(super) u32);
 
 impl LimitListId {
+    /// The list without limits.
+    pub(crate) const NONE: LimitListId = LimitListId(0);
+
     pub(crate) fn number(self) -> u32 {
         self.0
     }
@@ -143,7 +154,12 @@ impl Rule {
 
     /// The rule's ban and the counter that records it. A shadow rule never denies, so it never bans.
     pub(crate) fn ban(&self) -> Option<(&Ban, CounterId)> {
-        self.ban.as_ref().filter(|_| !self.is_shadow()).map(|(ban, id)| (ban, *id))
+        self.ban.as_ref().filter(|_| !self.is_shadow()).map(|RuleBan { ban, counter, .. }| (ban, *counter))
+    }
+
+    /// Where the bans of the rule deny; `None` if it does not ban.
+    pub fn ban_scope(&self) -> Option<BanScope> {
+        self.ban.as_ref().filter(|_| !self.is_shadow()).map(|ban| ban.scope)
     }
 
     /// Whether it lets requests pass as soon as it matches, so that it never denies.

@@ -24,6 +24,8 @@ pub struct RuleSet {
     pub(super) subjects: Box<[Box<[FieldId]>]>,
     /// The lists of limits of all rules, by [`LimitListId`].
     pub(super) limits: Box<[Box<[NamedLimit]>]>,
+    /// The positions of the rules whose bans deny everywhere.
+    pub(super) banning_everywhere: Box<[u32]>,
     pub(super) path_spelling: PathSpelling,
     pub(super) generation: u64,
 }
@@ -139,7 +141,7 @@ impl RuleSet {
             return Err(Mismatch::Lacks(*lacking));
         }
         match &rule.limits {
-            RuleLimits::None => Ok(LimitList { id: LimitListId(u32::MAX), limits: &[] }),
+            RuleLimits::None => Ok(LimitList { id: LimitListId::NONE, limits: &[] }),
             RuleLimits::Fixed(id) => Ok(self.limit_list(*id)),
             RuleLimits::ByField { field, cases, default } => {
                 let case = values.get(*field).and_then(|value| cases.get(value.text));
@@ -168,7 +170,18 @@ impl RuleSet {
 
     /// Every counter that a rule may keep for a subject.
     pub(crate) fn counter_ids(&self, rule: &Rule) -> impl Iterator<Item = CounterId> {
-        self.all_limits(rule).map(|limit| limit.id).chain(rule.ban.as_ref().map(|(_, id)| *id))
+        self.all_limits(rule).map(|limit| limit.id).chain(rule.ban.as_ref().map(|ban| ban.counter))
+    }
+
+    /// The rules whose bans deny everywhere.
+    #[inline]
+    pub(crate) fn banning_everywhere(&self) -> impl ExactSizeIterator<Item = &Arc<Rule>> {
+        self.banning_everywhere.iter().map(|id| self.rule(*id))
+    }
+
+    /// Whether a request has all fields that the rule counts by.
+    pub(crate) fn has_subject(&self, rule: &Rule, values: &Values<'_>) -> bool {
+        self.by(rule).iter().all(|field| values.get(*field).is_some())
     }
 
     pub(crate) fn field_name(&self, id: FieldId) -> &str {

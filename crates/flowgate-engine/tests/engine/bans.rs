@@ -182,6 +182,137 @@ fn bans_by_rules_are_listed_by_name_and_can_be_lifted() {
     assert!(engine.rule_bans(at(10)).is_empty());
 }
 
+/// Logins are one a minute; a denied one bans the address from everything for a minute.
+fn login() -> RuleDef {
+    rule("login").when("act", "login").by("ip").limits(&["1/60s"]).ban(1, 60, &[60], 0).everywhere()
+}
+
+#[test]
+fn a_ban_everywhere_comes_before_all_rules_and_nothing_counts() {
+    check(
+        &[
+            rule("monitoring").when("role", "monitor").action("allow"),
+            login(),
+            rule("site").by("user").limits(&["3/1h"]).count_denied(),
+            rule("closed").when("act", "secret"),
+        ],
+        "
+        at 0s   take ip=1 act=login         -> allow by login
+        at 0s   take ip=1 user=u            -> allow by site, 2 left
+        at 0s   take ip=1 act=login         -> deny by login, banned until 60s, exceeded [login: sliding 1/60s]
+        # another rule matches, one that allows at once, one that denies at once, none
+        at 1s   take ip=1 user=u            -> deny by login, retry in 59s, banned until 60s, exceeded []
+        at 1s   take ip=1 user=u x4         -> deny by login, never
+        at 1s   take ip=1 role=monitor      -> deny by login, retry in 59s, banned until 60s, matched
+        at 1s   take ip=1 act=secret        -> deny by login, retry in 59s
+        at 1s   take ip=1                   -> deny by login, retry in 59s, reset in 59s
+        at 1s   peek ip=1                   -> deny by login, retry in 59s
+        at 1s   record ip=1 user=u          -> allow by site, 1 left
+        at 1s   refund ip=1 user=u          -> allow by site, 2 left
+        at 1s   take ip=1 act=login user=u  -> deny by login, 0 left, of 1
+        # other subjects, and a request that lacks the field
+        at 1s   take ip=2 role=monitor      -> allow by monitoring
+        at 1s   take user=u                 -> allow by site, 1 left
+        at 60s  take ip=1 user=u            -> allow by site, 0 left
+        at 60s  take ip=1                   -> allow
+        ",
+    );
+}
+
+#[test]
+fn of_several_bans_the_first_rule_speaks_and_the_longest_wait_counts() {
+    let short = rule("short").when("act", "a").by("user").limits(&["1/1s"]).ban(1, 9, &[5], 0).action("captcha");
+    let long = rule("long").when("act", "b").by("ip user").limits(&["1/1s"]).ban(1, 9, &[50], 0);
+    let own = rule("own").when("act", "c").by("user").limits(&["1/1s"]).ban(1, 9, &[500], 0);
+    check(
+        &[own, short.everywhere(), long.everywhere()],
+        "
+        at 0s   take ip=1 user=u act=b x2  -> deny by long, banned until 50s
+        at 0s   take ip=2 user=u act=a x2  -> captcha by short, banned until 5s
+        at 0s   take ip=3 user=v act=c x2  -> deny by own, banned until 500s
+        at 1s   take ip=1 user=u           -> captcha by short, retry in 49s, banned until 5s
+        at 1s   take ip=2 user=u           -> captcha by short, retry in 4s, banned until 5s
+        at 5s   take ip=1 user=u act=a     -> deny by long, retry in 45s, banned until 50s
+        at 5s   take ip=2 user=u           -> allow
+        # the ban of a rule without that scope denies where the rule matches
+        at 6s   take ip=3 user=v           -> allow
+        at 6s   take ip=3 user=v act=c     -> deny by own, retry in 494s
+        ",
+    );
+}
+
+#[test]
+fn one_banned_part_denies_a_joint_step() {
+    let engine = engine(&[login(), rule("site").by("user").limits(&["3/1h"])]);
+    run(
+        &engine,
+        "
+        at 0s   take ip=1 act=login x2                  -> deny by login, banned until 60s
+        at 1s   take user=u + take ip=1                 -> allow by site | deny by login
+        at 1s   take user=u + take ip=1 user=v          -> allow by site | deny by login
+        at 1s   take user=u + peek ip=1                 -> allow by site | deny by login
+        at 60s  take user=u + take ip=1 user=v          -> allow by site, 2 left | allow by site, 2 left
+        # a ban that begins in a step holds for all of its parts
+        at 60s  take ip=2 user=u + take ip=2 act=login x2  -> deny by login, banned until 120s | deny by login
+        at 61s  take user=u                             -> allow by site, 1 left
+        ",
+    );
+}
+
+#[test]
+fn a_ban_everywhere_is_listed_explained_and_lifted() {
+    let engine = engine(&[login(), rule("own").when("act", "c").by("ip").limits(&["1/1s"]).ban(1, 9, &[50], 0)]);
+    run(
+        &engine,
+        "
+        at 0s  take ip=1 act=login x2  -> deny by login, banned until 60s
+        at 0s  take ip=2 act=c x2      -> deny by own, banned until 50s
+        ",
+    );
+    let banned = |ip: &str| {
+        let explained = engine.explain(&Request::new().field("ip", ip), at(1));
+        let rules = explained.rules.iter().map(|rule| (rule.rule.name().to_owned(), rule.banned_until));
+        (explained.decision.allowed(), rules.collect::<Vec<_>>())
+    };
+    let told = |login, own| vec![("login".to_owned(), login), ("own".to_owned(), own)];
+    assert_eq!(banned("1"), (false, told(Some(at(60)), None)));
+    assert_eq!(banned("2"), (true, told(None, Some(at(50)))), "where the rule does not match it does not deny");
+    assert_eq!(banned("3"), (true, told(None, None)));
+    let bans = engine.rule_bans(at(1));
+    assert_eq!(bans.iter().map(|ban| ban.rule.name()).collect::<Vec<_>>(), ["login", "own"]);
+    assert!(engine.unban(bans[0].id, at(1)));
+    assert_eq!(banned("1"), (true, told(None, None)));
+}
+
+#[test]
+fn a_shadow_rule_bans_nobody_and_watching_takes_no_room() {
+    let tried = rule("tried").by("ip").limits(&["1/1h"]).ban(1, 60, &[60], 0).everywhere().shadow();
+    check(
+        &[tried, rule("all").limits(&["9/1s"])],
+        "
+        at 0s  take ip=1  -> allow by all
+        at 0s  take ip=1  -> allow by all, shadow [tried]
+        at 0s  take ip=1  -> allow by all
+        ",
+    );
+    let engine = engine(&[login(), rule("site").by("ip").limits(&["5/60s"])]);
+    run(&engine, "at 0s  take ip=1 -> allow by site\nat 0s  take user=2 -> allow");
+    assert_eq!(engine.memory().stats().counters, 1);
+}
+
+#[test]
+fn rules_that_ban_everywhere_are_few() {
+    let banning = |number: usize| {
+        let name = format!("r{number}");
+        rule(&name).by("ip").limits(&["1/1s"]).ban(1, 9, &[9], 9).everywhere()
+    };
+    let rules: Vec<RuleDef> = (0..17).map(banning).collect();
+    let error = Engine::new(&policy(&rules), MemoryStore::default()).unwrap_err();
+    let expected = "rule `r16`: ban.scope `subject`: expected at most 16 rules whose bans have that scope";
+    assert_eq!(error.to_string(), expected);
+    assert!(Engine::new(&policy(&rules[1..]), MemoryStore::default()).is_ok());
+}
+
 #[test]
 fn a_full_store_stays_within_its_bounds_while_subjects_are_banned() {
     for when_full in [WhenFull::Evict, WhenFull::Deny] {

@@ -19,7 +19,7 @@
 use flowgate::{MemoryStore, Op, Retry, Span, Time, Verdict};
 use flowgate_engine::{
     Decision, Engine, JointDecision, Limits, Policy, Request, RuleDef,
-    rules::{Action, BanDef, Condition, Matcher},
+    rules::{Action, BanDef, BanScope, Condition, Matcher},
 };
 
 /// Scripts count their seconds from here.
@@ -173,6 +173,7 @@ pub(crate) trait Written: Sized {
     fn count_denied(self) -> Self;
     fn shadow(self) -> Self;
     fn ban(self, after: u64, within: u64, lengths: &[u64], forget: u64) -> Self;
+    fn everywhere(self) -> Self;
 }
 
 pub(crate) fn rule(name: &str) -> RuleDef {
@@ -208,6 +209,14 @@ impl Written for RuleDef {
     fn ban(self, after: u64, within: u64, lengths: &[u64], forget: u64) -> RuleDef {
         let s = Span::from_secs;
         let lengths = lengths.iter().copied().map(s).collect();
-        RuleDef { ban: Some(BanDef { after, within: s(within), lengths, forget: s(forget) }), ..self }
+        RuleDef {
+            ban: Some(BanDef { after, within: s(within), lengths, forget: s(forget), scope: BanScope::Rule }),
+            ..self
+        }
+    }
+
+    fn everywhere(mut self) -> RuleDef {
+        self.ban.iter_mut().for_each(|ban| ban.scope = BanScope::Subject);
+        self
     }
 }

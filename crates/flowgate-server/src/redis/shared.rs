@@ -201,7 +201,7 @@ impl SharedStore {
         at: Reading,
     ) -> Answer<Explanation> {
         let redis_time = self.redis_time();
-        let plan = self.decider.plan(&snapshot.rules, Op::Peek, request, redis_time);
+        let plan = self.decider.plan_to_explain(&snapshot.rules, request, redis_time);
         if !plan.asks_redis() {
             return Answer::Now(plan.explain(request, redis_time));
         }

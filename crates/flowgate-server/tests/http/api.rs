@@ -156,7 +156,8 @@ fn explanations_change_nothing() {
     );
     let expected = json!({"rule": "reply", "title": "Replies", "matched": true, "failed": null, "reached": true,
         "shadow": false, "action": "deny", "limits": [{"limit": "sliding 5/60s", "allowed": true, "most": 5, "remaining": 5,
-        "retry_after": null, "reset_after": 0, "delay": 0}], "banned_until": null, "on_failure": null});
+        "retry_after": null, "reset_after": 0, "delay": 0}], "banned_until": null, "ban_scope": null,
+        "on_failure": null});
     assert_eq!(explained["rules"][0], expected);
 
     let other = server.post("/v1/explain", r#"{"fields":{"act":"post"}}"#).json();
@@ -197,7 +198,7 @@ fn bans_are_listed_imposed_and_lifted() {
     let by_rule = format!("r{}2", &by_hand[1..by_hand.len() - 1]);
     assert_eq!(
         listed["rule_bans"],
-        json!([{"id": by_rule, "rule": "login", "subject": {"ip": "198.51.100.9"}, "until": 1_700_003_600}])
+        json!([{"id": by_rule, "rule": "login", "subject": {"ip": "198.51.100.9"}, "scope": "rule", "until": 1_700_003_600}])
     );
     let mut client = server.connect();
     for id in [&by_hand, &by_rule] {

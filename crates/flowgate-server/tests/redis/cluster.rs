@@ -152,6 +152,35 @@ async fn subjects_in_several_slots_are_decided_together() {
 }
 
 #[tokio::test]
+async fn a_ban_everywhere_denies_what_another_slot_has_counted() {
+    let cluster = Cluster::start();
+    let rules = r#"
+        rule = [
+            { name = "login", when = { act = "login" }, by = ["ip"], limits = ["1/1h"],
+              ban = { after = 1, within = "1m", for = ["1h"], scope = "subject" } },
+            { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
+        ]"#;
+    let node = cluster.node("", rules);
+    knows_its_way(&cluster, &node).await;
+    let login = Request::new().field("act", "login").field("ip", "10.0.0.1").cost(2);
+    assert!(node.service.decide(Operation::Take, &login).await.banned_until().is_some());
+    for user in (0..3).flat_map(|master| cluster.users_of(master, 2)) {
+        let take = |ip| {
+            let request = Request::new().field("user", &user).field("ip", ip);
+            node.service.decide(Operation::Take, &request)
+        };
+        assert_eq!(take("10.0.0.2").await.remaining(), Some(4));
+        let denied = take("10.0.0.1").await;
+        assert_eq!((denied.allowed(), denied.rule().unwrap().name()), (false, "login"));
+        let started = Instant::now();
+        while node.decide(Operation::Peek, &user, 0).await.remaining() != Some(4) {
+            assert!(started.elapsed() < HANG_TIMEOUT, "{user}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_denied_request_is_rolled_back_although_its_client_is_gone() {
     let cluster = Cluster::start();
     let rules = r#"

@@ -52,6 +52,49 @@ async fn two_nodes_count_together() {
     assert_eq!(one.service.key_lifetime(b"upload:42").await, Ok(None));
 }
 
+/// A denied login bans the address from everything.
+const LOGIN: &str = r#"
+    rule = [
+        { name = "login", when = { act = "login" }, by = ["ip"], limits = ["1/1h"], on_failure = "deny",
+          ban = { after = 1, within = "1m", for = ["1h"], scope = "subject" } },
+        { name = "user", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
+    ]"#;
+
+#[tokio::test]
+async fn a_ban_everywhere_holds_on_every_node_in_the_same_command() {
+    let redis = Redis::start();
+    let (one, other) = (Node::new(&redis.url(), "", LOGIN), Node::new(&redis.url(), "", LOGIN));
+    one.recovers().await;
+    other.recovers().await;
+    let login = Request::new().field("act", "login").field("ip", "10.0.0.1").cost(2);
+    assert!(one.service.decide(Operation::Take, &login).await.banned_until().is_some());
+    redis.cli(&["CONFIG", "RESETSTAT"]);
+    for (ip, allowed) in [("10.0.0.1", false), ("10.0.0.2", true), ("10.0.0.2", true)] {
+        let request = Request::new().field("ip", ip).field("user", "42");
+        let decision = other.service.decide(Operation::Take, &request).await;
+        assert_eq!((decision.allowed(), decision.degraded()), (allowed, false), "{ip}");
+        assert_eq!(decision.banned_until().is_some(), !allowed);
+    }
+    assert_eq!(redis.decisions(), 3);
+    assert_eq!(other.decide(Operation::Peek, "42", 0).await.remaining(), Some(3), "a banned request counts nothing");
+    let explained = other.service.explain(&Request::new().field("ip", "10.0.0.1")).await;
+    assert!(!explained.decision.allowed() && explained.rules[0].banned_until.is_some());
+    let ban = one.service.rule_bans().await.unwrap().remove(0);
+    assert_eq!((ban.rule.name(), ban.subject[0].1.as_str()), ("login", "10.0.0.1"));
+    assert_eq!(one.service.unban(ban.id).await, Ok(true));
+    assert!(other.service.decide(Operation::Take, &Request::new().field("ip", "10.0.0.1")).await.allowed());
+}
+
+#[tokio::test]
+async fn a_rule_that_bans_everywhere_has_a_say_only_where_it_matches_while_redis_is_away() {
+    let node = Node::new(&Redis::absent(&[]).url(), "", LOGIN);
+    let decide = |request| node.service.decide(Operation::Take, request);
+    let login = Request::new().field("act", "login").field("ip", "10.0.0.1");
+    assert_eq!(decide(&login).await.rule().unwrap().name(), "login", "it denies while the store is away");
+    let other = decide(&Request::new().field("ip", "10.0.0.1").field("user", "42")).await;
+    assert_eq!((other.allowed(), other.degraded(), other.rule().unwrap().name()), (true, true, "user"));
+}
+
 #[tokio::test]
 async fn bans_by_hand_reach_every_node() {
     let redis = Redis::start();

@@ -132,6 +132,14 @@ impl Shard {
         let tag = hit.key.tag();
         hit.no_room = false;
         hit.lost = false;
+        if hit.watches {
+            // A ban stays where it is.
+            hit.record.last = match self.find(tag).map(|index| self.slots[index].take(&mut self.logs)) {
+                Ok(State::Banned(last)) => Some(last),
+                _ => None,
+            };
+            return;
+        }
         if let State::Banned(last) = self.take(tag) {
             hit.record.last = Some(last);
         }
@@ -143,12 +151,21 @@ impl Shard {
     /// How many slots the record of a loaded ban may need that it does not have: one for the first strike. A ban takes
     /// the place of its strikes.
     pub(super) fn missing_ban(hit: &BanHit<'_>) -> usize {
-        usize::from(hit.record.strikes.is_none())
+        usize::from(hit.record.strikes.is_none() && !hit.watches)
+    }
+
+    /// Whether the bans are all merely watched, and none is remembered.
+    #[inline]
+    pub(super) fn is_clear(&self, bans: &[BanHit<'_>]) -> bool {
+        bans.iter().all(|ban| ban.watches && self.find(ban.key.tag()).is_err())
     }
 
     /// Keeps what is remembered of the subject of a ban. The strikes lie beside the ban as an `after=` counter lies
     /// beside its limit's own, and both are forgotten together.
     pub(super) fn keep_ban(&mut self, hit: &mut BanHit<'_>, now: u64, budget: &Budget) {
+        if hit.watches {
+            return;
+        }
         let tag = hit.key.tag();
         let Record { last, strikes } = std::mem::take(&mut hit.record);
         let label = |mark| Label { mark, class: Class::EXHAUSTED };

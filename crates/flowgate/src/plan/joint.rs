@@ -62,7 +62,11 @@ impl<'a> Shared<'a> {
                     hits.all[index].cover(hit.limit);
                     indices.hits.push(index);
                 }
-                indices.bans = part.bans.iter_mut().map(|ban| bans.find(ban.key, || ban.split_off())).collect();
+                for ban in part.bans.iter_mut() {
+                    let index = bans.find(ban.key, || ban.split_off());
+                    bans.all[index].watches &= ban.watches;
+                    indices.bans.push(index);
+                }
             }
             if creates {
                 (creatable_hits, creatable_bans) = (hits.all.len(), bans.all.len());

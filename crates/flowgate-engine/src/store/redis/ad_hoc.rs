@@ -55,7 +55,7 @@ impl PreparedLimit {
         let mut call = ScriptCall::new(&DECIDE);
         call.keys.write(|key| keys::write(key, prefix, &self.tag, ""));
         let ask = Ask { op: self.op, cost: self.cost, time };
-        encode::one_limit(&mut call.args, ask, RuleFlags::default(), &self.limit, around);
+        encode::one_limit(&mut call.args, ask, RuleFlags::default(), &self.limit, around, 0);
         call
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! call   = op time cost rules {rule}                   op: take, peek, record, check (and record), refund, deny
-//! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits, bans: how many
+//! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits: how many; bans: 1 it
+//!                                                      bans, 2 it only may have banned the subject (no `ban` follows)
 //! limit  = letter terms after
 //! after  = "-" | free window
 //! ban    = strikes within forget number {length}
@@ -10,7 +11,8 @@
 //!
 //! The letter names the algorithm. The library writes its terms; each algorithm's file there lists them.
 //!
-//! A take from a single limit has a shorter call, which begins with the letter:
+//! A take from a single limit has a shorter call, which begins with the letter. Behind the key of the counter may stand those of
+//! bans that are only watched:
 //!
 //! ```text
 //! take   = (b|p) want room [want room ticks [time]]    wholes before remainders
@@ -114,22 +116,32 @@ pub(super) fn part_head(args: &mut Parts, ask: Ask, rules: usize) {
     args.number(rules as u64);
 }
 
-/// What precedes the limits of a rule.
-pub(super) fn rule(args: &mut Parts, flags: RuleFlags, limits: usize, bans: bool) {
-    args.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
-    args.number(limits as u64);
-    args.number(u64::from(bans));
+/// What a rule has to do with bans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bans {
+    No = 0,
+    Yes = 1,
+    /// Only a ban in force matters.
+    Watched = 2,
 }
 
-/// A call of one limit and nothing else.
-pub(super) fn one_limit(args: &mut Parts, ask: Ask, flags: RuleFlags, limit: &Limit, around: Time) {
+/// What precedes the limits of a rule.
+pub(super) fn rule(args: &mut Parts, flags: RuleFlags, limits: usize, bans: Bans) {
+    args.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
+    args.number(limits as u64);
+    args.number(bans as u64);
+}
+
+/// A call of one limit and, behind it, some bans that are only watched.
+pub(super) fn one_limit(args: &mut Parts, ask: Ask, flags: RuleFlags, limit: &Limit, around: Time, watched: usize) {
     let plain_take = ask.word() == b"take" && !flags.count_denied;
     if plain_take && limit.write_take(ask.around(around), ask.time.micros(), args) {
         return;
     }
-    head(args, ask, 1);
-    rule(args, flags, 1, false);
+    head(args, ask, 1 + watched);
+    rule(args, flags, 1, Bans::No);
     limit.write_terms(ask.around(around), args);
+    (0..watched).for_each(|_| rule(args, RuleFlags::default(), 0, Bans::Watched));
 }
 
 pub(super) fn time(args: &mut Parts, time: ScriptTime) {

@@ -15,7 +15,7 @@ use flowgate::{Algorithm, BanHit, Hit, Limit, Op, Reading, Standing, Time};
 use smallvec::SmallVec;
 
 use super::decode::{Reply, ReplyError};
-use super::encode::{self, Ask, ScriptTime};
+use super::encode::{self, Ask, Bans, ScriptTime};
 use super::keys;
 use super::script::{DECIDE, Parts, ScriptCall};
 use super::undo::UndoCall;
@@ -118,7 +118,7 @@ impl OwnedPlan {
 
     /// The rules whose limits are asked, in file order.
     pub fn limited_by(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.evaluation.steps.iter().map(|step| self.rules.rule(step.rule))
+        self.evaluation.steps.iter().filter(|step| step.has_limits()).map(|step| self.rules.rule(step.rule))
     }
 
     /// The same plan for another store and its clock, under the limits of `rules`: a copy of the rules that differs in
@@ -276,7 +276,8 @@ impl OwnedPlan {
         let ask = Ask { op, cost, time };
         let mut call = ScriptCall::new(&DECIDE);
         let asked = || self.asked_steps(which);
-        let only = asked().next().filter(|_| asked().count() == 1);
+        let watched = || asked().skip(1);
+        let only = asked().next().filter(|_| watched().all(|(_, step)| !step.has_limits()));
         if let Some((group, step)) = only
             && let [named] = self.rules.limits(step.limits)
             && let rule = self.rules.rule(step.rule)
@@ -284,7 +285,11 @@ impl OwnedPlan {
             && (rule.ban().is_none() || !op.asks())
         {
             call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
-            encode::one_limit(&mut call.args, ask, rule.flags(), &named.limit, around);
+            for (group, step) in watched() {
+                let name = self.rules.rule(step.rule).name();
+                call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(name)));
+            }
+            encode::one_limit(&mut call.args, ask, rule.flags(), &named.limit, around, watched().count());
             return call;
         }
         encode::head(&mut call.args, ask, asked().count());
@@ -303,14 +308,21 @@ impl OwnedPlan {
             let rule = self.rules.rule(step.rule);
             let kept = || self.rules.limits(step.limits).iter().filter(|named| is_kept(&named.limit));
             let ban = rule.ban().filter(|_| ask.op.asks());
-            encode::rule(&mut call.args, rule.flags(), kept().count(), ban.is_some());
+            let bans = match ban {
+                None => Bans::No,
+                Some(_) if step.has_limits() => Bans::Yes,
+                Some(_) => Bans::Watched,
+            };
+            encode::rule(&mut call.args, rule.flags(), kept().count(), bans);
             for named in kept() {
                 call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
                 named.limit.write_terms(ask.around(around), &mut call.args);
             }
             if let Some((ban, _)) = ban {
                 call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(rule.name())));
-                ban.write_terms(&mut call.args);
+                if bans == Bans::Yes {
+                    ban.write_terms(&mut call.args);
+                }
             }
         }
     }

@@ -1,7 +1,10 @@
 //! Random rules and traces: decision by decision, Redis says what memory says.
 
 use flowgate::{MemoryStore, Op, Span, Time};
-use flowgate_engine::{AdHoc, Decision, Engine, Limits, Policy, Request, RuleDef, rules::BanDef};
+use flowgate_engine::{
+    AdHoc, Decision, Engine, Limits, Policy, Request, RuleDef,
+    rules::{BanDef, BanScope, Condition, Matcher},
+};
 use flowgate_testkit::properties::specs::{SECONDS, Spec, Step, any_spec, any_step};
 use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
@@ -22,6 +25,8 @@ pub(super) struct RuleSpec {
     count_denied: bool,
     shadow: bool,
     pub(super) ban: Option<BanDef>,
+    /// Matches half of the requests.
+    half: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -58,22 +63,26 @@ fn huge() -> impl Strategy<Value = Spec> {
 }
 
 pub(super) fn rule_spec() -> impl Strategy<Value = RuleSpec> {
-    let ban = (1..4u64, 1..100_000_000u64, prop::collection::vec(1..5_000_000u64, 1..3), 0..9_000_000u64);
+    let ban =
+        (1..4u64, 1..100_000_000u64, prop::collection::vec(1..5_000_000u64, 1..3), 0..9_000_000u64, any::<bool>());
     let micros = Span::from_micros;
-    let ban = ban.prop_map(move |(after, within, lengths, forget)| BanDef {
+    let ban = ban.prop_map(move |(after, within, lengths, forget, everywhere)| BanDef {
         after,
         within: micros(within),
         lengths: lengths.into_iter().map(micros).collect(),
         forget: micros(forget),
+        scope: if everywhere { BanScope::Subject } else { BanScope::Rule },
     });
     let limits = prop::collection::vec(prop_oneof![5 => any_spec(), 1 => huge()], 1..3);
-    (limits, 0..3usize, any::<bool>(), prop::bool::weighted(0.2), prop::option::weighted(0.3, ban)).prop_map(
-        |(limits, by, count_denied, shadow, ban)| RuleSpec {
+    let half = prop::bool::weighted(0.3);
+    (limits, 0..3usize, any::<bool>(), prop::bool::weighted(0.2), prop::option::weighted(0.3, ban), half).prop_map(
+        |(limits, by, count_denied, shadow, ban, half)| RuleSpec {
             limits,
             by,
             count_denied,
             shadow,
             ban: ban.filter(|_| by < 2),
+            half,
         },
     )
 }
@@ -101,6 +110,7 @@ enum Times {
 /// The rules as a policy has them.
 pub(super) fn written(rules: &[RuleSpec]) -> Vec<RuleDef> {
     let rule = |(number, spec): (usize, &RuleSpec)| RuleDef {
+        when: spec.half.then(|| Condition::new("act", Matcher::equal("x"))).into_iter().collect(),
         by: [&["user"][..], &["ip"], &[]][spec.by].iter().map(|field| (*field).to_owned()).collect(),
         limits: Limits::Fixed(spec.limits.iter().map(|spec| spec.limit.clone()).collect()),
         count_denied: spec.count_denied,
@@ -142,7 +152,8 @@ impl Trace {
                 return Ok(());
             }
             let cost = step.cost(spec, last.as_ref());
-            let request = Request::new().field("user", USERS[*user]).field("ip", "::1").cost(cost);
+            let act = ["x", "y"][aim.index(2)];
+            let request = Request::new().field("user", USERS[*user]).field("ip", "::1").field("act", act).cost(cost);
             let time = Time::from_nanos(now);
             let expected = memory.decide(step.op, &request, time);
             let found = other(step.op, &request, time);
@@ -234,6 +245,7 @@ fn stores_agree_when_the_clock_runs_back() {
         count_denied,
         shadow: false,
         ban: None,
+        half: false,
     });
     let step = (any_step(), Just(0), any::<prop::sample::Index>());
     let traces = (prop::collection::vec(rule, 1..3), prop::collection::vec(step, 1..20));

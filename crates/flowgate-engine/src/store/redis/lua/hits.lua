@@ -271,11 +271,14 @@ local function refund(h)
 end
 
 -- ARGV: strikes, within, forget, number of lengths, lengths. A record is the end of the last ban, until when it is
--- remembered, how many there were in a row, and the log of strikes.
-local function read_ban()
+-- remembered, how many there were in a row, and the log of strikes. One that is only watched has no numbers.
+local function read_ban(watched)
   k = k + 1
-  local b = {key = KEYS[k], after = A[i] + 0, within = A[i + 1] + 0, forget = A[i + 2] + 0, lengths = i + 3}
-  i = i + 4 + A[i + 3]
+  local b = {key = KEYS[k]}
+  if not watched then
+    b.after, b.within, b.forget, b.lengths = A[i] + 0, A[i + 1] + 0, A[i + 2] + 0, i + 3
+    i = i + 4 + A[i + 3]
+  end
   local v = text_at(b.key)
   b.ends, b.forget_at, b.level = 0, 0, 0
   if v and open_value(v) ~= 'x' then
@@ -302,10 +305,10 @@ local function strike(b)
   keep(b.key, value, math.max(b.forget_at, log_last(b.log)))
 end
 
--- ARGV per rule: 1 counts denied, 2 is a shadow, 3 is both; number of limits; 1 if it bans; its limits, its ban. Nil where
--- a counter is of another algorithm.
+-- ARGV per rule: 1 counts denied, 2 is a shadow, 3 is both; number of limits; 1 if it bans, 2 if a ban of it is
+-- only watched; its limits, its ban. Nil where a counter is of another algorithm.
 local function read_rule()
-  local flags, count, bans = A[i], A[i + 1] + 0, A[i + 2] == '1'
+  local flags, count, bans = A[i], A[i + 1] + 0, A[i + 2]
   i = i + 3
   local rule = {counts_denied = flags == '1' or flags == '3', shadow = flags == '2' or flags == '3'}
   for n = 1, count do
@@ -314,6 +317,6 @@ local function read_rule()
     if not h.passes then rule.exceeded = true end
     rule[n] = h
   end
-  if bans then rule.ban = read_ban() end
+  if bans ~= '0' then rule.ban = read_ban(bans == '2') end
   return rule
 end

@@ -10,7 +10,8 @@
 local call, try, pack, unpack, floor, sub = redis.call, redis.pcall, struct.pack, struct.unpack, math.floor, string.sub
 local A, head = ARGV, ARGV[1]
 
--- The short ways: a take from one limit, in a straight line. Setting up the functions of the long way costs Redis
+-- The short ways: a take from one limit, in a straight line. Further keys are bans that are only watched; a subject that
+-- has a record of one goes the long way. Setting up the functions of the long way costs Redis
 -- several times what such a decision does. A value that a straight line does not expect goes the long way.
 -- ARGV: (b|p) want room [want room ticks [now]], remainders after wholes; or (f|s|a) time cost, and the limit's numbers.
 if #head == 1 then
@@ -33,6 +34,10 @@ if #head == 1 then
       is_own = size == (head == 'a' and 25 or 17)
     end
     is_own = is_own and sub(v, 1, 1) == head
+  end
+
+  for k = 2, #KEYS do
+    if try('GET', KEYS[k]) then is_own = false end
   end
 
   if not is_own then
@@ -173,6 +178,7 @@ if #head == 1 then
       if ttl < least then ttl = least end
       call('SET', KEYS[1], new, 'PX', ttl)
     end
+    for _ = 1, 4 * (#KEYS - 1) do reply[#reply + 1] = 0 end
     return reply
   end
   -- The long way knows what to do.
@@ -183,6 +189,11 @@ if #head == 1 then
     for at = 4, #A do long[#long + 1] = A[at] end
     long[#long + 1] = '-'
     A = long
+  end
+  A[4] = #KEYS
+  for _ = 2, #KEYS do
+    local at = #A
+    A[at + 1], A[at + 2], A[at + 3] = '0', '0', '2'
   end
   head = 'take'
 end
