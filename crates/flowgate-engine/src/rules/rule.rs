@@ -31,7 +31,7 @@ pub struct Rule {
 }
 
 /// The ban of a rule and the counter that records it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RuleBan {
     pub(super) ban: Ban,
     pub(super) counter: CounterId,

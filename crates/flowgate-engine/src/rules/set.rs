@@ -109,6 +109,7 @@ impl RuleSet {
             index: self.index.clone(),
             subjects: self.subjects.clone(),
             limits: self.limits.clone(),
+            banning_everywhere: Box::default(),
             path_spelling: self.path_spelling,
             generation: next_generation(),
         }
