@@ -179,6 +179,21 @@ mod tests {
         assert!(!take(&service, &[("user", "8")]).allowed(), "the pause has counted");
     }
 
+    #[tokio::test]
+    async fn a_ban_that_denies_everywhere_is_suspended() {
+        let (service, _) = service(
+            r#"rule = [{ name = "login", when = { path = "/login" }, by = ["ip"], limits = ["1/60s"],
+                ban = { after = 1, within = "1m", for = ["1h"], forget = "1d", scope = "subject" } }]"#,
+        );
+        (0..2).for_each(|_| drop(take(&service, &[("path", "/login"), ("ip", "192.0.2.1")])));
+        let passes = || take(&service, &[("path", "/"), ("ip", "192.0.2.1")]).allowed();
+        assert!(!passes());
+        service.pause(Span::from_secs(60), &Author::PROGRAM);
+        assert!(passes());
+        service.resume(&Author::PROGRAM);
+        assert!(!passes());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_pause_ends_by_itself_at_its_last_end() {
         let (service, _) = service("rule = [{ name = 'no', action = 'deny' }]");
