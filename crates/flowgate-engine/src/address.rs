@@ -106,7 +106,8 @@ impl AddressRange {
         }
     }
 
-    fn between(first: &str, last: &str) -> Result<Option<AddressRange>, RangeError> {
+    /// From one address to another; `Ok(None)` if neither is an address.
+    pub(crate) fn between(first: &str, last: &str) -> Result<Option<AddressRange>, RangeError> {
         const EXPECTED: &str = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
         let error = Err(RangeError { expected: EXPECTED });
         match (Address::parse(first), Address::parse(last)) {

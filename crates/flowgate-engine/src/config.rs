@@ -10,6 +10,7 @@
 
 mod auth;
 mod ban;
+mod brackets;
 mod checks;
 mod comments;
 mod duration;
@@ -166,7 +167,7 @@ impl Config {
         fields.finish(report);
 
         let (koala, koala_file) = Koala::read(report, koala, rule_file);
-        let lists = Lists::read(report, lists);
+        let lists = Lists::read(report, lists, rule_entry);
         let (rules, places) = rule::read_all(report, rule_entry, &lists).into_iter().unzip();
         let gate = Gate::read(report, gate);
         let path_spelling = gate.path_spelling();

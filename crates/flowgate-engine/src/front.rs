@@ -8,7 +8,7 @@ pub use crate::config::files::{directory, read};
 pub use crate::config::lists::{MAX_LIST_BYTES, wrong_entry};
 pub use crate::config::load::absolute;
 pub use crate::config::name::fits as is_name;
-pub use crate::config::render::quoted;
+pub use crate::config::render::{quoted, quoted_path};
 pub use crate::config::report::{Notes, Report};
 pub use crate::config::source::{Location, SourceId};
 pub use crate::config::suggest::did_you_mean;

@@ -1,7 +1,8 @@
 //! Lists: sets of texts, addresses and networks.
 //!
-//! An entry that is an address, a network (`10.0.0.0/8`), a range (`10.0.0.1..10.0.0.9`) or a wildcard (`10.0.24.*`)
-//! matches addresses in any spelling; every other entry matches its exact text.
+//! An entry that is an address, a network (`10.0.0.0/8`), a range (`10.0.0.1..10.0.0.9` or `10.0.0.1-10.0.0.9`) or a
+//! wildcard (`10.0.24.*`) matches addresses in any spelling; every other entry matches its exact text. A list of
+//! [addresses](ListKind::Addresses) has no such entry.
 
 mod addresses;
 mod texts;
@@ -27,6 +28,28 @@ pub struct ListDef {
     pub name: String,
     /// The place of its entries.
     pub source: ListSource,
+    /// What its entries are, where that is written.
+    pub kind: Option<ListKind>,
+}
+
+/// What the entries of a list are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListKind {
+    /// Texts, addresses and networks: what does not look like an address is a text.
+    #[default]
+    Mixed,
+    /// Addresses, networks and ranges alone: anything else is a mistake.
+    Addresses,
+}
+
+impl ListKind {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ListKind::Mixed => "mixed",
+            ListKind::Addresses => "addresses",
+        }
+    }
 }
 
 /// The place of a list's entries.
@@ -62,7 +85,15 @@ impl List {
     /// # Errors
     /// When an entry begins like an address and is not one, or is too long; the error names the line.
     pub fn parse(text: &str) -> Result<List, ListError> {
-        List::collect(text.lines().map(without_comment))
+        List::parse_all(text, ListKind::Mixed).map_err(ListErrors::into_first)
+    }
+
+    /// As [`List::parse`], of a kind.
+    ///
+    /// # Errors
+    /// All mistakes: as for [`List::parse`], and in a list of addresses every entry that is none.
+    pub fn parse_all(text: &str, kind: ListKind) -> Result<List, ListErrors> {
+        List::collect(text.lines().map(without_comment), kind)
     }
 
     /// The list of these values, taken as they are.
@@ -70,7 +101,15 @@ impl List {
     /// # Errors
     /// As [`List::parse`]; the line of an error is the position of the value, from 1.
     pub fn from_values<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<List, ListError> {
-        List::collect(values)
+        List::all_from_values(values, ListKind::Mixed).map_err(ListErrors::into_first)
+    }
+
+    /// As [`List::from_values`], of a kind.
+    ///
+    /// # Errors
+    /// As [`List::parse_all`].
+    pub fn all_from_values<'a>(values: impl IntoIterator<Item = &'a str>, kind: ListKind) -> Result<List, ListErrors> {
+        List::collect(values, kind)
     }
 
     /// True if a value is on the list.
@@ -106,24 +145,52 @@ impl List {
         self.entries == 0
     }
 
-    fn collect<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<List, ListError> {
-        let (mut list, mut ranges) = (List::default(), Vec::new());
+    fn collect<'a>(entries: impl IntoIterator<Item = &'a str>, kind: ListKind) -> Result<List, ListErrors> {
+        let (mut list, mut ranges, mut wrong) = (List::default(), Vec::new(), ListErrors::default());
         for (index, entry) in entries.into_iter().enumerate().filter(|(_, entry)| !entry.is_empty()) {
-            let error = |expected: &str| ListError { line: index + 1, found: shown(entry), expected: expected.into() };
-            if entry.len() > MAX_ENTRY_BYTES {
-                return Err(error("an entry of at most 1024 bytes"));
-            }
-            if list.entries == MAX_ENTRIES {
-                return Err(error("at most 16000000 entries"));
-            }
-            match AddressRange::parse(entry).map_err(|wrong| error(wrong.expected))? {
-                Some(range) => ranges.push(range),
-                None => list.texts.insert(entry).map_err(|full| error(full.expected))?,
-            }
+            let parsed = match list.entries {
+                MAX_ENTRIES => Err("at most 16000000 entries"),
+                _ => parse_entry(entry, kind),
+            };
+            let added = match parsed {
+                Ok(Some(range)) => {
+                    ranges.push(range);
+                    Ok(())
+                }
+                Ok(None) => list.texts.insert(entry).map_err(|full| full.expected),
+                Err(expected) => Err(expected),
+            };
             list.entries += 1;
+            if let Err(expected) = added {
+                list.entries -= 1;
+                wrong.add(|| ListError { line: index + 1, found: shown(entry), expected: expected.into() });
+            }
+        }
+        if !wrong.errors.is_empty() {
+            return Err(wrong);
         }
         list.addresses = AddressSet::new(ranges);
         Ok(list)
+    }
+}
+
+/// The addresses that an entry names; `None` if it is a text. Or what was expected.
+fn parse_entry(entry: &str, kind: ListKind) -> Result<Option<AddressRange>, &'static str> {
+    if entry.len() > MAX_ENTRY_BYTES {
+        return Err("an entry of at most 1024 bytes");
+    }
+    let mut parsed = AddressRange::parse(entry);
+    if parsed == Ok(None)
+        && let Some((first, last)) = entry.split_once('-')
+    {
+        parsed = AddressRange::between(first.trim(), last.trim());
+    }
+    match (parsed.map_err(|wrong| wrong.expected)?, kind) {
+        (None, ListKind::Addresses) if entry.contains([',', ';', ' ', '\t']) => {
+            Err("one address, network or range in each entry")
+        }
+        (None, ListKind::Addresses) => Err("an address, a network or a range of addresses"),
+        (parsed, _) => Ok(parsed),
     }
 }
 
@@ -159,6 +226,40 @@ impl ListError {
     }
 }
 
+/// The mistakes of a list: the first twenty, and how many there are beyond them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListErrors {
+    errors: Vec<ListError>,
+    more: usize,
+}
+
+/// More are only counted: a file that is not a list at all has one in every line.
+const MAX_LIST_ERRORS: usize = 20;
+
+impl ListErrors {
+    /// The first twenty.
+    pub fn first(&self) -> &[ListError] {
+        &self.errors
+    }
+
+    /// How many there are beyond those.
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
+    fn add(&mut self, error: impl FnOnce() -> ListError) {
+        match self.errors.len() < MAX_LIST_ERRORS {
+            true => self.errors.push(error()),
+            false => self.more += 1,
+        }
+    }
+
+    fn into_first(mut self) -> ListError {
+        // There is one: no list fails without.
+        self.errors.swap_remove(0)
+    }
+}
+
 impl fmt::Display for ListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: `{}`: expected {}", self.line, self.found, self.expected)
@@ -176,6 +277,39 @@ mod tests {
         let list = List::parse("# a\r\n\r\n  7  # vip\r\na#b\n\u{feff}").unwrap();
         assert!(list.contains("7") && list.contains("a#b") && !list.contains("vip") && !list.contains(""));
         assert!(List::parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_list_of_addresses_has_no_other_entry_and_tells_all_mistakes() {
+        let text = "10.0.0.1\n10.0.0.256\n\n1.2.3.x # x\n10.0.0.1,10.0.0.2\nguest\n10.0.0.9-10.0.0.1\n::1 - ::9\n";
+        let wrong = List::parse_all(text, ListKind::Addresses).unwrap_err();
+        let told: Vec<_> = wrong.first().iter().map(|error| (error.line(), error.found(), error.expected())).collect();
+        let address = "an address, a network or a range of addresses";
+        let range = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
+        assert_eq!(
+            told,
+            [
+                (2, "10.0.0.256", address),
+                (4, "1.2.3.x", address),
+                (5, "10.0.0.1,10.0.0.2", "one address, network or range in each entry"),
+                (6, "guest", address),
+                (7, "10.0.0.9-10.0.0.1", range),
+            ]
+        );
+        let wrong = List::parse_all(&"x\n".repeat(50), ListKind::Addresses).unwrap_err();
+        assert_eq!((wrong.first().len(), wrong.more()), (20, 30));
+        let mixed = List::parse("10.0.0.256\n1.2.3.x\nguest").unwrap();
+        assert!(mixed.contains("10.0.0.256") && mixed.contains("guest"));
+    }
+
+    #[test]
+    fn ranges_may_have_a_dash() {
+        for kind in [ListKind::Mixed, ListKind::Addresses] {
+            let list = List::parse_all("10.0.0.1-10.0.0.9\n2001:db8::1 - 2001:db8::9", kind).unwrap();
+            assert!(list.contains("10.0.0.5") && list.contains("::ffff:10.0.0.9") && list.contains("2001:db8::7"));
+            assert!(!list.contains("10.0.0.10") && !list.contains("2001:db8::a"));
+        }
+        assert!(List::parse("well-known").unwrap().contains("well-known"));
     }
 
     #[test]

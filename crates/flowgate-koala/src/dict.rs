@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flowgate_engine::front::{self, Location, MAX_LIST_BYTES, Report, absolute, quoted, wrong_entry};
+use flowgate_engine::front::{self, Location, MAX_LIST_BYTES, Report, absolute, quoted, quoted_path, wrong_entry};
 use flowgate_engine::lists::{List, ListDef, ListSource};
 
 use super::piece::Piece;
@@ -61,7 +61,7 @@ impl Dicts {
         let Some((path, text)) = find(report, file, base) else { return };
         match List::parse(&text) {
             Ok(list) => {
-                self.defs.push(ListDef { name: name.text.to_owned(), source: ListSource::File(path) });
+                self.defs.push(ListDef { name: name.text.to_owned(), source: ListSource::File(path), kind: None });
                 self.loaded.insert(name.text.to_owned(), Arc::new(list));
             }
             Err(error) => {
@@ -91,7 +91,7 @@ fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, S
             }
         }
     }
-    let message = format!("cannot read {}: there is no such file", quoted(file.text));
+    let message = format!("cannot read {}: there is no such file", quoted_path(file.text));
     let hint = match places.len() {
         1 => "a dict without entries is an empty file".to_owned(),
         _ => "a relative path starts from the rule file's directory, the one above it, or the current one".to_owned(),

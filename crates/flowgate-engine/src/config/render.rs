@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use unicode_width::UnicodeWidthChar;
+
 use super::report::{Finding, Note, Severity};
 use super::source::{Location, Source, SourceKind, Sources};
 
@@ -166,7 +168,7 @@ fn printable(char: char) -> (String, usize) {
     match char {
         '\t' => ("    ".to_owned(), 4),
         char if is_unprintable(char) => ('\u{fffd}'.to_string(), 1),
-        char => (char.to_string(), if is_wide(char) { 2 } else { 1 }),
+        char => (char.to_string(), char.width().unwrap_or_default()),
     }
 }
 
@@ -174,13 +176,6 @@ fn printable(char: char) -> (String, usize) {
 fn is_unprintable(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Characters that take two columns in a terminal: East Asian scripts and pictures.
-fn is_wide(char: char) -> bool {
-    matches!(u32::from(char),
-        0x1100..=0x115f | 0x2e80..=0x303e | 0x3041..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1f64f | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd)
 }
 
 /// Paths and names come from files and the environment, too.
@@ -196,6 +191,14 @@ pub fn quoted(text: &str) -> String {
         shown.push_str("...");
     }
     format!("\"{shown}\"")
+}
+
+/// A path in quotes, with its whole name: of one that is longer than any file system takes, the end is shown.
+pub fn quoted_path(path: &str) -> String {
+    const MAX_PATH_CHARS: usize = 4096;
+    let cut = path.chars().count().saturating_sub(MAX_PATH_CHARS);
+    let shown: String = path.chars().skip(cut).collect();
+    format!("\"{}{}\"", if cut > 0 { "..." } else { "" }, harmless(&shown))
 }
 
 /// A message without the input that it quotes. A quoted text may hold quotes, so everything from the first to the last
@@ -240,6 +243,8 @@ mod tests {
     fn columns_are_those_of_a_terminal() {
         check("\ta = 1", 1..2, "    a = 1", 4, 1);
         check("m = \"回复\" # x", 13..14, "m = \"回复\" # x", 11, 1);
+        check("m = \"限流，每分钟\" 错", 25..28, "m = \"限流，每分钟\" 错", 19, 2);
+        check("m = \"🚀e\u{301}\" x", 14..15, "m = \"🚀e\u{301}\" x", 10, 1); // a picture, and an accent of its own
         check("a\x1b[31m = 1", 1..2, "a\u{fffd}[31m = 1", 1, 1);
     }
 
@@ -264,6 +269,14 @@ mod tests {
     fn quotes_are_short_and_harmless() {
         assert_eq!(quoted("a\x1bb"), "\"a\u{fffd}b\"");
         assert_eq!(quoted(&"x".repeat(100)).len(), 45);
+    }
+
+    #[test]
+    fn the_name_of_a_path_is_never_cut() {
+        let path = format!("/etc/{}/blocked-addresses.txt", "deep/".repeat(50));
+        assert_eq!(quoted_path(&path), format!("\"{path}\""));
+        let long = quoted_path(&format!("{}/blocked.txt", "x".repeat(10_000)));
+        assert!(long.len() < 4200 && long.starts_with("\"...x") && long.ends_with("/blocked.txt\""));
     }
 
     #[test]

@@ -51,8 +51,6 @@ pub(crate) struct Finding {
     pub(crate) message: String,
     pub(crate) at: Option<Location>,
     pub(crate) notes: Vec<Note>,
-    /// The message without quotes from a file that is not among the sources.
-    pub(crate) discreet: Option<String>,
     /// True if the line is shown.
     pub(crate) excerpt: bool,
 }
@@ -150,9 +148,6 @@ impl Report {
     #[must_use]
     pub fn confined_to_text(mut self) -> Report {
         for finding in &mut self.findings {
-            if let Some(discreet) = finding.discreet.take() {
-                finding.message = discreet;
-            }
             if finding.at.is_some_and(|at| !self.sources.is_first(at.source)) {
                 finding.message = render::without_quotes(&finding.message);
                 finding.notes.retain(|note| matches!(note, Note::Place(..)));
@@ -219,7 +214,7 @@ impl Report {
 
     fn finding(&mut self, severity: Severity, at: Option<Location>, message: String) -> Notes<'_> {
         let kept = self.findings.len();
-        self.add(Finding { severity, message, at, notes: Vec::new(), discreet: None, excerpt: true });
+        self.add(Finding { severity, message, at, notes: Vec::new(), excerpt: true });
         Notes { finding: self.findings.get_mut(kept) }
     }
 
@@ -265,14 +260,6 @@ impl Notes<'_> {
             Some(text) => self.hint(text),
             None => self,
         }
-    }
-
-    /// The message for readers without access to the file that the message quotes.
-    pub(crate) fn discreet(mut self, message: impl Into<String>) -> Self {
-        if let Some(finding) = &mut self.finding {
-            finding.discreet = Some(message.into());
-        }
-        self
     }
 
     /// Adds another place that matters, after a text such as "the first one is at".

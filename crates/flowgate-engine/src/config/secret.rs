@@ -231,7 +231,7 @@ fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize>
     }
     let follows_name = |at: &usize| {
         let name = line[..*at].trim_end();
-        is_secret_name(name) && !name.ends_with("_file") || may_hold_login(line)
+        is_secret_name(name) && !name.ends_with("_file") || line_may_hold_login(line)
     };
     line.match_indices('=').map(|(at, _)| at).find(follows_name).map(value_at)
 }
@@ -259,6 +259,15 @@ fn hide_password(report: &mut Report, node: &Node) {
 /// True if a text may be an address with a password, before its host or among its parameters.
 fn may_hold_login(text: &str) -> bool {
     text.contains('@') || text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
+}
+
+/// As [`may_hold_login`], of a line whose syntax may be wrong. An `@` without a text before it names a list, and a `?`
+/// begins parameters only in an address.
+fn line_may_hold_login(line: &str) -> bool {
+    let has_login = |(at, _): (usize, &str)| {
+        line[..at].chars().next_back().is_some_and(|before| !before.is_whitespace() && !"\"'!".contains(before))
+    };
+    line.match_indices('@').any(has_login) || line.contains("://") && may_hold_login(line)
 }
 
 /// Hides the text between the quotes, or all of it.

@@ -8,6 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::brackets::{self, Unclosed};
 use super::render::{HIDDEN, quoted};
 use super::report::Report;
 use super::secret;
@@ -102,13 +103,19 @@ impl Table {
 /// Reads a file. Reports mistakes in the syntax, and returns the part that could be read.
 pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &str) -> Table {
     let source = report.sources_mut().add_file(name, base, text.to_owned());
-    let (table, errors) = DeTable::parse_recoverable(text);
+    let (table, mut errors) = DeTable::parse_recoverable(text);
     let table = convert_table(source, table.into_inner());
     // Before the first report, so that no message repeats a secret.
     secret::hide(report, &table);
     secret::hide_comments(report, source, &table);
     if !errors.is_empty() {
         secret::hide_lines(report, source);
+    }
+    // What a parser finds behind a bracket that is not closed are no mistakes of their own.
+    let unclosed = if errors.is_empty() { None } else { brackets::unclosed(text) };
+    if let Some(Unclosed { at, .. }) = unclosed {
+        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        errors.retain(|error| error.span().is_some_and(|span| span.start < line));
     }
     let mut errors = errors.into_iter();
     while let Some(error) = errors.next() {
@@ -118,7 +125,22 @@ pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &s
         }
         report_syntax(report, source, &error);
     }
+    if let Some(unclosed) = unclosed {
+        report_unclosed(report, source, unclosed);
+    }
     table
+}
+
+fn report_unclosed(report: &mut Report, source: SourceId, Unclosed { at, missing, before }: Unclosed) {
+    let file = report.sources().get(source);
+    let (from, to) = (file.position(at).line, file.position(before).line);
+    let opened = if missing == ']' { '[' } else { '{' };
+    let hint = match before < file.text().trim_end().len() {
+        true if from == to => format!("a \"{missing}\" is missing on this line"),
+        true => format!("a \"{missing}\" is missing before line {to}"),
+        false => format!("a \"{missing}\" is missing up to the end of the file"),
+    };
+    report.error(Location::new(source, at..at + 1), format!("this \"{opened}\" is not closed")).hint(hint).done();
 }
 
 /// Reads a single TOML value, at `offset` in a source.

@@ -1,5 +1,7 @@
 //! `when = { act = "reply", user = "*" }`: the conditions of a rule.
 
+use std::collections::BTreeMap;
+
 use super::lists::Lists;
 use super::render::quoted;
 use super::report::Report;
@@ -30,6 +32,35 @@ pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Ve
         conditions.extend(matchers.into_iter().map(|matcher| Condition::new(field, matcher)));
     }
     Some(conditions)
+}
+
+/// The lists that conditions on a field refer to, each with the place of one.
+pub(crate) fn lists_of<'n>(field: &str, rules: &'n Node) -> BTreeMap<&'n str, Location> {
+    fn add<'n>(node: &'n Node, lists: &mut BTreeMap<&'n str, Location>) {
+        match &node.value {
+            Value::Array(items) => items.iter().for_each(|item| add(item, lists)),
+            Value::Table(table) => {
+                let all = table.entries.iter().filter(|entry| entry.key == "all");
+                all.for_each(|entry| add(&entry.node, lists));
+            }
+            Value::String(text) => {
+                if let Some(name) = text.strip_prefix('!').unwrap_or(text).strip_prefix('@') {
+                    lists.entry(name).or_insert(node.at);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut lists = BTreeMap::new();
+    let Value::Array(rules) = &rules.value else { return lists };
+    for rule in rules {
+        if let Value::Table(rule) = &rule.value
+            && let Some(condition) = rule.find(&["when", field])
+        {
+            add(&condition.node, &mut lists);
+        }
+    }
+    lists
 }
 
 /// Reports a text that cannot be the name of a field.
