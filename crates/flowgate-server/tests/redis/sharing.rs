@@ -81,7 +81,7 @@ async fn a_ban_everywhere_holds_on_every_node_in_the_same_command() {
     assert!(!explained.decision.allowed() && explained.rules[0].banned_until.is_some());
     let ban = one.service.rule_bans().await.unwrap().remove(0);
     assert_eq!((ban.rule.name(), ban.subject[0].1.as_str()), ("login", "10.0.0.1"));
-    assert_eq!(one.service.unban(ban.id).await, Ok(true));
+    assert_eq!(one.service.unban(ban.id, &Author::PROGRAM).await, Ok(true));
     assert!(other.service.decide(Operation::Take, &Request::new().field("ip", "10.0.0.1")).await.allowed());
 }
 
