@@ -39,7 +39,7 @@ impl KoalaFile {
             let path = path.strip_prefix(directory).unwrap_or(path);
             let file = toml_string(&path.display().to_string());
             // Writing to a String cannot fail, here and below.
-            let _ = writeln!(out, "{} = {{ file = {file} }}", toml_key(&names[dict.name.as_str()]));
+            let _ = writeln!(out, "{} = {{ file = {file}, kind = \"mixed\" }}", toml_key(&names[dict.name.as_str()]));
         }
         for rule in &self.rules {
             self.write_rule(&mut out, rule, &names);

@@ -31,7 +31,7 @@ fn an_imported_file_reads_well() {
     assert_eq!(file.inexpressible(), [301], "what TOML cannot express is known");
     let elsewhere = file.to_toml(Path::new("/etc/flowgate"));
     assert!(
-        elsewhere.contains(&format!("vip = {{ file = \"{}/dicts/vip.dat\" }}", testdata().display())),
+        elsewhere.contains(&format!("vip = {{ file = \"{}/dicts/vip.dat\", kind = \"mixed\" }}", testdata().display())),
         "{elsewhere}"
     );
 }
