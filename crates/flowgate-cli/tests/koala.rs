@@ -115,7 +115,11 @@ fn dicts_of_an_imported_file_are_relative_to_the_current_directory() {
     ]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
     let imported = command.args(["import", "koala", "rules.conf"]).current_dir(&directory).output().unwrap();
-    assert!(text(&imported.stdout).contains("staff = { file = \"staff.dat\", kind = \"mixed\" }"), "{}", text(&imported.stdout));
+    assert!(
+        text(&imported.stdout).contains("staff = { file = \"staff.dat\", kind = \"mixed\" }"),
+        "{}",
+        text(&imported.stdout)
+    );
     fs::write(directory.path().join("flowgate.toml"), &imported.stdout).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
     assert!(command.args(["validate", "flowgate.toml"]).current_dir(&directory).output().unwrap().status.success());
