@@ -192,7 +192,10 @@ impl Renderer {
         match pause.until {
             Some(until) => {
                 let paused = self.paint("paused", YELLOW);
-                format!("{paused}   no rule of this server denies until {}\n", self.instant(until))
+                format!(
+                    "{paused}   no rule of the configuration denies until {}; bans by hand and Koala's rules still do\n",
+                    self.instant(until)
+                )
             }
             None => format!("{}  the rules of this server are not paused\n", self.paint("running", GREEN)),
         }

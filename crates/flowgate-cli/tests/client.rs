@@ -182,7 +182,7 @@ fn rules_are_paused_and_resumed() {
     assert_eq!(serving.run(&blocked).1, 3);
     assert_eq!(serving.run(&["pause"]).0, "running  the rules of this server are not paused\n");
     let (paused, code) = serving.run(&["pause", "--for", "10m"]);
-    assert!(paused.starts_with("paused   no rule of this server denies until 20") && code == 0, "{paused}");
+    assert!(paused.starts_with("paused   no rule of the configuration denies until 20") && code == 0, "{paused}");
     let (passed, code) = serving.run(&blocked);
     assert_eq!(code, 0);
     assert!(passed.contains("\n         would be denied by blocked (shadow)\n"), "{passed}");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::files;
-use crate::wait::HANG_TIMEOUT;
+use crate::wait::{HANG_TIMEOUT, eventually};
 
 /// A server. Its process is killed with this value.
 #[derive(Debug)]
@@ -146,6 +146,12 @@ impl ServerProcess {
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status().unwrap();
         assert!(sent.success());
+        if name == "STOP" {
+            // `kill` returns before the last thread stands still.
+            let stat = format!("/proc/{}/stat", self.id());
+            let is_stopped = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "));
+            eventually("the server is stopped", is_stopped);
+        }
     }
 
     /// Waits until the server ends. Returns its status and the lines that were not read yet.

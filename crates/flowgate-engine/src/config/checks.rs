@@ -90,8 +90,7 @@ fn check_public_doors(report: &mut Report, config: &Config, root: &Table) {
         let message = format!("{address} can be reached from other machines, and {key} asks for no secret");
         let hint = match key {
             "resp" => "set resp_password (or resp_password_file) in [auth], or insecure = true there to allow it",
-            "http" => "set api_token (or api_token_file) in [auth], or insecure = true there to allow it",
-            _ => "set client_ca in [tls], or insecure = true in [auth] to allow it",
+            _ => "set api_token (or api_token_file) in [auth], or insecure = true there to allow it",
         };
         match place(root, key) {
             Some(at) => report.error(at, message).hint(hint).done(),
@@ -103,9 +102,7 @@ fn check_public_doors(report: &mut Report, config: &Config, root: &Table) {
 fn knows_clients(key: &str, auth: &Auth, tls: Option<&Tls>) -> bool {
     let secret = match key {
         "resp" => auth.resp_password.is_some(),
-        "http" => auth.api_token.is_some(),
-        // Envoy's protocol has no password.
-        _ => false,
+        _ => auth.api_token.is_some(),
     };
     secret || tls.is_some_and(|tls| tls.client_ca.is_some())
 }

@@ -86,7 +86,7 @@ fn sentinels_are_bounded() {
 
 #[test]
 fn listeners_beyond_loopback_need_secrets() {
-    let public = "[listen]\nhttp = \"0.0.0.0:7070\"\nresp = \"0.0.0.0:7071\"";
+    let public = "[listen]\nhttp = \"0.0.0.0:7070\"\nresp = \"0.0.0.0:7071\"\ngrpc = \"0.0.0.0:7072\"";
     assert!(mistake(public, &[]).contains("can be reached from other machines"));
     let one = [("FLOWGATE_AUTH__API_TOKEN", "s3cret")];
     assert!(mistake(public, &one).contains("resp asks for no secret"));

@@ -15,7 +15,11 @@ pub(super) fn sentence(curve: &Curve) -> String {
         return String::new();
     };
     let (now, whom) = (&configured.count, subjects(&curve.by));
-    let rate = |point: &Point| format!("{} {}", point.count, curve.period);
+    // A burst that was tried with the count belongs to the advice.
+    let rate = |point: &Point| match point.limit.split(' ').find(|option| option.starts_with("burst=")) {
+        Some(burst) => format!("{} {} with {burst}", point.count, curve.period),
+        None => format!("{} {}", point.count, curve.period),
+    };
     let spared = match curve.by.is_empty() {
         true => "lets 99.9 % of requests pass".to_owned(),
         false => format!("leaves 99.9 % of {whom} alone"),

@@ -215,7 +215,8 @@ fn files_are_not_read_by_naming_them() {
         (include("rules"), "rules:1:"),
         (include("warned"), "warned:1:"),
         (format!("koala = {{ rules = 'syntax' }}\n{FIRST}"), "syntax:1:"),
-        (format!("lists = {{ l = {{ file = 'list' }} }}\n{FIRST}"), "list:2: "),
+        (format!("lists = {{ l = {{ file = 'list' }} }}\n{FIRST}"), "list:2:1"),
+        (format!("lists = {{ l = {{ file = 'syntax', kind = 'addresses' }} }}\n{FIRST}"), "syntax:1:1"),
     ] {
         let text = &text;
         let headers = [("content-type", "application/toml")];

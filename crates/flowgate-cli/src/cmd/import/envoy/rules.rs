@@ -14,6 +14,7 @@ use super::yaml::Place;
 
 const HEAD: &str = "\
 # From the configuration of envoyproxy/ratelimit, by `flowgate import envoy`. docs/envoy.md tells how descriptors are requests.
+# Envoy asks over gRPC, which is off by default: a section [listen] with grpc = \"127.0.0.1:7072\" opens it.
 #
 # The limits are the same fixed windows. A window admits its number twice around its end; `\"60/60s\"` in place of
 # `\"fixed 60/min tz=UTC\"` never does.
