@@ -56,6 +56,10 @@ use status::Failure;
 const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HEALTH: &str = "/grpc.health.v1.Health/";
+/// The longest question about health: a name of a service.
+const MAX_HEALTH_BYTES: usize = 1024;
+/// The longest question about descriptors.
+const MAX_REFLECTION_BYTES: usize = 16 * 1024;
 const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/";
 const REFLECTION_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
 
@@ -143,7 +147,7 @@ impl Grpc {
         loops: Arc<Loops>,
     ) -> Result<Grpc, tonic_reflection::server::Error> {
         let max_message = usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX);
-        let health = HealthServer::new(Health { readiness }).max_decoding_message_size(max_message);
+        let health = HealthServer::new(Health { readiness }).max_decoding_message_size(MAX_HEALTH_BYTES);
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(DESCRIPTORS)
@@ -156,8 +160,8 @@ impl Grpc {
             request_timeout: config.server.request_timeout,
             idle_timeout: config.server.idle_timeout,
             health: handler(health),
-            reflection: handler(reflection().build_v1()?.max_decoding_message_size(max_message)),
-            reflection_alpha: handler(reflection().build_v1alpha()?.max_decoding_message_size(max_message)),
+            reflection: handler(reflection().build_v1()?.max_decoding_message_size(MAX_REFLECTION_BYTES)),
+            reflection_alpha: handler(reflection().build_v1alpha()?.max_decoding_message_size(MAX_REFLECTION_BYTES)),
         };
         Ok(Grpc { shared: Arc::new(shared), loops })
     }
@@ -228,8 +232,12 @@ fn not_grpc(request: &Request<Incoming>) -> Option<StatusCode> {
     (!is_grpc).then_some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
+/// The message of a call has `request_timeout` to arrive; a stream of answers may last.
 async fn by_tonic(handler: &Handler, guard: CallGuard, request: Request<Incoming>) -> Response<ReplyBody> {
-    handler(request).await.map(|body| ReplyBody::Tonic { body, _guard: guard })
+    match timeout(guard.shared().request_timeout, handler(request)).await {
+        Ok(response) => response.map(|body| ReplyBody::Tonic { body, _guard: guard }),
+        Err(_) => Failure::new(Code::DeadlineExceeded, "the message did not arrive in time").response(),
+    }
 }
 
 fn check_access(shared: &Shared, headers: &HeaderMap) -> Result<(), Failure> {

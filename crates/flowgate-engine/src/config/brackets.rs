@@ -5,8 +5,6 @@
 //!            end of the text.
 //! Rule       Texts and comments are passed over. A text without its closing quote ends the search: that is another mistake.
 
-use std::ops::Range;
-
 /// A bracket without its counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unclosed {
@@ -100,14 +98,17 @@ fn text_end(text: &str, at: usize) -> Option<usize> {
     let quote = &rest[..1];
     let is_basic = quote == "\"";
     let long = quote.repeat(3);
-    let (content, closing, limit) = match rest.starts_with(&long) {
-        true => (3, long.as_str(), rest.len()),
-        false => (1, quote, rest.find('\n').unwrap_or(rest.len())),
-    };
+    let (content, closing) = if rest.starts_with(&long) { (3, long.as_str()) } else { (1, quote) };
     let mut from = content;
     loop {
-        let range: Range<usize> = from..limit;
-        let end = from + rest.get(range)?.find(closing)?;
+        // A short text ends on its line. Looking for both at once keeps the search short.
+        let end = match closing.len() {
+            1 => from + rest.get(from..)?.find(['\n', closing.chars().next()?])?,
+            _ => from + rest.get(from..)?.find(closing)?,
+        };
+        if rest.as_bytes()[end] == b'\n' {
+            return None;
+        }
         let escapes = rest[content..end].bytes().rev().take_while(|byte| *byte == b'\\').count();
         if !is_basic || escapes % 2 == 0 {
             // A long text may end with up to two quotes more.

@@ -229,15 +229,21 @@ fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize>
     if !name.is_empty() && !is_open_name(name) && (is_in_auth || is_secret_name(name)) {
         return Some(value_at(end));
     }
+    let may_hold_login = line_may_hold_login(line);
     let follows_name = |at: &usize| {
         let name = line[..*at].trim_end();
-        is_secret_name(name) && !name.ends_with("_file") || line_may_hold_login(line)
+        may_hold_login || is_secret_name(name) && !name.ends_with("_file")
     };
     line.match_indices('=').map(|(at, _)| at).find(follows_name).map(value_at)
 }
 
+/// The end of a text in which a name is looked for.
+const MAX_NAME_BYTES: usize = 256;
+
 /// True if a text is, or ends with, a key that sounds like a secret.
 fn is_secret_name(text: &str) -> bool {
+    // No name is longer, so the search is short whatever the line.
+    let text = &text[text.floor_char_boundary(text.len().saturating_sub(MAX_NAME_BYTES))..];
     let key = text.rsplit(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').next().unwrap_or(text);
     let key = key.to_ascii_lowercase();
     ["password", "passwd", "passphrase", "token", "secret"].iter().any(|word| key.contains(word))
@@ -261,12 +267,13 @@ fn may_hold_login(text: &str) -> bool {
     text.contains('@') || text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
 }
 
-/// As [`may_hold_login`], of a line whose syntax may be wrong. An `@` without a text before it names a list, and a `?`
-/// begins parameters only in an address.
+/// As [`may_hold_login`], of a line whose syntax may be wrong. An `@` right behind a quote, a blank or a `!` names a list, unless a
+/// `:` stands before it, as in `user:password`; a `?` begins parameters only in an address.
 fn line_may_hold_login(line: &str) -> bool {
-    let has_login = |(at, _): (usize, &str)| {
-        line[..at].chars().next_back().is_some_and(|before| !before.is_whitespace() && !"\"'!".contains(before))
+    let names_list = |before: &str| {
+        !before.contains(':') && before.ends_with(|last: char| last.is_whitespace() || "\"'!".contains(last))
     };
+    let has_login = |(at, _): (usize, &str)| !names_list(&line[..at]);
     line.match_indices('@').any(has_login) || line.contains("://") && may_hold_login(line)
 }
 
@@ -283,6 +290,18 @@ fn hide_node(report: &mut Report, node: &Node) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_with_a_login_is_told_from_one_that_names_a_list() {
+        for line in
+            ["url = \"default:s3cret\"@redis:6379", "url = default:pa\"ss!@redis", "url = redis://a@b", "url = u@h"]
+        {
+            assert!(line_may_hold_login(line), "{line}");
+        }
+        for line in ["when = { user = \"!@vip\"", "when = { ip = \"@blocked\", path = \"a:b\" }", "by = [\"user\""] {
+            assert!(!line_may_hold_login(line), "{line}");
+        }
+    }
 
     #[test]
     fn a_secret_does_not_show_itself() {

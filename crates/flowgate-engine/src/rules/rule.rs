@@ -157,6 +157,11 @@ impl Rule {
         self.ban.as_ref().filter(|_| !self.is_shadow()).map(|RuleBan { ban, counter, .. }| (ban, *counter))
     }
 
+    /// Whether the rule has bans on record, also while it is a shadow.
+    pub(crate) fn records_bans(&self) -> bool {
+        self.ban.is_some()
+    }
+
     /// Where the bans of the rule deny; `None` if it does not ban.
     pub fn ban_scope(&self) -> Option<BanScope> {
         self.ban.as_ref().filter(|_| !self.is_shadow()).map(|ban| ban.scope)

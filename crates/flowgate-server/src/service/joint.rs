@@ -88,7 +88,16 @@ impl Service {
         let (mut denied, mut taken) = (false, Vec::new());
         for (index, part) in requests.iter().enumerate().filter(|(_, part)| part.op != Op::Refund) {
             let op = if denied { Op::Peek } else { part.op };
-            let answer = self.decide_part(snapshot, part, op, at).await?;
+            let answer = match self.decide_part(snapshot, part, op, at).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    // A call that is refused charges nothing.
+                    for earlier in taken {
+                        self.decide_part(snapshot, &requests[earlier], Op::Refund, at).await?;
+                    }
+                    return Err(error);
+                }
+            };
             if answer.allowed() && op != Op::Peek {
                 taken.push(index);
             }
@@ -115,7 +124,7 @@ impl Service {
             return Ok(JointAnswer::Rules(self.decide_op(snapshot, op, operation(op), request, at).await));
         };
         if op != Op::Refund
-            && let Some(denied) = self.decider.denied_without_limits(&snapshot.rules, request, at)
+            && let Some(denied) = self.decider.denied_without_limits(&snapshot.rules, request, self.ban_time(at))
         {
             if self.observer.begin(operation(op)) {
                 self.observer.note(|| request, &denied, at.now);

@@ -107,9 +107,11 @@ async fn slow_message_is_cut_off_after_the_request_timeout() {
     let (mut connection, driver) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(driver);
-    let slow = Request::post(format!("http://flowgate{SHOULD_RATE_LIMIT}")).header("content-type", "application/grpc");
-    let reply = connection.send_request(slow.body(NeverSent).unwrap()).await.unwrap();
-    assert_eq!(reply.headers()["grpc-status"], "4");
+    for method in [SHOULD_RATE_LIMIT, "/grpc.health.v1.Health/Check"] {
+        let slow = Request::post(format!("http://flowgate{method}")).header("content-type", "application/grpc");
+        let reply = connection.send_request(slow.body(NeverSent).unwrap()).await.unwrap();
+        assert_eq!(reply.headers()["grpc-status"], "4", "{method}");
+    }
     assert_eq!(left(&client).await, 2);
 }
 

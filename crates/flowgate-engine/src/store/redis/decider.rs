@@ -71,7 +71,7 @@ impl Decider {
                 }
             };
             rules.all_limits(rule).for_each(|named| name(&named.tail));
-            if rule.ban().is_some() {
+            if rule.records_bans() {
                 name(&keys::ban_counter(rule.name()));
             }
             match groups.iter_mut().find(|(known, _)| *known == tag) {
