@@ -158,6 +158,7 @@ impl Rule {
     }
 
     /// Whether the rule has bans on record, also while it is a shadow.
+    #[cfg(feature = "redis")]
     pub(crate) fn records_bans(&self) -> bool {
         self.ban.is_some()
     }
