@@ -110,7 +110,7 @@ fn a_denial_at_the_gate_tells_by_what_the_client_is_counted() {
     assert_eq!((&denial["fields"], &denial["counted"]), (&"ip=2001:db8:1:2::8".into(), &"ip=2001:db8:1:2::".into()));
 }
 
-/// Who has changed what is one line for each change, whichever way the change came.
+/// Each change is one log line that names its author, over every protocol.
 #[test]
 fn each_change_of_rules_and_bans_is_one_line_with_its_author() {
     let rules = "rule = [{ name = 'a', limits = ['5/60s'] }]\n";

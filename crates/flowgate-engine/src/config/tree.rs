@@ -111,7 +111,7 @@ pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &s
     if !errors.is_empty() {
         secret::hide_lines(report, source);
     }
-    // What a parser finds behind a bracket that is not closed are no mistakes of their own.
+    // Errors behind an open bracket follow from it, so the report leaves them out.
     let unclosed = if errors.is_empty() { None } else { brackets::unclosed(text) };
     if let Some(Unclosed { at, .. }) = unclosed {
         let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
