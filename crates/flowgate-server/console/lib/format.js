@@ -1,0 +1,96 @@
+// Numbers and times as they are read in one language. Times are seconds since 1970.
+
+const DAY = 86_400;
+
+/** What turns figures into words of `language`; `zone` is for tests, the browser's own otherwise. */
+export function formats(language, zone) {
+  const integer = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
+  const tenths = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const hundredths = new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const timeFormat = (options) => new Intl.DateTimeFormat(language, { hourCycle: "h23", timeZone: zone, ...options });
+  const minute = timeFormat({ hour: "2-digit", minute: "2-digit" });
+  const second = timeFormat({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const day = timeFormat({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+  const num = (value) => integer.format(value);
+
+  /** A rate without its unit: one decimal below 100, whole from there. */
+  function rate(value) {
+    if (value === 0) return "0";
+    if (value < 0.05) return `< ${tenths.format(0.1)}`;
+    return value < 99.95 ? tenths.format(value) : integer.format(value);
+  }
+
+  /** A share of a whole in percent; small ones are told from none. */
+  function percent(part, whole) {
+    if (!whole) return "–";
+    const share = (100 * part) / whole;
+    if (part > 0 && share < 0.05) return `< ${tenths.format(0.1)} %`;
+    return `${tenths.format(share)} %`;
+  }
+
+  /** Microseconds as milliseconds. */
+  function milliseconds(micros) {
+    const value = micros / 1000;
+    if (value > 0 && value < 0.005) return `< ${hundredths.format(0.01)}`;
+    return value < 10 ? hundredths.format(value) : value < 100 ? tenths.format(value) : integer.format(value);
+  }
+
+  /** Bytes as a number and its unit, decimal. */
+  function bytes(value) {
+    const units = ["B", "kB", "MB", "GB", "TB"];
+    let unit = 0;
+    while (value >= 999.5 && unit < units.length - 1) {
+      value /= 1000;
+      unit += 1;
+    }
+    const number = unit === 0 || value >= 99.5 || Number.isInteger(value) ? integer.format(value) : tenths.format(value);
+    return [number, units[unit]];
+  }
+
+  /** The time of day; seconds on demand. */
+  const clock = (at, seconds = false) => (seconds ? second : minute).format(at * 1000);
+
+  /** The time of day of today, with the date of another day. */
+  function moment(at, now) {
+    return Math.abs(now - at) < DAY / 2 || sameDay(at, now) ? clock(at) : day.format(at * 1000);
+  }
+
+  const dayKey = timeFormat({ day: "numeric", month: "numeric", year: "numeric" });
+  const sameDay = (a, b) => dayKey.format(a * 1000) === dayKey.format(b * 1000);
+
+  /** The time in UTC, for titles. */
+  const utc = (at) => `${new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19)} UTC`;
+
+  return { num, rate, percent, milliseconds, bytes, clock, moment, utc, tenths: (value) => tenths.format(value), language };
+}
+
+/** A wait as a clock runs down: `12.2 s`, `57:32`, `1:32:20`. Rounded up, so it never reads 0 too early. */
+export function countdown(seconds) {
+  if (seconds <= 0) return "0 s";
+  if (seconds < 60) return `${(Math.ceil(seconds * 10) / 10).toFixed(1)} s`;
+  return clockLength(seconds);
+}
+
+/** A length as `00:58`, `57:32`, `1:32:20`, `3 d 04:00`. */
+export function clockLength(seconds) {
+  const whole = Math.max(0, Math.ceil(seconds));
+  const two = (value) => String(value).padStart(2, "0");
+  const [days, hours, minutes, rest] = [Math.floor(whole / DAY), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
+  if (days) return `${days} d ${two(hours)}:${two(minutes)}`;
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${two(minutes)}:${two(rest)}`;
+}
+
+/** A length in one or two units: `41 s`, `9 min 12 s`, `2 h`, `3 d`. */
+export function span(seconds) {
+  if (seconds < 10 && !Number.isInteger(seconds)) return `${(Math.ceil(seconds * 10) / 10).toFixed(1)} s`;
+  const whole = Math.ceil(seconds);
+  const units = [[DAY, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = units.findIndex(([size]) => whole >= size);
+  if (first < 0) return "0 s";
+  const [size, name] = units[first];
+  const text = `${Math.floor(whole / size)} ${name}`;
+  const next = units[first + 1];
+  const rest = next ? Math.floor((whole % size) / next[0]) : 0;
+  return rest ? `${text} ${rest} ${next[1]}` : text;
+}

@@ -1,0 +1,23 @@
+// The one sentence of the overview: which rule denies whom, how much, since when.
+
+/** A rule is named if it denies this often a second, */
+const LEAST_RATE = 1;
+/** and more than this share of what it saw. */
+const LEAST_SHARE = 0.1;
+
+/**
+ * @param {{ rule: string, allowed: number, denied: number }[]} rules rates of the last minute
+ * @returns the rule that denies most by the rule above, or null
+ */
+export function denier(rules) {
+  const loud = rules.filter((rule) => rule.denied >= LEAST_RATE && rule.denied > LEAST_SHARE * (rule.allowed + rule.denied));
+  return loud.reduce((most, rule) => (!most || rule.denied > most.denied ? rule : most), null);
+}
+
+/** `ip=203.0.113.77` of a subject `{ ip: "203.0.113.77" }`, as pairs in order. */
+export const pairs = (subject) => (subject && typeof subject === "object" ? Object.entries(subject) : []);
+
+/** The least `first` of subjects; null: there are none. */
+export function since(subjects) {
+  return subjects.reduce((least, each) => (least === null || each.first < least ? each.first : least), null);
+}

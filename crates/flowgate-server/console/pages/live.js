@@ -1,0 +1,115 @@
+// Who is denied this second?
+
+import { clockLength, countdown } from "../lib/format.js";
+import { call } from "../state/api.js";
+import { useCell } from "../state/cell.js";
+import { away, heard, noteAnswer, noteFailure } from "../state/link.js";
+import { usePolicy } from "../state/policy.js";
+import { address } from "../state/route.js";
+import { session } from "../state/session.js";
+import { stats } from "../state/stats.js";
+import { useEffect, useRef, useState } from "../vendor/hooks.js";
+import { Subject, Text } from "../ui/basics.js";
+import { Page } from "../ui/frame.js";
+import { html, memo } from "../ui/html.js";
+import { fieldsOf, inspect } from "../ui/subject_actions.js";
+import { summary } from "../ui/summary.js";
+import { f, w } from "../ui/words.js";
+
+const EVERY_MS = 1000;
+const MAX_ROWS = 500;
+const ASKED_AT_ONCE = 200;
+
+export function Live() {
+  const policy = usePolicy();
+  const rates = useCell(summary);
+  const [rule, setRule] = useState("");
+  const [paused, setPaused] = useState(false);
+  const { rows, lost, started } = useDenials(rule, paused);
+  useEffect(() => {
+    const key = (event) => {
+      if (event.key !== "p" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, [role=dialog]")) return;
+      setPaused((before) => !before);
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+  const shown = rows.filter((row) => row.seq !== undefined).length;
+  const right = rates && html`<span class="nowrap"><b class=${rates.denied > 0 ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("denied")}</span></span>`;
+  return html`<${Page} title=${w("page.live")} right=${right}>
+    <div class="tools">
+      <span class="pick"><select aria-label=${w("rule")} value=${rule} onChange=${(event) => setRule(event.target.value)}><option value="">${w("live.any")}</option>${(policy?.rules ?? []).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select>
+        <svg viewBox="0 0 8 6" aria-hidden="true"><path d="M1 1l3 3.5L7 1" /></svg></span>
+      <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? w("live.go") : w("live.pause")} <kbd>p</kbd></button>
+      <span class="grow"></span>
+      <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })} <span class="wide-i"><kbd>Enter</kbd> ${w("live.enter")}</span></span>
+    </div>
+    ${rows.length ? html`<div class="card"><table class="t fold live">
+      <thead><tr><th>${w("time")}</th><th>${w("rule")}</th><th>${w("live.by")}</th><th>${w("whom")}</th><th class="r">${w("live.wait")}</th><th class="r">${w("live.stands")}</th><th class="gap">${w("live.fields")}</th></tr></thead>
+      <tbody>${rows.map((row) => (row.seq === undefined ? html`<tr class="lost" key=${row.key}><td colspan="7"><span>${w("live.lost", { n: row.lost, lost: f().num(row.lost) })}</span></td></tr>` : html`<${Row} key=${row.seq} row=${row} language=${f().language} />`))}</tbody>
+    </table></div>` : started && html`<p class="muted">${w("live.none", { at: f().clock(stats.get()?.started ?? started) })}</p>`}
+  </${Page}>`;
+}
+
+/** The newest denials, newest first; a gap where the ring was faster than this page. */
+function useDenials(rule, paused) {
+  const [state, setState] = useState({ rows: [], lost: 0, started: null });
+  const next = useRef(null);
+  const gone = useCell(away) !== null;
+  useEffect(() => {
+    next.current = null;
+    setState({ rows: [], lost: 0, started: null });
+  }, [rule]);
+  useEffect(() => {
+    if (paused || gone) return undefined;
+    let [timer, stopped] = [null, false];
+    const ask = async () => {
+      if (!document.hidden && session.get()) {
+        try {
+          const query = new URLSearchParams({ limit: ASKED_AT_ONCE, ...(next.current === null ? {} : { after: next.current }), ...(rule ? { rule } : {}) });
+          const { body } = await call(`/v1/denials?${query}`);
+          if (stopped) return;
+          heard(body.now);
+          noteAnswer();
+          const first = next.current === null;
+          // A smaller number than before: the server has started anew.
+          next.current = body.next;
+          setState((before) => merged(before, body, first));
+        } catch (error) {
+          noteFailure(error);
+        }
+      }
+      if (!stopped) timer = setTimeout(ask, EVERY_MS);
+    };
+    ask();
+    return () => {
+      stopped = true;
+      clearTimeout(timer);
+    };
+  }, [rule, paused, gone]);
+  return state;
+}
+
+function merged(before, body, first) {
+  const fresh = [...body.events].sort((a, b) => b.seq - a.seq);
+  // What was lost before this page began to look is not its loss.
+  const lost = first ? 0 : body.lost;
+  if (!fresh.length && !lost && before.started) return before;
+  const gap = lost ? [{ key: `lost-${body.next}`, lost }] : [];
+  return { rows: [...fresh, ...gap, ...before.rows].slice(0, MAX_ROWS), lost: before.lost + lost, started: before.started ?? body.now };
+}
+
+const Row = memo(({ row }) => {
+  const fields = [...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})];
+  const open = () => inspect(fields, null);
+  // A ban by hand has no subject of a rule; the fields of the request tell whom it met.
+  const bannedByHand = !row.rule && !fieldsOf(row.subject).length;
+  const wait = row.retry_after === null || row.retry_after === undefined ? w("never") : row.retry_after >= 60 ? clockLength(row.retry_after) : countdown(row.retry_after);
+  return html`<tr tabindex="0" aria-label=${w("inspect")} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onDblClick=${open}>
+    <td class="dim"><code>${f().clock(row.at, true)}.${Math.floor(row.at * 10) % 10}</code></td>
+    <td>${row.rule ? html`<a href=${address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : html`<${Text} of=${row.rule ?? "–"} most=${40} />`}</td>
+    <td class="l2">${w(`by.${["limit", "rule", "ban"].includes(row.by) ? row.by : "hand"}`)}</td>
+    <td class="whom"><${Subject} of=${bannedByHand ? row.fields ?? {} : row.subject} most=${48} /></td>
+    <td class="r">${wait}</td><td class="num opt">${row.stands_for > 1 ? `×${f().num(row.stands_for)}` : ""}</td>
+    <td class="cut opt gap"><span class="muted">${!bannedByHand && html`<${Subject} of=${row.fields ?? {}} most=${64} />`}</span></td></tr>`;
+});

@@ -1,0 +1,179 @@
+// Is all well; who is denied, by which rule, since when?
+
+import { latest, recentRate, total } from "../lib/history.js";
+import { denier, pairs, since } from "../lib/verdict.js";
+import { useCell } from "../state/cell.js";
+import { serverNow } from "../state/link.js";
+import { usePoll } from "../state/poll.js";
+import { address } from "../state/route.js";
+import { stats } from "../state/stats.js";
+import { Card, Lead, Notice, Strip, Subject, Time } from "../ui/basics.js";
+import { FlowCard } from "../ui/chart.js";
+import { Page, RANGE_EVERY, RangeChoice, useRange } from "../ui/frame.js";
+import { html } from "../ui/html.js";
+import { marksOf } from "../ui/marks.js";
+import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
+import { SubjectActions } from "../ui/subject_actions.js";
+import { ratesOf, summary } from "../ui/summary.js";
+import { f, w, wx } from "../ui/words.js";
+import { Start } from "./start.js";
+
+const SUBJECTS_SHOWN = 10;
+const RULES_SHOWN = 5;
+/** As many subjects as the server keeps for a rule. A full list may hide more. */
+const SUBJECTS_KEPT = 32;
+
+export function Overview() {
+  const range = useRange();
+  const now = useCell(stats);
+  const rates = useCell(summary);
+  const { data: history } = usePoll(`/v1/stats/history?range=${range}&rules=top`, RANGE_EVERY.get(range));
+  const fresh = now && rates && isUnasked(now, history);
+  return html`<${Page} title=${w("page.overview")} right=${html`<${RangeChoice} range=${range} />`}>
+    ${fresh ? html`<${Start} />` : now && rates && history && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
+  </${Page}>`;
+}
+
+/** Nothing was asked since the start. */
+function isUnasked(now, history) {
+  if (!history) return false;
+  const { allowed, denied } = history.total;
+  return total(allowed) + total(denied) === 0 && !now.most_denied.subjects.length && !now.hottest.subjects.length && serverNow() - now.started < 86_400;
+}
+
+function Body({ now, rates, history, range }) {
+  const loudest = denier(rates.rules);
+  const { data: subjects } = usePoll(loudest && `/v1/subjects/${encodeURIComponent(loudest.rule)}`, 2);
+  const onset = loudest && subjects?.denied.length ? since(subjects.denied) : null;
+  const words = loudest && onset !== null ? w("overview.onset", { rule: loudest.rule, at: f().clock(onset) }) : null;
+  return html`
+    ${now.state === "degraded" && html`<${Degraded} now=${now} />`}
+    ${loudest && subjects?.denied.length ? html`<${Denying} rule=${loudest} rates=${rates} subjects=${subjects} onset=${onset} history=${history} />` : html`<${AllWell} rates=${rates} now=${now} loudest=${loudest} />`}
+    <${Numbers} now=${now} rates=${rates} history=${history} />
+    <${FlowCard} title=${w("overview.chart")} history=${history} series=${{ allowed: history.total.allowed, denied: history.total.denied, shadow: history.total.shadow }}
+      marks=${marksOf(history)} onset=${words && { at: onset, words }} />
+    <div class="cols c-62 even">
+      <${DeniedMost} now=${now} />
+      <div class="stack fill"><${RulesThatDeny} history=${history} range=${range} /><${Latency} history=${history} range=${range} /></div>
+    </div>`;
+}
+
+const ruleLink = (name) => html`<a href=${address("rules", name)}><bdi>${name}</bdi></a>`;
+
+function Denying({ rule, rates, subjects, onset, history }) {
+  const first = subjects.denied[0];
+  const others = subjects.denied.length - 1;
+  const full = subjects.denied.length >= SUBJECTS_KEPT;
+  const whom = pairs(first.subject).map(([, value]) => value).join(" ") || w("subject.everyone");
+  const minutes = Math.max(1, Math.round((serverNow() - onset) / 60));
+  const counts = history.rules.find((each) => each.rule === rule.rule);
+  const steps = Math.ceil((history.end - onset) / history.step);
+  const all = counts && steps <= counts.denied.length ? total(counts.denied, steps) : subjects.denied.reduce((sum, each) => sum + each.count, 0);
+  const second = [...rates.rules].filter((each) => each.rule !== rule.rule && each.denied > 0).sort((a, b) => b.denied - a.denied)[0];
+  const values = {
+    rule: ruleLink(rule.rule),
+    whom: html`<${Subject} of=${onlyValue(first.subject)} most=${48} />`,
+    n: others,
+    more: full ? `${others}+` : f().num(others),
+    rate: html`<span class="denied">${w("rate", { rate: f().rate(rule.denied) })}</span>`,
+    at: html`<${Time} at=${onset} />`,
+  };
+  const more = wx("overview.more", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, whom: html`<${Subject} of=${first.subject} most=${48} />` });
+  const next = second ? wx("overview.next", { rule: html`<b>${second.rule}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
+  return html`<${Lead} sign="denied" more=${html`${more} ${next}`} actions=${html`
+      <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(whom) })} ban=${false} large />
+      <a class="b" href=${address("rules", rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
+    ${wx(others ? "overview.denies.more" : "overview.denies.one", values)}
+  </${Lead}>`;
+}
+
+/** In the sentence a subject is its value alone. */
+const onlyValue = (subject) => pairs(subject).map(([, value]) => value).join(" ");
+const short = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
+
+function AllWell({ rates, now, loudest }) {
+  const all = rates.allowed + rates.denied;
+  const most = now.most_denied.subjects[0];
+  const more = most ? wx("overview.well.most", { rule: html`<b>${most.rule ?? "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count), at: most.first ? f().clock(most.first) : f().clock(now.most_denied.since) }) : w("overview.well.none");
+  if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx("overview.loud", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
+  return html`<${Lead} sign="allowed" more=${html`${more} ${w("overview.well.share")}`}>
+    ${rates.denied > 0 ? w("overview.well", { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, all) }) : w("overview.well.nobody")}
+  </${Lead}>`;
+}
+
+function Degraded({ now }) {
+  const store = now.store ?? {};
+  const server = store.servers?.find((each) => each.state !== "ready");
+  return html`<${Notice} title=${w("degraded.title", { at: f().clock(now.since ?? serverNow(), true) })} action=${html`<a class="b" href=${address("store")}>${w("open.store")}</a>`}>
+    ${server && html`<code>${server.at}</code>: ${w("degraded.unanswered", { n: store.unanswered ?? 0 })} `}
+    ${store.on_failure && html`<code>on_failure = "${store.on_failure}"</code>`}${store.local_share && html`, <code>local_share = "${store.local_share}"</code>`}
+  </${Notice}>`;
+}
+
+function Numbers({ now, rates, history }) {
+  const all = rates.allowed + rates.denied;
+  const hot = denier(rates.rules) !== null;
+  const [door, latency] = slowest(history.latency);
+  const [used, unit] = f().bytes(now.memory.bytes);
+  const most = f().bytes(now.memory.max_bytes).join(" ");
+  const past = f().percent(total(history.total.denied), total(history.total.allowed) + total(history.total.denied));
+  return html`<${Strip} cells=${[
+    { label: w("Allowed"), sign: "allowed", value: f().rate(rates.allowed), unit: w("perSecond"), note: w("overview.ofAll", { share: f().percent(rates.allowed, all), rate: w("rate", { rate: f().rate(all) }) }) },
+    { label: w("Denied"), sign: "denied", tone: hot ? "denied" : "", value: f().rate(rates.denied), unit: w("perSecond"), note: w("overview.deniedShare", { share: f().percent(rates.denied, all), past }) },
+    { label: w("overview.shadow"), sign: "shadow", value: f().rate(rates.shadow), unit: w("perSecond"), note: w("overview.shadow.note") },
+    { label: "p99", value: latency?.p99 === null || !latency ? "–" : f().milliseconds(latency.p99), unit: latency ? " ms" : "", note: latency ? w("overview.p50", { door, p50: f().milliseconds(latency.p50) }) : w("overview.unmeasured") },
+    { label: w("overview.counters"), value: used, unit: ` ${unit} ${w("overview.of", { most })}`, note: w("overview.memory", { evicted: f().num(now.memory.evicted), refused: f().num(now.memory.refused) }) },
+  ]} />`;
+}
+
+/** The protocol with the largest p99 of those that were measured last. */
+function slowest(latency = {}) {
+  return Object.entries(latency).filter(([name]) => name !== "store").map(([name, each]) => [name, { p50: latest(each.p50), p99: latest(each.p99) }])
+    .filter(([, each]) => each.p99 !== null).sort((a, b) => b[1].p99 - a[1].p99)[0] ?? [null, null];
+}
+
+function DeniedMost({ now }) {
+  const rows = now.most_denied.subjects.slice(0, SUBJECTS_SHOWN);
+  const most = rows[0]?.count ?? 1;
+  return html`<${Card} title=${w("overview.most")} foot=${rows.length ? w("overview.most.foot", { at: f().clock(now.most_denied.since) }) : null}>
+    ${rows.length === 0 && html`<p class="pad muted">${w("overview.most.none", { at: f().clock(now.most_denied.since) })}</p>`}
+    ${rows.length > 0 && html`<table class="t fold">
+      <thead><tr><th class="keep">${w("whom")}</th><th>${w("rule")}</th><th class="r">${w("sinceHead")}</th><th class="r keep">${w("times")}</th><th></th><th class="r">${w("last")}</th><th></th></tr></thead>
+      <tbody>${rows.map((row) => html`<tr key=${`${row.rule} ${row.subject}`}>
+        <td class="whom"><${Subject} of=${row.fields ?? row.subject} most=${48} /></td>
+        <td class="l2">${row.rule ? ruleLink(row.rule) : "–"}${row.first && html`<span class="narrow-i"> · ${w("since", { at: f().clock(row.first) })}</span>`}</td>
+        <td class="r opt"><${Time} at=${row.first} /></td>
+        <td class="num">${row.error ? "≤ " : ""}${f().num(row.count)}</td><td class="opt"><${Share} of=${row.count / most} /></td>
+        <td class="r dim opt">${row.last ? ago(row.last) : "–"}</td>
+        <td class="acts l2"><${SubjectActions} subject=${row.fields ?? row.subject} rule=${row.rule} /></td>
+      </tr>`)}</tbody></table>`}
+  </${Card}>`;
+}
+
+function ago(at) {
+  const seconds = Math.max(0, serverNow() - at);
+  return w("ago", { length: seconds < 10 ? w("length.s", { n: f().tenths(seconds) }) : seconds < 90 ? w("length.s", { n: Math.round(seconds) }) : seconds < 5400 ? w("length.min", { n: Math.round(seconds / 60) }) : w("length.h", { n: Math.round(seconds / 3600) }) });
+}
+
+function RulesThatDeny({ history, range }) {
+  const sums = history.rules.map((rule) => ({ ...rule, sum: total(rule.denied) }));
+  const rows = sums.filter((rule) => rule.sum > 0).sort((a, b) => b.sum - a.sum).slice(0, RULES_SHOWN);
+  const all = total(history.total.denied);
+  return html`<${Card} title=${w("overview.rules")}>
+    ${rows.length === 0 ? html`<p class="pad muted">${w("overview.rules.none")}</p>` : html`<table class="t">
+      <thead><tr><th>${w("rule")}</th><th class="r">${w("denied")}</th><th class="r">${w("overview.share")}</th><th class="r">${w(`range.${range}`)}</th></tr></thead>
+      <tbody>${rows.map((rule) => html`<tr key=${rule.rule}><td class="cut">${ruleLink(rule.rule)}</td><td class="num">${f().num(rule.sum)}</td><td class="r dim">${f().percent(rule.sum, all)}</td>
+        <td class="r"><div class="sp"><${Spark} denied=${rule.denied} allowed=${rule.allowed} area=${false} /></div></td></tr>`)}</tbody></table>`}
+  </${Card}>`;
+}
+
+function Latency({ history, range }) {
+  const rows = Object.entries(history.latency ?? {}).filter(([, each]) => each.p99?.length).map(([name, each]) => ({ name, p50: latest(each.p50), p99: latest(each.p99), line: each.p99 }));
+  const shown = rows.filter((row) => row.p99 !== null);
+  return html`<${Card} title=${w("overview.latency")}>
+    ${shown.length === 0 ? html`<p class="pad muted">${w("overview.unmeasured")}</p>` : html`<table class="t">
+      <thead><tr><th>${w("overview.door")}</th><th class="r">p50</th><th class="r">p99</th><th class="r">p99, ${w(`range.${range}`)}</th></tr></thead>
+      <tbody>${shown.map((row) => html`<tr key=${row.name}><td>${row.name === "store" ? w("overview.store") : row.name}</td><td class="r">${f().milliseconds(row.p50)}</td><td class="num">${f().milliseconds(row.p99)}</td>
+        <td class="r"><div class="sp"><${SparkLine} values=${row.line} /></div></td></tr>`)}</tbody></table>`}
+  </${Card}>`;
+}

@@ -1,0 +1,137 @@
+// Why is this one denied, and until when?
+
+import { parseFields, printFields } from "../lib/fields.js";
+import { call } from "../state/api.js";
+import { useCell } from "../state/cell.js";
+import { away, noteAnswer, noteFailure, serverNow } from "../state/link.js";
+import { usePolicy } from "../state/policy.js";
+import { address, handover, route } from "../state/route.js";
+import { say } from "../state/toast.js";
+import { useEffect, useRef, useState } from "../vendor/hooks.js";
+import { Mistake } from "../ui/basics.js";
+import { Explanation } from "../ui/explanation.js";
+import { Page } from "../ui/frame.js";
+import { html } from "../ui/html.js";
+import { w } from "../ui/words.js";
+
+const WATCH_MS = 2000;
+/** After the end of a wait the question is put once more, a little later than the wait. */
+const MARGIN_MS = 60;
+
+export function SubjectPage() {
+  const policy = usePolicy();
+  const given = useRef(takeGiven());
+  const [pairs, setPairs] = useState(given.current?.pairs ?? null);
+  const [cost, setCost] = useState("1");
+  const [gate, setGate] = useState(false);
+  const [watch, setWatch] = useState(false);
+  const [answer, setAnswer] = useState(null);
+  const [error, setError] = useState(null);
+  const rows = pairs ?? initial(policy);
+  // What the answer on the page was asked for: typing does not change a question under way.
+  const question = useRef(null);
+
+  const put = async (body) => {
+    question.current = body;
+    try {
+      const { body: found } = await call("/v1/explain", { json: body });
+      noteAnswer();
+      if (question.current !== body) return;
+      setAnswer({ ...found, at: serverNow(), fields: Object.entries(body.fields) });
+      setError(null);
+    } catch (mistake) {
+      if (noteFailure(mistake)) return;
+      setAnswer(null);
+      setError(mistake);
+    }
+  };
+  const ask = () => {
+    const fields = Object.fromEntries(rows.filter(([name, value]) => name.trim() && value !== "").map(([name, value]) => [name.trim(), value]));
+    put({ fields, ...(cost === "1" ? {} : { cost: Number(cost) }), ...(gate ? { gate: true } : {}) });
+  };
+  useEffect(() => {
+    // Filled in by another page: complete the fields of its rule, then ask.
+    if (!given.current || !policy) return;
+    const rule = policy.rules.find((each) => each.name === given.current.rule);
+    const known = new Set(given.current.pairs.map(([name]) => name));
+    const more = (rule?.when ?? []).filter((each) => !known.has(each.field) && isPlain(each)).map((each) => [each.field, [each.is].flat()[0]]);
+    const all = [...more, ...given.current.pairs];
+    given.current = null;
+    setPairs(all);
+    put({ fields: Object.fromEntries(all) });
+  }, [policy]);
+  useAskAgain(answer, watch, () => question.current && put(question.current));
+
+  const right = html`<button type="button" class="b bare hide" onClick=${() => copyLink(rows)}>${w("subject.copyLink")}</button>`;
+  return html`<${Page} title=${w("page.subject")} right=${right}>
+    <section class="card"><form class="pad fieldrow" onSubmit=${(event) => {
+      event.preventDefault();
+      ask();
+    }}>
+      <${Fields} rows=${rows} set=${setPairs} names=${policy?.fields ?? []} />
+      <label class="pair cost"><span class="in w6">${w("subject.cost")}</span><input class="in w3" inputmode="numeric" aria-label=${w("subject.cost")} value=${cost} onInput=${(event) => setCost(event.target.value)} /></label>
+      <label class="check"><input type="checkbox" checked=${gate} onChange=${() => setGate(!gate)} />${w("subject.gate")}</label>
+      <span class="grow"></span>
+      <label class="check"><input type="checkbox" checked=${watch} onChange=${() => setWatch(!watch)} />${w("subject.watch")}</label>
+      <button class="b solid">${w("subject.ask")}</button>
+    </form></section>
+    <${Mistake} error=${error} />
+    ${answer ? html`<${Explanation} answer=${answer} again=${() => question.current && put(question.current)} />` : !error && html`<p class="muted">${w("subject.empty")}</p>`}
+  </${Page}>`;
+}
+
+/** Conditions such as `act = "reply"` say a value that the request must have. */
+const isPlain = (condition) => [condition.is].flat().every((value) => typeof value === "string" && /^[^*?!@{~<>=^$|]+$/.test(value) && !value.includes("/"));
+
+function takeGiven() {
+  const handed = handover.fields;
+  handover.fields = null;
+  if (handed) return handed;
+  const linked = route.get().query.get("fields");
+  const pairs = linked && parseFields(linked);
+  return pairs ? { pairs, rule: null } : null;
+}
+
+/** The fields of the first rule, to be filled. */
+function initial(policy) {
+  const first = policy?.rules[0];
+  const names = [...new Set([...(first?.when ?? []).map((each) => each.field), ...(first?.by ?? [])])];
+  return (names.length ? names : policy?.fields?.slice(0, 3) ?? ["user"]).slice(0, 6).map((name) => [name, ""]);
+}
+
+async function copyLink(rows) {
+  const link = `${location.origin}${location.pathname}${address("subject", null, { fields: printFields(rows.filter(([name, value]) => name && value !== "")) })}`;
+  await navigator.clipboard.writeText(link);
+  say(w("subject.linkCopied"));
+}
+
+/** Rows of field and value; a pasted `act=reply user=42` or JSON fills them all. */
+function Fields({ rows, set, names }) {
+  const change = (i, at, value) => set(rows.map((row, j) => (j === i ? (at ? [row[0], value] : [value, row[1]]) : row)));
+  const paste = (event, i) => {
+    const found = parseFields(event.clipboardData.getData("text"));
+    if (!found || (rows[i][0] && found.length === 1 && !event.clipboardData.getData("text").trim().startsWith("{"))) return;
+    event.preventDefault();
+    set(found);
+  };
+  return html`${rows.map(([name, value], i) => html`<span class="pair" role="group" aria-label=${name || w("field")} key=${i}>
+      <input class="in w6" list="fields" aria-label=${w("field")} value=${name} onInput=${(event) => change(i, 0, event.target.value)} onPaste=${(event) => paste(event, i)} />
+      <input class="in w12" aria-label=${name ? w("subject.valueOf", { field: name }) : w("value")} value=${value} onInput=${(event) => change(i, 1, event.target.value)} onPaste=${(event) => paste(event, i)} /></span>`)}
+    <datalist id="fields">${names.map((name) => html`<option value=${name}></option>`)}</datalist>
+    <button type="button" class="b bare" onClick=${() => set([...rows, ["", ""]])}>${w("subject.addField")}</button>`;
+}
+
+/** Asks again when a wait is over, and every 2 s under "watch". */
+function useAskAgain(answer, watch, again) {
+  const gone = useCell(away) !== null;
+  useEffect(() => {
+    if (!answer || gone) return undefined;
+    const waits = [answer.decision.retry_after].filter((wait) => typeof wait === "number");
+    const left = waits.map((wait) => Math.max(0, (answer.at + wait - serverNow()) * 1000) + MARGIN_MS);
+    const next = Math.min(...left, watch ? WATCH_MS : Infinity);
+    // Timers of browsers end at 2^31 ms.
+    if (!Number.isFinite(next) || next > 2 ** 31 - 1) return undefined;
+    const timer = setTimeout(again, next);
+    return () => clearTimeout(timer);
+  }, [answer, watch, gone]);
+}

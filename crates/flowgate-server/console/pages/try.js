@@ -1,0 +1,137 @@
+// What would the draft have done to the traffic of the last minutes?
+
+import { span } from "../lib/format.js";
+import { clean } from "../lib/text.js";
+import { call } from "../state/api.js";
+import { useCell } from "../state/cell.js";
+import { draft } from "../state/draft.js";
+import { noteFailure } from "../state/link.js";
+import { usePoll } from "../state/poll.js";
+import { address } from "../state/route.js";
+import { useEffect, useState } from "../vendor/hooks.js";
+import { Card, Command, Lead, Mistake, Segments, Sign, Subject, Text, useNow, useRights } from "../ui/basics.js";
+import { Page } from "../ui/frame.js";
+import { html } from "../ui/html.js";
+import { Legend, Share } from "../ui/small_drawings.js";
+import { SubjectActions } from "../ui/subject_actions.js";
+import { CurveChart, TimelineChart } from "../ui/try_charts.js";
+import { f, w, wx } from "../ui/words.js";
+
+const LENGTHS = ["1m", "5m", "10m"];
+const PATIENCE_MS = 15_000;
+
+export function Try() {
+  const { data: sample, error, again } = usePoll("/v1/sample", 1);
+  const own = useCell(draft);
+  const { data: file } = usePoll(own ? null : "/v1/rules", Infinity);
+  const text = own?.text ?? file;
+  const result = useTry(sample, text);
+  const off = sample?.state === "off" || error?.status === 404 || error?.status === 409;
+  return html`<${Page} title=${w("page.try")}>
+    ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
+    ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} />`}
+    ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
+    <${Mistake} error=${result.error} />
+    ${result.data && html`<${Result} data=${result.data} draft=${own !== null} />`}
+    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<p class="muted">${w("try.empty")}</p>`}
+  </${Page}>`;
+}
+
+/** Tries a text once a sample is complete. */
+function useTry(sample, text) {
+  const [state, setState] = useState({ data: null, error: null });
+  // A recording without an end is tried as it is when the page comes up and when the draft changes.
+  const endless = sample?.state === "recording" && sample.until === null;
+  const ready = sample && (sample.state !== "recording" || endless) && sample.requests > 0 && typeof text === "string";
+  const key = ready ? `${sample.since} ${endless ? "" : sample.requests}` : null;
+  useEffect(() => {
+    if (!key) return setState({ data: null, error: null });
+    const stop = new AbortController();
+    call("/v1/rules/try", { toml: text, signal: stop.signal, patience: PATIENCE_MS })
+      .then(({ body }) => setState({ data: body, error: null }))
+      .catch((error) => stop.signal.aborted || noteFailure(error) || setState({ data: null, error }));
+    return () => stop.abort();
+  }, [key, text]);
+  return state;
+}
+
+function SampleBar({ sample, again }) {
+  const [length, setLength] = useState("5m");
+  const [error, setError] = useState(null);
+  const { write, view } = useRights();
+  const now = useNow(sample.state === "recording");
+  const recording = sample.state === "recording";
+  const act = async (options) => {
+    try {
+      await call("/v1/sample", options);
+      setError(null);
+    } catch (mistake) {
+      noteFailure(mistake);
+      setError(mistake);
+    }
+    again();
+  };
+  const seconds = Math.max(0, (recording ? now : sample.until ?? now) - (sample.since ?? now));
+  const values = { length: html`<b>${span(Math.round(seconds))}</b>`, from: f().clock(sample.since ?? now, true), to: f().clock(recording ? now : sample.until ?? now, true), requests: html`<b>${f().num(sample.requests ?? 0)}</b>`, part: sample.one_in > 1 ? w("try.oneIn", { n: f().num(sample.one_in), by: sample.by }) : w("try.allOfThem") };
+  const bytes = w("try.bytes", { used: f().bytes(sample.bytes ?? 0).join(" "), most: f().bytes(sample.max_bytes ?? 0).join(" ") });
+  return html`<div class="tools">
+      <span>${sample.requests > 0 || recording ? html`${recording && html`<${Sign} kind="shadow" tone="shadow" /> `}${wx(recording ? "try.recording" : "try.sample", values)} <span class="muted">· ${bytes}</span>` : html`<span class="muted">${w("try.nothing")}</span>`}</span>
+      <span class="grow"></span>
+      ${!view && !recording && html`<${Segments} label=${w("try.length")} value=${length} pick=${setLength} options=${LENGTHS.map((each) => ({ value: each, label: w(`length.${each}`) }))} />
+        <button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: length } })}>${sample.requests ? w("try.again") : w("try.record")}</button>`}
+      ${!view && (recording || sample.requests > 0) && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ method: "DELETE" })}>${w("try.forget")}</button>`}
+    </div><${Mistake} error=${error} />`;
+}
+
+function Result({ data, draft: hasDraft }) {
+  const { compare } = data;
+  if (!compare) return null;
+  const newly = compare.newly_denied;
+  const main = newly.rules.reduce((most, each) => (!most || each.requests > most.requests ? each : most), null);
+  const curve = data.what_if?.curves.find((each) => each.rule === main?.rule) ?? data.what_if?.curves[0];
+  const count = (subjects) => `${f().num(subjects.count)}${subjects.at_least ? "+" : ""}`;
+  const more = wx("try.more", { now: f().percent(data.denied, data.requests), then: html`<b>${f().percent(compare.outcome.denied, compare.outcome.requests)}</b>`, passed: f().num(compare.newly_passed.requests) });
+  return html`
+    <${Lead} sign=${newly.requests ? "denied" : "allowed"} more=${more} actions=${hasDraft && html`<a class="b" href=${address("edit")}>${w("try.back")}</a>`}>
+      ${newly.requests ? wx("try.denied", { n: html`<span class="denied">${f().num(newly.requests)}</span>`, subjects: count(newly.subjects), count: newly.subjects.count }) : compare.newly_passed.requests ? w("try.passed", { n: f().num(compare.newly_passed.requests) }) : w("try.same")}
+    </${Lead}>
+    <div class="cols c-50 even">
+      <${Card} title=${w("rule.chart")} head=${html`<${Legend} of=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} />`}><div class="pad"><${TimelineChart} before=${data.timeline} after=${compare.outcome.timeline} period=${data.period_seconds} /></div></${Card}>
+      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} /><p class="label" lang="en">${clean(curve.advice)}</p></div></${Card}>`}
+    </div>
+    <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} /><${CannotJudge} data=${data} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
+}
+
+function ByRule({ data }) {
+  const { compare } = data;
+  const before = new Map(data.rules.map((rule) => [rule.name, rule]));
+  const newly = new Map(compare.newly_denied.rules.map((each) => [each.rule, each.requests]));
+  const passed = new Map(compare.newly_passed.rules.map((each) => [each.rule, each.requests]));
+  const spares = new Map((data.what_if?.curves ?? []).filter((each) => each.spares !== null).map((each) => [each.rule, each.points[each.spares].count]));
+  const zero = (value) => html`<span class=${value ? "" : "zero"}>${f().num(value)}</span>`;
+  return html`<${Card} title=${w("try.byRule")}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
+    <tbody>${compare.outcome.rules.map((rule) => html`<tr key=${rule.name}><td><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${40} /></a>${rule.shadow && html` <span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}</td>
+      <td class="r opt">${before.has(rule.name) ? zero(before.get(rule.name).denied) : w("try.new")}</td><td class="r opt">${zero(rule.shadow ? rule.would_deny : rule.denied)}</td>
+      <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r opt">${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td></tr>`)}</tbody></table></${Card}>`;
+}
+
+function CannotJudge({ data }) {
+  const list = data.cannot_judge ?? [];
+  return html`<${Card} title=${w("try.cannot")}><ul class="pad plainlist">
+    ${list.map((each) => html`<li><${Sign} kind="away" /><b><${Text} of=${each.rule} most=${40} /></b>${each.limit && html`: <code><${Text} of=${each.limit} /></code>`} <span lang="en">${clean(each.why)}</span></li>`)}
+    <li><${Sign} kind="away" />${w("try.warmUp")}</li></ul></${Card}>`;
+}
+
+/** A replay tells the values of a subject; the fields are the rule's `by`. */
+function subjectOf(hit, curves) {
+  const by = curves.find((curve) => curve.rule === hit.rule)?.by ?? [];
+  return by.length === 1 ? Object.fromEntries([[by[0], hit.subject]]) : hit.subject;
+}
+
+function Newly({ newly, curves }) {
+  const most = newly.most[0]?.count ?? 1;
+  return html`<${Card} title=${w("try.newly")} head=${newly.most.length > 0 && html`<span class="label">${w("rule.of", { n: `${f().num(newly.subjects.count)}${newly.subjects.at_least ? "+" : ""}` })}</span>`}>
+    ${newly.most.length === 0 ? html`<p class="pad muted">${w("try.nobody")}</p>` : html`<table class="t"><thead><tr><th>${w("whom")}</th><th class="r">${w("times")}</th><th></th><th></th></tr></thead>
+      <tbody>${newly.most.slice(0, 10).map((each) => html`<tr key=${`${each.rule} ${each.subject}`}><td class="cut"><${Subject} of=${subjectOf(each, curves)} most=${48} /></td><td class="num denied">+${f().num(each.count)}</td><td><${Share} of=${each.count / most} /></td><td class="acts"><${SubjectActions} subject=${subjectOf(each, curves)} rule=${each.rule} ban=${false} /></td></tr>`)}</tbody></table>`}
+  </${Card}>`;
+}

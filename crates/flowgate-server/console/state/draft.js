@@ -1,0 +1,35 @@
+// The draft of the rules: what somebody has typed and not published. It outlasts a reload and a login, and goes at log-out.
+
+import { cell } from "./cell.js";
+import { logOuts } from "./session.js";
+
+const STORED = "flowgate.draft";
+
+/** `{ text, base, etag, version }`: the text, the text it was made from and that one's ETag and version. Null: none. */
+export const draft = cell(load());
+
+function load() {
+  try {
+    const stored = JSON.parse(sessionStorage.getItem(STORED));
+    return stored && typeof stored.text === "string" ? stored : null;
+  } catch {
+    return null;
+  }
+}
+
+draft.watch((value) => {
+  if (!value) return sessionStorage.removeItem(STORED);
+  try {
+    sessionStorage.setItem(STORED, JSON.stringify(value));
+  } catch {
+    // Larger than the browser keeps: the draft lives as long as the tab.
+  }
+});
+
+logOuts.watch(() => draft.set(null));
+
+/** Puts a changed text in place of the draft's. */
+export const writeDraft = (text) => draft.set({ ...draft.get(), text });
+
+/** Where the editor puts the caret when it opens next: a line from 0. */
+export const caretLine = { at: null };

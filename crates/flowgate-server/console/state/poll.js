@@ -1,0 +1,95 @@
+// Sources that are asked again and again: one call per source under way, none while the tab is hidden or the server away.
+
+import { useEffect, useMemo } from "../vendor/hooks.js";
+import { call } from "./api.js";
+import { cell, useCell } from "./cell.js";
+import { away, heard, noteAnswer, noteFailure } from "./link.js";
+import { logOuts, session } from "./session.js";
+
+/** Answers of sources that no page watches are kept, so that a page comes up with data; the oldest go first. */
+const MAX_KEPT = 40;
+const sources = new Map();
+
+/** A source: its last answer, its last mistake, and who watches it. */
+class Source {
+  constructor(request) {
+    this.request = request;
+    this.state = cell({ data: null, error: null });
+    this.intervals = new Map();
+    this.timer = null;
+    this.underWay = false;
+  }
+
+  watch(owner, seconds) {
+    this.intervals.set(owner, seconds);
+    this.soon();
+    return () => {
+      this.intervals.delete(owner);
+      if (!this.intervals.size) clearTimeout(this.timer);
+    };
+  }
+
+  /** Asks as soon as it may. */
+  soon() {
+    clearTimeout(this.timer);
+    if (!this.underWay && mayAsk() && this.intervals.size) this.ask();
+  }
+
+  async ask() {
+    this.underWay = true;
+    let wait = null;
+    try {
+      const { body, etag } = await call(this.request.path, this.request.options);
+      heard(body?.now);
+      noteAnswer();
+      this.state.set({ data: body, etag, error: null });
+    } catch (error) {
+      if (!noteFailure(error)) {
+        noteAnswer();
+        wait = error.retryAfter;
+        this.state.set({ ...this.state.get(), error });
+      }
+    }
+    this.underWay = false;
+    const seconds = wait ?? Math.min(...this.intervals.values());
+    if (this.intervals.size && Number.isFinite(seconds)) this.timer = setTimeout(() => this.soon(), seconds * 1000);
+  }
+}
+
+const mayAsk = () => !document.hidden && !away.get() && session.get() !== null;
+
+function wakeAll() {
+  if (mayAsk()) for (const source of sources.values()) source.soon();
+}
+document.addEventListener("visibilitychange", wakeAll);
+away.watch(wakeAll);
+session.watch(wakeAll);
+// Another login may open other things.
+logOuts.watch(() => sources.clear());
+
+export function sourceOf(path, options) {
+  const key = JSON.stringify([path, options ?? null]);
+  const found = sources.get(key);
+  sources.delete(key);
+  const source = found ?? new Source({ path, options });
+  sources.set(key, source);
+  for (const [old, each] of sources) {
+    if (sources.size <= MAX_KEPT) break;
+    if (!each.intervals.size) sources.delete(old);
+  }
+  return source;
+}
+
+/**
+ * The last answer of a source, asked every `seconds` while the component is there (Infinity: once).
+ * A null path asks nothing.
+ * @returns {{ data: any, error: Error | null, etag?: string, again: () => void }}
+ */
+export function usePoll(path, seconds, options) {
+  const key = path && JSON.stringify([path, options ?? null]);
+  const source = useMemo(() => (path ? sourceOf(path, options) : NOTHING), [key]);
+  useEffect(() => (path ? source.watch({}, seconds) : undefined), [source, seconds]);
+  return { ...useCell(source.state), again: () => source.soon() };
+}
+
+const NOTHING = { state: cell({ data: null, error: null }), soon() {} };

@@ -1,0 +1,79 @@
+// The dialog that bans by hand. It warns of what is probably not meant; the server decides what is allowed.
+
+import { holds, isWide, network } from "../lib/network.js";
+import { clean } from "../lib/text.js";
+import { call } from "../state/api.js";
+import { noteFailure } from "../state/link.js";
+import { usePolicy } from "../state/policy.js";
+import { stats } from "../state/stats.js";
+import { say } from "../state/toast.js";
+import { useState } from "../vendor/hooks.js";
+import { Mistake, Notice, Segments } from "./basics.js";
+import { Dialog } from "./dialog.js";
+import { html } from "./html.js";
+import { f, w } from "./words.js";
+
+const LENGTHS = ["10m", "1h", "1d"];
+
+/** @param choices pairs to choose the field from; start: the pair that is filled in */
+export function BanDialog({ start = ["ip", ""], choices = [], close, done }) {
+  const policy = usePolicy();
+  const [field, setField] = useState(start[0]);
+  const [value, setValue] = useState(start[1]);
+  const [length, setLength] = useState("1h");
+  const [other, setOther] = useState(null);
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const chosen = other ?? length;
+  const pickField = (name) => {
+    setField(name);
+    const known = choices.find(([each]) => each === name);
+    if (known) setValue(known[1]);
+  };
+  const ban = async () => {
+    if (!field || value === "" || busy) return;
+    setBusy(true);
+    try {
+      await call("/v1/bans", { json: { field, value, for: chosen, ...(reason ? { reason } : {}) } });
+      say(w("ban.done", { whom: `${clean(field)}=${clean(value).slice(0, 64)}` }));
+      close();
+      done?.();
+    } catch (mistake) {
+      noteFailure(mistake);
+      setError(mistake);
+      setBusy(false);
+    }
+  };
+  const found = field === "ip" ? network(value) : null;
+  const many = found && found.addresses > 1;
+  const label = many ? w("ban.do.many", { n: f().num(found.addresses), length: lengthWords(chosen) }) : w("ban.do", { length: lengthWords(chosen) });
+  return html`<${Dialog} title=${w("ban.title")} close=${close} submit=${ban}
+    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${!field || value === "" || busy}>${label}</button>`}>
+    <div class="fieldrow top">
+      <label class="field"><span>${w("ban.field")}</span><input class="in w8" list="ban-fields" value=${field} onInput=${(event) => pickField(event.target.value)} /></label>
+      <label class="field grow"><span>${w("ban.value")}</span><input class="in w100" data-first value=${value} onInput=${(event) => setValue(event.target.value)} /></label>
+      <datalist id="ban-fields">${[...new Set([...choices.map(([name]) => name), ...(policy?.fields ?? [])])].map((name) => html`<option value=${name}></option>`)}</datalist>
+    </div>
+    <${Warnings} field=${field} found=${found} fields=${policy?.fields} />
+    <div class="field"><span>${w("ban.for")}</span><${Segments} label=${w("ban.for")} value=${other === null ? length : "other"} pick=${(next) => {
+      setOther(next === "other" ? length : null);
+      if (next !== "other") setLength(next);
+    }} options=${[...LENGTHS.map((each) => ({ value: each, label: lengthWords(each) })), { value: "other", label: w("ban.other") }]} />
+      ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div>
+    <label class="field"><span>${w("ban.reason")}</span><input class="in w100 sans" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
+    <p class="label">${w("ban.what")} ${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}</code></p>
+    <${Mistake} error=${error} />
+  </${Dialog}>`;
+}
+
+const lengthWords = (length) => (["10m", "1h", "1d"].includes(length) ? w(`length.${length}`) : length);
+
+function Warnings({ field, found, fields }) {
+  const proxies = (stats.get()?.trusted_proxies ?? []).map(network).filter(Boolean);
+  const proxy = found && proxies.find((each) => holds(found, each) || holds(each, found));
+  return html`
+    ${found && isWide(found) && html`<${Notice} title=${w("ban.wide", { prefix: found.prefix, n: f().num(found.addresses) })}>${w("ban.wide.more", { least: found.version === 4 ? 16 : 32 })}</${Notice}>`}
+    ${proxy && html`<${Notice} title=${w("ban.proxy")}>${w("ban.proxy.more")}</${Notice}>`}
+    ${field && fields && !fields.includes(field) && html`<${Notice} title=${w("ban.unused", { field: clean(field) })}>${w("ban.unused.more")}</${Notice}>`}`;
+}

@@ -1,0 +1,229 @@
+// Two panels on one time axis: allowed above, denied below on an axis of its own, never finer than 1 % of allowed's.
+//
+// Drawn at the width it has, one SVG unit to a pixel. Walked with the arrow keys; "as a table" shows the same numbers.
+
+import { bars, tick, timeTick } from "../lib/history.js";
+import { useState } from "../vendor/hooks.js";
+import { Card } from "./basics.js";
+import { html } from "./html.js";
+import { useWidth } from "./use_width.js";
+import { f, w } from "./words.js";
+
+const NARROW = 560;
+const GAP = 32;
+const TOP = 24;
+
+/**
+ * @param {object} props
+ *   history  the answer of /v1/stats/history
+ *   series   { allowed, denied, shadow? } lists of counts per step
+ *   onset    { at, words } of the rise, or null
+ *   title    of the card
+ */
+export function FlowCard({ title, history, series, onset = null, marks = [], heights = [78, 112] }) {
+  const [asTable, setAsTable] = useState(false);
+  const [ref, width] = useWidth();
+  const narrow = width < NARROW;
+  const steps = series.allowed.length;
+  const grouped = bars({ step: history.step, end: history.end, length: steps }, Object.entries(series), narrow ? 60 : 180);
+  const head = html`<span class="label wide">${w("chart.bar", { length: barLength(grouped.width) })}</span>
+    <button type="button" class="b bare" aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? w("chart.drawn") : w("chart.table")}</button>`;
+  return html`<${Card} title=${title} head=${head}>
+    <div class="pad"><div class="chart" ref=${ref}>
+      ${asTable
+        ? html`<${ChartTable} grouped=${grouped} marks=${marks} />`
+        : width > 0 && html`<${Flow} label=${title} width=${width} narrow=${narrow} grouped=${grouped} onset=${onset} marks=${marks} heights=${narrow ? [56, 84] : heights} />`}
+    </div></div>
+  </${Card}>`;
+}
+
+function barLength(seconds) {
+  return seconds < 60 ? w("length.s", { n: seconds }) : seconds < 3600 ? w("length.min", { n: seconds / 60 }) : w("length.h", { n: seconds / 3600 });
+}
+
+function Flow({ label, width, narrow, grouped, onset, marks, heights }) {
+  const [at, setAt] = useState(null);
+  const { starts, values } = grouped;
+  const left = narrow ? 30 : 40;
+  const [top1, top2] = [TOP, TOP + heights[0] + GAP];
+  const [base, height] = [top2 + heights[1], top2 + heights[1] + 20];
+  const [begin, end] = [starts[0], starts[starts.length - 1] + grouped.width];
+  const xOf = (time) => left + ((width - left) * (time - begin)) / (end - begin);
+  const allowed = values.get("allowed");
+  const denied = values.get("denied");
+  const shadow = values.get("shadow")?.some(Boolean) ? values.get("shadow") : null;
+  const allowedTop = axis(Math.max(...allowed.map((value) => value ?? 0)));
+  const deniedTop = axis(Math.max(...denied.map((value) => value ?? 0), ...(shadow ?? []).map((value) => value ?? 0), allowedTop.top / 100));
+  const cursor = at === null ? null : Math.min(at, starts.length - 1);
+  const move = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+    if (event.key === "Escape") return setAt(null);
+    if (event.key === "Home") setAt(0);
+    else if (event.key === "End") setAt(starts.length - 1);
+    else if (step) setAt(Math.max(0, Math.min(starts.length - 1, (cursor ?? starts.length - 1) + step)));
+    else return undefined;
+    return event.preventDefault();
+  };
+  const point = (event) => {
+    const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
+    const index = Math.floor(((x - left) / (width - left)) * starts.length);
+    setAt(index >= 0 && index < starts.length ? index : null);
+  };
+  return html`
+    <svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" tabindex="0" aria-label=${`${label}. ${w("chart.keys")}`}
+      onKeyDown=${move} onBlur=${() => setAt(null)} onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
+      <${Bands} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} />
+      ${cursor !== null && html`<rect class="cursor" x=${xOf(starts[cursor])} y="8" width=${(width - left) / starts.length} height=${base - 8} />`}
+      <${Panel} y=${top1} height=${heights[0]} left=${left} width=${width} scale=${allowedTop} what=${w("allowed")} unit=${narrow ? "" : w("chart.perSecond")}>
+        <${Area} values=${allowed} y=${top1} height=${heights[0]} left=${left} width=${width} top=${allowedTop.top} />
+      </${Panel}>
+      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} what=${w("denied")} unit=${narrow ? "" : w("chart.ownScale")} dashed=${shadow && w("chart.shadow")}>
+        <${Bars} values=${denied} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />
+        ${shadow && html`<${Dash} values=${shadow} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
+      </${Panel}>
+      <${Onset} onset=${onset} x=${xOf} begin=${begin} y=${top2} height=${heights[1]} />
+      <${Marks} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} width=${width} />
+      <${TimeAxis} begin=${begin} end=${end} x=${xOf} width=${width} y=${height - 3} narrow=${narrow} />
+    </svg>
+    <${Tip} grouped=${grouped} at=${cursor} x=${xOf} width=${width} shadow=${shadow} />`;
+}
+
+/** The axis from 0 to a whole tick. */
+function axis(most) {
+  const step = tick(most);
+  return { step, top: Math.max(step, Math.ceil(most / step - 1e-9) * step) };
+}
+
+const printTick = (value) => (Number.isInteger(value) ? f().num(value) : f().tenths(value));
+
+function Panel({ y, height, left, width, scale, what, unit, dashed, children }) {
+  const ticks = Array.from({ length: Math.round(scale.top / scale.step) }, (_, i) => (i + 1) * scale.step);
+  const line = (value) => y + height - (height * value) / scale.top;
+  return html`<g>
+    ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${line(value).toFixed(1)} y2=${line(value).toFixed(1)} />
+      <text x=${left - 8} y=${(line(value) + 4).toFixed(1)} text-anchor="end">${printTick(value)}</text>`)}
+    <text x=${left - 8} y=${y + height + 4} text-anchor="end">0</text>
+    ${children}
+    <line class="base" x1=${left} x2=${width} y1=${y + height + 0.5} y2=${y + height + 0.5} />
+    <text x=${left} y=${y - 10}><tspan class="what">${what}</tspan>${unit && html`<tspan dx="4">${unit}</tspan>`}</text>
+    ${dashed && html`<g transform=${`translate(${left + 44 + textWidth(what + unit)} ${y - 10})`}><line class="dash" x1="-26" x2="-6" y1="-4" y2="-4" /><text>${dashed}</text></g>`}
+  </g>`;
+}
+
+/** About the width of a text at 11 px. */
+const textWidth = (text) => Array.from(text).reduce((sum, c) => sum + (c.codePointAt(0) > 0x2e80 ? 11.2 : 5.8), 0);
+
+/** Runs of measured values; a gap stays a gap. The last value is not over yet, and would look like a fall. */
+function runsOf(values) {
+  const runs = [];
+  values.forEach((value, i) => {
+    if (value === null || i === values.length - 1) return;
+    if (i === 0 || values[i - 1] === null) runs.push([]);
+    runs[runs.length - 1].push([i, value]);
+  });
+  return runs;
+}
+
+function places({ values, y, height, left, width, top }) {
+  const x = (i) => left + ((width - left) * i) / values.length;
+  const line = (value) => y + height - (height * value) / top;
+  const points = (run) => run.map(([i, value]) => `${x(i + 0.5).toFixed(1)},${line(value).toFixed(1)}`).join(" ");
+  return { x, line, points };
+}
+
+function Area(props) {
+  const { x, points } = places(props);
+  const bottom = props.y + props.height;
+  return runsOf(props.values).map((run) => html`
+    <polygon class="area" points=${`${x(run[0][0] + 0.5).toFixed(1)},${bottom} ${points(run)} ${x(run[run.length - 1][0] + 0.5).toFixed(1)},${bottom}`} />
+    <polyline class="edge" points=${points(run)} />`);
+}
+
+/** Bars, the last one hollow: it is not over yet. */
+function Bars(props) {
+  const { x, line } = places(props);
+  const { values, y, height, left, width } = props;
+  const barWidth = (width - left) / values.length;
+  const gap = barWidth > 3 ? 1 : 0.5;
+  const last = values.length - 1;
+  const bottom = y + height;
+  const path = values.map((value, i) => (value && i !== last ? `M${x(i).toFixed(2)} ${bottom}V${Math.min(line(value), bottom - 1).toFixed(1)}h${(barWidth - gap).toFixed(2)}V${bottom}z` : "")).join("");
+  const lastTop = values[last] ? Math.min(line(values[last]), bottom - 1) : bottom;
+  return html`<path class="bars" d=${path} />
+    ${values[last] > 0 && html`<rect class="hollow" x=${(x(last) + 0.5).toFixed(2)} y=${lastTop.toFixed(1)} width=${Math.max(1.5, barWidth - gap - 1).toFixed(2)} height=${(bottom - lastTop).toFixed(1)} />`}`;
+}
+
+function Dash(props) {
+  const { points } = places(props);
+  return runsOf(props.values).map((run) => html`<polyline class="halo" points=${points(run)} /><polyline class="dash" points=${points(run)} />`);
+}
+
+/** Names the rise where it is seen. */
+function Onset({ onset, x, begin, y, height }) {
+  if (!onset || onset.at <= begin) return null;
+  const at = Math.round(x(onset.at)) - 0.5;
+  const right = at < 140;
+  return html`<g><line class="onset" x1=${at} x2=${at} y1=${y + height * 0.22} y2=${y + height} />
+    <text class="onset-t" x=${right ? at + 6 : at - 6} y=${y + height * 0.22 + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;
+}
+
+/** Dotted lines with their words: published rules, restarts. Words that would run into the next mark's are left to its title. */
+function Marks({ marks, x, begin, end, bottom, narrow, width }) {
+  const shown = marks.filter((mark) => !mark.until && mark.at > begin && mark.at < end);
+  return shown.map((mark, i) => {
+    const at = Math.round(x(mark.at)) + 0.5;
+    const room = (shown[i + 1] ? x(shown[i + 1].at) : width) - at;
+    const fits = !narrow && room > 24 + textWidth(mark.words);
+    const turn = !fits && !narrow && !shown[i + 1] && at > 160;
+    return html`<g><title>${mark.words}</title><line class="mark" x1=${at} x2=${at} y1="8" y2=${bottom} />
+      ${fits && html`<text class="mark-t" x=${at + 5} y="17">${mark.words}</text>`}
+      ${turn && html`<text class="mark-t" x=${at - 5} y="17" text-anchor="end">${mark.words}</text>`}</g>`;
+  });
+}
+
+/** Hatched bands behind both panels: times without the store. */
+function Bands({ marks, x, begin, end, bottom, narrow }) {
+  return marks.filter((mark) => mark.until && mark.until > begin).map((mark) => {
+    const [from, to] = [x(Math.max(begin, mark.at)), x(Math.min(end, mark.until))];
+    return html`<g><rect class="out" x=${from.toFixed(1)} y="8" width=${Math.max(1, to - from).toFixed(1)} height=${bottom - 8} />
+      <line class="out-edge" x1=${from.toFixed(1)} x2=${from.toFixed(1)} y1="8" y2=${bottom} />
+      ${!narrow && from > 200 && html`<text class="mark-t" x=${(from - 6).toFixed(1)} y="17" text-anchor="end">${mark.words}</text>`}</g>`;
+  });
+}
+
+function TimeAxis({ begin, end, x, width, y, narrow }) {
+  const every = timeTick(end - begin, narrow ? 3 : 7);
+  const seconds = every < 60;
+  const first = Math.ceil(begin / every) * every;
+  const labels = [];
+  for (let time = first; time < end; time += every) {
+    if (width - x(time) > (seconds ? 96 : 62) && x(time) > 44 && f().clock(time, seconds) !== f().clock(end, seconds)) labels.push(html`<text x=${x(time).toFixed(1)} y=${y} text-anchor="middle">${f().clock(time, seconds)}</text>`);
+  }
+  return html`<g>${labels}<text x=${width} y=${y} text-anchor="end">${f().clock(end, seconds)}</text></g>`;
+}
+
+/** What a bar stands for, beside it and never over it; also for those who walk with the arrow keys. */
+function Tip({ grouped, at, x, width, shadow }) {
+  const { starts, values } = grouped;
+  const per = (value) => (value === null || value === undefined ? "–" : `${f().rate(value)}${w("perSecond")}`);
+  if (at === null) return html`<div class="tip-say" aria-live="polite"></div>`;
+  const [from, to] = [starts[at], starts[at] + grouped.width];
+  const right = x(from) > width / 2;
+  const rows = [["allowed", w("allowed")], ["denied", w("denied")], ...(shadow ? [["shadow", w("chart.shadow")]] : [])];
+  // Set through the object model, which the policy allows; a style attribute in the text of a page it does not.
+  const place = right ? { right: `${width - x(from) + 8}px` } : { left: `${x(to) + 8}px` };
+  return html`<div class="tip" style=${place} aria-live="polite"><b>${f().clock(from, true)} – ${f().clock(to, true)}</b>
+    <table><tbody>${rows.map(([name, words]) => html`<tr><td>${words}</td><td>${per(values.get(name)[at])}</td></tr>`)}</tbody></table></div>`;
+}
+
+/** The numbers of the chart. */
+function ChartTable({ grouped, marks }) {
+  const { starts, values, width } = grouped;
+  const per = (value) => (value === null || value === undefined ? "–" : f().rate(value));
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${w("chart.table")}><table class="t">
+    <thead><tr><th>${w("time")}</th><th class="r">${w("allowed")}${w("perSecond")}</th><th class="r">${w("denied")}${w("perSecond")}</th><th class="r">${w("chart.shadow")}${w("perSecond")}</th><th class="gap">${w("chart.marks")}</th></tr></thead>
+    <tbody>${starts.map((start, i) => ({ start, i })).reverse().map(({ start, i }) => html`<tr key=${start}>
+      <td>${f().clock(start, true)}</td><td class="r">${per(values.get("allowed")[i])}</td><td class="r">${per(values.get("denied")[i])}</td>
+      <td class="r">${per(values.get("shadow")?.[i])}</td><td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.words).join("; ")}</td></tr>`)}</tbody>
+  </table></div>`;
+}

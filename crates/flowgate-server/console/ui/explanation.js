@@ -1,0 +1,160 @@
+// The answer to "why?": one sentence, then the rules in four groups.
+
+import { clockLength, countdown, span } from "../lib/format.js";
+import { clean } from "../lib/text.js";
+import { call } from "../state/api.js";
+import { noteFailure } from "../state/link.js";
+import { usePolicy } from "../state/policy.js";
+import { address } from "../state/route.js";
+import { say } from "../state/toast.js";
+import { useState } from "../vendor/hooks.js";
+import { FieldValue, Lead, Mistake, Sign, Text, Time, useNow, useRights } from "./basics.js";
+import { BanDialog } from "./ban_dialog.js";
+import { Dialog } from "./dialog.js";
+import { html } from "./html.js";
+import { LimitBar } from "./small_drawings.js";
+import { f, w, wx } from "./words.js";
+
+/** @param answer of /v1/explain, with `at`, the server's time when it came, and `fields`, those that were asked for */
+export function Explanation({ answer, again }) {
+  const now = useNow();
+  const passed = now - answer.at;
+  const { decision, ban, rules } = answer;
+  const numbered = rules.map((rule, i) => ({ ...rule, index: i + 1 }));
+  const isDecider = (rule) => !ban && rule.rule === decision.rule && rule.matched && (!decision.allowed || rule.limits.length === 0);
+  const decided = numbered.filter(isDecider);
+  const matched = numbered.filter((rule) => rule.matched && rule.reached && !isDecider(rule));
+  const unreached = numbered.filter((rule) => rule.matched && !rule.reached && !isDecider(rule));
+  const unmatched = numbered.filter((rule) => !rule.matched);
+  return html`<${Sentence} answer=${answer} passed=${passed} now=${now} again=${again} />
+    <section class="card" aria-label=${w("subject.rules")}>
+      ${(decided.length > 0 || ban) && html`<div class="grp"><${Sign} kind=${decision.allowed ? "allowed" : "denied"} tone=${decision.allowed ? "allowed" : "denied"} /><b>${w("group.decided")}</b></div>`}
+      ${ban && html`<${HandBan} ban=${ban} now=${now} />`}
+      ${decided.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
+      <div class="grp">${matched.length > 0 && html`<${Sign} kind="allowed" tone="allowed" />`}<b>${w("group.matched")}</b>${matched.length ? w("group.matched.more") : w("group.none")}</div>
+      ${matched.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
+      <div class="grp"><b>${w("group.unreached")}</b>${unreached.length ? w(ban ? "group.unreached.ban" : "group.unreached.more") : w("group.unreached.none")}</div>
+      ${unreached.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
+      <${Unmatched} rules=${unmatched} />
+    </section>`;
+}
+
+function Sentence({ answer, passed, now, again }) {
+  const { decision, ban } = answer;
+  const rule = decision.rule && html`<a href=${address("rules", decision.rule)}><${Text} of=${decision.rule} most=${48} /></a>`;
+  const until = ban?.until ?? decision.banned_until;
+  const wait = until ? until - now : decision.retry_after === null ? null : decision.retry_after - passed;
+  const time = wait === null ? null : html`<span class="denied">${countdown(Math.max(0, wait))}</span>`;
+  let words;
+  if (decision.allowed) words = decision.rule ? wx("why.allowed.left", { rule, left: f().num(decision.remaining ?? 0), most: f().num(decision.limit ?? 0), n: decision.limit === null ? 0 : 1 }) : w(decision.matched ? "why.allowed" : "why.unmatched");
+  else if (ban) words = wx("why.ban", { time });
+  else if (until) words = wx("why.banned", { rule, time });
+  else if (decision.never) words = wx("why.never", { rule });
+  else if (time) words = wx("why.denied", { rule, time });
+  else words = wx("why.deniedAtOnce", { rule });
+  if (decision.allowed && decision.rule && decision.limit === null) words = wx("why.allowedBy", { rule });
+  const more = [];
+  if (until) more.push(w("why.until", { at: f().clock(until, true) }));
+  if (!decision.allowed && decision.action !== "deny") more.push(w("why.action", { action: clean(decision.action) }));
+  for (const each of decision.shadow ?? []) more.push(w("why.shadow", { rule: clean(each) }));
+  if (decision.degraded) more.push(w("why.degraded"));
+  if (!more.length && decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: span(decision.delay) }));
+  return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(" ") || null} actions=${html`<${Actions} answer=${answer} again=${again} />`}>${words}</${Lead}>`;
+}
+
+function Actions({ answer, again }) {
+  const { write, view } = useRights();
+  const [open, setOpen] = useState(null);
+  const [error, setError] = useState(null);
+  if (view) return null;
+  const lift = async () => {
+    try {
+      await call(`/v1/bans/${encodeURIComponent(answer.ban.id)}`, { method: "DELETE" });
+      say(w("bans.lifted", { whom: `${answer.ban.field}=${clean(answer.ban.value)}` }));
+      again();
+    } catch (mistake) {
+      noteFailure(mistake);
+      setError(mistake);
+    }
+  };
+  const banned = answer.rules.find((rule) => rule.banned_until);
+  const pairs = answer.fields;
+  return html`${answer.ban && html`<button type="button" class="b" disabled=${!write} onClick=${lift}>${w("bans.lift.this")}</button>`}
+    ${!answer.ban && banned && html`<a class="b" href=${address("bans", null, { rule: banned.rule })}>${w("bans.ofRule")}</a>`}
+    <button type="button" class="b" disabled=${!write} onClick=${() => setOpen("ban")}>${w("subject.ban")}</button>
+    <button type="button" class="b" disabled=${!write} onClick=${() => setOpen("reset")}>${w("subject.reset")}</button>
+    <${Mistake} error=${error} />
+    ${open === "ban" && html`<${BanDialog} choices=${pairs} start=${likelyField(pairs)} close=${() => setOpen(null)} done=${again} />`}
+    ${open === "reset" && html`<${ResetDialog} answer=${answer} close=${() => setOpen(null)} done=${again} />`}`;
+}
+
+/** Whom one would ban: an address or a user rather than what they did. */
+function likelyField(pairs) {
+  return pairs.find(([name]) => ["ip", "user", "key"].includes(name)) ?? pairs[pairs.length - 1] ?? ["", ""];
+}
+
+/** A reset forgets the counters of the request in every rule that matches; the dialog names them. */
+function ResetDialog({ answer, close, done }) {
+  const [error, setError] = useState(null);
+  const names = answer.rules.filter((rule) => rule.matched && (rule.limits.length || rule.banned_until)).map((rule) => rule.rule);
+  const reset = async () => {
+    try {
+      await call("/v1/reset", { json: { fields: Object.fromEntries(answer.fields) } });
+      say(w("reset.done"));
+      close();
+      done();
+    } catch (mistake) {
+      noteFailure(mistake);
+      setError(mistake);
+    }
+  };
+  return html`<${Dialog} title=${w("reset.title")} close=${close} submit=${reset}
+    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger">${w("reset.do")}</button>`}>
+    <p>${answer.fields.map(([field, value]) => html`<${FieldValue} field=${field} value=${value} most=${48} /> `)}</p>
+    <p>${w("reset.what")}</p><p><b>${names.map(clean).join(w("listComma")) || w("group.none")}</b></p>
+    <${Mistake} error=${error} />
+  </${Dialog}>`;
+}
+
+function HandBan({ ban, now }) {
+  return html`<div class="rulebox"><span class="idx"></span><span class="nm"><b>${w("origin.hand")}</b></span>
+    <div class="lim"><${FieldValue} field=${ban.field} value=${ban.value} most=${40} /><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${clockLength(ban.until - now)}</span>
+      <span class="muted tm">${w("until", { at: f().clock(ban.until, true) })}${ban.reason ? html`, <${Text} of=${ban.reason} most=${96} />` : ""}</span></div></div>`;
+}
+
+function RuleBox({ rule, passed, now }) {
+  const policy = usePolicy();
+  const known = policy?.rules.find((each) => each.name === rule.rule);
+  const banned = rule.banned_until && rule.banned_until > now;
+  return html`<div class="rulebox"><span class="idx">${rule.index}</span>
+    <span class="nm"><a href=${address("rules", rule.rule)}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>` : ""}</span>
+    <div>${rule.on_failure && rule.on_failure !== "local" ? html`<div class="lim"><code>on_failure = "${rule.on_failure}"</code></div>` : rule.limits.map((limit) => html`<${Limit} limit=${limit} passed=${passed} />`)}
+      ${!rule.limits.length && !banned && html`<div class="lim"><code>${w("atOnce")}</code><span></span><span class="nn"><${Text} of=${rule.action} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
+      ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().clock(rule.banned_until, true) })}${rule.ban_scope === "subject" ? `, ${w("ban.everywhere")}` : ""}</span></div>`}
+    </div></div>`;
+}
+
+/** Seconds, or a clock from a minute on, as the countdown beside it. */
+const length = (seconds) => (seconds < 60 ? span(seconds) : clockLength(seconds));
+
+/** One limit: what is left of the most, and when it changes. Nothing is asked between answers; the times run down. */
+function Limit({ limit, passed }) {
+  const left = limit.remaining ?? 0;
+  const times = [];
+  if (!limit.allowed && limit.never) times.push(w("never"));
+  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: countdown(Math.max(0, limit.retry_after - passed)) }));
+  if (limit.reset_after > 0 && left < (limit.most ?? 0)) times.push(w("limit.reset", { time: length(Math.max(0, Math.ceil(limit.reset_after - passed))) }));
+  return html`<div class="lim"><code title=${limit.limit}>${clean(limit.limit).replace(/^sliding /, "")}</code>
+    ${limit.most === null ? html`<span></span>` : html`<${LimitBar} left=${left} most=${limit.most} />`}
+    <span class=${`nn ${limit.allowed ? "" : "denied"}`}>${limit.most === null ? "–" : w("limit.left", { left: f().num(left), most: f().num(limit.most) })}</span>
+    <span class="muted tm">${times.join(w("listComma"))}</span></div>`;
+}
+
+function Unmatched({ rules }) {
+  const [open, setOpen] = useState(rules.length <= 12);
+  return html`<div class="grp"><b>${w("group.unmatched")}</b>${rules.length ? w("group.unmatched.more", { n: rules.length }) : w("group.none")}
+      <span class="grow"></span>${rules.length > 0 && html`<button type="button" class="b bare" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? w("fold") : w("unfold")}</button>`}</div>
+    ${open && rules.length > 0 && html`<table class="t fold nm"><tbody>${rules.map((rule) => html`<tr key=${rule.rule}><td class="r dim opt">${rule.index}</td><td><a href=${address("rules", rule.rule)}><${Text} of=${rule.rule} most=${40} /></a></td>
+      <td class="l2">${rule.failed && html`<code><${Text} of=${rule.failed.field} most=${32} /></code> <span class="muted">${w("wants")}</span> <code><${Text} of=${rule.failed.expected} most=${48} /></code>`}</td>
+      <td class="l2">${rule.failed && html`<span class="muted">${w("has")}</span> ${rule.failed.found === null ? w("nothing") : html`<code><${Text} of=${rule.failed.found} most=${48} /></code>`}`}</td></tr>`)}</tbody></table>`}`;
+}

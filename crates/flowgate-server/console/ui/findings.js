@@ -1,0 +1,61 @@
+// The check of a draft, 300 ms after the last key, and what it found.
+
+import { clean } from "../lib/text.js";
+import { call } from "../state/api.js";
+import { noteAnswer, noteFailure } from "../state/link.js";
+import { useEffect, useState } from "../vendor/hooks.js";
+import { Card, mistakeWords, Sign } from "./basics.js";
+import { html } from "./html.js";
+import { w } from "./words.js";
+
+const SETTLE_MS = 300;
+const NOTHING = { valid: null, findings: [], checking: false, error: null };
+
+/** The findings of a text. A check of an older text is dropped. */
+export function useCheck(text, active) {
+  const [check, setCheck] = useState(NOTHING);
+  useEffect(() => {
+    if (!active) return setCheck(NOTHING);
+    setCheck((old) => ({ ...old, valid: null, checking: true }));
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const { body } = await call("/v1/rules/validate", { toml: text, signal: stop.signal });
+        noteAnswer();
+        setCheck({ valid: body.valid, findings: body.findings, checking: false, error: null });
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        noteFailure(error);
+        setCheck({ ...NOTHING, error });
+      }
+    }, SETTLE_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [text, active]);
+  return check;
+}
+
+/** Goes to the next finding after a line, around the end; mistakes and warnings alike. */
+export function nextFinding(findings, line, backwards, goTo) {
+  const placed = findings.filter((each) => each.line).sort((a, b) => a.line - b.line);
+  if (!placed.length) return;
+  const next = backwards ? placed.findLast((each) => each.line < line) ?? placed[placed.length - 1] : placed.find((each) => each.line > line) ?? placed[0];
+  goTo(next.line, next.column ?? 1);
+}
+
+export function Findings({ check, goTo, draft }) {
+  const errors = check.findings.filter((each) => each.severity === "error").length;
+  const warnings = check.findings.length - errors;
+  const head = check.findings.length > 0 && html`<span class="label">${w("findings.count", { errors, warnings })} · <kbd>F8</kbd> ${w("findings.next")}</span>`;
+  // Mistakes come first; warnings are apart from them.
+  const sorted = [...check.findings].sort((a, b) => (a.severity === b.severity ? (a.line ?? 0) - (b.line ?? 0) : a.severity === "error" ? -1 : 1));
+  return html`<${Card} title=${w("findings")} head=${head}>
+    <div aria-live="polite">${check.error && html`<p class="pad denied">${mistakeWords(check.error)}</p>`}
+    ${!check.error && sorted.length === 0 && html`<p class="pad muted">${w(!draft ? "findings.file" : check.checking ? "findings.checking" : "findings.none")}</p>`}
+    ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
+      <div lang="en"><span class="unseen">${finding.severity}: </span>${clean(finding.message)}${finding.hint && html`<div class="hint">${clean(finding.hint)}</div>`}</div>
+      <span class="at">${finding.line && html`<button type="button" class="link" onClick=${() => goTo(finding)}>${finding.line}:${finding.column ?? 1}</button>`}</span></div>`)}</div>
+  </${Card}>`;
+}

@@ -1,0 +1,151 @@
+// The frame of every page: the rail with the pages, the bar with the state, the room for the page.
+
+import { countdown } from "../lib/format.js";
+import { useCell } from "../state/cell.js";
+import { draft } from "../state/draft.js";
+import { away, serverNow, tryNow } from "../state/link.js";
+import { language, theme, THEMES } from "../state/prefs.js";
+import { address, replaceQuery, route } from "../state/route.js";
+import { sample } from "../state/sample.js";
+import { end } from "../state/session.js";
+import { restarted, stats } from "../state/stats.js";
+import { useEffect, useRef, useState } from "../vendor/hooks.js";
+import { Notice, Segments, Sign, useNow } from "./basics.js";
+import { Brand } from "./brand.js";
+import { html } from "./html.js";
+import { showKeys } from "./keys.js";
+import { Paused } from "./pause.js";
+import { loud, summary } from "./summary.js";
+import { changeLanguage, f, w } from "./words.js";
+
+const PAGES = [["", "live", "rules", "subject", "bans"], ["edit", "try"], ["store", "koala"]];
+
+/** The rail. Below 720 px it is a menu. */
+export function Rail({ open, close }) {
+  const { page } = useCell(route);
+  const now = useCell(stats);
+  const rates = useCell(summary);
+  const hasDraft = useCell(draft) !== null;
+  const chosen = useCell(theme);
+  const counts = new Map([
+    ["live", rates && rates.denied > 0 ? `${f().rate(rates.denied)}${w("perSecond")}` : null],
+    ["rules", now && f().num(now.rules)],
+    ["bans", now?.bans ? f().num(now.bans.hand + now.bans.rules) : null],
+    ["edit", hasDraft ? w("draft") : null],
+  ]);
+  const link = (name) => html`<li key=${name}><a href=${address(name)} aria-current=${name === page ? "page" : undefined} onClick=${close}>
+    ${w(`page.${name || "overview"}`)}${counts.get(name) && html`<small class=${name === "live" && rates && loud(rates) ? "denied" : ""}>${counts.get(name)}</small>`}</a></li>`;
+  const nextTheme = THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length];
+  const pages = PAGES.map((group) => group.filter((name) => name !== "koala" || now?.fronts?.includes("koala")));
+  return html`<nav class=${`rail ${open ? "open" : ""}`} aria-label=${w("pages")}>
+    <div class="in-rail">
+      <div class="node"><${Brand} node=${now?.node ?? "Flowgate"} version=${now?.version} /></div>
+      ${pages.map((group) => html`<ul>${group.map(link)}</ul>`)}
+      <ul class="foot">
+        <li><button type="button" onClick=${() => theme.set(nextTheme)}>${w(`theme.${chosen}`)}</button></li>
+        <li><button type="button" lang=${language.get() === "en" ? "zh-CN" : "en"} onClick=${() => changeLanguage(language.get() === "en" ? "zh-CN" : "en").catch(() => {})}>${language.get() === "en" ? "中文" : "English"}</button></li>
+        <li><button type="button" onClick=${() => showKeys()}>${w("keys")}<small><kbd>?</kbd></small></button></li>
+        <li><button type="button" onClick=${end}>${w("logOut")}</button></li>
+      </ul>
+    </div>
+  </nav>`;
+}
+
+/** The bar, and the page below it. `heading` stands in the h1, `title` in the window's title. */
+export function Page({ title, heading, right, children }) {
+  const h1 = useRef(null);
+  const gone = useCell(away);
+  const node = useCell(stats)?.node;
+  const { page, name } = useCell(route);
+  useEffect(() => {
+    document.title = `${title} · ${node ?? "Flowgate"} · Flowgate`;
+  }, [title, node]);
+  useEffect(() => {
+    // Not at the first page: the reader begins at the top of the document.
+    if (visited) h1.current.focus();
+    visited = true;
+  }, [page, name]);
+  return html`
+    <div class="bar">
+      <${MenuButton} />
+      <h1 tabindex="-1" ref=${h1}>${heading ?? title}</h1>
+      <${State} />
+      <span class="grow"></span>
+      ${right}
+    </div>
+    <main id="main">
+      <${AwayNotice} />
+      <${Restarted} />
+      <${Paused} />
+      <div class=${gone ? "aged stackm" : "stackm"}>${children}</div>
+    </main>`;
+}
+let visited = false;
+
+/** Set by the app: opens the menu on narrow screens. */
+export const menu = { toggle: () => {} };
+const MenuButton = () => html`<button type="button" class="menu" aria-label=${w("menu")} onClick=${() => menu.toggle()}>
+  <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M2 5h14M2 9h14M2 13h14" stroke="currentColor" stroke-width="1.5" /></svg></button>`;
+
+/** One state, with a sign and words; and `rules broken` while the file on disk is wrong. */
+function State() {
+  const now = useCell(stats);
+  const gone = useCell(away);
+  const recording = useCell(sample)?.state === "recording";
+  return html`${gone ? html`<${AwayState} />` : now && html`<${Health} now=${now} />`}
+    ${now?.broken && html`<a class="state wrong" href=${address("rules")}><${Sign} kind="denied" /><span>${w("state.broken")}<span class="hide">${now.broken.since ? ` ${w("since", { at: f().clock(now.broken.since) })}` : ""}</span></span></a>`}
+    ${recording && html`<a class="state" href=${address("try")}><${Sign} kind="shadow" tone="shadow" /><span>${w("state.recording")}</span></a>`}`;
+}
+
+function Health({ now }) {
+  const state = now.state ?? "ready";
+  if (state === "ready") return html`<span class="state" role="status"><${Sign} kind="allowed" /><span>${w("state.ready")}</span></span>`;
+  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w(`state.${state}`)}<span class="hide">${now.missing ? html`: <span lang="en">${now.missing}</span>` : ""}${now.since ? ` ${w("since", { at: f().clock(now.since) })}` : ""}</span></span></span>`;
+}
+
+function AwayState() {
+  const gone = useCell(away);
+  useNow();
+  if (!gone) return null;
+  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w("state.away")}<span class="hide"> ${w("since", { at: f().clock(gone.since, true) })}, ${w("away.again")}</span> ${countdown(Math.ceil(Math.max(1, gone.next - serverNow()))).replace(".0", "")}</span></span>`;
+}
+
+function AwayNotice() {
+  const gone = useCell(away);
+  const now = useNow(gone !== null);
+  const kept = useCell(draft) !== null;
+  if (!gone) return null;
+  const left = Math.max(1, Math.ceil(gone.next - now));
+  return html`<${Notice} title=${w("away.title", { at: f().clock(gone.since, true), age: Math.max(1, Math.round(now - gone.since)) })}
+    action=${html`<button type="button" class="b" onClick=${tryNow}>${w("away.now")}</button>`}>${w("away.next", { s: left })} ${w(kept ? "away.draft" : "away.write")}</${Notice}>`;
+}
+
+function Restarted() {
+  const at = useCell(restarted);
+  if (!at) return null;
+  return html`<${Notice} title=${w("restarted.title", { at: f().clock(at, true) })} action=${html`<button type="button" class="b" onClick=${() => restarted.set(null)}>${w("seen")}</button>`}>${w(stats.get()?.store?.durable ? "restarted.durable" : "restarted.more")}</${Notice}>`;
+}
+
+export const RANGES = ["5m", "1h", "24h"];
+/** How often a range is asked for, in seconds. */
+export const RANGE_EVERY = new Map([["5m", 1], ["1h", 10], ["24h", 60]]);
+
+/** The range of the address. */
+export function useRange() {
+  const asked = useCell(route).query.get("range");
+  return RANGES.includes(asked) ? asked : "1h";
+}
+
+export const RangeChoice = ({ range }) => html`<${Segments} label=${w("range")} value=${range} pick=${(next) => replaceQuery({ range: next })}
+  options=${RANGES.map((each) => ({ value: each, label: w(`range.${each}`) }))} />`;
+
+/** The toast, drawn by the app. */
+export function Toast({ shown, dismiss }) {
+  const [text, setText] = useState(null);
+  useEffect(() => setText(shown), [shown]);
+  if (!text) return null;
+  return html`<div class="toast" role="status">${text.text}${text.action && html`<button type="button" class="link" onClick=${() => {
+    dismiss();
+    text.action.run();
+  }}>${text.action.label}</button>`}</div>`;
+}

@@ -1,0 +1,69 @@
+// The login: over the page that was asked for, so that nothing of it is lost.
+
+import { call, Refused } from "../state/api.js";
+import { useCell } from "../state/cell.js";
+import { begin, loginReason } from "../state/session.js";
+import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
+import { Sign } from "./basics.js";
+import { Brand } from "./brand.js";
+import { html } from "./html.js";
+import { f, w } from "./words.js";
+
+/** Trades a token for a key. The token is sent once, and kept nowhere. */
+export async function logIn(token) {
+  const { body } = await call("/v1/session", { json: { token }, anonymous: true });
+  begin({ key: body.key, until: body.until, view: body.rights === "view" });
+}
+
+/** True if the token would travel where others can read it. */
+function isReadableOnTheWay() {
+  const local = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname) || location.hostname.startsWith("127.");
+  return location.protocol === "http:" && !local;
+}
+
+export function Login({ over }) {
+  const [mistake, setMistake] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const input = useRef(null);
+  const reason = useCell(loginReason);
+  useLayoutEffect(() => input.current.focus(), []);
+  const send = async (event) => {
+    event.preventDefault();
+    const token = input.current.value.trim();
+    if (!token || busy) return;
+    setBusy(true);
+    try {
+      await logIn(token);
+    } catch (error) {
+      setMistake(error);
+      setBusy(false);
+      input.current.focus();
+      input.current.select();
+    }
+  };
+  const form = html`<div class="login">
+    <section class="card">
+      <form class="pad" onSubmit=${send} autocomplete="off">
+        <div class="node p0"><${Brand} /></div>
+        <h1>${w("login")}</h1>
+        ${reason === "ended" && html`<p class="muted">${w("login.ended")}</p>`}
+        <label class=${`field ${mistake ? "bad" : ""}`}>
+          <span>${w("login.token")}</span>
+          <input class="in w100" type="password" ref=${input} autocomplete="off" spellcheck=${false} aria-invalid=${mistake ? "true" : undefined} />
+          ${mistake && html`<span class="err" role="alert"><${Sign} kind="denied" /> ${words(mistake)}</span>`}
+        </label>
+        <button class="b solid center" disabled=${busy}>${w("login")}</button>
+      </form>
+      ${isReadableOnTheWay() && html`<footer><${Sign} kind="away" /><span>${w("login.plain")}</span></footer>`}
+    </section>
+    <p class="label center-t mt">${w("login.once")} ${w("login.find")} <code>flowgate token</code></p>
+  </div>`;
+  return over ? html`<div class="scrim over" role="dialog" aria-modal="true" aria-label=${w("login")}>${form}</div>` : html`<main class="plain">${form}</main>`;
+}
+
+function words(error) {
+  if (!(error instanceof Refused)) return w("login.unanswered");
+  if (error.status === 401 || error.status === 403) return w("login.wrong");
+  if (error.status === 429) return w("login.tooMany", { s: error.retryAfter ? f().num(error.retryAfter) : "60" });
+  return error.message;
+}

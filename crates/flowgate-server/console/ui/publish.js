@@ -1,0 +1,42 @@
+// The dialog that publishes a draft: its difference once more, a note, one call with If-Match.
+
+import { call, Refused } from "../state/api.js";
+import { noteFailure } from "../state/link.js";
+import { useState } from "../vendor/hooks.js";
+import { Mistake } from "./basics.js";
+import { Dialog } from "./dialog.js";
+import { Difference } from "./difference.js";
+import { html } from "./html.js";
+import { w } from "./words.js";
+
+const PATIENCE_MS = 15_000;
+const MAX_NOTE = 200;
+
+export function PublishDialog({ text, base, etag, close, done, conflicted }) {
+  const [note, setNote] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(null);
+  const send = async () => {
+    if (busy) return;
+    setBusy(true);
+    try {
+      // Headers carry ASCII; the server decodes the note as it decodes a part of a URL.
+      const headers = { "If-Match": etag, ...(note.trim() ? { "X-Flowgate-Note": encodeURIComponent(note.trim()) } : {}) };
+      const { body } = await call("/v1/rules", { method: "PUT", toml: text, headers, patience: PATIENCE_MS });
+      done(body);
+    } catch (mistake) {
+      if (mistake instanceof Refused && mistake.status === 412) return conflicted();
+      noteFailure(mistake);
+      setError(mistake);
+      setBusy(false);
+    }
+    return undefined;
+  };
+  return html`<${Dialog} wide title=${w("publish.title")} close=${close} submit=${send}
+    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${busy}>${w("publish.do")}</button>`}>
+    <label class="field"><span>${w("publish.note")}</span><input class="in w100 sans" data-first maxlength=${MAX_NOTE} value=${note} onInput=${(event) => setNote(event.target.value)} /></label>
+    <div class="dialog-scroll"><${Difference} title=${w("step.difference")} before=${base} after=${text} /></div>
+    <p class="label">${w("publish.what")}</p>
+    <${Mistake} error=${error} />
+  </${Dialog}>`;
+}

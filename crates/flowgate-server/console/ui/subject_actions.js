@@ -1,0 +1,33 @@
+// What one does with a subject in a table: inspect it, ban it. Values are handed over, never put in the address.
+
+import { pairs } from "../lib/verdict.js";
+import { parseFields } from "../lib/fields.js";
+import { go, handover } from "../state/route.js";
+import { useRights } from "./basics.js";
+import { html } from "./html.js";
+import { w } from "./words.js";
+
+/** The fields of a subject, which may be a text such as `user=42`. */
+export const fieldsOf = (subject) => (typeof subject === "string" ? parseFields(subject) ?? [] : pairs(subject));
+
+/** Opens the page of subjects, filled in. */
+export function inspect(fields, rule = null) {
+  handover.fields = { pairs: fields, rule };
+  go("subject");
+}
+
+/** Opens the dialog of a ban, filled in. */
+export function banThem(fields) {
+  handover.ban = fields[0] ?? ["", ""];
+  go("bans");
+}
+
+export function SubjectActions({ subject, rule = null, label, ban = true, large = false, fields = [] }) {
+  const { write } = useRights();
+  const own = fieldsOf(subject);
+  if (!own.length) return null;
+  const tone = large ? "b" : "b bare";
+  const all = [...own, ...fields.filter(([name]) => !own.some(([each]) => each === name))];
+  return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule)}>${label ?? w("inspect")}</button>
+    ${ban && write && html`<button type="button" class=${tone} onClick=${() => banThem(own)}>${w("ban")}</button>`}`;
+}

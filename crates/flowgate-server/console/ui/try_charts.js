@@ -1,0 +1,64 @@
+// The charts of Try: denied over time under both policies, and what other counts would have denied.
+
+import { tick } from "../lib/history.js";
+import { html } from "./html.js";
+import { useWidth } from "./use_width.js";
+import { f, w } from "./words.js";
+
+const H = 214;
+const [TOP, BOTTOM] = [24, 20];
+
+function axis(most) {
+  const step = Math.max(1, tick(most));
+  return { step, top: Math.max(step, Math.ceil(most / step) * step) };
+}
+
+/** Denied requests per period: the draft as bars, what is in force as a line. */
+export function TimelineChart({ before, after }) {
+  const [ref, width] = useWidth();
+  const left = 40;
+  const count = Math.max(before.length, after.length, 1);
+  const scale = axis(Math.max(...before.map((each) => each.denied), ...after.map((each) => each.denied), 1));
+  const x = (i) => left + ((width - left) * i) / count;
+  const y = (value) => H - BOTTOM - ((H - TOP - BOTTOM) * value) / scale.top;
+  const bar = (width - left) / count;
+  const line = (list) => list.map((each, i) => `${x(i + 0.5).toFixed(1)},${y(each.denied).toFixed(1)}`).join(" ");
+  const path = (list) => list.map((each, i) => (each.denied ? `M${x(i).toFixed(2)} ${y(0)}V${Math.min(y(each.denied), y(0) - 1).toFixed(1)}h${Math.max(0.5, bar - (bar > 3 ? 1 : 0.3)).toFixed(2)}V${y(0)}z` : "")).join("");
+  const ticks = Array.from({ length: Math.round(scale.top / scale.step) }, (_, i) => (i + 1) * scale.step);
+  const time = (each) => f().clock(Date.parse(each.start) / 1000, true);
+  return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${w("rule.chart")}>
+    ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${y(value)} y2=${y(value)} /><text x=${left - 8} y=${y(value) + 4} text-anchor="end">${f().num(value)}</text>`)}
+    <text x=${left - 8} y=${y(0) + 4} text-anchor="end">0</text>
+    <path class="bars" d=${path(after)} /><polyline class="halo" points=${line(before)} /><polyline class="edge" points=${line(before)} />
+    <line class="base" x1=${left} x2=${width} y1=${y(0) + 0.5} y2=${y(0) + 0.5} />
+    <text x=${left} y="12"><tspan class="what">${w("denied")}</tspan></text>
+    ${after.length > 0 && html`<text x=${left} y=${H - 3}>${time(after[0])}</text><text x=${width} y=${H - 3} text-anchor="end">${time(after[after.length - 1])}</text>`}
+  </svg>`}</div>`;
+}
+
+/** The share of requests and of subjects that each count would have denied. */
+export function CurveChart({ curve }) {
+  const [ref, width] = useWidth();
+  const left = 46;
+  const points = curve.points;
+  const last = Math.max(1, points.length - 1);
+  const share = (point) => (curve.requests ? point.requests / curve.requests : 0);
+  const shareOf = (point) => (curve.subjects ? point.subjects / curve.subjects : 0);
+  const most = Math.max(...points.map(share), ...points.map(shareOf), 0.01);
+  const step = tick(most * 100) / 100;
+  const x = (i) => left + ((width - left - 12) * i) / last;
+  const y = (value) => H - BOTTOM - ((H - TOP - BOTTOM) * value) / most;
+  const line = (of) => points.map((point, i) => `${x(i).toFixed(1)},${y(of(point)).toFixed(1)}`).join(" ");
+  const ticks = Array.from({ length: Math.floor(most / step + 1e-9) }, (_, i) => (i + 1) * step);
+  const every = Math.max(1, Math.ceil(points.length / 8));
+  const upright = (i, tone, textTone, words) => html`<line class=${tone} x1=${x(i)} x2=${x(i)} y1="12" y2=${y(0)} /><text class=${textTone} x=${x(i) > width - 130 ? x(i) - 5 : x(i) + 5} y=${textTone === "good" ? 34 : 20} text-anchor=${x(i) > width - 130 ? "end" : "start"}>${words}</text>`;
+  return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${`${w("try.curve", { rule: curve.rule })} ${curve.advice}`}>
+    ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${y(value)} y2=${y(value)} /><text x=${left - 8} y=${y(value) + 4} text-anchor="end">${f().percent(value, 1)}</text>`)}
+    <line class="base" x1=${left} x2=${width} y1=${y(0) + 0.5} y2=${y(0) + 0.5} />
+    ${points.map((point, i) => (i % every === 0 ? html`<text x=${x(i)} y=${H - 3} text-anchor="middle">${point.count}</text>` : null))}
+    ${upright(curve.configured, "conf", "what", w("try.configured", { count: points[curve.configured]?.count }))}
+    ${curve.spares !== null && curve.spares !== undefined && upright(curve.spares, "spares", "good", w("try.spares", { count: points[curve.spares].count }))}
+    <polyline class="curve2" points=${line(shareOf)} /><polyline class="curve" points=${line(share)} />
+    ${points.map((point, i) => html`<circle class="dot" cx=${x(i)} cy=${y(share(point))} r="3.5" />`)}
+  </svg>`}</div>`;
+}

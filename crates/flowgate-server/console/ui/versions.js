@@ -1,0 +1,78 @@
+// The history of the rules: versions with time, note and size, the difference to each, and the way back.
+
+import { call } from "../state/api.js";
+import { noteFailure, serverNow } from "../state/link.js";
+import { usePoll } from "../state/poll.js";
+import { say } from "../state/toast.js";
+import { useState } from "../vendor/hooks.js";
+import { Card, Mistake, mistakeWords, Text, Time, useRights } from "./basics.js";
+import { Dialog } from "./dialog.js";
+import { Difference } from "./difference.js";
+import { html } from "./html.js";
+import { f, w } from "./words.js";
+
+const SHOWN = 5;
+
+/** @param props current: the text in force, etag: its ETag, compare(version, text): shows the difference, changed(): read anew */
+export function Versions({ etag, compare, changed }) {
+  const { data, again } = usePoll("/v1/rules/history", 10);
+  const [all, setAll] = useState(false);
+  const [back, setBack] = useState(null);
+  const [error, setError] = useState(null);
+  const { write, view } = useRights();
+  const versions = [...(data?.versions ?? [])].sort((a, b) => b.version - a.version);
+  const shown = all ? versions : versions.slice(0, SHOWN);
+  const show = async (version) => {
+    try {
+      const { body } = await call(`/v1/rules/history/${version.version}`);
+      setError(null);
+      compare(version.version, body);
+    } catch (mistake) {
+      noteFailure(mistake);
+      setError(mistake);
+    }
+  };
+  const rolled = () => {
+    again();
+    changed();
+  };
+  return html`<${Card} title=${w("history")} head=${versions.length > SHOWN && html`<button type="button" class="b bare" onClick=${() => setAll(!all)}>${all ? w("fold") : w("history.all", { n: versions.length })}</button>`}>
+    ${versions.length === 0 ? html`<p class="pad muted">${data ? w("history.none") : "\u00a0"}</p>` : html`<table class="t fold">
+      <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th class="r">${w("history.size")}</th><th></th></tr></thead>
+      <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2"><${Time} at=${version.time} /></td>
+        <td class="cut opt"><${Text} of=${version.note ?? ""} />${version.author ? html` <span class="muted"><${Text} of=${version.author} most=${40} /></span>` : ""}</td>
+        <td class="r dim opt">${f().bytes(version.bytes).join(" ")}</td>
+        <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
+          ${!view && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
+    </table>`}
+    ${error && html`<p class="pad denied" role="alert">${mistakeWords(error)}</p>`}
+    ${back !== null && html`<${RollBack} version=${back} etag=${etag} close=${() => setBack(null)} done=${rolled} />`}
+  </${Card}>`;
+}
+
+/** Goes back to a version, after its difference to what is in force was seen. */
+export function RollBack({ version, etag, close, done }) {
+  const { data: old } = usePoll(`/v1/rules/history/${version}`, Infinity);
+  const { data: current, etag: currentEtag } = usePoll("/v1/rules", Infinity);
+  const [error, setError] = useState(null);
+  const go = async () => {
+    try {
+      const { body } = await call("/v1/rules/rollback", { json: { version }, headers: { "If-Match": currentEtag ?? etag }, patience: 15_000 });
+      say(w("history.rolledBack", { version, next: body.version }));
+      close();
+      done();
+    } catch (mistake) {
+      noteFailure(mistake);
+      setError(mistake);
+    }
+  };
+  return html`<${Dialog} wide title=${w("history.back.title", { version })} close=${close} submit=${go}
+    footer=${html`<button type="button" class="b" data-first onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${!old}>${w("history.back.do", { version })}</button>`}>
+    ${typeof old === "string" && typeof current === "string" && html`<div class="dialog-scroll"><${Difference} title=${w("history.back.change")} before=${current} after=${old} /></div>`}
+    <p class="label">${w("history.back.more")}</p>
+    <${Mistake} error=${error} />
+  </${Dialog}>`;
+}
+
+/** Whether a version was published within the last hour: the way back is then in the bar. */
+export const isRecent = (time) => serverNow() - time < 3600;
