@@ -20,7 +20,7 @@ pub struct Bans<'a> {
 /// A ban by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManualBan<'a> {
-    /// Names it, and no other ban ever.
+    /// The ban's own name. No other ban ever gets it.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// The field.
@@ -82,4 +82,86 @@ pub struct NewBan<'a> {
     /// A field that no rule uses, or a value that no request at the gate has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+}
+
+/// `POST /v1/bans/find`: looks for bans in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BanSearch<'a> {
+    /// A part of the field, the value, the rule's name, the reason or the id, in any case; empty: every ban.
+    #[serde(borrow)]
+    pub text: Text<'a>,
+    /// Who imposed them.
+    pub origin: Origin,
+    /// The `next` of the page before; null: the first page.
+    #[serde(borrow)]
+    pub after: Option<Text<'a>>,
+    /// The most bans of a page, 1 to 1,000.
+    pub limit: Option<u64>,
+}
+
+/// Who imposed a ban.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Anybody.
+    #[default]
+    Any,
+    /// A person, or a program.
+    Hand,
+    /// A rule.
+    Rule,
+}
+
+/// The answer of `POST /v1/bans/find`: bans by hand, then bans by rules, each the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundBans<'a> {
+    /// The server's time.
+    pub now: Millis,
+    /// The number of all bans.
+    pub total: u64,
+    /// The number of bans by hand among them.
+    pub by_hand: u64,
+    /// The number of bans that fit.
+    pub found: u64,
+    /// What to ask for next, as `after`; null: this is the last page.
+    #[serde(borrow)]
+    pub next: Option<Cow<'a, str>>,
+    /// False while the shared store is away: bans of other nodes may be missing.
+    pub complete: bool,
+    /// The page.
+    #[serde(borrow)]
+    pub bans: Vec<FoundBan<'a>>,
+}
+
+/// A ban, by hand or by a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundBan<'a> {
+    /// Names it, and no other ban ever.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// `hand` or `rule`.
+    pub origin: Origin,
+    /// The rule that imposed it.
+    #[serde(borrow)]
+    pub rule: Option<Cow<'a, str>>,
+    /// The field, of a ban by hand.
+    #[serde(borrow)]
+    pub field: Option<Cow<'a, str>>,
+    /// Its value.
+    #[serde(borrow)]
+    pub value: Option<Cow<'a, str>>,
+    /// The names and values, of a ban by a rule.
+    #[serde(borrow)]
+    pub subject: Option<Fields<'a>>,
+    /// Where a ban by a rule denies: `rule` or `subject`.
+    #[serde(borrow)]
+    pub scope: Option<Cow<'a, str>>,
+    /// When it was imposed, where that is known: by hand, through this node.
+    pub since: Option<Millis>,
+    /// When it ends.
+    pub until: Millis,
+    /// Any text, of a ban by hand.
+    #[serde(borrow)]
+    pub reason: Option<Cow<'a, str>>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Operation, Text, is_false};
 
-/// The most fields of a request. A request's fields are compared with one another, and rules read a few.
+/// The most fields of a request. Each name is compared with all others to find repeats; rules read a few of them.
 pub const MAX_FIELDS: usize = 256;
 
 /// The most requests of a batch. One event loop decides a batch in one go, and its other connections wait meanwhile.

@@ -1,7 +1,7 @@
 //! A decision as JSON, fast.
 //!
 //! serde_json checks every byte of a key for escapes. For a decision that is a third of the work of writing it, so the
-//! keys of this document are written directly; a test keeps them those of the type.
+//! keys of this document are written directly; a test checks that they are the keys of the type.
 
 use std::io;
 

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use flowgate::{Limit, MAX_COUNT, MemoryStats, Op, Retry, Span, Time};
-use flowgate_engine::{self as engine, DecidedBy, OnFailure, config, explain::Matched};
+use flowgate_engine::{self as engine, DecidedBy, OnFailure, RuleOutcome, config, explain::RuleMatch};
 
 use crate::{
-    AtomicBatch, Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, LimitReport, MAX_COST, ManualBan,
-    Memory, Millis, Operation, PartDecision, Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, Severity,
+    AtomicBatch, BanRule, Condition, Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, FoundBan,
+    LimitReport, LimitsBy, MAX_COST, ManualBan, Memory, Millis, Operation, Origin, PartDecision, PolicyRule, Problem,
+    QUOTA_EXCEEDED, RuleBan, RuleReport, RuleTotals, Severity,
 };
 
 const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
@@ -113,6 +114,7 @@ impl<'a> From<&'a engine::Explanation> for Explanation<'a> {
             decision: (&explanation.decision).into(),
             ban: explanation.ban.as_deref().map(ManualBan::from),
             rules: explanation.rules.iter().map(RuleReport::from).collect(),
+            ..Explanation::default()
         }
     }
 }
@@ -122,7 +124,7 @@ impl<'a> From<&'a engine::explain::RuleReport> for RuleReport<'a> {
         RuleReport {
             rule: report.rule.name().into(),
             title: report.rule.title().map(Cow::from),
-            matched: report.matched == Matched::Yes,
+            matched: report.matched == RuleMatch::Yes,
             failed: FailedCondition::of_rule(&report.matched),
             reached: report.reached,
             shadow: report.rule.is_shadow(),
@@ -136,12 +138,12 @@ impl<'a> From<&'a engine::explain::RuleReport> for RuleReport<'a> {
 }
 
 impl<'a> FailedCondition<'a> {
-    fn of_rule(matched: &'a Matched) -> Option<FailedCondition<'a>> {
+    fn of_rule(matched: &'a RuleMatch) -> Option<FailedCondition<'a>> {
         let (field, expected, found) = match matched {
-            Matched::Yes => return None,
-            Matched::Failed { field, expected, found } => (field, expected.as_str(), found.as_deref()),
-            Matched::Lacks { field } => (field, "present: the rule counts by it", None),
-            Matched::NoLimits { field, found } => (field, "a value that limits_by has limits for", found.as_deref()),
+            RuleMatch::Yes => return None,
+            RuleMatch::Failed { field, expected, found } => (field, expected.as_str(), found.as_deref()),
+            RuleMatch::Lacks { field } => (field, "present: the rule counts by it", None),
+            RuleMatch::NoLimits { field, found } => (field, "a value that limits_by has limits for", found.as_deref()),
         };
         Some(FailedCondition { field: field.into(), expected: expected.into(), found: found.map(Cow::from) })
     }
@@ -178,6 +180,94 @@ impl<'a> From<&'a engine::bans::RuleBan> for RuleBan<'a> {
     }
 }
 
+impl<'a> From<&'a engine::bans::ManualBan> for FoundBan<'a> {
+    fn from(ban: &'a engine::bans::ManualBan) -> FoundBan<'a> {
+        let ManualBan { id, field, value, until, reason } = ban.into();
+        FoundBan {
+            id,
+            origin: Origin::Hand,
+            rule: None,
+            field: Some(field),
+            value: Some(value),
+            subject: None,
+            scope: None,
+            since: ban.since.map(Millis::from),
+            until,
+            reason: Some(reason),
+        }
+    }
+}
+
+impl<'a> From<&'a engine::bans::RuleBan> for FoundBan<'a> {
+    fn from(ban: &'a engine::bans::RuleBan) -> FoundBan<'a> {
+        let RuleBan { id, rule, subject, scope, until } = ban.into();
+        FoundBan {
+            id,
+            origin: Origin::Rule,
+            rule: Some(rule),
+            field: None,
+            value: None,
+            subject: Some(subject),
+            scope: Some(scope),
+            since: None,
+            until,
+            reason: None,
+        }
+    }
+}
+
+impl<'a> PolicyRule<'a> {
+    /// Describes a rule of a set.
+    pub fn new(rules: &'a engine::RuleSet, rule: &'a engine::Rule) -> PolicyRule<'a> {
+        let engine::rules::RuleDescription { conditions, limits, limits_by } = rules.describe(rule);
+        let place = rule.place();
+        PolicyRule {
+            name: rule.name().into(),
+            title: rule.title().map(Cow::from),
+            source: place.map(|place| Cow::from(&*place.source)),
+            line: place.map(|place| place.line as u64),
+            when: conditions.into_iter().map(|(field, is)| Condition { field: field.into(), is: is.into() }).collect(),
+            by: rule.by().map(Cow::from).collect(),
+            limits,
+            limits_by: limits_by.map(|by| LimitsBy {
+                field: by.field.into(),
+                cases: by.cases.into_iter().map(|(value, limits)| (value.into(), limits)).collect(),
+                default: by.default,
+            }),
+            action: rule.action().as_str().into(),
+            shadow: rule.is_shadow(),
+            count_denied: rule.counts_denied(),
+            ban: rule.ban_def().map(BanRule::from),
+            on_failure: rule.on_failure().map(|on_failure| on_failure.as_str().into()),
+            total: rule.counters().read().into(),
+        }
+    }
+}
+
+impl From<&engine::rules::BanDef> for BanRule<'_> {
+    fn from(ban: &engine::rules::BanDef) -> Self {
+        BanRule {
+            after: ban.after,
+            within: ban.within.into(),
+            lengths: ban.lengths.iter().map(|length| (*length).into()).collect(),
+            forget: ban.forget.into(),
+            scope: ban.scope.as_str().into(),
+        }
+    }
+}
+
+impl From<engine::RuleCounts> for RuleTotals {
+    fn from(counts: engine::RuleCounts) -> RuleTotals {
+        RuleTotals {
+            allowed: counts.get(RuleOutcome::Allowed),
+            denied: counts.get(RuleOutcome::Denied),
+            banned: counts.get(RuleOutcome::Banned),
+            shadow: counts.get(RuleOutcome::Shadowed),
+            bans_started: counts.get(RuleOutcome::BanStarted),
+        }
+    }
+}
+
 impl<'r> From<&'r config::Report> for Findings<'r> {
     fn from(report: &'r config::Report) -> Findings<'r> {
         Findings { findings: report.entries().map(Finding::from).collect(), report: report.to_string() }
@@ -211,6 +301,7 @@ impl From<MemoryStats> for Memory {
             evicted_in_use: stats.evicted_in_use,
             refused: stats.refused,
             bans_refused: stats.bans_refused,
+            coarsened: stats.coarsened,
         }
     }
 }

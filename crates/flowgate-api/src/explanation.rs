@@ -18,6 +18,28 @@ pub struct Explanation<'a> {
     /// Every rule, top to bottom.
     #[serde(borrow)]
     pub rules: Vec<RuleReport<'a>>,
+    /// The end of the pause, while the rules are paused and deny nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_until: Option<Millis>,
+    /// What the endpoints of other systems would answer, by rule files of their own.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub fronts: Vec<FrontReport<'a>>,
+}
+
+/// What the endpoints of another system would answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrontReport<'a> {
+    /// The system.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// Whether they would let the request pass.
+    pub allowed: bool,
+    /// The rule that decides.
+    #[serde(borrow)]
+    pub rule: Option<Cow<'a, str>>,
+    /// Every rule of its file, top to bottom.
+    #[serde(borrow)]
+    pub rules: Vec<RuleReport<'a>>,
 }
 
 /// How one rule sees a request.

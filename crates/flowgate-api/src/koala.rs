@@ -1,6 +1,61 @@
-//! The JSON that Koala's clients send and receive, except the results of a rule file.
+//! The JSON that Koala's clients send and receive, except the results of a rule file; and `/v1/koala`.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+
+use crate::{Broken, Millis, Text};
+
+/// The answer of `GET /v1/koala`: the rule file in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleFile<'a> {
+    /// The server's time.
+    pub now: Millis,
+    /// What is wrong with the configuration or the rule file on disk, while it is; the rules in force are older.
+    pub broken: Option<Broken>,
+    /// The rules in the order of the file.
+    #[serde(borrow)]
+    pub rules: Vec<FileRule<'a>>,
+    /// The whole as TOML, as `flowgate import koala` prints it.
+    pub toml: String,
+}
+
+/// A rule of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRule<'a> {
+    /// Its `return`.
+    pub number: u32,
+    /// Its line in the file, from 1.
+    pub line: u64,
+    /// `direct`, `count`, `base` or `leak`.
+    #[serde(borrow)]
+    pub method: Cow<'a, str>,
+    /// The conditions as they are written.
+    #[serde(borrow)]
+    pub conditions: Cow<'a, str>,
+    /// Seconds; null: not given, as are the next two.
+    pub time: Option<u64>,
+    /// How often within the time.
+    pub count: Option<u64>,
+    /// The requests of a day before the rule counts.
+    pub base: Option<u64>,
+    /// What it asks for: `allow`, `captcha` or `deny`.
+    #[serde(borrow)]
+    pub result: Cow<'a, str>,
+    /// Requests of today that met the rule and did not exceed it, on this node.
+    pub passed: u64,
+    /// Requests of today that exceeded the rule, or that it decided as a direct rule, on this node.
+    pub refused: u64,
+}
+
+/// `POST /v1/koala/validate`: what is wrong with the text of a rule file?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleText<'a> {
+    /// The text of a rule file.
+    #[serde(borrow)]
+    pub text: Text<'a>,
+}
 
 /// One request of `argsJson`: an id for its answer, and a query string that is encoded once more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,26 +29,36 @@ pub mod koala;
 mod millis;
 mod operation;
 mod pause;
+mod policy;
 mod problem;
 mod rules;
+mod sample;
+mod session;
 mod stats;
+mod stats_history;
+mod subjects;
 mod text;
 
-pub use bans::{BanOrder, Bans, ManualBan, NewBan, RuleBan};
+pub use bans::{BanOrder, BanSearch, Bans, FoundBan, FoundBans, ManualBan, NewBan, Origin, RuleBan};
 pub use batch::{AtomicBatch, PartDecision};
 pub use call::{BatchItem, Cost, DecideCall, Fields, LimitCall, MAX_ATOMIC_BATCH, MAX_BATCH, MAX_COST, MAX_FIELDS};
 pub use decision::{Decision, Exceeded};
 pub use error::ErrorBody;
-pub use explanation::{Explanation, FailedCondition, LimitReport, RuleReport};
+pub use explanation::{Explanation, FailedCondition, FrontReport, LimitReport, RuleReport};
 pub use millis::Millis;
 pub use operation::Operation;
 pub use pause::{Pause, PauseOrder};
+pub use policy::{BanRule, Broken, Condition, LimitsBy, Policy, PolicyRule, RuleTotals};
 pub use problem::{Problem, QUOTA_EXCEEDED};
-pub use rules::{Finding, Findings, History, Replaced, Rollback, Severity, Validation, Version};
-pub use stats::{Memory, Stats, Top, TopSubject};
+pub use rules::{Finding, Findings, History, ReplacedRules, Rollback, Severity, Validation, Version};
+pub use sample::{Sample, SampleOrder};
+pub use session::{Login, Rights, Session};
+pub use stats::{BanCounts, Connections, Memory, RedisServer, Reloads, Stats, Store, Top, TopSubject};
+pub use stats_history::{Counts, Latencies, Latency, Mark, RuleHistory, StatsHistory, Steps, TotalCounts};
+pub use subjects::{Denial, Denials, SubjectCount, Subjects};
 pub use text::Text;
 
-/// For a member that is written only if it is true.
+/// For serde: a member that is left out while it is false.
 fn is_false(value: &bool) -> bool {
     !*value
 }

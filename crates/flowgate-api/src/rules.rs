@@ -20,7 +20,7 @@ pub struct Validation<'a> {
 
 /// The answer of `PUT /v1/rules` and `POST /v1/rules/rollback`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replaced<'a> {
+pub struct ReplacedRules<'a> {
     /// The version of the text that is now in force.
     pub version: u64,
     /// The number of its rules.
@@ -81,7 +81,7 @@ pub struct History {
 }
 
 /// A text that was in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// Its number.
     pub version: u64,
@@ -89,6 +89,8 @@ pub struct Version {
     pub time: Millis,
     /// Its length in bytes.
     pub bytes: u64,
+    /// What its author has noted.
+    pub note: Option<String>,
 }
 
 /// `POST /v1/rules/rollback`: puts the text of a version in force, as a new version.

@@ -4,11 +4,24 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Millis;
+use crate::{Broken, Fields, Millis};
 
 /// The answer of `GET /v1/stats`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats<'a> {
+    /// The server's time.
+    pub now: Millis,
+    /// The name of the machine.
+    #[serde(borrow)]
+    pub node: Cow<'a, str>,
+    /// `ready`, `degraded` or `draining`.
+    #[serde(borrow)]
+    pub state: Cow<'a, str>,
+    /// What is missing while it is degraded, such as `redis away`.
+    #[serde(borrow)]
+    pub missing: Option<Cow<'a, str>>,
+    /// Since when it is in this state.
+    pub since: Millis,
     /// The server's version.
     #[serde(borrow)]
     pub version: Cow<'a, str>,
@@ -20,6 +33,29 @@ pub struct Stats<'a> {
     pub rules: u64,
     /// When the pause of all rules ends; null: they are in force.
     pub paused_until: Option<Millis>,
+    /// Changes whenever other rules come into force.
+    #[serde(borrow)]
+    pub policy_etag: Cow<'a, str>,
+    /// The `ETag` of the configuration file as it is on disk; null: there is none.
+    #[serde(borrow)]
+    pub file_etag: Option<Cow<'a, str>>,
+    /// The name of the configuration file, without directories; null: there is none.
+    #[serde(borrow)]
+    pub file: Option<Cow<'a, str>>,
+    /// What is wrong with the configuration file, while it is.
+    pub broken: Option<Broken>,
+    /// Where counters live.
+    #[serde(borrow)]
+    pub store: Store<'a>,
+    /// The number of bans in force: by hand, and by rules.
+    pub bans: BanCounts,
+    /// Attempts to put a changed configuration in force; null: there is no file.
+    pub reloads: Option<Reloads>,
+    /// The other systems whose rule files are served.
+    #[serde(borrow)]
+    pub fronts: Vec<Cow<'a, str>>,
+    /// Open connections.
+    pub connections: Connections,
     /// Its counters.
     pub memory: Memory,
     /// The subjects with the most requests.
@@ -47,6 +83,89 @@ pub struct Memory {
     pub refused: u64,
     /// Strikes not counted because memory was full.
     pub bans_refused: u64,
+    /// Sliding logs that gave up their precision in time because memory was full.
+    pub coarsened: u64,
+}
+
+/// Where counters live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Store<'a> {
+    /// In the memory of this node.
+    Memory {
+        /// Whether they outlive a restart.
+        durable: bool,
+    },
+    /// In Redis, shared with other nodes.
+    Redis {
+        /// The servers as this node sees them.
+        #[serde(borrow)]
+        servers: Vec<RedisServer<'a>>,
+        /// What rules do while it is away.
+        #[serde(borrow)]
+        on_failure: Cow<'a, str>,
+        /// This node's share of the limits then.
+        #[serde(borrow)]
+        local_share: Cow<'a, str>,
+        /// Requests that had no answer in time.
+        unanswered: u64,
+        /// How often a server stopped answering.
+        outages: u64,
+        /// Decisions without the store.
+        degraded: u64,
+        /// Values that could not be read.
+        unreadable: u64,
+        /// Denials that were remembered and cost the store nothing.
+        deny_cache_hits: u64,
+    },
+}
+
+/// A server of the shared store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedisServer<'a> {
+    /// Its address.
+    #[serde(borrow)]
+    pub at: Cow<'a, str>,
+    /// `ready` or `away`.
+    #[serde(borrow)]
+    pub state: Cow<'a, str>,
+    /// Connections to it.
+    pub connections: u64,
+}
+
+/// The number of bans in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BanCounts {
+    /// By hand.
+    pub hand: u64,
+    /// By rules, at most 10,000.
+    pub rules: u64,
+}
+
+/// Attempts to put a changed configuration in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloads {
+    /// Attempts that did.
+    pub succeeded: u64,
+    /// Attempts that changed nothing.
+    pub failed: u64,
+}
+
+/// Connections by protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Open over HTTP.
+    pub http: u64,
+    /// Open over the Redis protocol.
+    pub resp: u64,
+    /// Open over gRPC.
+    pub grpc: u64,
+    /// The most of each.
+    pub max: u64,
+    /// Connections that found every place taken.
+    pub refused: u64,
+    /// Wrong passwords and tokens.
+    pub unauthorized: u64,
 }
 
 /// The subjects that are counted most.
@@ -68,8 +187,15 @@ pub struct TopSubject<'a> {
     /// The subject.
     #[serde(borrow)]
     pub subject: Cow<'a, str>,
+    /// The names and values; null: the subject is a key, or too long to be kept whole.
+    #[serde(borrow)]
+    pub fields: Option<Fields<'a>>,
     /// How often, at most.
     pub count: u64,
     /// By how much that may be too high.
     pub error: u64,
+    /// Since when it is seen in every minute.
+    pub first: Millis,
+    /// When it was seen last.
+    pub last: Millis,
 }

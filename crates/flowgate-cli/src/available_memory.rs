@@ -61,7 +61,8 @@ fn limits(root: &Path) -> Vec<Available> {
 /// The files with the limit of a group and of all groups around it. `line` is one of `/proc/self/cgroup`:
 /// `number:controllers:path`, without controllers in version 2.
 ///
-/// In a container the path may be that of the host, which is not there; the outermost group is the container's own then.
+/// In a container the path may be that of the host, which is not there; the outermost group is the container's own
+/// then.
 fn limit_files(root: &Path, line: &str) -> Vec<PathBuf> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };

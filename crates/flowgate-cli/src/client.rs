@@ -5,6 +5,7 @@ mod token;
 mod unix;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,11 +48,11 @@ pub(crate) struct Server {
     ca: Option<PathBuf>,
 }
 
-/// The right that a command needs, which says which tokens it may show without being told to.
+/// The right that a command needs. It decides which tokens the command sends if the user names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
-    /// To ask for decisions. Most servers ask for no token, so a command shows none but the one that it is given: any
-    /// program may listen on a port of this machine.
+    /// To ask for decisions. Most servers need no token for that, and any program may listen on a port of this machine,
+    /// so the command sends only a token that the user names.
     Decide,
     /// To change bans and rules.
     Admin,
@@ -239,6 +240,11 @@ impl Client {
             ureq::Error::Protocol(_) if base.starts_with("http://") => anyhow::Error::new(error).context(format!(
                 "cannot ask {base}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE"
             )),
+            ureq::Error::Io(refused) if refused.kind() == ErrorKind::ConnectionRefused => {
+                anyhow::anyhow!(
+                    "cannot ask {base}: no server listens there; `flowgate serve` starts one, --server names another"
+                )
+            }
             error => {
                 let hint = certificate_hint(&error.to_string());
                 anyhow::Error::new(error).context(format!("cannot ask {base}{hint}"))
@@ -247,8 +253,8 @@ impl Client {
     }
 }
 
-/// What to do about a certificate that is not trusted. The text of the error gives the reason: the library has no type for
-/// it.
+/// What to do about a certificate that is not trusted. The text of the error gives the reason: the library has no type
+/// for it.
 fn certificate_hint(error: &str) -> &'static str {
     if error.contains("UnknownIssuer") {
         ": it is not known who vouches for its certificate; give theirs by --ca FILE"

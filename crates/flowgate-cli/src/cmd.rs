@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod decide;
 pub(crate) mod explain;
 pub(crate) mod import;
+pub(crate) mod journal;
 pub(crate) mod pause;
 pub(crate) mod replay;
 pub(crate) mod request;

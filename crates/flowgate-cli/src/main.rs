@@ -42,6 +42,7 @@ enum Command {
     /// Let a running server forget what it has counted for a request's subjects, bans by rules included
     Reset(cmd::decide::Args),
     Token(cmd::token::Args),
+    Journal(cmd::journal::Args),
     Completions(cmd::completions::Args),
     Import(cmd::import::Args),
 }
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => cmd::pause::run_resume(&args),
         Command::Reset(args) => cmd::decide::run(&args, Operation::Reset),
         Command::Token(args) => cmd::token::run(&args),
+        Command::Journal(args) => cmd::journal::run(&args),
         Command::Completions(args) => cmd::completions::run(&args, Cli::command()),
         Command::Import(args) => cmd::import::run(args),
     };

@@ -8,7 +8,9 @@ mod instant;
 use std::fmt::Write;
 
 use flowgate::{Clock, Span, Time};
-use flowgate_api::{Bans, Decision, Explanation, LimitReport, ManualBan, Millis, NewBan, Pause, RuleReport};
+use flowgate_api::{
+    Bans, Decision, Explanation, FrontReport, LimitReport, ManualBan, Millis, NewBan, Pause, RuleReport,
+};
 use flowgate_engine::config::Color;
 
 use crate::terminal;
@@ -61,8 +63,10 @@ impl Renderer {
             parts.push(format!("{most} again in {}s", decision.reset_after));
         }
         parts.extend(delay(decision.delay));
-        if parts.is_empty() && !decision.matched {
-            parts.push("no rule matches".to_owned());
+        match (decision.matched, decision.allowed) {
+            (false, _) if parts.is_empty() => parts.push("no rule matches".to_owned()),
+            (true, true) if parts.is_empty() => parts.push("only shadow rules match".to_owned()),
+            _ => {}
         }
         line!(out, "{verdict}{}", parts.join(", "));
         if let Some(message) = &decision.message {
@@ -92,7 +96,14 @@ impl Renderer {
 
     /// An explanation: the decision, then every rule with what it makes of the request.
     pub(crate) fn explanation(self, explanation: &Explanation<'_>) -> String {
-        let mut out = self.decision(&explanation.decision);
+        let mut out = String::new();
+        if let Some(until) = explanation.paused_until {
+            line!(out, "{}   until {}: no rule denies", self.paint("paused", YELLOW), self.instant(until));
+        }
+        // Where only another system's rules are served, its verdict comes first.
+        if !explanation.rules.is_empty() || explanation.fronts.is_empty() {
+            out.push_str(&self.decision(&explanation.decision));
+        }
         if let Some(ban) = &explanation.ban {
             let told = format!("A ban by hand comes before all rules: {}", self.manual_ban(ban, None));
             line!(out, "\n{}", self.paint(&told, RED));
@@ -104,25 +115,49 @@ impl Renderer {
             let told = format!("Banned by the rule {}, {scope}, until {}", plain(&rule.rule), self.instant(until));
             line!(out, "{}{}", if number == 0 { "\n" } else { "" }, self.paint(&told, RED));
         }
-        if explanation.rules.is_empty() {
+        if explanation.rules.is_empty() && explanation.fronts.is_empty() {
             line!(out, "\nThere are no rules.");
             return out;
         }
-        let width = explanation.rules.iter().map(|rule| rule.rule.chars().count()).max();
-        let width = width.unwrap_or(0).min(MAX_NAME_WIDTH);
-        line!(out, "");
         if explanation.decision.degraded {
             let told = "While the store is away each rule's on_failure decides. Under \"local\" limits are this node's \
                         share, and counts are its own:";
-            line!(out, "{}", self.paint(told, YELLOW));
+            line!(out, "\n{}", self.paint(told, YELLOW));
+        } else if !explanation.rules.is_empty() {
+            line!(out, "");
         }
-        for (number, rule) in (1..).zip(&explanation.rules) {
+        self.rules(&mut out, &explanation.rules);
+        for front in &explanation.fronts {
+            line!(out, "{}{}", if out.is_empty() { "" } else { "\n" }, self.front(front));
+            self.rules(&mut out, &front.rules);
+        }
+        out
+    }
+
+    /// What the endpoints of another system would answer, in one line.
+    pub(crate) fn front(self, FrontReport { name, allowed, rule, rules }: &FrontReport<'_>) -> String {
+        let verdict = match allowed {
+            true => format!("{}  ", self.paint("allowed", GREEN)),
+            false => format!("{}   ", self.paint("denied", RED)),
+        };
+        let told = match rule {
+            Some(rule) => format!("by {}", plain(rule)),
+            None if !allowed => "by a ban by hand".to_owned(),
+            None if rules.iter().any(|rule| rule.matched) => "no limit is exceeded".to_owned(),
+            None => "no rule matches".to_owned(),
+        };
+        format!("{verdict}over {}'s endpoints: {told}", plain(name))
+    }
+
+    /// Every rule with what it makes of the request.
+    fn rules(self, out: &mut String, rules: &[RuleReport<'_>]) {
+        let width = rules.iter().map(|rule| rule.rule.chars().count()).max().unwrap_or(0).min(MAX_NAME_WIDTH);
+        for (number, rule) in (1..).zip(rules) {
             line!(out, "{number:>3}  {:<width$}  {}", plain(&rule.rule), self.rule(rule));
             for limit in &rule.limits {
                 line!(out, "     {:<width$}  {}", "", limit_line(limit));
             }
         }
-        out
     }
 
     /// Whether a rule matches, and if not, why.
@@ -192,10 +227,7 @@ impl Renderer {
         match pause.until {
             Some(until) => {
                 let paused = self.paint("paused", YELLOW);
-                format!(
-                    "{paused}   no rule of the configuration denies until {}; bans by hand and Koala's rules still do\n",
-                    self.instant(until)
-                )
+                format!("{paused}   no rule denies until {}; bans by hand still do\n", self.instant(until))
             }
             None => format!("{}  the rules of this server are not paused\n", self.paint("running", GREEN)),
         }
@@ -288,6 +320,9 @@ mod tests {
         assert_eq!(PLAIN.decision(&held), "allowed  by p, to be held for 0.25s\n");
         let unmatched = Decision { rule: None, matched: false, ..allowed("") };
         assert_eq!(PLAIN.decision(&unmatched), "allowed  no rule matches\n");
+        let shadowed = Decision { rule: None, shadow: vec!["new".into()], ..allowed("") };
+        let told = "allowed  only shadow rules match\n         would be denied by new (shadow)\n";
+        assert_eq!(PLAIN.decision(&shadowed), told);
     }
 
     #[test]
@@ -347,7 +382,7 @@ mod tests {
         let rules = vec![RuleReport { reached: false, ..rule("all", None, Vec::new()) }];
         let decision = Decision { rule: None, ..denied("") };
         assert_eq!(
-            PLAIN.explanation(&Explanation { decision, ban: Some(ban), rules }),
+            PLAIN.explanation(&Explanation { decision, ban: Some(ban), rules, ..Explanation::default() }),
             "denied   \n\nA ban by hand comes before all rules: user=7  by hand, until 2023-11-14 23:13:20Z (in 1h)  \
              spam\u{fffd}\n\n  1  all  matches, but something above it has decided\n"
         );
@@ -375,7 +410,7 @@ mod tests {
         ];
         let decision = Decision { degraded: true, retry_after: Some(Millis(1000)), ..denied("shut") };
         assert_eq!(
-            PLAIN.explanation(&Explanation { decision, ban: None, rules }),
+            PLAIN.explanation(&Explanation { decision, rules, ..Explanation::default() }),
             "denied   by shut, come back in 1s\n         the shared store is away: this is a stopgap\n\n\
              While the store is away each rule's on_failure decides. Under \"local\" limits are this node's share, and \
              counts are its own:\n  \

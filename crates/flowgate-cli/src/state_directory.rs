@@ -4,14 +4,15 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `$STATE_DIRECTORY` (systemd sets it), else `$XDG_STATE_HOME/flowgate`, else `~/.local/state/flowgate`; `None`: there is
-/// no such place.
+/// `$STATE_DIRECTORY` (systemd sets it), else `$XDG_STATE_HOME/flowgate`, else `~/.local/state/flowgate`; `None`: there
+/// is no such place.
 pub(crate) fn find() -> Option<PathBuf> {
     from_variables(|name| env::var_os(name))
 }
 
 fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // A relative path would lead elsewhere from every directory, so it counts as not set, as the XDG specification has it.
+    // A relative path would lead elsewhere from every directory, so it counts as not set, as the XDG specification has
+    // it.
     let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let given = variable("STATE_DIRECTORY").and_then(|list| {
         // Where a unit has several, they are separated by colons.

@@ -15,15 +15,27 @@ use toml::{Table, Value};
 /// a dev-dependency.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flowgate", &[]),
+    ("flowgate-journal", &["flowgate"]),
     ("flowgate-engine", &["flowgate"]),
     ("flowgate-api", &["flowgate-engine", "flowgate"]),
     ("flowgate-koala", &["flowgate-engine", "flowgate"]),
-    ("flowgate-server", &["flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"]),
+    (
+        "flowgate-server",
+        &["flowgate-replay", "flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate-journal", "flowgate"],
+    ),
     ("flowgate-tower", &["flowgate-api", "flowgate-engine", "flowgate"]),
     ("flowgate-replay", &["flowgate-api", "flowgate-engine", "flowgate"]),
     (
         "flowgate-cli",
-        &["flowgate-replay", "flowgate-server", "flowgate-koala", "flowgate-api", "flowgate-engine", "flowgate"],
+        &[
+            "flowgate-replay",
+            "flowgate-server",
+            "flowgate-koala",
+            "flowgate-api",
+            "flowgate-engine",
+            "flowgate-journal",
+            "flowgate",
+        ],
     ),
     (TESTKIT, &["flowgate-server", "flowgate-api", "flowgate-engine", "flowgate"]),
 ];

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use flowgate_testkit::certificates::self_signed;
 use flowgate_testkit::server_process::{ServerProcess, serve_command};
-use flowgate_testkit::wait::HANG_TIMEOUT;
+use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
 use flowgate_testkit::{files, http, resp};
 
 fn flowgate(args: &[&str]) -> Command {
@@ -74,6 +74,24 @@ fn new_certificates_are_told_as_such_and_missing_ones_are_mistakes() {
     server.line_with("/server.key: there is no such file");
     issue();
     assert_eq!(said().as_deref(), Some("certificates"), "noticed without being asked");
+}
+
+#[cfg(unix)]
+#[test]
+fn readiness_tells_of_a_broken_file_on_disk() {
+    let directory = files::directory(&[("flowgate.toml", "rule = [{ name = 'all', limits = ['5/60s'] }]\n")]);
+    let file = directory.path().join("flowgate.toml");
+    let server = start(&["--config", file.to_str().unwrap()]);
+    let ready = || http::Client::connect(&server.http).call("GET", "/readyz", &[], "").body;
+    assert_eq!(ready(), "ready");
+    fs::write(&file, "rule = [{ name = 'all', limits = ['five'] }]\n").unwrap();
+    server.signal("HUP");
+    server.line_with("nothing has changed");
+    let broken = "ready; the configuration on disk has mistakes, the one before it is in force";
+    eventually("the mistake is told", || ready() == broken);
+    fs::write(&file, "rule = [{ name = 'all', limits = ['6/60s'] }]\n").unwrap();
+    server.signal("HUP");
+    eventually("all is well", || ready() == "ready");
 }
 
 #[test]

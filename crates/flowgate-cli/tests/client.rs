@@ -139,6 +139,19 @@ fn bans_come_and_go() {
     assert_eq!(serving.run(&["unban", "user=8"]).0, "lifted   the ban user=8\n");
     assert_eq!(serving.run(&["ban"]).0, "no bans are in force\n");
     assert_eq!(serving.fail(&["unban", "user=7"]), "error: user=7 is not banned\n");
+    let (_, network) = serving
+        .run(&["ban", "ip=10.1.0.0/16", "--for", "1h"])
+        .0
+        .split_once("as h-")
+        .map(|(a, b)| (a.to_owned(), format!("h-{}", b.trim_end())))
+        .unwrap();
+    assert_eq!(
+        serving.fail(&["unban", "ip=10.1.2.3"]),
+        format!(
+            "error: ip=10.1.2.3 is banned as a part of ip=10.1.0.0/16: `flowgate unban {network}` lifts that ban, for all of it\n"
+        )
+    );
+    serving.run(&["unban", &network]);
     assert!(serving.fail(&["unban", "12345"]).contains("or expected the id of a ban, such as h-"));
     assert!(serving.fail(&["ban", "user=7", "--for", "soon"]).contains("for: expected a length"));
 }
@@ -182,10 +195,15 @@ fn rules_are_paused_and_resumed() {
     assert_eq!(serving.run(&blocked).1, 3);
     assert_eq!(serving.run(&["pause"]).0, "running  the rules of this server are not paused\n");
     let (paused, code) = serving.run(&["pause", "--for", "10m"]);
-    assert!(paused.starts_with("paused   no rule of the configuration denies until 20") && code == 0, "{paused}");
+    assert!(paused.starts_with("paused   no rule denies until 20") && code == 0, "{paused}");
     let (passed, code) = serving.run(&blocked);
     assert_eq!(code, 0);
     assert!(passed.contains("\n         would be denied by blocked (shadow)\n"), "{passed}");
+    let (explained, _) = serving.run(&["explain", "ip=192.0.2.7"]);
+    assert!(
+        explained.starts_with("paused   until 20") && explained.contains(": no rule denies\nallowed  "),
+        "{explained}"
+    );
     let json: Value = serde_json::from_str(&serving.run(&["pause", "--json"]).0).unwrap();
     assert_eq!(json["paused"], true);
     assert_eq!(serving.run(&["resume"]).0, "running  the rules of this server are not paused\n");
@@ -242,7 +260,10 @@ fn mistakes_are_told_by_name() {
     // A port without a listener: it was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = serving.fail(&["take", "user=1", "--server", &format!("http://{free}")]);
-    assert!(error.starts_with(&format!("error: cannot ask http://{free}: ")), "{error}");
+    let told = format!(
+        "error: cannot ask http://{free}: no server listens there; `flowgate serve` starts one, --server names another\n"
+    );
+    assert_eq!(error, told);
     assert!(serving.fail(&["take", "user=1", "--server", "localhost"]).contains("expected a URL"));
     for command in [&["take", "user=1"][..], &["explain", "user=1"], &["ban"], &["unban", "user=1"]] {
         let error = serving.fail(&[command, &["--url", "localhost"]].concat());

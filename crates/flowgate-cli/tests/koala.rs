@@ -39,6 +39,8 @@ fn serves_a_rule_file_beside_a_configuration() {
     fs::write(&config, "[[rule]]\nname = \"mine\"\nlimits = [\"5/60s\"]\n").unwrap();
     let sample = sample();
     let server = start(&["--koala", sample.to_str().unwrap(), "--config", config.to_str().unwrap()]);
+    let try_it = format!("try: curl 'http://{}/rule/browse?act=ask&uid=42'", server.http);
+    assert_eq!(server.first_line_with("try: "), try_it);
     assert!(get(&server, "/rule/browse?uid=boss").contains(r#""Ret_type":1,"Ret_code":101,"#));
     assert_eq!(get(&server, "/monitor/alive"), r#"{"errno": 0, "errmsg": "OK!"}"#);
     assert_eq!(get(&server, "/admin/allrules"), fs::read_to_string(&sample).unwrap());
@@ -98,13 +100,58 @@ fn the_main_configuration_in_place_of_the_rule_file_is_recognised() {
     let file = directory.path().join("koala.conf");
     fs::write(&file, "listen = :9981\nrule_file = conf/koala_rule.conf\nredis_auth = s3cret\n").unwrap();
     let file = file.to_str().unwrap();
-    for args in [&["serve", "--koala", file][..], &["validate", "--koala", file], &["import", "koala", file]] {
+    let commands = [
+        &["serve", "--koala", file][..],
+        &["validate", "--koala", file],
+        &["validate", file],
+        &["import", "koala", file],
+    ];
+    for args in commands {
         let refused = run(args);
         let said = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(1), "{args:?}");
         assert!(said.contains("this is Koala's main configuration, not its rule file"), "{args:?}: {said}");
         assert!(said.contains("give its rule file: \"conf/koala_rule.conf\"") && !said.contains("s3cret"), "{said}");
     }
+}
+
+#[test]
+fn an_operator_finds_the_denials_in_the_log_and_by_the_command_line() {
+    let rule = "rule : [count] [act=ask; ip=+] [time=3600; count=2] [result=2; return=115]";
+    let results = r#"2 : { "Ret_type":2, "Err_no":10, "Str_reason":"Deny" }"#;
+    let directory = files::directory(&[("rules.conf", &format!("[rules]\n{rule}\n[result]\n{results}\n"))]);
+    let mut command = serve_command(env!("CARGO_BIN_EXE_flowgate"));
+    command
+        .args(["--koala", directory.path().join("rules.conf").to_str().unwrap()])
+        .env("FLOWGATE_AUTH__ADMIN_TOKEN", "adm1n");
+    let server = ServerProcess::spawn(command.env("FLOWGATE_LOG__DENIALS", "all").env("FLOWGATE_LOG__FORMAT", "json"));
+    let flowgate = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
+        let (url, token) = (format!("http://{}", server.http), ("FLOWGATE_TOKEN", "adm1n"));
+        let output = command.args(args).args(["--server", &url]).env("NO_COLOR", "1").env(token.0, token.1).output();
+        let output = output.unwrap();
+        format!("{}{}", text(&output.stdout), text(&output.stderr))
+    };
+    while !get(&server, "/rule/browse?act=ask&ip=10.0.0.7&_writeThrough=yes").contains(r#""Ret_type":2"#) {}
+    let line = server.line_with("\"denied\"");
+    for told in [r#""rule":"koala-115""#, r#""by":"limit""#, r#""action":"deny""#, "act=ask"] {
+        assert!(line.contains(told), "{told} in {line}");
+    }
+    let (ask, denied) = (["act=ask", "ip=10.0.0.7"], "denied   over Koala's endpoints: by koala-115");
+    let explained = flowgate(&["explain", ask[0], ask[1]]);
+    assert!(explained.starts_with(denied) && explained.contains("! fixed "), "{explained}");
+    let paused = flowgate(&["pause", "--for", "10m"]);
+    assert!(paused.contains("no rule denies until") && paused.contains("; bans by hand still do"), "{paused}");
+    assert!(get(&server, "/rule/browse?act=ask&ip=10.0.0.7").contains(r#""Ret_type":1"#));
+    let explained = flowgate(&["explain", ask[0], ask[1]]);
+    assert!(explained.starts_with("paused   until "), "{explained}");
+    assert!(explained.contains("\nallowed  over Koala's endpoints: no limit is exceeded\n"), "{explained}");
+    flowgate(&["resume"]);
+    assert!(flowgate(&["explain", ask[0], ask[1]]).starts_with(denied));
+    let reset = flowgate(&["reset", ask[0], ask[1]]);
+    assert_eq!(reset, "reset    allowed  over Koala's endpoints: no limit is exceeded\n");
+    assert!(get(&server, "/rule/browse?act=ask&ip=10.0.0.7").contains(r#""Ret_type":1"#));
+    assert_eq!(flowgate(&["reset", "act=nothing"]), "reset    allowed  no rule matches\n");
 }
 
 #[test]

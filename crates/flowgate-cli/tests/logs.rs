@@ -56,7 +56,7 @@ fn people_read_the_same_and_a_share_is_a_share() {
     for number in 0..7 {
         take(&server, r#"{"act":"reply","user":"42\\n"}"#, Some(&number.to_string()));
     }
-    // The first passes; of the six denials the first and the fourth are told.
+    // The first request passes. Of the six denials, the first and the fourth are logged.
     let first = server.line_with("denied");
     let expected = r#"denied rule="reply" by="limit" action="captcha" fields="act=reply user=42"#;
     assert!(first.contains(expected) && first.contains("request_id=\"1\""), "{first}");

@@ -13,10 +13,15 @@
 mod id;
 mod imposed;
 mod index;
+mod kept;
 mod ledger;
 mod target;
 mod trie;
 
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -31,6 +36,7 @@ pub(crate) use id::BanIds;
 pub use id::{BanId, BanKind, NotABanId};
 pub use imposed::RuleBan;
 pub(crate) use imposed::{ImposedBans, RuleBanPlace};
+pub use kept::{BanCursor, KeptKind};
 pub(crate) use target::ADDRESS_FIELD;
 
 /// The most bans by hand. A list holds more.
@@ -56,6 +62,8 @@ pub struct ManualBan {
     pub field: Arc<str>,
     /// The value as it was given.
     pub value: Arc<str>,
+    /// When it was imposed; `None`: another node has imposed it.
+    pub since: Option<Time>,
     /// When it ends, by the clock of the store that keeps it.
     pub until: Time,
     /// Any text.
@@ -107,7 +115,9 @@ impl BanOrder<'_> {
     }
 
     pub(crate) fn ban(&self, id: BanId, until: Time) -> ManualBan {
-        ManualBan { id, field: self.field.into(), value: self.value.into(), until, reason: self.reason.into() }
+        let since = Some(Time::from_nanos(until.as_nanos().saturating_sub(self.length.as_nanos())));
+        let (field, value, reason) = (self.field.into(), self.value.into(), self.reason.into());
+        ManualBan { id, field, value, since, until, reason }
     }
 }
 
@@ -161,8 +171,12 @@ impl Default for BanBounds {
 pub(crate) struct ManualBans {
     /// Read by requests.
     index: ArcSwap<Index>,
+    /// The latest end of all bans, so that requests read no index while there are none. Published after the index.
+    ends: AtomicU64,
     /// Read and written by changes. The index is published while it is locked.
     ledger: Mutex<Ledger>,
+    /// The number of changes.
+    version: AtomicU64,
     bounds: BanBounds,
 }
 
@@ -177,7 +191,13 @@ impl ManualBans {
     /// The ban in force on a request that ends last.
     #[inline]
     pub(crate) fn find(&self, request: &Request<'_>, now: Time) -> Option<Arc<ManualBan>> {
-        self.index.load().find(request, now).cloned()
+        if self.any_in_force(now) { self.index.load().find(request, now).cloned() } else { None }
+    }
+
+    /// Whether any ban is in force.
+    #[inline]
+    pub(crate) fn any_in_force(&self, now: Time) -> bool {
+        now.as_nanos() < self.ends.load(Acquire)
     }
 
     /// Imposes a ban, in place of one on the same field and value.
@@ -223,6 +243,11 @@ impl ManualBans {
         self.ledger().number_in_force(now)
     }
 
+    /// Differs from what it was before the last change.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Relaxed)
+    }
+
     /// The fields with bans.
     pub(crate) fn fields(&self) -> Vec<Arc<str>> {
         let mut fields = Vec::new();
@@ -236,7 +261,10 @@ impl ManualBans {
         let mut edit = Edit { ledger: &mut ledger, index: Index::clone(&self.index.load()), now };
         edit.drop_ended();
         let result = change(&mut edit);
+        let ends = edit.index.ends().as_nanos();
         self.index.store(Arc::new(edit.index));
+        self.ends.store(ends, Release);
+        self.version.fetch_add(1, Relaxed);
         result
     }
 

@@ -13,6 +13,7 @@ mod ban;
 mod brackets;
 mod checks;
 mod comments;
+mod console;
 mod duration;
 mod environment;
 pub(crate) mod files;
@@ -50,6 +51,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use auth::Auth;
+pub use console::{Console, Sampling};
 pub use duration::parse as parse_duration;
 pub use environment::Flag;
 pub use files::{MAX_CONFIG_BYTES, Unreadable, read_file, read_text_file};
@@ -69,7 +71,7 @@ pub use sentinel::{Login, MAX_SENTINELS, Sentinel};
 pub use server::Server;
 pub use size::ByteSize;
 pub use source::Position;
-pub use store::{Redis, RedisServers, Store};
+pub use store::{Durability, Durable, OnDamage, Redis, RedisServers, Store};
 pub use suggest::nearest as nearest_word;
 pub use tls::Tls;
 
@@ -82,7 +84,7 @@ use tree::Table;
 use writer::Writer;
 
 /// The sections whose keys are single values, which variables can set.
-pub(crate) const SECTIONS: [&str; 8] = ["listen", "server", "auth", "tls", "log", "store", "gate", "koala"];
+pub(crate) const SECTIONS: [&str; 9] = ["listen", "server", "auth", "tls", "log", "store", "gate", "console", "koala"];
 
 /// A valid configuration.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +103,8 @@ pub struct Config {
     pub store: Store,
     /// The gateway check.
     pub gate: Gate,
+    /// The web page.
+    pub console: Console,
     /// Koala compatibility.
     pub koala: Koala,
     /// The rule file that it names, if the configuration was loaded with a reader of it.
@@ -138,6 +142,7 @@ impl Config {
         self.log.write(&mut out);
         self.store.write(&mut out);
         self.gate.write(&mut out);
+        self.console.write(&mut out);
         self.koala.write(&mut out);
         lists::write(&self.lists, &mut out);
         for rule in &self.policy.rules {
@@ -157,6 +162,7 @@ impl Config {
         let log = section(report, "log");
         let store = section(report, "store");
         let gate = section(report, "gate");
+        let console = section(report, "console");
         let koala = section(report, "koala");
         let lists = fields
             .entry("lists")
@@ -179,6 +185,7 @@ impl Config {
             log: Log::read(report, log),
             store: Store::read(report, store),
             gate,
+            console: Console::read(report, console),
             koala,
             koala_file,
             lists: lists.defs,

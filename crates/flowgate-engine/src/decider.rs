@@ -24,9 +24,9 @@ use crate::bans::{
 };
 use crate::decision::Decision;
 use crate::key;
-use crate::plan::{JointDecision, JointPlan, Plan};
+use crate::plan::{End, Evaluation, JointDecision, JointPlan, Plan, PlannedTake, Step};
 use crate::request::Request;
-use crate::rules::{Found, Policy, PolicyError, RuleSet, Subjects, Values};
+use crate::rules::{Policy, PolicyError, Rule, RuleSet, Subjects};
 use crate::store::Store;
 
 /// Counters and bans. Rules are handed in with each request.
@@ -38,6 +38,12 @@ pub struct Decider {
     memory: MemoryStore,
     /// The one counter of every ad hoc key.
     ad_hoc: CounterId,
+}
+
+impl AsRef<MemoryStore> for Decider {
+    fn as_ref(&self) -> &MemoryStore {
+        &self.memory
+    }
 }
 
 impl Decider {
@@ -68,25 +74,44 @@ impl Decider {
 
     /// One function for all types of time, so that it is compiled once.
     fn decide_read(&self, rules: &RuleSet, op: Op, request: &Request<'_>, at: Reading) -> Decision {
-        let mut plan = self.plan(rules, op.on_clock(at), request, at.now);
-        self.apply(&mut plan, || request.clone(), at.now);
+        let mut plan = Plan::empty(rules);
+        self.plan_into(&mut plan, op.on_clock(at), request, at.now);
+        self.decide_plan(&mut plan, || request.clone(), at)
+    }
+
+    /// Lets the store decide a plan, and tells what follows.
+    #[inline]
+    fn decide_plan<'q>(&self, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, at: Reading) -> Decision {
+        self.apply(plan, request, at.now);
         let mut decision = plan.conclude(at.now);
         decision.make_real(at);
         decision
     }
 
-    /// The denial of a ban by hand or of a rule without limits, as if rules with limits were not there.
-    pub fn denied_without_limits(&self, rules: &RuleSet, request: &Request<'_>, at: Reading) -> Option<Decision> {
-        let mut plan = Plan::new(rules, Op::Peek, request.units());
-        self.evaluate(rules, request, &rules.read(request), at.now, |found| match found {
-            Found::Ban(ban) => plan.end_with_ban(ban),
-            Found::Limits(..) => {}
-            Found::PassBy(rule) => plan.pass_by(rule),
-            Found::End(rule) => plan.end_with(rule),
-        });
-        let mut decision = plan.conclude(at.now);
-        decision.make_real(at);
-        (!decision.allowed()).then_some(decision)
+    /// Plans a take ahead of its decision, and prefetches its counters. A caller with several requests at hand plans them
+    /// all, and then decides one after the other: the answers are the same, and their cache misses overlap.
+    pub fn plan_ahead(&self, rules: &RuleSet, request: &Request<'_>) -> PlannedTake {
+        let mut evaluation = Evaluation::new(Op::Take, request.units());
+        self.evaluate(rules, request, &mut evaluation, Evaluation::push);
+        let planned = PlannedTake::new(rules, evaluation);
+        planned.subjects().for_each(|subject| self.memory.prefetch(subject));
+        planned
+    }
+
+    /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force or a ban by
+    /// hand may be.
+    pub fn decide_planned<'q>(
+        &self,
+        rules: &RuleSet,
+        planned: PlannedTake,
+        request: impl FnOnce() -> Request<'q>,
+        at: Reading,
+    ) -> Option<Decision> {
+        if self.bans.any_in_force(at.now) {
+            return None;
+        }
+        let mut plan = planned.into_plan(rules)?;
+        Some(self.decide_plan(&mut plan, request, at))
     }
 
     /// What a request asks of the store.
@@ -101,18 +126,59 @@ impl Decider {
     /// calls [`Decider::prefetch_plan`] for each, and then applies one after the other: the answers are the same, and their
     /// cache misses overlap.
     pub fn plan_into(&self, plan: &mut Plan<'_>, op: Op, request: &Request<'_>, now: Time) {
+        self.plan_rules(plan, op, request, now, Evaluation::push);
+    }
+
+    /// What a request asks of the store that brings a limit of its own: the limits of rules do not apply, but bans and rules
+    /// without limits do.
+    pub fn plan_without_limits<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
+        let mut plan = Plan::empty(rules);
+        self.plan_rules(&mut plan, op, request, now, Evaluation::skip_limits);
+        plan
+    }
+
+    /// Plans a request. `add` gets each rule with limits that matches.
+    #[inline]
+    fn plan_rules(
+        &self,
+        plan: &mut Plan<'_>,
+        op: Op,
+        request: &Request<'_>,
+        now: Time,
+        add: impl Fn(&mut Evaluation, &Rule, Step),
+    ) {
         plan.begin(op, request.units());
-        let rules = plan.rule_set();
+        match self.bans.find(request, now) {
+            Some(ban) => plan.evaluation.end = End::Ban(ban),
+            None => self.evaluate(plan.rule_set(), request, &mut plan.evaluation, add),
+        }
+        plan.add_hits(plan.rule_set(), 0);
+    }
+
+    /// Goes through the rules, top to bottom, to the end of the evaluation.
+    #[inline]
+    fn evaluate(
+        &self,
+        rules: &RuleSet,
+        request: &Request<'_>,
+        evaluation: &mut Evaluation,
+        add: impl Fn(&mut Evaluation, &Rule, Step),
+    ) {
         let values = rules.read(request);
         let mut subjects = Subjects::new(rules, &values, &self.memory);
-        self.evaluate(rules, request, &values, now, |found| match found {
-            Found::Ban(ban) => plan.end_with_ban(ban),
-            Found::Limits(rule, limits) => plan.limit(rule, subjects.counted_by(rule), limits),
-            Found::PassBy(rule) => plan.pass_by(rule),
-            Found::End(rule) => plan.end_with(rule),
-        });
-        if rules.banning_everywhere().len() > 0 && op.asks() && !plan.is_banned_by_hand() {
-            plan.watch(rules.banning_everywhere(), &values, &mut subjects);
+        for (rule, list) in rules.matching(&values) {
+            if !list.limits.is_empty() {
+                let subject = subjects.counted_by(rule);
+                add(evaluation, rule, Step { rule: rule.id(), limits: list.id, subject });
+            } else if rule.is_shadow() {
+                evaluation.passed_by.push(rule.id());
+            } else {
+                evaluation.end = End::Rule(rule.id());
+                break;
+            }
+        }
+        if rules.banning_everywhere().len() > 0 && evaluation.asked.asks() {
+            evaluation.watch(rules, rules.banning_everywhere(), &values, &mut subjects);
         }
     }
 
@@ -134,8 +200,19 @@ impl Decider {
 
     /// Decides several requests in one atomic step: they pass together or not at all.
     pub fn decide_joint_by(&self, rules: &RuleSet, requests: &[(Op, Request<'_>)], at: Reading) -> JointDecision {
-        let mut plan = self.plan_joint(rules, requests, at);
-        self.apply_joint(&mut plan, requests.iter().map(|(_, request)| request), at.now);
+        let plan = self.plan_joint(rules, requests, at);
+        self.decide_joint_plan(plan, requests.iter().map(|(_, request)| request), at)
+    }
+
+    /// Decides a joint plan of these requests.
+    pub fn decide_joint_plan<'q, 'a: 'q>(
+        &self,
+        mut plan: JointPlan<'_>,
+        requests: impl Iterator<Item = &'q Request<'a>>,
+        at: Reading,
+    ) -> JointDecision {
+        self.memory.apply_joint(&mut plan, at.now);
+        plan.parts().iter().zip(requests).for_each(|(part, request)| self.note_bans(part, request));
         let mut joint = plan.conclude(at.now);
         joint.make_real(at);
         joint
@@ -147,43 +224,8 @@ impl Decider {
         JointPlan::new(requests.iter().map(plan).collect())
     }
 
-    /// Lets the store decide a joint plan, and lists the bans that each of its requests has started.
-    pub(crate) fn apply_joint<'q, 'a: 'q>(
-        &self,
-        plan: &mut JointPlan<'_>,
-        requests: impl Iterator<Item = &'q Request<'a>>,
-        now: Time,
-    ) {
-        self.memory.apply_joint(plan, now);
-        plan.parts.iter().zip(requests).for_each(|(part, request)| self.note_bans(part, request));
-    }
-
-    /// Goes through bans and rules, top to bottom, to the end of the evaluation.
-    #[inline]
-    pub(crate) fn evaluate<'r>(
-        &self,
-        rules: &'r RuleSet,
-        request: &Request<'_>,
-        values: &Values<'_>,
-        now: Time,
-        mut found: impl FnMut(Found<'r>),
-    ) {
-        if let Some(ban) = self.bans.find(request, now) {
-            return found(Found::Ban(ban));
-        }
-        for (rule, list) in rules.matching(values) {
-            if !list.limits.is_empty() {
-                found(Found::Limits(rule, list));
-            } else if rule.is_shadow() {
-                found(Found::PassBy(rule));
-            } else {
-                return found(Found::End(rule));
-            }
-        }
-    }
-
-    /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers what a peek of
-    /// cost 0 answers then.
+    /// Forgets what all matching rules have counted for the request's subjects, bans included, and lifts bans of other rules
+    /// that deny the request because they hold everywhere. Answers what a peek of cost 0 answers then.
     pub fn reset_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         let values = rules.read(request);
         let mut subjects = Subjects::new(rules, &values, &self.memory);
@@ -192,6 +234,9 @@ impl Decider {
             for counter in rules.counter_ids(rule) {
                 self.memory.reset(subject.counter(counter));
             }
+        }
+        for (rule, ban) in rules.bans_to_lift(&values) {
+            self.memory.reset(subjects.counted_by(rule).counter(ban));
         }
         self.decide_by(rules, Op::Peek, &request.clone().cost(0), at)
     }
@@ -332,14 +377,17 @@ impl Decider {
         }
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) fn imposed(&self) -> &ImposedBans {
         &self.imposed
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) fn manual_bans(&self) -> &ManualBans {
         &self.bans
+    }
+
+    /// Before all ids of this process.
+    pub(crate) fn first_ban_id(&self, kind: BanKind) -> BanId {
+        self.ban_ids.first(kind)
     }
 
     pub(crate) fn next_ban_id(&self, kind: BanKind) -> BanId {

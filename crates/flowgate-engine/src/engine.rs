@@ -6,12 +6,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flowgate::{MemoryStore, Op, Reading, Time};
+use flowgate::{MemoryStore, Op, Reading};
 
 use crate::decider::Decider;
 use crate::decision::Decision;
 use crate::explain::Explanation;
-use crate::plan::{JointDecision, Plan};
+use crate::plan::JointDecision;
 use crate::request::Request;
 use crate::rules::{Policy, PolicyError, RuleSet};
 
@@ -106,16 +106,6 @@ impl Engine {
     /// ```
     pub fn decide_joint(&self, requests: &[(Op, Request<'_>)], at: impl Into<Reading>) -> JointDecision {
         self.decide_joint_by(&self.rules.load(), requests, at.into())
-    }
-
-    /// As [`Engine::decide`], and shows the plan with its outcomes: which rules had a say.
-    #[inline]
-    pub fn decide_watched(&self, op: Op, request: &Request<'_>, now: Time, watch: impl FnOnce(&Plan<'_>)) -> Decision {
-        let rules = self.rules.load();
-        let mut plan = self.plan(&rules, op, request, now);
-        self.apply(&mut plan, || request.clone(), now);
-        watch(&plan);
-        plan.conclude(now)
     }
 
     /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers what a peek of

@@ -34,7 +34,7 @@ pub struct RuleReport {
     /// The rule.
     pub rule: Arc<Rule>,
     /// Whether it matches.
-    pub matched: Matched,
+    pub matched: RuleMatch,
     /// Whether the evaluation got as far as this rule; what stands below a rule without limits that matches, or any
     /// rule under a ban by hand, has no say.
     pub reached: bool,
@@ -48,7 +48,7 @@ pub struct RuleReport {
 
 /// Whether a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Matched {
+pub enum RuleMatch {
     /// It does.
     Yes,
     /// It does not, and this is the first of its conditions that fails.
@@ -94,7 +94,8 @@ impl Decider {
         explanation
     }
 
-    /// What a `peek` of the request asks of the store, and where its subjects stand with rules that ban and do not match.
+    /// What a `peek` of the request asks of the store, and where its subjects stand with rules that ban and do not
+    /// match.
     pub fn plan_to_explain<'r>(&self, rules: &'r RuleSet, request: &Request<'_>, now: Time) -> Plan<'r> {
         let mut plan = self.plan(rules, Op::Peek, request, now);
         let values = rules.read(request);
@@ -146,18 +147,18 @@ fn report(rule: &Arc<Rule>, values: &Values<'_>, outcomes: Outcomes<'_, '_>) -> 
     }
 }
 
-fn matched(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> Matched {
+fn matched(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> RuleMatch {
     let found = |field| values.get(field).map(|value| value.text.to_owned());
     let name = |field| rules.field_name(field).to_owned();
     match rules.check(rule, values) {
-        Ok(_) => Matched::Yes,
+        Ok(_) => RuleMatch::Yes,
         Err(Mismatch::Condition(index)) => {
             let check = &rule.checks()[index];
             let expected = check.written.to_string();
-            Matched::Failed { field: name(check.field), expected, found: found(check.field) }
+            RuleMatch::Failed { field: name(check.field), expected, found: found(check.field) }
         }
-        Err(Mismatch::Lacks(field)) => Matched::Lacks { field: name(field) },
-        Err(Mismatch::NoCase(field)) => Matched::NoLimits { field: name(field), found: found(field) },
+        Err(Mismatch::Lacks(field)) => RuleMatch::Lacks { field: name(field) },
+        Err(Mismatch::NoCase(field)) => RuleMatch::NoLimits { field: name(field), found: found(field) },
     }
 }
 

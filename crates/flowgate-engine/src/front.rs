@@ -1,8 +1,8 @@
 //! What a front in a crate of its own needs of the engine.
 //!
-//! A front has a rule language of its own. It reads its rule file with the places of mistakes ([`Report`]), compiles the
-//! rules to a [`RuleSet`](crate::RuleSet), and makes a [`Plan`](crate::Plan) of each question. Every store decides plans,
-//! whichever front made them.
+//! A front has a rule language of its own. It reads its rule file with the places of mistakes ([`Report`]), compiles
+//! the rules to a [`RuleSet`](crate::RuleSet), and makes a [`Plan`](crate::Plan) of each question. Every store decides
+//! plans, whichever front made them.
 
 pub use crate::config::files::{directory, read};
 pub use crate::config::lists::{MAX_LIST_BYTES, wrong_entry};

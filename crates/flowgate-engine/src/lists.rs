@@ -233,7 +233,8 @@ pub struct ListErrors {
     more: usize,
 }
 
-/// More are only counted: a file that is not a list at all has one in every line.
+/// The most errors that are listed one by one; further ones are counted. A file that is not a list has one in every
+/// line.
 const MAX_LIST_ERRORS: usize = 20;
 
 impl ListErrors {

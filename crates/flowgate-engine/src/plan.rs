@@ -7,15 +7,13 @@ mod outcomes;
 
 use std::sync::Arc;
 
-use flowgate::{Algorithm, BanHit, Hit, MemoryStore, Op, Standing, Subject, Time};
+use flowgate::{Algorithm, BanHit, CounterId, Hit, Key, MemoryStore, Op, Standing, Subject, Time};
 use smallvec::SmallVec;
 
-use crate::bans::ManualBan;
 use crate::decision::Decision;
 use crate::request::Request;
-use crate::rules::{LimitList, LimitListId, Rule, RuleSet, Subjects, Values};
-use evaluation::End;
-pub(crate) use evaluation::{BanHits, Evaluation, Hits, Step};
+use crate::rules::{LimitList, Rule, RuleSet, Subjects, Values};
+pub(crate) use evaluation::{BanHits, End, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
 pub use outcomes::Outcomes;
 
@@ -23,9 +21,37 @@ pub use outcomes::Outcomes;
 #[derive(Debug)]
 pub struct Plan<'r> {
     rules: &'r RuleSet,
-    evaluation: Evaluation,
+    pub(crate) evaluation: Evaluation,
     pub(crate) hits: Hits<'r>,
     pub(crate) bans: BanHits<'r>,
+}
+
+/// What the rules say of a take that is yet to be decided. Borrows nothing; it holds for the rules that it was made by.
+#[derive(Debug)]
+pub struct PlannedTake {
+    generation: u64,
+    evaluation: Evaluation,
+}
+
+impl PlannedTake {
+    pub(crate) fn new(rules: &RuleSet, evaluation: Evaluation) -> PlannedTake {
+        PlannedTake { generation: rules.generation(), evaluation }
+    }
+
+    /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch_logs).
+    #[inline]
+    pub fn subjects(&self) -> impl Iterator<Item = Key> {
+        let steps = &self.evaluation.steps;
+        let is_new = |number: usize| number == 0 || steps[number].subject != steps[number - 1].subject;
+        let numbers = (0..steps.len()).filter(move |number| is_new(*number));
+        numbers.map(|number| steps[number].subject.counter(CounterId::default()))
+    }
+
+    /// The plan; `None` if it was made by other rules.
+    #[inline]
+    pub(crate) fn into_plan(self, rules: &RuleSet) -> Option<Plan<'_>> {
+        (self.generation == rules.generation()).then(|| Plan::from_evaluation(rules, rules, self.evaluation))
+    }
 }
 
 /// Whether a plan includes the limits of a rule.
@@ -53,13 +79,13 @@ impl<'r> Plan<'r> {
     }
 
     /// The plan of an evaluation by `rules`, under the limits that `limits` have in their place.
-    #[cfg(feature = "redis")]
+    #[inline]
     pub(crate) fn from_evaluation(rules: &'r RuleSet, limits: &'r RuleSet, evaluation: Evaluation) -> Plan<'r> {
         #[cfg(feature = "count-work")]
         crate::work::Work::count_plan();
-        let (mut hits, mut bans) = (SmallVec::new(), SmallVec::new());
-        evaluation.steps.iter().for_each(|step| Evaluation::hit(step, limits, &mut hits, &mut bans));
-        Plan { rules, evaluation, hits, bans }
+        let mut plan = Plan { rules, evaluation, hits: SmallVec::new(), bans: SmallVec::new() };
+        plan.add_hits(limits, 0);
+        plan
     }
 
     /// Begins anew, for another request.
@@ -88,22 +114,24 @@ impl<'r> Plan<'r> {
         self.evaluation.steps.push(step);
     }
 
-    /// Looks for bans that these rules have imposed on the subjects of a request, where they have not matched it.
-    #[cold]
+    /// Adds the hits of all steps from the one at `from` on, under the limits that `limits` have in their place.
+    #[inline]
+    pub(crate) fn add_hits(&mut self, limits: &'r RuleSet, from: usize) {
+        for step in &self.evaluation.steps[from..] {
+            Evaluation::hit(step, limits, &mut self.hits, &mut self.bans);
+        }
+    }
+
+    /// As [`Evaluation::watch`].
     pub(crate) fn watch<'a>(
         &mut self,
         rules: impl Iterator<Item = &'a Arc<Rule>>,
         values: &Values<'_>,
         subjects: &mut Subjects<'_, '_>,
     ) {
-        for rule in rules {
-            let is_there = self.evaluation.steps.iter().any(|step| step.rule == rule.id());
-            if !is_there && self.rules.has_subject(rule, values) {
-                let step = Step { rule: rule.id(), limits: LimitListId::NONE, subject: subjects.counted_by(rule) };
-                Evaluation::hit(&step, self.rules, &mut self.hits, &mut self.bans);
-                self.evaluation.steps.push(step);
-            }
-        }
+        let before = self.evaluation.steps.len();
+        self.evaluation.watch(self.rules, rules, values, subjects);
+        self.add_hits(self.rules, before);
     }
 
     /// Shows every matching rule to `include`, top to bottom, and whether it has limits. Applies the limits of those that
@@ -133,25 +161,6 @@ impl<'r> Plan<'r> {
         {
             self.limit(rule, Subjects::new(self.rules, &values, memory).counted_by(rule), limits);
         }
-    }
-
-    /// Ends with a rule without limits.
-    pub(crate) fn end_with(&mut self, rule: &Rule) {
-        self.evaluation.end = End::Rule(rule.id());
-    }
-
-    /// Notes a shadow rule without limits, which ends nothing.
-    pub(crate) fn pass_by(&mut self, rule: &Rule) {
-        self.evaluation.passed_by.push(rule.id());
-    }
-
-    pub(crate) fn is_banned_by_hand(&self) -> bool {
-        matches!(self.evaluation.end, End::Ban(_))
-    }
-
-    /// Ends before any rule.
-    pub(crate) fn end_with_ban(&mut self, ban: Arc<ManualBan>) {
-        self.evaluation.end = End::Ban(ban);
     }
 
     /// What the store is to do: where something other than a limit has denied, nothing is to be consumed. Where no limit

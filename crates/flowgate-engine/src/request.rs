@@ -34,7 +34,8 @@ impl<'a> Request<'a> {
         Request::default()
     }
 
-    /// Adds a field. Where a name stands twice, the first value counts. A [second name](crate::field_name) becomes the first.
+    /// Adds a field. Where a name stands twice, the first value counts. A [second name](crate::field_name) becomes the
+    /// first.
     #[must_use]
     pub fn field(mut self, name: &'a str, value: &'a str) -> Request<'a> {
         self.push(name, value);

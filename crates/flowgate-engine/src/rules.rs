@@ -5,6 +5,7 @@
 //! [`List`].
 
 mod compile;
+mod describe;
 mod fields;
 mod glob;
 mod index;
@@ -22,13 +23,14 @@ use std::sync::Arc;
 use flowgate::{Limit, Span};
 
 pub use compile::PolicyError;
+pub use describe::{LimitsByField, RuleDescription};
 pub(crate) use fields::Values;
 pub(crate) use matcher::shown;
 pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
 pub use rule::Rule;
 pub(crate) use rule::{LimitListId, NamedLimit};
 pub use set::RuleSet;
-pub(crate) use set::{Found, LimitList, Mismatch};
+pub(crate) use set::{LimitList, Mismatch};
 pub(crate) use subjects::Subjects;
 pub use {glob::Glob, number::NumberRange};
 
@@ -85,6 +87,17 @@ pub struct RuleDef {
     pub on_failure: Option<OnFailure>,
     /// Subjects that are denied again and again stay out for longer and longer.
     pub ban: Option<BanDef>,
+    /// Where the rule is written; `None`: not in a file.
+    pub place: Option<RulePlace>,
+}
+
+/// Where a rule is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulePlace {
+    /// The file, as the configuration names it.
+    pub source: Box<str>,
+    /// The line of its name, from 1.
+    pub line: usize,
 }
 
 impl RuleDef {
@@ -103,6 +116,7 @@ impl RuleDef {
             shadow: false,
             on_failure: None,
             ban: None,
+            place: None,
         }
     }
 }
@@ -140,6 +154,18 @@ pub enum Limits {
         /// For every other value, and for a request that lacks the field. Without it the rule does not match those.
         default: Option<Vec<Limit>>,
     },
+}
+
+impl Limits {
+    /// Every limit that may apply.
+    pub fn iter(&self) -> impl Iterator<Item = &Limit> {
+        let (fixed, cases, default): (&[Limit], _, &[Limit]) = match self {
+            Limits::None => (&[], None, &[]),
+            Limits::Fixed(limits) => (limits, None, &[]),
+            Limits::ByField { cases, default, .. } => (&[], Some(cases), default.as_deref().unwrap_or(&[])),
+        };
+        fixed.iter().chain(cases.into_iter().flat_map(|cases| cases.values().flatten())).chain(default)
+    }
 }
 
 /// What a rule asks of the caller.

@@ -55,6 +55,11 @@ impl<K: Hash + Eq + Clone, V> TopK<K, V> {
         &mut entry.value
     }
 
+    /// The count of a key.
+    pub fn get(&self, key: &K) -> Option<&TopEntry<V>> {
+        self.indexes.get(key).map(|&index| &self.entries[index].1)
+    }
+
     /// The keys and their counts, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &TopEntry<V>)> {
         self.entries.iter().map(|(key, entry)| (key, entry))

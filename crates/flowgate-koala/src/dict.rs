@@ -8,6 +8,7 @@ use flowgate_engine::front::{self, Location, MAX_LIST_BYTES, Report, absolute, q
 use flowgate_engine::lists::{List, ListDef, ListSource};
 
 use super::piece::Piece;
+use super::sections::lines;
 
 /// The dicts of a file.
 const MAX_DICTS: usize = 1000;
@@ -65,8 +66,11 @@ impl Dicts {
                 self.loaded.insert(name.text.to_owned(), Arc::new(list));
             }
             Err(error) => {
-                let message = format!("{}:{}: {}", path.display(), error.line(), wrong_entry(&error));
-                report.error(file.at(), message).done();
+                // At its place in the dict, of which the sender of a rule file may learn nothing more.
+                let source = report.add_file(path.display().to_string(), &front::directory(&path), text.clone());
+                let mut lines = lines(Piece::whole(source, &text));
+                let at = lines.nth(error.line().saturating_sub(1)).map_or_else(|| file.at(), |line| line.at());
+                report.error(at, wrong_entry(&error)).place("the dict is named at", file.at()).done();
             }
         }
     }

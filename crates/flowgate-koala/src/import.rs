@@ -3,13 +3,14 @@
 //! Rule       A `peek` by the TOML passes, or is denied by the same rule, as Koala's browse answers after the same
 //!            counted history; a `record` counts as Koala's update, unless a direct rule matches: Koala counts the
 //!            rules below it, too. The counters have the same names, so both may count side by side on one store.
-//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded, the length
-//!            and the type of a captcha.
+//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded, the
+//!            length and the type of a captcha.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use flowgate::Limit;
 use flowgate_engine::Limits;
 use flowgate_engine::front::{is_name, toml_key, toml_list, toml_string, write_conditions};
 use flowgate_engine::lists::ListSource;
@@ -17,7 +18,7 @@ use flowgate_engine::rules::{Condition, Matcher};
 
 use super::KoalaFile;
 use super::result::{KoalaCaptcha, KoalaResult};
-use super::rule::{KoalaRule, Method};
+use super::rule::KoalaRule;
 
 const HEAD: &str = "\
 #
@@ -27,7 +28,8 @@ const HEAD: &str = "\
 
 impl KoalaFile {
     /// The same policy as TOML, with comments on where each rule comes from. Paths in a configuration start from its
-    /// directory: a dict beneath `directory`, where the TOML is to be, has a path from there, another one its whole path.
+    /// directory: a dict beneath `directory`, where the TOML is to be, has a path from there, another one its whole
+    /// path.
     pub fn to_toml(&self, directory: &Path) -> String {
         let mut out = format!("# From {}, by `flowgate import koala`.\n{HEAD}", one_line(&self.name));
         let names = self.list_names();
@@ -80,7 +82,7 @@ impl KoalaFile {
             let _ = writeln!(out, "# {}", one_line(line));
         }
         let _ = writeln!(out, "# {}", one_line(&rule.written));
-        if rule.method != Method::Direct && rule.gauge.is_none() {
+        if matches!(&rule.def.limits, Limits::Fixed(limits) if limits[..] == [Limit::unlimited()]) {
             out.push_str("# count=0: never exceeded.\n");
         }
         let def = &rule.def;

@@ -4,15 +4,16 @@
 //! rule file -> sections -> dicts, results, rules (each with its place) -> KoalaFile -> KoalaRules
 //! ```
 //!
-//! [`KoalaFile`] reads the whole language, old and new spellings, and reports all mistakes at once, as the configuration
-//! does. [`KoalaRules`] is the file in force on a store. Its rules are limits of the engine on counters of the same store.
-//! Koala's own part is the order of evaluation and the answer.
+//! [`KoalaFile`] reads the whole language, old and new spellings, and reports all mistakes at once, as the
+//! configuration does. [`KoalaRules`] is the file in force on a store. Its rules are limits of the engine on counters
+//! of the same store. Koala's own part is the order of evaluation and the answer.
 //!
 //! `docs/koala.md` is the guide for users; `testdata/koala` shows every message.
 
 mod answer;
 mod condition;
 mod daily_counts;
+mod description;
 mod dict;
 mod flat_object;
 mod import;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 pub use answer::{KoalaAnswer, KoalaAsk};
 pub use daily_counts::RuleCounts;
+pub use description::RuleDescription;
 use flowgate::TimeZone;
 pub use plan::{KoalaErase, KoalaPlan};
 #[cfg(feature = "redis")]
@@ -83,7 +85,7 @@ pub struct KoalaFile {
 pub struct LoadedKoala {
     /// The file.
     pub file: KoalaFile,
-    /// What looks wrong; no mistakes.
+    /// Warnings alone: a file with mistakes is not loaded.
     pub warnings: Report,
     /// What it was made of: the rule file and its dicts. When one of them changes, so may the rules.
     pub origins: Vec<Origin>,
@@ -107,13 +109,29 @@ impl KoalaFile {
         }
     }
 
-    /// Whether the file at a path begins as Koala's do: with one of their sections, which no configuration has.
+    /// Reads a text in place of this file: by its name, from its directory, in its zone. Findings repeat nothing of the
+    /// dicts, so the sender of a text cannot read a file by naming it as a dict.
+    ///
+    /// # Errors
+    /// As [`KoalaFile::load`].
+    pub fn check(&self, text: &str) -> Result<LoadedKoala, Report> {
+        let input = Input::Text { name: &self.name, base: Path::new(""), text };
+        let loaded = KoalaFile::load(input, self.tz.name()).map_err(Report::confined_to_text)?;
+        Ok(LoadedKoala { warnings: loaded.warnings.confined_to_text(), ..loaded })
+    }
+
+    /// Whether the file at a path is one of Koala's: it begins with a section of theirs, which no configuration has, or
+    /// it is the main configuration, which [`KoalaFile::load`] refuses by name.
     pub fn is_at(path: &Path) -> bool {
         let Ok(start) = read_file(path, MAX_CONFIG_BYTES) else { return false };
         let text = String::from_utf8_lossy(&start);
         let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
         let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
-        first.is_some_and(|line| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name)))
+        let is_section =
+            |line: &str| ["[dicts]", "[rules]", "[result]"].iter().any(|name| line.eq_ignore_ascii_case(name));
+        let mut report = Report::default();
+        let source = report.add_file("", Path::new(""), text.to_string());
+        first.is_some_and(is_section) || main_configuration::refuse(&mut report, Piece::whole(source, &text))
     }
 
     /// The rule file of a configuration that [`load_config`] has read; `None`: it names none.

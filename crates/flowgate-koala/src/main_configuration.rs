@@ -11,8 +11,8 @@ const RULE_FILE: &str = "rule_file";
 /// Settings that every main configuration has, and no rule file.
 const SETTINGS: [&str; 3] = [RULE_FILE, "redis_server", "policy_loader_frequency"];
 
-/// Reports a file that is Koala's main configuration; true if it is. Such a file has no sections. It may hold a password,
-/// so one line of it is shown: the one that names the rule file, if there is one.
+/// Reports a file that is Koala's main configuration; true if it is. Such a file has no sections. It may hold a
+/// password, so one line of it is shown: the one that names the rule file, if there is one.
 pub(super) fn refuse(report: &mut Report, file: Piece<'_>) -> bool {
     if lines(file).any(|line| line.text.starts_with('[')) {
         return false;

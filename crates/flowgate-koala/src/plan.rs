@@ -7,7 +7,7 @@
 
 use flowgate::{Hit, Op, Time};
 use flowgate_engine::front::Include;
-use flowgate_engine::{Decider, Plan, Request, Store};
+use flowgate_engine::{Decider, Outcomes, Plan, Request, Store};
 use smallvec::SmallVec;
 
 use super::answer::{KoalaAnswer, KoalaAsk};
@@ -54,14 +54,15 @@ impl KoalaRules {
                 return Include::Yes;
             }
             direct.push(rule.position() as u32);
-            if ask == KoalaAsk::Browse { Include::End } else { Include::No }
+            let ends = ask == KoalaAsk::Browse && !self.is_paused(rule.position());
+            if ends { Include::End } else { Include::No }
         });
         KoalaPlan { plan, direct }
     }
 
     /// The answer, once the store has filled in the outcomes.
     pub fn conclude(&self, ask: KoalaAsk, plan: &KoalaPlan<'_>) -> KoalaAnswer {
-        KoalaAnswer::from_hits(ask, plan.plan.hits(), &plan.direct)
+        KoalaAnswer::from_hits(self, ask, plan.plan.hits(), &plan.direct)
     }
 
     /// Decides a request by the counters in memory.
@@ -99,11 +100,11 @@ impl KoalaRules {
         }
     }
 
-    /// The question how much the rule of a number has counted for a request; `None`: there is no such rule. A rule without
-    /// a counter, or that does not match, gives a plan without hits.
+    /// The question how much the rule of a number has counted for a request; `None`: there is no such rule. A rule
+    /// without a counter, or that does not match, gives a plan without hits.
     pub fn value_plan(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<Plan<'_>> {
         let rule = self.position(number)?;
-        let mut plan = Plan::new(self.gauges(), Op::Peek, 0);
+        let mut plan = Plan::new(self.set(), Op::Peek, 0);
         plan.add_rule(rule, request, decider.memory());
         Some(plan)
     }
@@ -112,12 +113,11 @@ impl KoalaRules {
     pub fn value(&self, decider: &Decider, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
         let mut plan = self.value_plan(decider, number, request)?;
         decider.memory().apply_plan(&mut plan, now);
-        Some(KoalaRules::counted(plan.hits()))
+        Some(KoalaRules::concluded_value(plan.outcomes()))
     }
 
-    /// The count of a counter, by the outcome of its gauge.
-    pub(crate) fn counted(hits: &[Hit<'_>]) -> u64 {
-        let Some(outcome) = hits.first().map(Hit::outcome) else { return 0 };
-        outcome.limit.unwrap_or(0).saturating_sub(outcome.remaining.unwrap_or(0))
+    /// How much is in the counter, by the outcomes of [`KoalaRules::value_plan`].
+    pub fn concluded_value(outcomes: Outcomes<'_, '_>) -> u64 {
+        outcomes.hits().first().map_or(0, Hit::used)
     }
 }

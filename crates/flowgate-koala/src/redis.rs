@@ -35,24 +35,25 @@ impl OwnedKoalaPlan {
     ///
     /// # Errors
     /// As [`OwnedPlan::read`].
-    pub fn conclude(&self, replies: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
-        self.plan.read(replies, |outcomes, _| self.answer(outcomes))
+    pub fn conclude(&self, rules: &KoalaRules, replies: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
+        self.plan.read(replies, |outcomes, _| self.answer(rules, outcomes))
     }
 
-    /// The answer of this node's counters, under the limits of `local`: a copy of the rules that differs in limits alone.
-    pub fn decide(&self, decider: &Decider, local: &KoalaRules, now: Time) -> KoalaAnswer {
+    /// The answer of this node's counters, under the limits of `local`: a copy of `rules` that differs in limits alone.
+    pub fn decide(&self, decider: &Decider, rules: &KoalaRules, local: &KoalaRules, now: Time) -> KoalaAnswer {
         let mut plan = self.plan.under(local.set(), now.into());
         decider.memory().apply_plan(&mut plan, now);
-        self.answer(plan.outcomes())
+        self.answer(rules, plan.outcomes())
     }
 
     /// The answer if every limit is exceeded: the store is away, and `on_failure` denies.
-    pub fn denied(&self) -> KoalaAnswer {
-        KoalaAnswer::new(self.ask, self.plan.limited_by().map(|rule| (rule.position() as u32, true)), &self.direct)
+    pub fn denied(&self, rules: &KoalaRules) -> KoalaAnswer {
+        let limited = self.plan.limited_by().map(|rule| (rule.position() as u32, true));
+        KoalaAnswer::new(rules, self.ask, limited, &self.direct)
     }
 
-    fn answer(&self, outcomes: Outcomes<'_, '_>) -> KoalaAnswer {
-        KoalaAnswer::from_hits(self.ask, outcomes.hits(), &self.direct)
+    fn answer(&self, rules: &KoalaRules, outcomes: Outcomes<'_, '_>) -> KoalaAnswer {
+        KoalaAnswer::from_hits(rules, self.ask, outcomes.hits(), &self.direct)
     }
 }
 
@@ -65,11 +66,6 @@ impl KoalaRules {
 
     /// What asks Redis how much the rule of a number has counted for a request; `None`: there is no such rule.
     pub fn owned_value(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
-        Some(OwnedPlan::new(self.gauges(), &self.value_plan(decider, number, request)?, request))
-    }
-
-    /// How much is in the counter, by the outcomes of [`KoalaRules::owned_value`].
-    pub fn concluded_value(outcomes: Outcomes<'_, '_>) -> u64 {
-        KoalaRules::counted(outcomes.hits())
+        Some(OwnedPlan::new(self.set(), &self.value_plan(decider, number, request)?, request))
     }
 }

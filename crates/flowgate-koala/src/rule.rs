@@ -10,7 +10,7 @@
 //! Invariant  A rule is called `koala-` and its number, and counts by its fields without those marked `{~}`: together
 //!            they are Koala's key of a counter.
 
-use flowgate::{Limit, MAX_COUNT};
+use flowgate::Limit;
 use flowgate_engine::front::{Location, Report, did_you_mean, quoted};
 use flowgate_engine::rules::{Action, Condition, Matcher};
 use flowgate_engine::{Limits, RuleDef};
@@ -33,10 +33,14 @@ pub(crate) struct KoalaRule {
     /// What the two kinds of feedback give back.
     pub(crate) erase: [u64; 2],
     pub(crate) def: RuleDef,
-    /// A limit on the same counter, so large that it shows any count; `None`: the rule has no counter.
-    pub(crate) gauge: Option<Limit>,
+    /// What stands in the brackets of conditions.
+    pub(crate) conditions: String,
+    /// `time`, `count` and `base`, where they are given.
+    pub(crate) numbers: [Option<u64>; 3],
     /// The line.
     pub(crate) written: String,
+    /// Its number in the file, from 1.
+    pub(crate) line: u64,
     /// The comment above it.
     pub(crate) comment: Vec<String>,
 }
@@ -50,7 +54,7 @@ pub(crate) enum Method {
     Leak,
 }
 
-const METHODS: [(&str, Method); 4] =
+pub(crate) const METHODS: [(&str, Method); 4] =
     [("direct", Method::Direct), ("count", Method::Count), ("base", Method::Base), ("leak", Method::Leak)];
 
 const FORM: &str = "rule : [count] [act=ask; qid=+] [time=60; count=5] [result=2; return=111]";
@@ -58,7 +62,7 @@ const FORM: &str = "rule : [count] [act=ask; qid=+] [time=60; count=5] [result=2
 /// The most conditions of a rule, and the most fields that a rule counts by.
 const MAX_CONDITIONS: usize = 32;
 
-/// The day, which is the calendar's.
+/// A rule with a `time` of this many seconds counts by calendar days.
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// What rules need to know of the rest of the file.
@@ -79,6 +83,7 @@ pub(super) fn read(report: &mut Report, line: &RuleLine<'_>, context: &Context<'
     let [method, conditions, limit, result] = brackets(report, line.line)?;
     let method = read_method(report, method.trim());
     let (when, by) = read_conditions(report, conditions, context.dicts).unzip();
+    let conditions = conditions.trim().text.to_owned();
     let limit = Numbers::of_limit(report, limit);
     let limits = method.zip(limit.as_ref()).and_then(|(method, limit)| {
         check_limit(report, method, limit)?;
@@ -88,9 +93,10 @@ pub(super) fn read(report: &mut Report, line: &RuleLine<'_>, context: &Context<'
     let number = result.as_ref().and_then(|result| read_number(report, result));
     let answer = result.as_ref().and_then(|result| read_result(report, result, context.results));
 
-    let (method, (limits, gauge), limit) = (method?, limits?, limit?);
+    let (method, limits, limit) = (method?, limits?, limit?);
     let (number, answer, number_at) = (number?, answer?, result?.place("return"));
     let erase = ["erase1", "erase2"].map(|key| limit.get(key).unwrap_or(0));
+    let numbers = ["time", "count", "base"].map(|key| limit.get(key));
     let (action, message) = match context.results.by_number.get(&answer) {
         Some(result) => (action(method, result), result.message().map(str::to_owned)),
         // It is wrong itself, and reported there.
@@ -105,9 +111,20 @@ pub(super) fn read(report: &mut Report, line: &RuleLine<'_>, context: &Context<'
         message,
         ..RuleDef::named(format!("koala-{number}"))
     };
-    let written = line.line.text.to_owned();
+    let (written, line_number) = (line.line.text.to_owned(), line.number);
     let comment = line.comment.iter().map(|text| (*text).to_owned()).collect();
-    let rule = KoalaRule { number, method, result: answer, erase, def, gauge, written, comment };
+    let rule = KoalaRule {
+        number,
+        method,
+        result: answer,
+        erase,
+        def,
+        conditions,
+        numbers,
+        written,
+        line: line_number,
+        comment,
+    };
     Some(PlacedRule { rule, number_at })
 }
 
@@ -215,30 +232,25 @@ fn check_limit(report: &mut Report, method: Method, numbers: &Numbers<'_>) -> Op
     Some(())
 }
 
-/// The limit, and the gauge on its counter.
-fn limits(report: &mut Report, method: Method, numbers: &Numbers<'_>, tz: &str) -> Option<(Limits, Option<Limit>)> {
+fn limits(report: &mut Report, method: Method, numbers: &Numbers<'_>, tz: &str) -> Option<Limits> {
     let get = |key| numbers.get(key).unwrap_or(0);
     let (time, count, base) = (get("time"), get("count"), get("base"));
     if method == Method::Direct {
-        return Some((Limits::None, None));
+        return Some(Limits::None);
     }
     if count == 0 {
-        return Some((Limits::Fixed(vec![Limit::unlimited()]), None));
+        return Some(Limits::Fixed(vec![Limit::unlimited()]));
     }
     // With a zone, `1s` would be a second of the calendar's, not one from the first request.
     let plain = if time == 1 { "1000ms".to_owned() } else { format!("{time}s") };
-    let text = |count: u64, base: u64| match method {
+    let text = match method {
         Method::Leak => format!("sliding {count}/{plain}"),
         Method::Base if base > 0 => format!("fixed {count}/{plain} after={base}/day tz={tz}"),
         _ if time == SECONDS_PER_DAY => format!("fixed {count}/day tz={tz}"),
         _ => format!("fixed {count}/{plain}"),
     };
-    // A larger count would need another kind of log, and the log never holds more units than the rule allows.
-    let most = if method == Method::Leak { count } else { MAX_COUNT };
-    let most_free = if base > 0 { MAX_COUNT } else { 0 };
-    let built = text(count, base).parse().and_then(|limit| Ok((limit, text(most, most_free).parse()?)));
-    match built {
-        Ok((limit, gauge)) => Some((Limits::Fixed(vec![limit]), Some(gauge))),
+    match text.parse() {
+        Ok(limit) => Some(Limits::Fixed(vec![limit])),
         Err(error) => {
             report.error(numbers.place("count"), error.to_string()).done();
             None

@@ -3,28 +3,27 @@
 use std::sync::Arc;
 
 use flowgate::{Limit, MemoryStore, Time};
+use flowgate_engine::explain::{RuleMatch, RuleReport};
 use flowgate_engine::front::{Report, quoted};
-use flowgate_engine::{Limits, Policy, PolicyError, RuleCounters, RuleSet};
+use flowgate_engine::{Explanation, Limits, PolicyError, Rule, RuleCounters, RuleSet};
 use hashbrown::HashMap;
 
 use super::KoalaFile;
-use super::answer::KoalaAnswer;
+use super::answer::{KoalaAnswer, KoalaAsk};
 use super::daily_counts::{Counts, DailyCounts, RuleCounts};
 use super::plan::KoalaErase;
 use super::result::KoalaResult;
 use super::rule::Method;
 
 /// A rule file in force on a store.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KoalaRules {
-    file: KoalaFile,
+    pub(super) file: KoalaFile,
     set: Arc<RuleSet>,
-    /// The same counters under limits that show how much is in them.
-    gauges: Arc<RuleSet>,
     /// The position of the rule of a number.
     numbers: HashMap<u32, u32>,
-    counts: Vec<Arc<Counts>>,
-    daily_counts: Arc<DailyCounts>,
+    pub(super) counts: Vec<Arc<Counts>>,
+    pub(super) daily_counts: Arc<DailyCounts>,
     unruled: Arc<RuleCounters>,
 }
 
@@ -34,18 +33,16 @@ impl KoalaRules {
     /// # Errors
     /// If the rules contradict each other. The rules of a loaded file are already checked.
     pub fn new(file: KoalaFile, memory: &MemoryStore, before: Option<&KoalaRules>) -> Result<KoalaRules, PolicyError> {
-        let policy = file.policy();
-        let mut set = RuleSet::compile(&policy, memory)?;
+        let mut set = RuleSet::compile(&file.policy(), memory)?;
         if let Some(before) = before {
             set.inherit_counters(&before.set);
         }
         let set = Arc::new(set);
-        let gauges = Arc::new(RuleSet::compile(&gauges(&file, policy), memory)?);
         let numbers = file.rules.iter().zip(0..).map(|(rule, position)| (rule.number, position)).collect();
         let daily_counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.daily_counts));
         let unruled = before.map_or_else(Arc::default, |before| Arc::clone(&before.unruled));
         let counts = daily_counts.share(file.rules.iter().map(|rule| rule.number));
-        Ok(KoalaRules { file, set, gauges, numbers, counts, daily_counts, unruled })
+        Ok(KoalaRules { file, set, numbers, counts, daily_counts, unruled })
     }
 
     /// The file.
@@ -63,9 +60,48 @@ impl KoalaRules {
         self.result(self.file.rules[rule].result)
     }
 
+    /// The rule at a position, as the engine has it.
+    pub fn rule(&self, rule: usize) -> &Rule {
+        &self.set.rules()[rule]
+    }
+
     /// The counts of decisions by the rule at a position.
     pub fn decided_by(&self, rule: usize) -> &RuleCounters {
-        self.set.rules()[rule].counters()
+        self.rule(rule).counters()
+    }
+
+    /// A copy that denies nothing: it counts as before, and its answers name the rules that would have denied.
+    #[must_use]
+    pub fn paused(&self) -> KoalaRules {
+        KoalaRules { set: Arc::new(self.set.shadowed()), ..self.clone() }
+    }
+
+    /// Whether the rule at a position denies, and is paused. Rules whose result is a pass are never paused.
+    pub fn is_paused(&self, rule: usize) -> bool {
+        self.rule(rule).is_shadow() && !self.result_of(rule).passes()
+    }
+
+    /// Whether the rule at a position decides whenever it matches.
+    pub fn is_direct(&self, rule: usize) -> bool {
+        self.file.rules[rule].method == Method::Direct
+    }
+
+    /// What a browse answers to a request that the engine has explained by [`KoalaRules::set`].
+    pub fn explained(&self, explanation: &Explanation) -> KoalaAnswer {
+        if explanation.ban.is_some() {
+            return KoalaAnswer { banned: true, ..KoalaAnswer::default() };
+        }
+        let met = || explanation.rules.iter().filter(|report| report.matched == RuleMatch::Yes);
+        let (direct, counted): (Vec<_>, Vec<_>) = met().partition(|report| self.is_direct(report.rule.position()));
+        let position = |report: &RuleReport| report.rule.position() as u32;
+        let exceeded = |report: &RuleReport| report.limits.iter().any(|limit| !limit.outcome.allowed());
+        let direct: Vec<u32> = direct.into_iter().map(position).collect();
+        KoalaAnswer::new(
+            self,
+            KoalaAsk::Browse,
+            counted.into_iter().map(|report| (position(report), exceeded(report))),
+            &direct,
+        )
     }
 
     /// The counts of requests that no rule decided: that passed, or that a ban by hand denied.
@@ -134,12 +170,9 @@ impl KoalaRules {
         KoalaRules::new(file, memory, None)
     }
 
-    pub(crate) fn set(&self) -> &Arc<RuleSet> {
+    /// The rules, as the engine has them.
+    pub fn set(&self) -> &Arc<RuleSet> {
         &self.set
-    }
-
-    pub(crate) fn gauges(&self) -> &Arc<RuleSet> {
-        &self.gauges
     }
 
     /// The position of the rule of a number.
@@ -160,16 +193,8 @@ impl KoalaRules {
     }
 }
 
-/// The rules under limits that show the counts of their counters.
-fn gauges(file: &KoalaFile, mut policy: Policy) -> Policy {
-    for (def, rule) in policy.rules.iter_mut().zip(&file.rules) {
-        def.limits = rule.gauge.as_ref().map_or(Limits::None, |gauge| Limits::Fixed(vec![gauge.clone()]));
-    }
-    policy
-}
-
-/// Compiles the rules of a file, and reports what only all rules together make wrong. Mistakes in single rules are found
-/// earlier, with their places.
+/// Compiles the rules of a file, and reports what only all rules together make wrong. Mistakes in single rules are
+/// found earlier, with their places.
 pub(super) fn check(report: &mut Report, file: &KoalaFile) {
     if let Err(error) = RuleSet::compile(&file.policy(), &MemoryStore::default()) {
         let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));

@@ -15,6 +15,8 @@ pub(super) struct Sections<'t> {
 /// A line of `[rules]`.
 pub(super) struct RuleLine<'t> {
     pub(super) line: Piece<'t>,
+    /// Its number in the file, from 1.
+    pub(super) number: u64,
     /// The lines of the comment directly above it, without the `#`.
     pub(super) comment: Vec<&'t str>,
 }
@@ -36,7 +38,7 @@ impl<'t> Sections<'t> {
         let mut sections = Sections::default();
         let (mut section, mut comment) = (Section::None, Vec::new());
         let mut is_first = true;
-        for line in lines(file) {
+        for (number, line) in (1..).zip(lines(file)) {
             if let Some(text) = line.text.strip_prefix('#') {
                 comment.push(text.trim());
                 continue;
@@ -50,7 +52,7 @@ impl<'t> Sections<'t> {
             } else {
                 match section {
                     Section::Dicts => sections.dicts.push(line),
-                    Section::Rules => sections.rules.push(RuleLine { line, comment: above }),
+                    Section::Rules => sections.rules.push(RuleLine { line, number, comment: above }),
                     Section::Result => sections.results.push(line),
                     Section::None if is_first => {
                         let hint = "[dicts], [rules] and [result] each start with a line of their own";

@@ -5,10 +5,11 @@
 //! ip          identd user time                    request               status size referrer    user agent
 //! ```
 //!
-//! Rule       A line gives the fields `ip user method path status header.referer header.user-agent`, the parameters of the
-//!            query that rules name (`query.NAME`, the first value), and `host` if it begins with the virtual host, as in
-//!            `vhost_combined`. A `-` is an absent field. Escapes (`\"`, `\\`, `\x16`) are resolved. Bytes outside UTF-8
-//!            are escaped as at the gate. The path has no query and has the spelling that rules see behind a gateway.
+//! Rule       A line gives the fields `ip user method path status header.referer header.user-agent`, the parameters of
+//!            the query that rules name (`query.NAME`, the first value), and `host` if it begins with the virtual host,
+//!            as in `vhost_combined`. A `-` is an absent field. Escapes (`\"`, `\\`, `\x16`) are resolved. Bytes
+//!            outside UTF-8 are escaped as at the gate. The path has no query and has the spelling that rules see
+//!            behind a gateway.
 //! Rule       A request line that is not HTTP, such as the bytes of a TLS handshake, gives neither method nor path. The
 //!            request is still decided, with its other fields. Text after the last known field is ignored, since many
 //!            servers append fields of their own.
@@ -89,7 +90,8 @@ fn push_host(event: &mut Event, range: Range<usize>, line: &str) {
     }
 }
 
-/// Reads method, path and parameters of `GET /a?b=c HTTP/1.1`. A path may contain spaces, since some clients send such paths.
+/// Reads method, path and parameters of `GET /a?b=c HTTP/1.1`. A path may contain spaces, since some clients send such
+/// paths.
 fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let text = &line[request.clone()];
     let Some(space) = memchr::memchr(b' ', text.as_bytes()) else { return };

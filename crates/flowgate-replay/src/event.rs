@@ -1,4 +1,5 @@
-//! The content of one line of a trace: time, operation, cost and fields. The fields borrow from the line where possible.
+//! The content of one line of a trace: time, operation, cost and fields. The fields borrow from the line where
+//! possible.
 //!
 //! Invariant  An [`Event`] is made once and filled again for every line. Reading a line allocates only if the line has
 //!            escapes to resolve, or more fields than every earlier line.
@@ -176,7 +177,8 @@ impl TextRange {
         batch.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// A range of the line. A line is shorter than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is enough.
+    /// A range of the line. A line is shorter than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is
+    /// enough.
     #[inline]
     pub(crate) fn in_line(range: Range<usize>) -> TextRange {
         TextRange { start: range.start as u32, end: range.end as u32, is_scratch: false }

@@ -16,8 +16,8 @@ pub(crate) struct FieldsSeen {
     queries: u64,
     /// The names in JSON lines.
     names: Vec<String>,
-    /// The position in `names` of the name that a field of the latest lines had, by the number of the field: consecutive
-    /// lines mostly have the same fields.
+    /// The position in `names` of the name that a field of the latest lines had, by the number of the field:
+    /// consecutive lines mostly have the same fields.
     expected: Vec<usize>,
     /// Whether `names` is incomplete.
     has_more: bool,

@@ -55,13 +55,15 @@ pub enum InputError {
     },
 }
 
-/// A file or standard input.
+/// A file, standard input or memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// `-`
     Stdin,
     /// A path.
     File(PathBuf),
+    /// Lines in memory.
+    Memory(Arc<[u8]>),
 }
 
 impl Source {
@@ -75,6 +77,7 @@ impl Source {
         match self {
             Source::Stdin => "standard input".to_owned(),
             Source::File(path) => path.display().to_string(),
+            Source::Memory(_) => "memory".to_owned(),
         }
     }
 
@@ -86,6 +89,7 @@ impl Source {
         let failed = |error| InputError::Unreadable { name: self.name(), error };
         let (reader, size): (Box<dyn Read>, _) = match self {
             Source::Stdin => (Box::new(io::stdin().lock()), None),
+            Source::Memory(lines) => (Box::new(io::Cursor::new(Arc::clone(lines))), Some(lines.len() as u64)),
             Source::File(path) => {
                 let file = File::open(path).map_err(failed)?;
                 let data = file.metadata().map_err(failed)?;

@@ -3,10 +3,10 @@
 //! Rule       `ts` is a number of seconds, read as exact decimal text, or a text as in RFC 3339. `cost` and `op` are
 //!            optional. The value of a field is a text, a number, `true` or `false`, as written. Any other key is an
 //!            error, so that a misspelt key does not change what is replayed.
-//! Reason     serde_json, with a visitor and `RawValue`, reads lines 7 % slower and reports syntax errors in its own words.
-//!            This reader names the column and the expected text for every mistake.
-//! Bound      The fields are the deepest level, so the reader does not recurse. A line has at most [`MAX_FIELDS`] fields,
-//!            as a request over HTTP.
+//! Reason     serde_json, with a visitor and `RawValue`, reads lines 7 % slower and reports syntax errors in its own
+//!            words. This reader names the column and the expected text for every mistake.
+//! Bound      The fields are the deepest level, so the reader does not recurse. A line has at most [`MAX_FIELDS`]
+//!            fields, as a request over HTTP.
 
 use std::ops::Range;
 

@@ -1,14 +1,16 @@
 //! The lines of a stream, borrowed from the buffer, one block of lines at a time. A block lets the caller read several
 //! lines ahead.
 //!
-//! Invariant  The buffer grows until it holds a line of [`MAX_LINE_BYTES`]. A longer line is skipped without being kept.
+//! Invariant  The buffer grows until it holds a line of [`MAX_LINE_BYTES`]. A longer line is skipped without being
+//!            kept.
 
 use std::io::{self, Read};
 
 /// The longest line. Web servers bound a request to some kilobytes, so their lines are far shorter.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The first size of the buffer: large enough that system calls cost little, and small enough for the processor's cache.
+/// The first size of the buffer: large enough that system calls cost little, and small enough for the processor's
+/// cache.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The lines of a stream.

@@ -3,8 +3,8 @@
 //! State      Batches of consecutive slots of time, one second wide unless the window is very long.
 //! Rule       A slot is due when it ends a whole window before the latest time. A line within the window of the latest
 //!            time is therefore always in time for its slot.
-//! Bound      [`MAX_HELD_BYTES`] of lines. Beyond that the oldest slot is due early, and the window is shorter for a while.
-//!            The buffers take at most twice as much, since they grow by doubling.
+//! Bound      [`MAX_HELD_BYTES`] of lines. Beyond that the oldest slot is due early, and the window is shorter for a
+//!            while. The buffers take at most twice as much, since they grow by doubling.
 
 use std::collections::VecDeque;
 
@@ -108,7 +108,8 @@ impl Reorder {
         (number - self.first) as usize
     }
 
-    /// The next batch that no line can join any more, in order; the caller gives it back with [`recycle`](Reorder::recycle).
+    /// The next batch that no line can join any more, in order; the caller gives it back with
+    /// [`recycle`](Reorder::recycle).
     #[inline]
     pub(crate) fn due(&mut self, latest: Time) -> Option<Batch> {
         let open_from = latest.as_nanos().saturating_sub(self.window.as_nanos());

@@ -2,9 +2,9 @@
 //!
 //! Rule       The charts are SVG with their numbers in `data-` attributes, so the page is complete with scripts turned
 //!            off. The script only shows the numbers under the pointer or the focus.
-//! Rule       The page fetches nothing: its Content-Security-Policy forbids it, and allows only the style and the script
-//!            whose hashes it names. `html.rs` escapes every text of a log. If that failed, the policy would still keep
-//!            foreign scripts from running.
+//! Rule       The page fetches nothing: its Content-Security-Policy forbids it, and allows only the style and the
+//!            script whose hashes it names. `html.rs` escapes every text of a log. If that failed, the policy would
+//!            still keep foreign scripts from running.
 
 mod curve;
 mod html;

@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flowgate::{MemoryConfig, MemoryStore, Op, Seed, Span, Time};
@@ -129,6 +130,9 @@ pub enum ReplayError {
         /// The reason.
         error: io::Error,
     },
+    /// The caller has ended it.
+    #[error("the replay was ended")]
+    Stopped,
     /// The decisions could not be written.
     #[error("cannot write the decisions: {0}")]
     Decisions(io::Error),
@@ -169,7 +173,7 @@ impl<'a> Replay<'a> {
         &mut self,
         source: &Source,
         format: Option<Format>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<(), ReplayError> {
         let mut input = source.open(format)?;
         let number_of_source = self.trace.begin();
@@ -215,7 +219,10 @@ impl<'a> Replay<'a> {
                 self.trace.lines += 1;
                 if self.trace.lines.is_multiple_of(PROGRESS_INTERVAL_LINES) {
                     let read = input.read.load(std::sync::atomic::Ordering::Relaxed);
-                    progress(Progress { lines: self.trace.lines, read, size: input.size });
+                    let progress = progress(Progress { lines: self.trace.lines, read, size: input.size });
+                    if progress.is_break() {
+                        return Err(ReplayError::Stopped);
+                    }
                 }
             }
         }

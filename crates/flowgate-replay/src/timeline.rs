@@ -84,7 +84,8 @@ impl Timeline {
         self.slots.iter_mut().for_each(|slot| slot.index /= factor);
     }
 
-    /// The timeline with at most `number` slots, empty ones included: the width of a slot, and each slot with its start.
+    /// The timeline with at most `number` slots, empty ones included: the width of a slot, and each slot with its
+    /// start.
     pub(crate) fn slots(&self, number: usize) -> (Span, Vec<(Time, Slot)>) {
         let mut shown = self.clone();
         let (Some(first), Some(last)) = (self.slots.first(), self.slots.last()) else {

@@ -1,8 +1,8 @@
 //! The lines of the traces, and the times at which they are decided.
 //!
 //! Rule       A request is decided at the time of its line. Servers log a request when it ends, so times run back a
-//!            little: lines are put in order within a window. A line that comes later than that is decided at the latest
-//!            time seen. Lines of both kinds are counted, with the largest lateness.
+//!            little: lines are put in order within a window. A line that comes later than that is decided at the
+//!            latest time seen. Lines of both kinds are counted, with the largest lateness.
 //! Rule       A trace whose times run back by [`MAX_CLOCK_SKEW`] or more is noted. The most likely cause is traces in
 //!            the wrong order, which decides all older lines at one instant.
 
@@ -28,11 +28,11 @@ pub(crate) struct Trace {
     pub skipped_lines: Vec<SkippedLine>,
     /// Lines that are older than an earlier line and were put in order.
     pub reordered: u64,
-    /// The largest lateness of these.
+    /// How late the latest of the reordered lines was.
     pub reordered_by: Span,
     /// Lines that came too late to be put in order.
     pub late: u64,
-    /// The largest lateness of these.
+    /// How late the latest of the late lines was.
     pub late_by: Span,
     /// Places where the times run back by far.
     pub time_jumps: Vec<TimeJump>,

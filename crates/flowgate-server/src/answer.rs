@@ -1,7 +1,7 @@
 //! An answer that is there at once, or after a round trip to the store that several nodes share.
 //!
-//! Rule       The call to the store is sent before an [`Answer`] is returned, whether or not a caller awaits the answer.
-//!            Calls that are made one after the other therefore share a round trip.
+//! Rule       The call to the store is sent before an [`Answer`] is returned, whether or not a caller awaits the
+//!            answer. Calls that are made one after the other therefore share a round trip.
 //! Invariant  An answer from memory is [`Answer::Now`]: no allocation, no future, no wait.
 
 use std::fmt;
@@ -106,10 +106,10 @@ impl<T> Answer<T> {
 
 impl<T> IntoFuture for Answer<T> {
     type Output = T;
-    type IntoFuture = Awaited<T>;
+    type IntoFuture = AnswerFuture<T>;
 
-    fn into_future(self) -> Awaited<T> {
-        Awaited(match self {
+    fn into_future(self) -> AnswerFuture<T> {
+        AnswerFuture(match self {
             Answer::Now(value) => Kind::Now(ready(value)),
             Answer::Later(future) => Kind::Later(future),
         })
@@ -118,14 +118,14 @@ impl<T> IntoFuture for Answer<T> {
 
 /// An [`Answer`] that is being waited for.
 #[must_use = "futures do nothing unless polled"]
-pub struct Awaited<T>(Kind<T>);
+pub struct AnswerFuture<T>(Kind<T>);
 
 enum Kind<T> {
     Now(Ready<T>),
     Later(Pin<Box<dyn Future<Output = T> + Send>>),
 }
 
-impl<T> Future for Awaited<T> {
+impl<T> Future for AnswerFuture<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -145,9 +145,9 @@ impl<T: fmt::Debug> fmt::Debug for Answer<T> {
     }
 }
 
-impl<T> fmt::Debug for Awaited<T> {
+impl<T> fmt::Debug for AnswerFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Awaited")
+        f.write_str("AnswerFuture")
     }
 }
 

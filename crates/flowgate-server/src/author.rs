@@ -1,7 +1,7 @@
 //! The author of a change of rules or bans, for the log.
 //!
-//! Rule       Each change that a person or a file makes is one line of the log, with the target `flowgate::changes`: who
-//!            (the kind of right that was used, never a secret), from where, and what. Bans that rules impose are
+//! Rule       Each change that a person or a file makes is one line of the log, with the target `flowgate::changes`:
+//!            who (the kind of right that was used, never a secret), from where, and what. Bans that rules impose are
 //!            decisions, not changes: metrics count them.
 
 use std::net::IpAddr;
@@ -38,7 +38,7 @@ impl Author {
     /// The signal to reload.
     pub const SIGHUP: Author = Author::named("SIGHUP");
 
-    /// The end of a time that was set before.
+    /// The clock: a pause has reached its end.
     pub(crate) const CLOCK: Author = Author::named("clock");
 
     /// A client of the Redis protocol.

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use flowgate_engine::PolicyError;
 use flowgate_engine::config::Config;
+use flowgate_engine::{Explanation, PolicyError, Request, RuleCounts};
 use flowgate_koala::KoalaFile;
 use hyper::body::Incoming;
 
+use crate::answer::Answer;
 use crate::author::{Author, changed};
 use crate::http::{Call, Error, Reply};
 use crate::koala::{self, KoalaInForce};
 use crate::metrics::Exposition;
-use crate::service::Service;
+use crate::service::{Service, Snapshot};
 
 /// The fronts in force.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,28 @@ impl Fronts {
         self.koala.as_ref()
     }
 
+    /// A copy that denies nothing.
+    pub(crate) fn paused(&self) -> Fronts {
+        Fronts { koala: self.koala.as_ref().map(|koala| Arc::new(koala.paused())) }
+    }
+
+    /// The rules of each front, as the engine has them: a reset forgets what they have counted, too.
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = &Arc<Snapshot>> {
+        self.koala.iter().map(|koala| koala.snapshot())
+    }
+
+    /// What each front would answer to a request, and why.
+    pub(crate) fn explain(&self, service: &Service, request: &Request<'_>) -> Answer<Vec<FrontExplanation>> {
+        let explain = |koala: &Arc<KoalaInForce>| {
+            let in_force = Arc::clone(koala);
+            service.explain_by(koala.snapshot(), request).map(move |explanation| in_force.explained(explanation))
+        };
+        Answer::fold(self.koala.iter().map(explain), Vec::new(), |mut all, one| {
+            all.push(one);
+            all
+        })
+    }
+
     /// Whether a rule of a front looks at a field or counts by it.
     pub(crate) fn uses_field(&self, field: &str) -> bool {
         self.koala.as_ref().is_some_and(|koala| koala.rules.uses_field(field))
@@ -46,10 +69,37 @@ impl Fronts {
         changed!(author, "new rules are in force", version, rules, lists, koala_rules);
     }
 
+    /// The names of the fronts that are served.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.koala.is_some().then_some("koala").into_iter()
+    }
+
+    /// What each rule of a front has decided, under a name that no other rule can have.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = (String, RuleCounts)> {
+        koala::tallies(self.koala.as_deref())
+    }
+
     /// Writes the metrics of all fronts.
     pub(crate) fn render(&self, out: &mut Exposition) {
         koala::render(out, self.koala.as_deref());
     }
+}
+
+/// What a front would answer to a request, and why.
+#[derive(Debug)]
+pub(crate) struct FrontExplanation {
+    /// The system that the front stands for.
+    pub(crate) name: &'static str,
+    pub(crate) allowed: bool,
+    /// The rule that decides.
+    pub(crate) rule: Option<String>,
+    pub(crate) explanation: Explanation,
+}
+
+/// The methods and paths of fronts that `openapi.json` describes.
+#[cfg(test)]
+pub(crate) fn described_routes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    koala::ROUTES.iter().map(|&(path, _, methods, _)| (methods, path))
 }
 
 /// Answers a request to a path that no route of ours has.

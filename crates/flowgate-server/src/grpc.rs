@@ -9,6 +9,8 @@
 //! bounds are checked while it is read, values that are not UTF-8 are no error, and nothing is copied. tonic answers the rest.
 
 mod body;
+mod brought_limit;
+mod call;
 mod connection;
 mod health;
 mod message;
@@ -23,14 +25,13 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use flowgate_engine::config::{Config, Secret};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
-use hyper::{Method, Request, Response, StatusCode};
-use smallvec::SmallVec;
+use hyper::{Method, Request as HttpRequest, Response, StatusCode};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tonic::codegen::Service as TonicService;
@@ -40,15 +41,16 @@ use crate::http::auth::{Access, Tokens};
 use crate::listener::{Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::Counter;
-use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
-use crate::service::{JointRequest, Service};
+use crate::service::Service;
 use crate::shutdown::Shutdown;
 use body::ReplyBody;
+use brought_limit::BroughtLimits;
+use call::RateLimitCall;
 use connection::CallGuard;
 use health::Health;
+#[cfg(any(test, feature = "fuzzing"))]
 use message::RateLimitRequest;
-use question::FieldNames;
 pub(crate) use status::Code;
 use status::Failure;
 
@@ -101,6 +103,7 @@ pub(crate) struct Grpc {
 pub(crate) struct Shared {
     service: Service,
     tokens: Tokens,
+    brought: BroughtLimits,
     /// The most bytes of a message.
     max_message: usize,
     /// The longest time for a message to arrive, and for the service to answer.
@@ -120,11 +123,11 @@ impl fmt::Debug for Shared {
 type TonicResponse = Pin<Box<dyn Future<Output = Response<tonic::body::Body>> + Send>>;
 
 /// A service of tonic.
-type Handler = Box<dyn Fn(Request<Incoming>) -> TonicResponse + Send + Sync>;
+type Handler = Box<dyn Fn(HttpRequest<Incoming>) -> TonicResponse + Send + Sync>;
 
 fn handler<S>(service: S) -> Handler
 where
-    S: TonicService<Request<Incoming>, Response = Response<tonic::body::Body>, Error = Infallible>,
+    S: TonicService<HttpRequest<Incoming>, Response = Response<tonic::body::Body>, Error = Infallible>,
     S: Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
 {
@@ -156,6 +159,7 @@ impl Grpc {
         let shared = Shared {
             service,
             tokens: Tokens::new(&config.auth),
+            brought: BroughtLimits::default(),
             max_message,
             request_timeout: config.server.request_timeout,
             idle_timeout: config.server.idle_timeout,
@@ -197,33 +201,52 @@ impl Protocol for Grpc {
     }
 }
 
-async fn answer(guard: CallGuard, request: Request<Incoming>) -> Response<ReplyBody> {
-    let shared = Arc::clone(guard.shared());
+/// The answer to a request, on its way.
+pub(crate) enum Answering {
+    Now(Option<Response<ReplyBody>>),
+    RateLimit(RateLimitCall),
+    Later(Pin<Box<dyn Future<Output = Response<ReplyBody>> + Send>>),
+}
+
+impl Future for Answering {
+    type Output = Result<Response<ReplyBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Answering::RateLimit(call) => call.poll(context).map(Ok),
+            Answering::Later(answer) => answer.as_mut().poll(context).map(Ok),
+            Answering::Now(answer) => answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer))),
+        }
+    }
+}
+
+fn answer(guard: CallGuard, request: HttpRequest<Incoming>) -> Answering {
+    let shared = guard.shared();
     shared.service.metrics().grpc.requests.add(1);
     if let Some(status) = not_grpc(&request) {
-        return status::not_grpc(status);
+        return Answering::Now(Some(status::not_grpc(status)));
     }
     let path = request.uri().path();
     if path == SHOULD_RATE_LIMIT {
-        return should_rate_limit(&shared, request).await;
+        return Answering::RateLimit(RateLimitCall::new(guard, request));
     }
     if path.starts_with(HEALTH) {
-        return by_tonic(&shared.health, guard, request).await;
+        return Answering::Later(Box::pin(by_tonic(|shared| &shared.health, guard, request)));
     }
-    if let Err(failure) = check_access(&shared, request.headers()) {
-        return failure.response();
+    if let Err(failure) = check_access(shared, request.headers()) {
+        return Answering::Now(Some(failure.response()));
     }
     if path.starts_with(REFLECTION) {
-        return by_tonic(&shared.reflection, guard, request).await;
+        return Answering::Later(Box::pin(by_tonic(|shared| &shared.reflection, guard, request)));
     }
     if path.starts_with(REFLECTION_ALPHA) {
-        return by_tonic(&shared.reflection_alpha, guard, request).await;
+        return Answering::Later(Box::pin(by_tonic(|shared| &shared.reflection_alpha, guard, request)));
     }
-    Failure::new(Code::Unimplemented, "unknown method").response()
+    Answering::Now(Some(Failure::new(Code::Unimplemented, "unknown method").response()))
 }
 
 /// The status of a request that is not a call.
-fn not_grpc(request: &Request<Incoming>) -> Option<StatusCode> {
+fn not_grpc(request: &HttpRequest<Incoming>) -> Option<StatusCode> {
     if request.method() != Method::POST {
         return Some(StatusCode::METHOD_NOT_ALLOWED);
     }
@@ -233,84 +256,21 @@ fn not_grpc(request: &Request<Incoming>) -> Option<StatusCode> {
 }
 
 /// The message of a call has `request_timeout` to arrive; a stream of answers may last.
-async fn by_tonic(handler: &Handler, guard: CallGuard, request: Request<Incoming>) -> Response<ReplyBody> {
-    match timeout(guard.shared().request_timeout, handler(request)).await {
+async fn by_tonic(
+    handler: fn(&Shared) -> &Handler,
+    guard: CallGuard,
+    request: HttpRequest<Incoming>,
+) -> Response<ReplyBody> {
+    let shared = guard.shared();
+    match timeout(shared.request_timeout, handler(shared)(request)).await {
         Ok(response) => response.map(|body| ReplyBody::Tonic { body, _guard: guard }),
         Err(_) => Failure::new(Code::DeadlineExceeded, "the message did not arrive in time").response(),
     }
 }
 
 fn check_access(shared: &Shared, headers: &HeaderMap) -> Result<(), Failure> {
-    shared.tokens.check_token(Access::Decide, headers).map_err(|_| {
+    shared.tokens.check_token(Access::Decide, headers, || shared.service.now()).map_err(|_| {
         shared.service.metrics().grpc.unauthorized.add(1);
         Failure::new(Code::Unauthenticated, "this needs the API token, as authorization: Bearer")
     })
-}
-
-async fn should_rate_limit(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<ReplyBody> {
-    let service = &shared.service;
-    let began = service.read();
-    let sampled = sampling::weight(Kind::Latency, began.now);
-    let answer = match read(shared, request).await {
-        Ok(message) => decide(shared, message).await,
-        Err(failure) => Err(failure),
-    };
-    let code = answer.as_ref().err().map_or(Code::Ok, |failure| failure.code);
-    service.metrics().grpc.codes[code.index()].add(1);
-    if let Some(weight) = sampled {
-        let took = began.real_wait(service.now().since(began.now));
-        service.metrics().grpc_latency.note(took, weight.into());
-    }
-    match answer {
-        Ok(reply) => status::response(ReplyBody::Message(reply)),
-        Err(failure) => {
-            // Envoy lets requests pass on an error, so an error is worth a line.
-            tracing::warn!(code = ?failure.code, message = %failure.message, "a call of the rate limit service was refused");
-            failure.response()
-        }
-    }
-}
-
-async fn read(shared: &Shared, request: Request<Incoming>) -> Result<Bytes, Failure> {
-    check_access(shared, request.headers())?;
-    let late = |_| Failure::new(Code::DeadlineExceeded, "the message did not arrive in time");
-    timeout(shared.request_timeout, body::read(request.into_body(), shared.max_message)).await.map_err(late)?
-}
-
-async fn decide(shared: &Arc<Shared>, message: Bytes) -> Result<Bytes, Failure> {
-    if !shared.service.is_shared() {
-        return decided(shared, &message).await;
-    }
-    // Envoy gives up after a few milliseconds. What was sent to the store is then still carried out to its end.
-    let (deciding, request_timeout) = (Arc::clone(shared), shared.request_timeout);
-    let decided = tokio::spawn(async move { decided(&deciding, &message).await });
-    let unanswered = || Failure::new(Code::Unavailable, "the store does not answer");
-    match timeout(request_timeout, decided).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(_)) | Err(_) => Err(unanswered()),
-    }
-}
-
-async fn decided(shared: &Shared, message: &[u8]) -> Result<Bytes, Failure> {
-    let refused = |error: &dyn fmt::Display| Failure::new(Code::InvalidArgument, error.to_string());
-    let call = RateLimitRequest::read(message).map_err(|error| refused(&error))?;
-    let names: SmallVec<[FieldNames<'_>; 2]> = call.descriptors.iter().map(FieldNames::new).collect();
-    let mut requests: SmallVec<[JointRequest<'_>; 1]> = SmallVec::new();
-    for (descriptor, names) in call.descriptors.iter().zip(&names) {
-        let (op, cost) = question::operation(&call, descriptor);
-        let limit = descriptor.limit.map(|limit| question::key_limit(&call.domain, descriptor, limit));
-        let limit = limit.transpose().map_err(|error| refused(&error))?;
-        requests.push(JointRequest { op, request: question::request(&call, descriptor, names, cost), limit });
-    }
-    let service = &shared.service;
-    service.metrics().grpc.descriptors.add(requests.len() as u64);
-    let answers = service.decide_joint(&service.snapshot(), &requests, service.read()).await;
-    let answers = answers.map_err(|error| refused(&error))?;
-    let mut out = Vec::with_capacity(256);
-    out.extend_from_slice(&[0; body::PREFIX_BYTES]);
-    reply::write(&mut out, &answers, call.hits_addend.max(1));
-    // Nothing here is as long as 4 GiB.
-    let length = (out.len() - body::PREFIX_BYTES) as u32;
-    out[1..body::PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
-    Ok(out.into())
 }

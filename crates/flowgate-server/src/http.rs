@@ -8,32 +8,43 @@
 pub(crate) mod auth;
 mod bans;
 pub(crate) mod body;
+mod console;
 mod decide;
 mod error;
 mod explain;
+mod find_bans;
 mod gate;
 mod health;
 mod limit;
 mod metrics;
 mod origin;
 mod pause;
+mod policy;
 mod progress;
+mod query;
 pub(crate) mod reply;
 mod request;
 mod routes;
 mod rules;
+pub(crate) mod sample;
+mod session;
+mod session_key;
 mod stats;
+mod stats_history;
+mod subjects;
 mod write_timeout;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use flowgate::Reading;
-use flowgate_engine::config::{Config, Secret};
+use flowgate::{Reading, Span};
+use flowgate_engine::config::{self, Config, Secret};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -53,10 +64,13 @@ use crate::readiness::Readiness;
 use crate::rules_file::{AdminFile, RulesFile};
 use crate::service::{Answer, Service};
 use crate::shutdown::Shutdown;
+use crate::wrong_secrets::{Source, WrongSecrets};
 pub(crate) use auth::Access;
 use auth::Tokens;
+use console::Console;
 pub(crate) use error::Error;
 use gate::Gate;
+pub(crate) use policy::broken;
 use progress::{Progress, Stage};
 pub(crate) use reply::Reply;
 use write_timeout::WriteTimeout;
@@ -69,6 +83,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A longer name is ignored.
 const MAX_REQUEST_ID_BYTES: usize = 128;
+
+/// Which origins may use an answer inside of their pages.
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// HTTP for one listener, or for one of its clients.
 #[derive(Debug, Clone)]
@@ -87,8 +104,21 @@ pub(crate) struct Shared {
     readiness: Readiness,
     tokens: Tokens,
     gate: Gate,
+    console: Console,
+    /// Whether a draft is being tried.
+    is_trying: AtomicBool,
+    /// The name of the machine.
+    node: String,
+    /// The settings of the shared store, if there is one.
+    redis: Option<config::Redis>,
+    /// The most connections of a listener.
+    max_connections: usize,
+    /// How long a login lasts.
+    session: Span,
+    /// The addresses that have tried to log in with wrong tokens.
+    wrong_tokens: WrongSecrets,
     /// The configuration file; empty if the server was started without one.
-    rules: OnceLock<Arc<AdminFile>>,
+    pub(crate) rules: OnceLock<Arc<AdminFile>>,
     /// The most bytes of a body.
     max_body: usize,
     /// The longest time for a head to arrive, for a body to arrive, and for the service to answer.
@@ -136,14 +166,27 @@ impl Call<'_> {
         &self.head.headers
     }
 
+    /// Works on a thread of its own, so that no event loop waits. Work that hangs keeps that thread, but not the client.
+    pub(crate) async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let done = timeout(self.shared.request_timeout, tokio::task::spawn_blocking(work)).await;
+        // The work does not panic, and its runtime lives as long as this connection.
+        done.map_err(|_| Error::Overloaded)?.map_err(|_| Error::Overloaded)
+    }
+
     /// Lets the request in, or says what it lacks.
     pub(crate) fn check_access(&self, access: Access) -> Result<(), Error> {
-        self.count_unauthorized(self.shared.tokens.check(access, self.headers(), self.local))
+        self.count_unauthorized(
+            self.shared.tokens.check(access, self.headers(), self.local, || self.shared.service.now()),
+        )
     }
 
     /// As [`Call::check_access`], for a gateway: the origin that it passes on is the browser's.
     pub(crate) fn check_gateway(&self) -> Result<(), Error> {
-        self.count_unauthorized(self.shared.tokens.check_token(Access::Decide, self.headers()))
+        let now = || self.shared.service.now();
+        self.count_unauthorized(self.shared.tokens.check_token(Access::Decide, self.headers(), now))
     }
 
     fn count_unauthorized(&self, checked: Result<(), Error>) -> Result<(), Error> {
@@ -153,16 +196,23 @@ impl Call<'_> {
     /// The client as the author of a change that needs the admin token. Behind proxies that the gate trusts, it is their
     /// client.
     pub(crate) fn author(&self) -> Author {
-        let headers = self.headers();
-        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
-        if self.local.is_none() {
-            return Author::admin_token(None, None, agent);
-        }
-        let forwarded: Vec<&str> =
-            headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok()).collect();
-        let client = self.shared.gate.addresses().find(self.peer, forwarded).address;
+        let agent = self.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let Some(client) = self.client() else { return Author::admin_token(None, None, agent) };
         let peer = self.peer.to_canonical();
         Author::admin_token(Some(client), (client != peer).then_some(peer), agent)
+    }
+
+    /// The client as the source of wrong tokens.
+    pub(crate) fn source(&self) -> Source {
+        self.client().map_or(Source::Unix, Source::from)
+    }
+
+    /// The client's address; `None`: it is on a unix socket. Behind proxies that the gate trusts, it is their client.
+    fn client(&self) -> Option<IpAddr> {
+        self.local?;
+        let forwarded = self.headers().get_all("x-forwarded-for").iter();
+        let forwarded: Vec<&str> = forwarded.filter_map(|value| value.to_str().ok()).collect();
+        Some(self.shared.gate.addresses().find(self.peer, forwarded).address)
     }
 
     /// Gives a request the client's name for it, by which it is found in the log.
@@ -190,6 +240,13 @@ impl Http {
             readiness,
             tokens: Tokens::new(&config.auth),
             gate: Gate::new(&config.gate),
+            console: Console::new(config.console.enabled),
+            is_trying: AtomicBool::new(false),
+            node: node(),
+            redis: config.store.redis.clone(),
+            max_connections: config.server.max_connections,
+            session: config.console.session.into(),
+            wrong_tokens: WrongSecrets::default(),
             rules: OnceLock::new(),
             max_body: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             request_timeout: config.server.request_timeout,
@@ -202,6 +259,11 @@ impl Http {
     /// Lets admins read and write a configuration file. Only the first call has an effect.
     pub(crate) fn administer(&self, file: RulesFile) {
         self.shared.rules.get_or_init(|| Arc::new(AdminFile::new(file)));
+    }
+
+    /// Reads the files of the console from a directory. Only the first call has an effect.
+    pub(crate) fn set_console_directory(&self, directory: PathBuf) {
+        self.shared.console.set_directory(directory);
     }
 
     /// Sets the admin token, unless the configuration has one.
@@ -297,6 +359,16 @@ async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> 
 fn keep_private(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+}
+
+/// The name of this machine.
+fn node() -> String {
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = String::new();
+    name
 }
 
 /// The client's name for a request, if it is short and printable.

@@ -8,6 +8,8 @@
 //! question                      what is asked of the shared store, and this node's answer while it is away
 //!     │
 //! answers, metrics              what the clients get; what is counted
+//!
+//! rule_file                     /v1/koala, what an operator reads
 //! ```
 
 mod answers;
@@ -16,19 +18,23 @@ mod form;
 mod jobs;
 mod metrics;
 mod question;
+mod rule_file;
 
 pub(crate) use endpoints::answer;
-pub(crate) use metrics::render;
+pub(crate) use metrics::{render, tallies};
+#[cfg(test)]
+pub(crate) use rule_file::ROUTES;
 
 use std::sync::Arc;
 
 use flowgate::{Limit, Reading};
-use flowgate_engine::{PolicyError, Request};
+use flowgate_engine::{Explanation, PolicyError, Request};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, RuleCounts};
 
 use crate::answer::{Answer, Pending};
+use crate::fronts::FrontExplanation;
 use crate::redis::{Local, OutcomesQuestion};
-use crate::service::{Operation, Service, StoreAway};
+use crate::service::{Operation, Service, Snapshot, StoreAway};
 use answers::Answers;
 use question::KoalaQuestion;
 
@@ -40,6 +46,7 @@ pub struct KoalaInForce {
     /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
     local: Option<KoalaRules>,
     answers: Answers,
+    snapshot: Arc<Snapshot>,
 }
 
 impl KoalaInForce {
@@ -53,7 +60,31 @@ impl KoalaInForce {
         let in_shares = |local: &Local| rules.with_limits(|limit: &Limit| local.share_of(limit), local.memory());
         let local = service.shared().map(|shared| in_shares(shared.local())).transpose()?;
         let answers = Answers::new(&rules);
-        Ok(KoalaInForce { rules, local, answers })
+        Ok(KoalaInForce::new(rules, local, answers))
+    }
+
+    fn new(rules: KoalaRules, local: Option<KoalaRules>, answers: Answers) -> KoalaInForce {
+        let snapshot = Snapshot::of_rules(Arc::clone(rules.set()), local.as_ref().map(|local| Arc::clone(local.set())));
+        KoalaInForce { rules, local, answers, snapshot: Arc::new(snapshot) }
+    }
+
+    /// A copy that denies nothing.
+    pub(crate) fn paused(&self) -> KoalaInForce {
+        KoalaInForce::new(self.rules.paused(), self.local.as_ref().map(KoalaRules::paused), self.answers.clone())
+    }
+
+    /// The rules as the engine has them, to explain and reset by.
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// What a browse answers to a request, and why.
+    pub(crate) fn explained(&self, explanation: Explanation) -> FrontExplanation {
+        let answer = self.rules.explained(&explanation);
+        let decided = answer.decided();
+        let allowed = !answer.banned() && decided.is_none_or(|rule| self.rules.result_of(rule).passes());
+        let rule = decided.map(|rule| self.rules.rule(rule).name().to_owned());
+        FrontExplanation { name: "Koala", allowed, rule, explanation }
     }
 
     /// The rules by which this node decides alone. Rules that were compiled with a shared store have a local copy.
@@ -97,12 +128,12 @@ impl Service {
         match pending {
             Pending::Now(answer) => {
                 if is_noted {
-                    metrics::note(self.observer(), rules, &answer, at.now);
+                    metrics::note(self.observer(), rules, || request, &answer, at.now);
                 }
-                Answer::Now(answer)
+                self.kept(true, answer)
             }
             Pending::Later(sent) => self.observer().later(sent, is_noted, at, |observer, question, answer, now| {
-                metrics::note(observer, &question.koala.rules, answer, now);
+                metrics::note(observer, &question.koala.rules, || question.request.get(), answer, now);
             }),
         }
     }

@@ -1,6 +1,7 @@
 //! Flowgate as a server: the Redis protocol, HTTP and gRPC.
 //!
-//! All protocols decide. gRPC is Envoy's rate limit service. HTTP also answers gateways, administers rules and bans, and serves metrics and health.
+//! All protocols decide. gRPC is Envoy's rate limit service. HTTP also answers gateways, administers rules and bans, and
+//! serves the console, metrics and health.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -22,6 +23,7 @@ pub mod admin_token;
 mod answer;
 mod author;
 mod clock_report;
+mod durable;
 mod fronts;
 mod grpc;
 mod http;
@@ -33,6 +35,7 @@ mod metrics;
 mod observer;
 mod owned_request;
 mod readiness;
+mod recent;
 mod redis;
 mod reload;
 mod resp;
@@ -52,6 +55,7 @@ pub mod fuzzing {
 }
 
 pub use author::Author;
+pub use durable::DurableError;
 pub use flowgate_engine::config::Config;
 pub use koala::KoalaInForce;
 pub use metrics::{Top, TopSubject};
@@ -60,6 +64,9 @@ pub use redis::SharedStats;
 pub use reload::{POLL_INTERVAL, Reload, ReloadError, ReloadStatus, Reloader};
 pub use rules_file::{Loader, MAX_VERSIONS, RulesFile};
 pub use server::{BindError, RunError, ServeError, Server, StartError, run};
-pub use service::{Answer, Awaited, BanError, KeyDecision, MAX_PAUSE, Operation, Pause, Service, Snapshot, StoreAway};
+pub use service::{
+    Answer, AnswerFuture, BanError, JointRequest, KeyDecision, MAX_PAUSE, Operation, Pause, Service, Snapshot,
+    StoreAway,
+};
 pub use shutdown::{Shutdown, Trigger};
 pub use tls::{Certificates, CompiledCertificates, TlsError};

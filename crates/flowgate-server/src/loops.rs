@@ -12,6 +12,7 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
@@ -19,6 +20,10 @@ use tokio::sync::{oneshot, watch};
 /// The tasks that a loop runs before it polls for new events. Tokio's default is 61, but fifty busy connections are a
 /// hundred tasks: each reads, then answers.
 const TASKS_PER_LOOK: u32 = 128;
+
+/// How often a loop wakes by itself. A timer that is due before the next time at which a loop wakes makes tokio wake it by a
+/// write to itself and one more look for events. Timers of requests are due later than the next beat, so none does.
+const BEAT: Duration = Duration::from_millis(200);
 
 /// Threads with a runtime each.
 #[derive(Debug)]
@@ -84,6 +89,12 @@ impl Loop {
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
             let _alarm = alarm;
+            runtime.spawn(async {
+                let mut beat = tokio::time::interval(BEAT);
+                loop {
+                    beat.tick().await;
+                }
+            });
             // No value is ever sent: the error says that the sender was dropped.
             let _ = runtime.block_on(stopped);
             // Dropping the runtime would wait for blocking work, such as a read from a disk that hangs.

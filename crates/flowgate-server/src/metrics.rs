@@ -20,9 +20,9 @@ use flowgate::{Span, Time};
 use flowgate_engine::RuleCounters;
 
 pub(crate) use exposition::Exposition;
-pub(crate) use histogram::Histogram;
-pub(crate) use render::{BAN_BY_HAND, MAX_RULES, NO_RULE, OTHER_RULES, render};
-pub(crate) use top::{MAX_SUBJECT_BYTES, TopList};
+pub(crate) use histogram::{Histogram, quantile_micros};
+pub(crate) use render::{BAN_BY_HAND, KEY_LIMITS, MAX_RULES, NO_RULE, OTHER_RULES, render};
+pub(crate) use top::TopList;
 pub use top::{Top, TopSubject};
 
 use crate::grpc::GrpcCounters;
@@ -131,6 +131,11 @@ impl Reloads {
             }
         };
         *self.wrong_file.lock().unwrap_or_else(PoisonError::into_inner) = wrong_file;
+    }
+
+    /// Whether the last attempt failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Relaxed)
     }
 
     /// The file that failed the last attempt.

@@ -10,23 +10,25 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Clock, OtherAlgorithm, Reading, Time};
-use flowgate_engine::config::{Denials, Share};
-use flowgate_engine::{DecidedBy, Decision, Request, RuleOutcome};
+use flowgate::{Clock, OtherAlgorithm, Reading, Span, Time};
+use flowgate_engine::config::{self, Denials, Share};
+use flowgate_engine::{DecidedBy, Decision, Request, Rule, RuleOutcome};
 
 use crate::answer::Answer;
+use crate::metrics::Metrics;
 use crate::metrics::sampling::{self, Kind};
-use crate::metrics::{MAX_SUBJECT_BYTES, Metrics};
-use crate::redis::{LocalQuestion, Replied, SentQuestion};
+use crate::recent::{DenialEvent, Recent, Subject, SubjectKind, told_fields};
+use crate::redis::{LocalQuestion, SentQuestion, StoreReply};
 use crate::service::{KeyDecision, Operation};
 
 /// The most bytes of the request's fields in a log line about a denial.
 const MAX_LOGGED_BYTES: usize = 512;
 
 /// Counts, ranks and logs decisions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Observer {
     pub(crate) metrics: Metrics,
+    pub(crate) recent: Recent,
     /// Read when a pending answer arrives, to measure its latency.
     clock: Clock,
     denials: Denials,
@@ -35,8 +37,9 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    pub(crate) fn new(denials: Denials, clock: Clock) -> Observer {
-        Observer { denials, clock, ..Observer::default() }
+    pub(crate) fn new(denials: Denials, console: &config::Console, clock: Clock) -> Observer {
+        let recent = Recent::new(console, clock.now());
+        Observer { metrics: Metrics::default(), recent, clock, denials, denied: AtomicU64::new(0) }
     }
 
     /// Notes the latency of a pending answer that was asked for at `asked`.
@@ -65,7 +68,7 @@ impl Observer {
     ) -> Answer<Q::Reply> {
         let observer = Arc::clone(self);
         Answer::later(async move {
-            let Replied { reply, .. } = sent.receive().await;
+            let StoreReply { reply, .. } = sent.receive().await;
             if is_noted {
                 observer.note_arrival(at);
                 note(&observer, sent.question(), &reply, at.now);
@@ -90,38 +93,93 @@ impl Observer {
             (None, _) if allowed => unruled.count(RuleOutcome::Allowed),
             (None, _) => banned.count(RuleOutcome::Banned),
         }
-        decision.shadow().iter().for_each(|rule| rule.counters().count(RuleOutcome::Shadowed));
+        if self.recent.sample.is_on() {
+            self.recent.sample.note(request().borrow(), now);
+        }
+        if !decision.shadow().is_empty() {
+            self.note_shadows(request().borrow(), decision, now);
+        }
         if decision.degraded() {
             degraded.add(1);
         }
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
-            self.rank(request().borrow(), decision, weight, now, false);
+            self.rank_asked(request().borrow(), decision.rule().map(|rule| &**rule), weight, now);
         }
         if !allowed {
-            self.note_denial(request().borrow(), decision, now);
+            let rule = decision.rule().map(|rule| &**rule);
+            self.note_denial(request().borrow(), rule, || Denial::from(decision), now);
+        }
+    }
+
+    /// Notes a decision by the rules of a front, which counts it itself. `rule` is the one that decided, or else one that
+    /// matched. `request` is called only if the decision is ranked or logged.
+    pub(crate) fn note_by<'q, R: Borrow<Request<'q>>>(
+        &self,
+        request: impl Fn() -> R,
+        rule: Option<&Rule>,
+        denial: Option<Denial<'_>>,
+        now: Time,
+    ) {
+        if let Some(weight) = sampling::weight(Kind::Asked, now) {
+            self.rank_asked(request().borrow(), rule, weight, now);
+        }
+        if let Some(denial) = denial {
+            self.note_denial(request().borrow(), rule, || denial, now);
         }
     }
 
     #[inline(never)]
-    fn note_denial(&self, request: &Request<'_>, decision: &Decision, now: Time) {
+    fn note_denial<'d>(&self, request: &Request<'_>, rule: Option<&Rule>, denial: impl Fn() -> Denial<'d>, now: Time) {
         if let Some(weight) = sampling::weight(Kind::Denied, now) {
-            self.rank(request, decision, weight, now, true);
+            self.rank_denied(request, rule, &denial(), weight, now);
         }
         if self.is_logged() {
-            log_denial(request, decision);
+            denial().log(request, rule);
         }
     }
 
-    /// Puts the subject on a top list. Rules without `by` have no subject to rank.
+    /// Counts the shadow rules that would have denied.
+    #[inline(never)]
+    fn note_shadows(&self, request: &Request<'_>, decision: &Decision, now: Time) {
+        let weight = sampling::weight(Kind::Shadow, now);
+        for rule in decision.shadow() {
+            rule.counters().count(RuleOutcome::Shadowed);
+            if let (Some(weight), Some(subject)) = (weight, subject(request, rule)) {
+                self.recent.subjects.note(rule.name(), SubjectKind::Shadow, subject, weight, now);
+            }
+        }
+    }
+
+    /// Puts the subject on the lists of those who ask. Rules without `by` have no subject to rank.
     #[cold]
-    fn rank(&self, request: &Request<'_>, decision: &Decision, weight: u32, now: Time, denied: bool) {
-        let Some(rule) = decision.rule() else { return };
-        let values = rule.by().filter_map(|field| Some((field, request.counted(field)?)));
-        let subject = text(values, MAX_SUBJECT_BYTES);
-        if !subject.is_empty() {
-            let Metrics { hottest, most_denied, .. } = &self.metrics;
-            let list = if denied { most_denied } else { hottest };
-            list.note(Some(rule.name()), subject, weight, now);
+    fn rank_asked(&self, request: &Request<'_>, rule: Option<&Rule>, weight: u32, now: Time) {
+        let Some(rule) = rule else { return };
+        if let Some(subject) = subject(request, rule) {
+            self.metrics.hottest.note(Some(rule.name()), subject.clone(), weight, now);
+            self.recent.subjects.note(rule.name(), SubjectKind::Asked, subject, weight, now);
+        }
+    }
+
+    /// Keeps the denial, and puts its subject on the lists of those who are denied.
+    #[cold]
+    fn rank_denied(&self, request: &Request<'_>, rule: Option<&Rule>, denial: &Denial<'_>, weight: u32, now: Time) {
+        let subject = rule.and_then(|rule| subject(request, rule));
+        let is_other = |name: &str| rule.is_none_or(|rule| rule.by().all(|field| field != name));
+        self.recent.denials.note(DenialEvent {
+            at: now,
+            rule: rule.map(|rule| rule.name().into()),
+            by: denial.by,
+            action: denial.action.into(),
+            subject: subject.clone(),
+            fields: told_fields(request.fields().filter(|(name, _)| is_other(name))),
+            cost: request.units(),
+            retry_after: denial.retry_after,
+            stands_for: weight,
+            degraded: denial.degraded,
+        });
+        if let (Some(rule), Some(subject)) = (rule, subject) {
+            self.metrics.most_denied.note(Some(rule.name()), subject.clone(), weight, now);
+            self.recent.subjects.note(rule.name(), SubjectKind::Denied, subject, weight, now);
         }
     }
 
@@ -144,7 +202,7 @@ impl Observer {
     #[inline]
     pub(crate) fn key_seen(&self, key: &[u8], allowed: bool, now: Time) {
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
-            self.metrics.hottest.note(None, key_text(key), weight, now);
+            self.metrics.hottest.note(None, Subject::of_key(key), weight, now);
         }
         if !allowed {
             self.key_denied(key, now);
@@ -154,11 +212,29 @@ impl Observer {
     #[inline(never)]
     fn key_denied(&self, key: &[u8], now: Time) {
         if let Some(weight) = sampling::weight(Kind::Denied, now) {
-            self.metrics.most_denied.note(None, key_text(key), weight, now);
+            self.note_denied_key(key, weight, now);
         }
         if self.is_logged() {
-            tracing::info!(target: "flowgate::denials", key = key_text(key), "denied");
+            tracing::info!(target: "flowgate::denials", key = Subject::of_key(key).shown(), "denied");
         }
+    }
+
+    #[cold]
+    fn note_denied_key(&self, key: &[u8], weight: u32, now: Time) {
+        let subject = Subject::of_key(key);
+        self.metrics.most_denied.note(None, subject.clone(), weight, now);
+        self.recent.denials.note(DenialEvent {
+            at: now,
+            rule: None,
+            by: "limit",
+            action: "deny".into(),
+            subject: Some(subject),
+            fields: Vec::new(),
+            cost: 1,
+            retry_after: None,
+            stands_for: weight,
+            degraded: false,
+        });
     }
 
     /// Whether to log this denial. The logged denials are spread evenly over all denials.
@@ -175,28 +251,52 @@ impl Observer {
     }
 }
 
-fn log_denial(request: &Request<'_>, decision: &Decision) {
-    // Headers and queries may hold secrets.
-    let told = request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query."));
-    let by = match decision.decided_by() {
-        DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => "limit",
-        DecidedBy::Rule(_) => "rule",
-        DecidedBy::Ban { .. } => "ban",
-        DecidedBy::ManualBan(_) => "ban by hand",
-    };
-    tracing::info!(
-        target: "flowgate::denials",
-        rule = decision.rule().map(|rule| rule.name()),
-        by,
-        action = decision.action(),
-        fields = text(told, MAX_LOGGED_BYTES),
-        counted = request.counted_otherwise().map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
-        cost = request.units(),
-        retry_after = decision.retry_after().map(tracing::field::display),
-        degraded = decision.degraded().then_some(true),
-        request_id = request.request_id(),
-        "denied"
-    );
+/// The names and values that a rule counts a request by.
+fn subject(request: &Request<'_>, rule: &Rule) -> Option<Subject> {
+    Subject::of_fields(rule.by().filter_map(|field| Some((field, request.counted(field)?))))
+}
+
+/// What the log tells of a denial, beside the request and the rule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Denial<'d> {
+    /// What denied: a limit, a rule without limits, a ban.
+    pub(crate) by: &'static str,
+    pub(crate) action: &'d str,
+    pub(crate) retry_after: Option<Span>,
+    pub(crate) degraded: bool,
+}
+
+impl<'d> From<&'d Decision> for Denial<'d> {
+    fn from(decision: &'d Decision) -> Denial<'d> {
+        let by = match decision.decided_by() {
+            DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => "limit",
+            DecidedBy::Rule(_) => "rule",
+            DecidedBy::Ban { .. } => "ban",
+            DecidedBy::ManualBan(_) => "ban by hand",
+        };
+        let (action, retry_after) = (decision.action(), decision.retry_after());
+        Denial { by, action, retry_after, degraded: decision.degraded() }
+    }
+}
+
+impl Denial<'_> {
+    fn log(&self, request: &Request<'_>, rule: Option<&Rule>) {
+        // Headers and queries may hold secrets.
+        let told = request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query."));
+        tracing::info!(
+            target: "flowgate::denials",
+            rule = rule.map(Rule::name),
+            by = self.by,
+            action = self.action,
+            fields = text(told, MAX_LOGGED_BYTES),
+            counted = request.counted_otherwise().map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
+            cost = request.units(),
+            retry_after = self.retry_after.map(tracing::field::display),
+            degraded = self.degraded.then_some(true),
+            request_id = request.request_id(),
+            "denied"
+        );
+    }
 }
 
 /// `name=value name=value`, on one line and at most about `most` bytes long.
@@ -212,14 +312,6 @@ fn text<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>, most: usize) -> St
             }
         }
     }
-    text
-}
-
-fn key_text(key: &[u8]) -> String {
-    // A little more than `append` keeps, so that `append` marks the cut.
-    let start = &key[..key.len().min(MAX_SUBJECT_BYTES + 4)];
-    let mut text = String::new();
-    append(&mut text, &String::from_utf8_lossy(start), MAX_SUBJECT_BYTES);
     text
 }
 
@@ -249,14 +341,13 @@ mod tests {
         let fields = [("user", "42"), ("ip", "1.2.3.4\n\u{1b}[31m")];
         assert_eq!(text(fields.into_iter(), 99), "user=42 ip=1.2.3.4\\n\\u{1b}[31m");
         assert_eq!(text([("user", "x".repeat(500).as_str())].into_iter(), 10), "user=xxxxx...");
-        assert_eq!(key_text(b"user:42\xff"), "user:42\u{fffd}");
-        assert_eq!(key_text(&[b'k'; 1 << 20]).len(), MAX_SUBJECT_BYTES + 3);
     }
 
     #[test]
     fn a_share_of_the_denials_is_spread_evenly() {
         let logged = |share: &str| {
-            let observer = Observer::new(Denials::Share(share.parse().unwrap()), Clock::System);
+            let observer =
+                Observer::new(Denials::Share(share.parse().unwrap()), &config::Console::default(), Clock::System);
             let pattern: Vec<bool> = (0..300).map(|_| observer.is_logged()).collect();
             (pattern.iter().filter(|logged| **logged).count(), pattern[..6].to_vec())
         };
@@ -264,6 +355,6 @@ mod tests {
         assert_eq!(logged("2/3").0, 200);
         assert_eq!(logged("1%").0, 3);
         assert_eq!(logged("1/1").0, 300);
-        assert!(!Observer::new(Denials::Off, Clock::System).is_logged());
+        assert!(!Observer::new(Denials::Off, &config::Console::default(), Clock::System).is_logged());
     }
 }

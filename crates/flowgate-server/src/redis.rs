@@ -33,14 +33,15 @@ mod sentinel;
 mod servers;
 mod shared;
 mod slots;
+mod standing;
 mod store;
 mod target;
 mod wire;
 
-pub(crate) use deny_cache::{Denied, DenyQuestion, DenyTable};
+pub(crate) use deny_cache::{Denial, DenyQuestion, DenyTable};
 pub(crate) use failover::Local;
 pub use health::SharedStats;
-pub(crate) use question::{LocalQuestion, OutcomesQuestion, OwnedQuestion, Question, Replied};
+pub(crate) use question::{LocalQuestion, OutcomesQuestion, OwnedQuestion, Question, StoreReply};
 pub(crate) use shared::{SentQuestion, SharedStore};
 
 use wire::Reply;

@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, thread};
 
+use flowgate::Time;
 use flowgate_engine::config::{Config, LoadedConfig, Report};
 use tokio::sync::watch as signal;
 
@@ -91,6 +92,8 @@ pub struct ReloadStatus {
     pub failed: u64,
     /// What was wrong with the last attempt, for people; `None`: it succeeded.
     pub last_error: Option<String>,
+    /// Since when attempts have failed; `None`: the last one succeeded.
+    pub failing_since: Option<Time>,
     /// The settings of the last configuration in force that a restart would change.
     pub restart_needed: Vec<&'static str>,
 }
@@ -223,7 +226,7 @@ impl Watcher {
         let noted = match outcome {
             Ok(restart_needed) => {
                 status.succeeded += 1;
-                status.last_error = None;
+                (status.last_error, status.failing_since) = (None, None);
                 status.restart_needed = restart_needed;
                 Ok(())
             }
@@ -233,6 +236,7 @@ impl Watcher {
                 tracing::error!("{}, and nothing has changed{place}\n{error}", error.summary());
                 status.failed += 1;
                 status.last_error = Some(error.to_string());
+                status.failing_since.get_or_insert(start);
                 Err(file)
             }
         };
@@ -260,7 +264,9 @@ impl Watcher {
         }
         if !(renewed && same_files) {
             let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-            self.service.snapshot().fronts().log(author, version, rules, lists);
+            let snapshot = self.service.snapshot();
+            snapshot.fronts().log(author, version, rules, lists);
+            self.service.note_rules(version);
         }
         if !warnings.is_empty() {
             tracing::warn!("the configuration has warnings\n{warnings}");

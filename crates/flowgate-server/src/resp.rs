@@ -14,6 +14,7 @@ mod error;
 pub(crate) mod fuzzing;
 mod memory_bound;
 mod pending;
+mod planned;
 mod rare_waker;
 mod reply;
 mod session;
@@ -51,7 +52,7 @@ pub(crate) struct Resp {
 }
 
 impl Resp {
-    /// Speaks for `service`, on `loops`.
+    /// The Redis protocol for `service`, served on `loops`.
     pub(crate) fn new(config: &Config, service: Service, loops: Arc<Loops>) -> Resp {
         let shared = Shared {
             password: config.auth.resp_password.clone(),

@@ -12,13 +12,16 @@
 mod history;
 mod replace;
 
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
+use flowgate::{Span, Time};
 use flowgate_engine::config::{
     self, Input, LoadedConfig, MAX_CONFIG_BYTES, Report, fingerprint, hide_secrets, restore_secrets,
 };
+use flowgate_engine::front::{absolute, directory};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::author::Author;
@@ -26,8 +29,14 @@ use crate::reload::{ReloadError, ReloadStatus, Reloader};
 use history::History;
 pub(crate) use history::Version;
 
+/// A file that is this old does not change without a change of its time.
+const SETTLED: Span = Span::from_secs(3);
+
 /// The number of versions that are kept.
 pub const MAX_VERSIONS: usize = 20;
+
+/// The most bytes of the note of a version.
+pub(crate) const MAX_NOTE_BYTES: usize = 1_024;
 
 /// Loads a configuration the way the server loads its own.
 pub type Loader = dyn Fn(Input<'_>) -> Result<LoadedConfig, Report> + Send + Sync;
@@ -46,6 +55,8 @@ pub struct RulesFile {
 pub(crate) struct AdminFile {
     file: RulesFile,
     changing: Arc<Mutex<()>>,
+    /// The time and the length of the file, and its etag, when it was read last.
+    disk: std::sync::Mutex<Option<((SystemTime, u64), String)>>,
 }
 
 /// The right to change the file, which one caller has at a time.
@@ -99,7 +110,7 @@ pub(crate) enum Precondition {
 
 impl AdminFile {
     pub(crate) fn new(file: RulesFile) -> AdminFile {
-        AdminFile { file, changing: Arc::default() }
+        AdminFile { file, changing: Arc::default(), disk: std::sync::Mutex::default() }
     }
 
     /// Waits until no other caller changes the file.
@@ -112,28 +123,94 @@ impl AdminFile {
         Ok(Text { etag: etag(&text), text: hide_secrets(&text) })
     }
 
+    /// The name of the file, without directories.
+    pub(crate) fn name(&self) -> String {
+        self.file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Where paths in the file start.
+    pub(crate) fn directory(&self) -> PathBuf {
+        directory(&absolute(&self.file.path))
+    }
+
+    /// How the attempts to load the file again went.
+    pub(crate) fn reload_status(&self) -> ReloadStatus {
+        self.file.reloader.status()
+    }
+
+    /// The etag of the file as it is on disk; `None`: it cannot be read. The file is read only if it has changed.
+    pub(crate) async fn disk_etag(self: &Arc<AdminFile>, now: Time) -> Option<String> {
+        let file = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || file.disk_state(now)).await;
+        read.ok().flatten()
+    }
+
+    fn disk_state(&self, now: Time) -> Option<String> {
+        let metadata = fs::metadata(&self.file.path).ok()?;
+        let modified = metadata.modified().ok()?;
+        let look = (modified, metadata.len());
+        let mut known = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, etag)) = &*known
+            && *known == look
+        {
+            return Some(etag.clone());
+        }
+        let etag = etag(&self.text().ok()?);
+        // A file that has just changed may change again within a tick of the file system's clock.
+        let age = now.since(Time::EPOCH + Span::from(modified.duration_since(UNIX_EPOCH).unwrap_or_default()));
+        *known = (age >= SETTLED).then(|| (look, etag.clone()));
+        Some(etag)
+    }
+
     /// Loads a text in place of the file, and changes nothing.
     pub(crate) fn check(&self, text: &str) -> Result<LoadedConfig, Report> {
         let old = self.text().unwrap_or_default();
         self.load(&restore_secrets(text, &old))
     }
 
+    /// Loads the file as it is, and changes nothing.
+    pub(crate) fn check_file(&self) -> Result<Result<LoadedConfig, Report>, WriteError> {
+        Ok(self.load(&self.text()?))
+    }
+
     /// Writes a text and puts it in force.
-    pub(crate) fn write(&self, turn: Turn, text: &str, expected: &Precondition) -> Result<WriteReport, WriteError> {
-        let old = self.text()?;
-        if let Precondition::Etags(etags) = expected
-            && !etags.contains(&etag(&old))
-        {
-            return Err(WriteError::Changed);
-        }
-        self.put(turn, &restore_secrets(text, &old), &old)
+    pub(crate) fn write(
+        &self,
+        turn: Turn,
+        text: &str,
+        expected: &Precondition,
+        note: Option<&str>,
+    ) -> Result<WriteReport, WriteError> {
+        let old = self.expected_text(expected)?;
+        self.put(turn, &restore_secrets(text, &old), &old, note)
     }
 
     /// Writes the text of an older version as a new one.
-    pub(crate) fn roll_back(&self, turn: Turn, version: u64) -> Result<WriteReport, WriteError> {
+    pub(crate) fn roll_back(
+        &self,
+        turn: Turn,
+        version: u64,
+        expected: &Precondition,
+        note: Option<&str>,
+    ) -> Result<WriteReport, WriteError> {
         let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
-        let old = self.text()?;
-        self.put(turn, &text, &old)
+        let old = self.expected_text(expected)?;
+        self.put(turn, &text, &old, note)
+    }
+
+    /// The text of a version with hidden secrets, and its etag.
+    pub(crate) fn version(&self, version: u64) -> Result<Text, WriteError> {
+        let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
+        Ok(Text { etag: etag(&text), text: hide_secrets(&text) })
+    }
+
+    /// The text of the file, if it is the one that an author expects.
+    fn expected_text(&self, expected: &Precondition) -> Result<String, WriteError> {
+        let text = self.text()?;
+        match expected {
+            Precondition::Etags(etags) if !etags.contains(&etag(&text)) => Err(WriteError::Changed),
+            _ => Ok(text),
+        }
     }
 
     /// The versions that are kept, newest first.
@@ -141,16 +218,16 @@ impl AdminFile {
         self.history().list()
     }
 
-    fn put(&self, turn: Turn, text: &str, old: &str) -> Result<WriteReport, WriteError> {
+    fn put(&self, turn: Turn, text: &str, old: &str, note: Option<&str>) -> Result<WriteReport, WriteError> {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
-        history.keep(old)?;
+        history.keep(old, None)?;
         // The checks took a while. The time between this comparison and the rename is as short as possible.
         if self.text()? != old {
             return Err(WriteError::Changed);
         }
         // Kept before the file is replaced: if that fails, the file is as it was, though the oldest version is gone.
-        let version = history.keep(text)?;
+        let version = history.keep(text, note)?;
         replace::replace(&self.file.path, text).inspect_err(|_| {
             if text != old {
                 history.forget(version);

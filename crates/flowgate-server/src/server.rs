@@ -2,16 +2,19 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flowgate_engine::PolicyError;
 use flowgate_engine::config::{self, Config, Secret};
 
+use crate::durable::DurableError;
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::listener::{Listener, Protocol};
 use crate::loops::Loops;
 use crate::readiness::Readiness;
+use crate::recent::RecorderThread;
 use crate::resp::Resp;
 use crate::rules_file::RulesFile;
 use crate::service::Service;
@@ -38,6 +41,7 @@ pub struct Server {
     http: Option<(Listener, Http)>,
     resp: Option<(Listener, Resp)>,
     grpc: Option<(Listener, Grpc)>,
+    recorder: RecorderThread,
     loops: Arc<Loops>,
 }
 
@@ -53,14 +57,17 @@ pub enum StartError {
     /// The rules do not fit together.
     #[error("the rules do not fit together")]
     Policy(#[from] PolicyError),
+    /// Durable counters cannot be used.
+    #[error(transparent)]
+    Durable(#[from] DurableError),
     /// Certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// An address cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The system refuses threads for the event loops.
-    #[error("cannot start the event loops")]
+    /// The system refuses threads for the event loops and the recorder.
+    #[error("cannot start the threads of the server")]
     Threads(#[source] io::Error),
 }
 
@@ -108,7 +115,20 @@ impl Server {
     /// # Errors
     /// When the rules contradict each other, or an address cannot be bound.
     pub async fn bind(config: &Config) -> Result<Self, StartError> {
-        Self::bind_service(config, Service::start(config)?).await
+        Self::bind_in(config, None).await
+    }
+
+    /// As [`Server::bind`]. Durable counters are in `state` unless the configuration names a directory; they are read before any
+    /// listener opens.
+    ///
+    /// # Errors
+    /// As [`Server::bind`], and when durable counters cannot be read or written.
+    pub async fn bind_in(config: &Config, state: Option<&Path>) -> Result<Self, StartError> {
+        let (opened_by, state) = (config.clone(), state.map(Path::to_owned));
+        let opening = tokio::task::spawn_blocking(move || Service::open(&opened_by, state.as_deref()));
+        // It neither panics nor is cancelled.
+        let service = opening.await.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+        Self::bind_service(config, service).await
     }
 
     /// As [`Server::bind`], for an existing service, for instance one on another clock. The rules and the store of
@@ -142,7 +162,8 @@ impl Server {
             }
             None => None,
         };
-        Ok(Self { service, readiness, certificates, http, resp, grpc, loops })
+        let recorder = RecorderThread::start(service.clone()).map_err(StartError::Threads)?;
+        Ok(Self { service, readiness, certificates, http, resp, grpc, recorder, loops })
     }
 
     /// What decides. Callers may share it, or replace its rules.
@@ -164,6 +185,13 @@ impl Server {
     pub fn administer(&self, file: RulesFile) {
         if let Some((_, http)) = &self.http {
             http.administer(file);
+        }
+    }
+
+    /// Reads the files of the console from a directory, for those who work on them; else they are those of the binary.
+    pub fn set_console_directory(&self, directory: PathBuf) {
+        if let Some((_, http)) = &self.http {
+            http.set_console_directory(directory);
         }
     }
 
@@ -218,7 +246,8 @@ impl Server {
     /// When a listener or an event loop fails. The rest then ends as on `shutdown`: a whole server that is down is
     /// noticed sooner than half a server.
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RunError> {
-        let Self { service: _, readiness, certificates: _, http, resp, grpc, loops } = self;
+        // The recorder records until the end.
+        let Self { service, readiness, certificates: _, http, resp, grpc, recorder: _recorder, loops } = self;
         let (trigger, stopping) = Shutdown::new();
         let stop = || {
             readiness.drain();
@@ -236,11 +265,16 @@ impl Server {
             stop();
             std::future::pending().await
         };
-        tokio::select! {
+        let served = tokio::select! {
             served = listeners => served,
             never = stopped => never,
             number = loops.failed() => Err(RunError::Loop(number)),
+        };
+        if let Some(durable) = service.durable().cloned() {
+            // A failure is logged by the journal; the counters that it could not write are lost whatever happens here.
+            let _ = tokio::task::spawn_blocking(move || durable.stop()).await;
         }
+        served
     }
 }
 

@@ -10,30 +10,35 @@
 //! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
-mod atomic;
 mod bans;
 mod joint;
 mod keys;
 mod pause;
 mod snapshot;
 
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 pub use flowgate_api::Operation;
-use flowgate_engine::config::{Config, Denials};
-use flowgate_engine::{Decider, Decision, Engine, Explanation, PolicyError, Request, RuleSet};
+use flowgate_engine::config::{self, Config, Denials, Durability};
+use flowgate_engine::{Decider, Decision, Engine, Explanation, PlannedTake, PolicyError, Request, RuleSet};
 
 use crate::answer::Pending;
-pub use crate::answer::{Answer, Awaited};
+pub use crate::answer::{Answer, AnswerFuture};
 use crate::clock_report;
+use crate::durable::{self, Durable};
 use crate::metrics::{Metrics, Top};
 use crate::observer::Observer;
 use crate::readiness::Readiness;
+use crate::recent::Recent;
 use crate::redis::{SharedStats, SharedStore};
+use crate::server::StartError;
 pub use bans::BanError;
-pub(crate) use joint::{JointAnswer, JointRequest, KeyLimit};
+pub use joint::JointRequest;
+pub(crate) use joint::{PartRules, plan as plan_joint};
 pub use keys::KeyDecision;
 pub(crate) use keys::Prefetched;
 use pause::PauseState;
@@ -63,6 +68,8 @@ pub struct Service {
     started: Time,
     /// Where counters live, unless in the engine's memory.
     shared: Option<Arc<SharedStore>>,
+    /// Writes counters in memory to a disk, if they are to outlive the process.
+    durable: Option<Arc<Durable>>,
     pause: Arc<PauseState>,
 }
 
@@ -100,8 +107,7 @@ impl Service {
     /// # Errors
     /// As [`Service::start`].
     pub fn start_with_clock(config: &Config, clock: Clock) -> Result<Service, PolicyError> {
-        let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
-        let memory = MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() };
+        let memory = memory_config(config);
         let service = match &config.store.redis {
             None => Service::new(Engine::without_rules(MemoryStore::new(memory)), clock),
             Some(redis) => {
@@ -111,24 +117,52 @@ impl Service {
                 Service { shared: Some(Arc::new(shared)), ..service }
             }
         };
-        let service = service.log_denials(config.log.denials);
+        service.configured(config)
+    }
+
+    /// As [`Service::start`], with the counters of the journal if they are durable. Reads for as long as that takes.
+    ///
+    /// # Errors
+    /// As [`Service::start`], and when the journal cannot be read or written.
+    pub(crate) fn open(config: &Config, state: Option<&Path>) -> Result<Service, StartError> {
+        if config.store.durable.mode == Durability::Off || config.store.redis.is_some() {
+            return Ok(Service::start(config)?);
+        }
+        let clock = Clock::System;
+        let mut opened = durable::open(config, state, memory_config(config), &clock)?;
+        let memory = std::mem::take(&mut opened.memory);
+        let service = Service::new(Engine::without_rules(memory), clock).configured(config)?;
+        let durable = Durable::start(opened, config, &service)?;
+        Ok(Service { durable: Some(Arc::new(durable)), ..service })
+    }
+
+    fn configured(self, config: &Config) -> Result<Service, PolicyError> {
+        let observer = Arc::new(Observer::new(config.log.denials, &config.console, self.clock.clone()));
+        let service = Service { observer, ..self };
         service.swap(service.compile(config)?);
+        if config.console.sample == config::Sampling::Always {
+            let by = crate::http::sample::commonest_field(&service.rules());
+            service.recent().sample.start(service.now(), None, by);
+        }
         Ok(service)
     }
 
     /// A service of an engine and a clock: tests bring one that they move by hand.
     pub fn new(engine: Engine, clock: Clock) -> Service {
         let (rules, decider) = engine.into_parts();
-        let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::in_memory(rules)));
+        let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::in_memory(rules, clock.now())));
         let started = clock.now();
-        let observer = Arc::new(Observer::new(Denials::Off, clock.clone()));
-        Service { decider: Arc::new(decider), snapshot, clock, observer, started, shared: None, pause: Arc::default() }
-    }
-
-    /// Logs denials. Must be called before the first decision: it sets all metrics to zero.
-    #[must_use]
-    pub fn log_denials(self, denials: Denials) -> Service {
-        Service { observer: Arc::new(Observer::new(denials, self.clock.clone())), ..self }
+        let observer = Arc::new(Observer::new(Denials::Off, &config::Console::default(), clock.clone()));
+        Service {
+            decider: Arc::new(decider),
+            snapshot,
+            clock,
+            observer,
+            started,
+            shared: None,
+            durable: None,
+            pause: Arc::default(),
+        }
     }
 
     /// Starts background tasks on the current runtime: they connect to the shared store, if there is one, watch it, report
@@ -139,6 +173,14 @@ impl Service {
             shared.report_to(readiness.clone());
             shared.watch();
         }
+        if let Some(durable) = &self.durable {
+            durable.watch(readiness);
+        }
+    }
+
+    /// Whether counters in memory outlive a restart.
+    pub fn is_durable(&self) -> bool {
+        self.durable.is_some()
     }
 
     /// The state of the shared store; `None` if counters live in memory.
@@ -149,6 +191,11 @@ impl Service {
     /// Whether counters live in a store that several nodes share.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.is_some()
+    }
+
+    /// Whether decisions are answered as soon as memory has decided.
+    pub(crate) fn answers_at_once(&self) -> bool {
+        !self.is_shared() && !self.durable.as_ref().is_some_and(|durable| durable.is_always())
     }
 
     /// The time now, for a batch.
@@ -212,6 +259,32 @@ impl Service {
         self.reset_decision(snapshot, request, at).map(Reset::into_result)
     }
 
+    /// The rules in force, for callers that plan several takes.
+    #[inline]
+    pub(crate) fn load_snapshot(&self) -> impl Deref<Target = Arc<Snapshot>> {
+        self.snapshot.load()
+    }
+
+    /// Plans a take where counters live in memory, and prefetches its counters.
+    #[inline]
+    pub(crate) fn plan_take(&self, snapshot: &Snapshot, request: &Request<'_>) -> PlannedTake {
+        self.decider.plan_ahead(&snapshot.rules, request)
+    }
+
+    /// Decides a take that was planned. `request` is called only if the decision is ranked or logged, or starts a ban.
+    /// `None` if the plan no longer holds.
+    #[inline]
+    pub(crate) fn take_planned<'q>(
+        &self,
+        plan: PlannedTake,
+        request: impl Fn() -> Request<'q>,
+        at: Reading,
+    ) -> Option<Decision> {
+        let decision = self.decider.decide_planned(&self.snapshot.load().rules, plan, &request, at)?;
+        self.observer.note(request, &decision, at.now);
+        Some(decision)
+    }
+
     /// Memory decides by a direct call, without a plan that outlives it: that is the hot path.
     #[inline]
     fn decide_op(
@@ -232,7 +305,7 @@ impl Service {
                 if is_noted {
                     self.observer.note(|| request, &decision, at.now);
                 }
-                Answer::Now(decision)
+                self.kept(op.changes() && decision.allowed(), decision)
             }
             Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, decision, now| {
                 observer.note(|| question.request.get(), decision, now);
@@ -242,8 +315,20 @@ impl Service {
 
     fn reset_decision(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>, at: Reading) -> Answer<Reset<Decision>> {
         self.observer.begin(Operation::Reset);
+        let of_fronts = snapshot.fronts().snapshots().map(|rules| self.forget(rules, request, at));
+        Answer::fold(of_fronts, true, |all, reset| all & reset.is_done).with(
+            self.forget(snapshot, request, at),
+            |all, Reset { decision, is_done }| Reset { decision, is_done: all & is_done },
+        )
+    }
+
+    /// Forgets what the rules of a snapshot, without its fronts, have counted for a request.
+    fn forget(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>, at: Reading) -> Answer<Reset<Decision>> {
         match &self.shared {
-            None => Answer::Now(Reset { decision: self.decider.reset_by(&snapshot.rules, request, at), is_done: true }),
+            None => {
+                let decision = self.decider.reset_by(&snapshot.rules, request, at);
+                self.kept(true, Reset { decision, is_done: true })
+            }
             Some(shared) => shared.reset(snapshot, request, at),
         }
     }
@@ -296,6 +381,20 @@ impl Service {
         &self.decider
     }
 
+    pub(crate) fn shared_decider(&self) -> &Arc<Decider> {
+        &self.decider
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The journal, if counters outlive the process.
+    #[inline]
+    pub(crate) fn durable(&self) -> Option<&Arc<Durable>> {
+        self.durable.as_ref()
+    }
+
     /// Where counters live, unless in memory.
     pub(crate) fn shared(&self) -> Option<&Arc<SharedStore>> {
         self.shared.as_ref()
@@ -303,6 +402,11 @@ impl Service {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.observer.metrics
+    }
+
+    /// What has happened lately.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.observer.recent
     }
 
     pub(crate) fn observer(&self) -> &Arc<Observer> {
@@ -318,6 +422,12 @@ impl Service {
     fn local_memory(&self) -> &MemoryStore {
         self.shared.as_ref().map_or_else(|| self.decider.memory(), |shared| shared.local().memory())
     }
+}
+
+/// The size of the memory, and a random seed.
+fn memory_config(config: &Config) -> MemoryConfig {
+    let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap_or(usize::MAX);
+    MemoryConfig { max_bytes, when_full: config.store.when_full, seed: Seed::random() }
 }
 
 #[cfg(test)]

@@ -37,8 +37,16 @@ pub(crate) enum Source {
 
 impl From<Peer> for Source {
     fn from(peer: Peer) -> Source {
-        let Peer::Address(address) = peer else { return Source::Unix };
-        match address.ip().to_canonical() {
+        match peer {
+            Peer::Address(address) => address.ip().into(),
+            Peer::Unix => Source::Unix,
+        }
+    }
+}
+
+impl From<IpAddr> for Source {
+    fn from(address: IpAddr) -> Source {
+        match address.to_canonical() {
             IpAddr::V6(address) => {
                 let network = address.to_bits() >> 64 << 64;
                 Source::Address(IpAddr::V6(network.into()))
@@ -77,10 +85,19 @@ impl Default for WrongSecrets {
 }
 
 impl WrongSecrets {
+    /// How long no further secret of `source` is compared: until its minute is over, once it has given
+    /// [`FREE_ATTEMPTS`] wrong ones; `None`: it may give one now. For callers that refuse rather than answer late.
+    pub(crate) fn wait(&self, source: Source, now: Time) -> Option<Span> {
+        let entries = self.set(source).lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.iter().flatten().find(|entry| entry.source == source)?;
+        let passed = now.since(entry.since);
+        let is_over = entry.wrong < FREE_ATTEMPTS || passed >= ATTEMPT_WINDOW;
+        (!is_over).then(|| Span::from_nanos(ATTEMPT_WINDOW.as_nanos() - passed.as_nanos()))
+    }
+
     /// Counts a wrong secret from `source` at a monotonic time.
     pub(crate) fn count(&self, source: Source, now: Time) -> ReplyTime {
-        let set = &self.sets[self.hasher.hash_one(source) as usize % ADDRESS_SETS];
-        let mut entries = set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.set(source).lock().unwrap_or_else(PoisonError::into_inner);
         for entry in entries.iter_mut() {
             if entry.is_some_and(|entry| now.since(entry.since) >= ATTEMPT_WINDOW) {
                 *entry = None;
@@ -96,6 +113,10 @@ impl WrongSecrets {
         };
         entries[place] = Some(entry);
         if entry.wrong > FREE_ATTEMPTS { ReplyTime::AfterPause } else { ReplyTime::AtOnce }
+    }
+
+    fn set(&self, source: Source) -> &Mutex<[Option<SourceRecord>; ADDRESSES_PER_SET]> {
+        &self.sets[self.hasher.hash_one(source) as usize % ADDRESS_SETS]
     }
 }
 
@@ -119,6 +140,20 @@ mod tests {
         }
         assert_eq!(wrong.count(other, Time::from_secs(1_059)), ReplyTime::AtOnce);
         assert_eq!(wrong.count(guest, Time::from_secs(1_060)), ReplyTime::AtOnce, "a new minute");
+    }
+
+    #[test]
+    fn after_ten_wrong_ones_an_address_waits_for_the_end_of_its_minute() {
+        let wrong = WrongSecrets::default();
+        let guest = source("192.0.2.1:1000");
+        for second in 0..10 {
+            assert_eq!(wrong.wait(guest, Time::from_secs(1_000 + second)), None);
+            wrong.count(guest, Time::from_secs(1_000 + second));
+        }
+        assert_eq!(wrong.wait(guest, Time::from_secs(1_009)), Some(Span::from_secs(51)));
+        assert_eq!(wrong.wait(guest, Time::from_secs(1_059)), Some(Span::from_secs(1)));
+        assert_eq!(wrong.wait(guest, Time::from_secs(1_060)), None);
+        assert_eq!(wrong.wait(source("192.0.2.2:1000"), Time::from_secs(1_009)), None);
     }
 
     #[test]

@@ -234,7 +234,8 @@ fn reload_with_one_wrong_part_changes_no_part() {
     let koala = "[rules]\nrule : [direct] [uid=1] [] [result=1; return=7]\n";
     write("koala.conf", koala);
     configure("server", 1);
-    // The rules of a file that was loaded always fit together, so a test makes some that do not.
+    // The loader refuses a file with two rules of one name. To make the compilation after it fail, this test doubles
+    // the rules of a file that was loaded.
     let twice = authority.path("twice");
     let server = Running::start_with(&authority.path("flowgate.toml"), move |mut loaded| {
         if twice.exists() {

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 /// A free TCP port of this machine. Servers that can choose a port themselves get port 0 instead.
 ///
-/// Tests run in several processes, and another test may look for a port before the server binds this one. So a claim also
-/// binds the UDP port of the same number, which no server uses.
+/// Tests run in several processes, and another test may look for a port before the server binds this one. So a claim
+/// also binds the UDP port of the same number, which no server uses.
 #[derive(Debug)]
 pub struct Port {
     /// The port's number.

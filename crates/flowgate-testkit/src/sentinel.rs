@@ -18,7 +18,7 @@ const DOWN_AFTER: &str = "2000";
 
 /// A master, a replica of it, and sentinels. All of it ends with this value.
 #[derive(Debug)]
-pub struct Watched {
+pub struct SentinelSetup {
     /// The first master and its first replica.
     pub servers: [Redis; 2],
     ports: [Port; 2],
@@ -33,10 +33,10 @@ struct Sentinel {
     _directory: TempDir,
 }
 
-impl Watched {
+impl SentinelSetup {
     /// Starts both servers with these options, and this number of sentinels with these lines in their configuration.
     #[must_use]
-    pub fn start(sentinels: usize, server_options: &[&str], sentinel_lines: &str) -> Watched {
+    pub fn start(sentinels: usize, server_options: &[&str], sentinel_lines: &str) -> SentinelSetup {
         let ports = [Port::claim(), Port::claim()];
         let start = |port: &Port| {
             let number = port.number.to_string();
@@ -48,7 +48,7 @@ impl Watched {
         follow(&servers[1], ports[0].number);
         let quorum = sentinels / 2 + 1;
         let sentinels = (0..sentinels).map(|_| Sentinel::start(ports[0].number, quorum, sentinel_lines)).collect();
-        Watched { servers, ports, sentinels }
+        SentinelSetup { servers, ports, sentinels }
     }
 
     /// The addresses of the sentinels.

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use flowgate::{ManualClock, MemoryConfig, MemoryStore, Time};
-use flowgate_engine::Engine;
+use flowgate::{ManualClock, Time};
 use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
 
 /// A server. It is stopped with this value.
@@ -29,19 +28,15 @@ impl RunningServer {
         RunningServer::start_with(bind, |_| {}).0
     }
 
-    /// Starts a server with the rules and the store of this configuration, on a clock that the test moves. `prepare` sees the
-    /// server before it runs.
+    /// Starts a server with the rules and the store of this configuration, on a clock that the test moves. `prepare`
+    /// sees the server before it runs.
     #[must_use]
     pub fn start_on_manual_clock(
         config: Config,
         prepare: impl FnOnce(&Server) + Send + 'static,
     ) -> (RunningServer, ManualClock) {
         let clock = ManualClock::new(Time::from_secs(1_700_000_000));
-        let max_bytes = usize::try_from(config.store.max_memory.bytes()).unwrap();
-        let when_full = config.store.when_full;
-        let memory = MemoryStore::new(MemoryConfig { max_bytes, when_full, ..MemoryConfig::default() });
-        let service = Service::new(Engine::without_rules(memory), clock.clone().into());
-        service.swap(service.compile(&config).unwrap());
+        let service = Service::start_with_clock(&config, clock.clone().into()).unwrap();
         let bind = async move || Server::bind_service(&config, service).await.unwrap();
         (RunningServer::start_with(bind, prepare).0, clock)
     }

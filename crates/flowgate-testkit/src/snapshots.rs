@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Compares what `render` makes of every file in a folder of `testdata/` with the text recorded beside it. `render` gets the
-/// file's name, the folder and the file's text. Returns the number of files.
+/// Compares what `render` makes of every file in a folder of `testdata/` with the text recorded beside it. `render`
+/// gets the file's name, the folder and the file's text. Returns the number of files.
 ///
 /// With the variable `UPDATE_SNAPSHOTS` the texts are recorded anew.
 ///

@@ -93,8 +93,8 @@ impl Numbers {
         }
     }
 
-    /// The numbers of a decision of the Redis protocol: allowed, limit, remaining, retry after, reset after, delay. Spans
-    /// are milliseconds; -1 is none and a retry after -2 milliseconds is never.
+    /// The numbers of a decision of the Redis protocol: allowed, limit, remaining, retry after, reset after, delay.
+    /// Spans are milliseconds; -1 is none and a retry after -2 milliseconds is never.
     #[must_use]
     pub fn from_resp([allowed, limit, remaining, retry_after, reset_after, delay]: [i64; 6]) -> Numbers {
         let number = |number: i64| u64::try_from(number).ok();

@@ -7,7 +7,7 @@ use flowgate_engine::{self as engine, Decision};
 use http::Response;
 use http::request::Parts;
 
-use crate::fields::{FieldValue, UnknownClient};
+use crate::fields::{FieldError, FieldValue};
 use crate::layer::{Outcome, Settings};
 use crate::response;
 
@@ -33,7 +33,7 @@ enum Progress {
 }
 
 impl Charge {
-    pub(crate) fn new(settings: &Arc<Settings>, head: &Parts) -> Result<Charge, UnknownClient> {
+    pub(crate) fn new(settings: &Arc<Settings>, head: &Parts) -> Result<Charge, FieldError> {
         let values = settings.fields.iter().map(|(_, value)| value(head)).collect::<Result<Vec<_>, _>>()?;
         let cost = settings.cost.as_ref().map_or(1, |cost| cost(head));
         let at = settings.clock.read();

@@ -40,26 +40,42 @@ impl From<Client> for FieldValue {
 }
 
 /// What the function of a field returns: an `Option`, where `None` is a request without the field, or a `Result`, whose
-/// error is a service that is set up wrongly. The layer answers such a request with 500.
+/// error refuses the request.
 pub trait IntoField {
     /// The value, if the request has one.
     ///
     /// # Errors
-    /// If the service does not tell the address of its clients.
-    fn into_field(self) -> Result<Option<FieldValue>, UnknownClient>;
+    /// If the request cannot be counted.
+    fn into_field(self) -> Result<Option<FieldValue>, FieldError>;
 }
 
 impl<V: Into<FieldValue>> IntoField for Option<V> {
-    fn into_field(self) -> Result<Option<FieldValue>, UnknownClient> {
+    fn into_field(self) -> Result<Option<FieldValue>, FieldError> {
         Ok(self.map(Into::into))
     }
 }
 
-impl<V: Into<FieldValue>> IntoField for Result<V, UnknownClient> {
-    fn into_field(self) -> Result<Option<FieldValue>, UnknownClient> {
-        self.map(|value| Some(value.into()))
+impl<V: Into<FieldValue>, E: Into<FieldError>> IntoField for Result<V, E> {
+    fn into_field(self) -> Result<Option<FieldValue>, FieldError> {
+        self.map(|value| Some(value.into())).map_err(Into::into)
     }
 }
+
+/// Why a request cannot be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// The service is set up wrongly. The layer answers with 500.
+    #[error(transparent)]
+    UnknownClient(#[from] UnknownClient),
+    /// The client sends a path that servers read in different ways. The layer answers with 403.
+    #[error(transparent)]
+    AmbiguousPath(#[from] AmbiguousPath),
+}
+
+/// Servers read the path in [different ways](PathSpelling::is_ambiguous), so that a client could choose how it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the path of the request can be read in several ways")]
+pub struct AmbiguousPath;
 
 /// The request does not say from which address it comes, so clients cannot be told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,17 +123,22 @@ pub fn header(name: impl AsHeaderName + AsRef<str>) -> impl Fn(&Parts) -> Option
 /// The path in one spelling: escapes decoded, `//` and dot segments resolved, and without the parts that the default
 /// [`PathSpelling`] ignores: `/Login/`, `/login;x` and `/login%20` are `/login`.
 ///
-/// The gate denies paths that servers read in [different ways](PathSpelling::is_ambiguous), such as `/search/x%2f..`; this
-/// field has one reading of them. A service that routes by the path as sent should refuse such paths before this layer.
-pub fn path() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+/// A path that servers read in [different ways](PathSpelling::is_ambiguous), such as `/search/x%2f..`, is denied with 403, as
+/// the server's gate denies it.
+pub fn path() -> impl Fn(&Parts) -> Result<String, AmbiguousPath> + Send + Sync + 'static {
     path_spelled(PathSpelling::default())
 }
 
 /// As [`path`], in another spelling: that of the rules, where [`RuleSet::path_spelling`] is not the default.
 ///
 /// [`RuleSet::path_spelling`]: flowgate_engine::RuleSet::path_spelling
-pub fn path_spelled(spelling: PathSpelling) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
-    move |request| Some(spelling.spell(request.uri.path()).into_owned())
+pub fn path_spelled(
+    spelling: PathSpelling,
+) -> impl Fn(&Parts) -> Result<String, AmbiguousPath> + Send + Sync + 'static {
+    move |request| match spelling.is_ambiguous(request.uri.path()) {
+        true => Err(AmbiguousPath),
+        false => Ok(spelling.spell(request.uri.path()).into_owned()),
+    }
 }
 
 /// The method: `GET`.

@@ -22,7 +22,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::charge::Charge;
-use crate::fields::{FieldValue, IntoField, UnknownClient};
+use crate::fields::{FieldError, FieldValue, IntoField};
 use crate::future::ResponseFuture;
 use crate::response;
 
@@ -32,7 +32,7 @@ const KEY_FIELD: &str = "key";
 /// The longest hold of a request for its turn, unless [`RateLimit::max_delay`] says otherwise.
 const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-type FieldFn = Arc<dyn Fn(&Parts) -> Result<Option<FieldValue>, UnknownClient> + Send + Sync>;
+type FieldFn = Arc<dyn Fn(&Parts) -> Result<Option<FieldValue>, FieldError> + Send + Sync>;
 type CostFn = Arc<dyn Fn(&Parts) -> u64 + Send + Sync>;
 type RefundFn = Arc<dyn Fn(Outcome<'_>) -> bool + Send + Sync>;
 type DenyFn<D> = Arc<dyn Fn(&Decision, &Parts) -> Response<D> + Send + Sync>;
@@ -279,7 +279,7 @@ where
         let (mut head, body) = request.into_parts();
         let charge = match Charge::new(&self.limit.settings, &head) {
             Ok(charge) => charge,
-            Err(unknown) => return ResponseFuture::denied(response::unknown_client(unknown).map(R::from)),
+            Err(error) => return ResponseFuture::denied(response::uncounted(error).map(R::from)),
         };
         if !charge.decision.allowed() {
             return ResponseFuture::denied(self.limit.denial(&charge.decision, &head).map(R::from));

@@ -93,7 +93,10 @@ mod future;
 mod layer;
 mod response;
 
-pub use fields::{FieldValue, IntoField, UnknownClient, client_ip, header, host, method, path, path_spelled};
+pub use fields::{
+    AmbiguousPath, FieldError, FieldValue, IntoField, UnknownClient, client_ip, header, host, method, path,
+    path_spelled,
+};
 /// What the functions of this crate take and give, so that rules need no other crate of Flowgate.
 pub use flowgate::{Clock, IntoLimits, Limit, LimitError, ManualClock, MemoryConfig, MemoryStore};
 pub use flowgate_engine::{

@@ -7,7 +7,7 @@ use flowgate_engine::{Decision, http::Quota};
 use http::header::{CONTENT_TYPE, Entry, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use crate::fields::UnknownClient;
+use crate::fields::FieldError;
 
 /// Adds what a decision says to the headers of a response.
 ///
@@ -62,15 +62,18 @@ pub fn problem(decision: &Decision) -> Response<Bytes> {
     document(&problem, if problem.status == limited.as_u16() { limited } else { forbidden })
 }
 
-/// The response of a service that does not tell where its clients are. It says what to do: it is the service's author who
-/// reads it, at the first request.
-pub(crate) fn unknown_client(unknown: UnknownClient) -> Response<Bytes> {
-    let status = StatusCode::INTERNAL_SERVER_ERROR;
+/// The response to a request that cannot be counted. Of a service that does not tell where its clients are it says what to
+/// do: it is the service's author who reads it, at the first request.
+pub(crate) fn uncounted(error: FieldError) -> Response<Bytes> {
+    let (status, title) = match error {
+        FieldError::UnknownClient(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
+        FieldError::AmbiguousPath(_) => (StatusCode::FORBIDDEN, "Forbidden"),
+    };
     let problem = Problem {
         status: status.as_u16(),
         kind: "about:blank".into(),
-        title: "Internal Server Error".into(),
-        detail: Some(unknown.to_string().into()),
+        title: title.into(),
+        detail: Some(error.to_string().into()),
         ..Problem::default()
     };
     document(&problem, status)

@@ -19,7 +19,7 @@ mod ticks;
 pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Fixed, Window, WindowCount};
-pub(crate) use sliding::{Entry, Log, LogGrowth, Sliding};
+pub(crate) use sliding::{Entries, Entry, Log, LogGrowth, MAX_ENTRIES, Sliding};
 
 use crate::ask::{Ask, Op};
 use crate::ban::LastBan;
@@ -114,7 +114,7 @@ pub(crate) trait Meter {
     /// How many units are counted, also beyond the limit. Rounded up.
     fn used(&self, state: Option<&Self::State>, now: u64) -> u64;
 
-    /// The class of the state that the operation answered by `decision` leaves.
+    /// The class of the state after an operation whose answer is `decision`.
     #[inline(always)]
     fn class(&self, decision: &Decision) -> Class {
         decision.class()
@@ -173,8 +173,8 @@ pub(crate) trait Words: StateKind {
     fn unpack(words: [u64; 2]) -> Self;
 }
 
-/// Evaluates an expression with the meter of a law, or another one for `unlimited`. With `words`, only for the laws whose
-/// state is two words.
+/// Evaluates an expression with the meter of a law, or another one for `unlimited`. With `words`, only for the laws
+/// whose state is two words.
 macro_rules! dispatch {
     ($law:expr, $meter:ident => $body:expr, $unlimited:expr) => {
         $crate::algorithm::dispatch!(
@@ -264,15 +264,7 @@ impl Law {
     }
 
     fn used(&self, state: &State, now: u64) -> u64 {
-        match self {
-            Law::Unlimited => 0,
-            Law::Bucket(bucket) => bucket.used(StateKind::borrow(state), now),
-            Law::WideBucket(bucket) => bucket.used(StateKind::borrow(state), now),
-            Law::Pace(pace) => pace.used(StateKind::borrow(state), now),
-            Law::Fixed(fixed) => fixed.used(StateKind::borrow(state), now),
-            Law::Sliding(sliding) => sliding.used(StateKind::borrow(state), now),
-            Law::Approx(approx) => approx.used(StateKind::borrow(state), now),
-        }
+        dispatch!(self, meter => meter.used(StateKind::borrow(state), now), 0)
     }
 
     #[inline]

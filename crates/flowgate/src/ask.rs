@@ -74,6 +74,12 @@ impl Op {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)
     }
 
+    /// Whether it may change a counter.
+    #[inline]
+    pub fn changes(self) -> bool {
+        !matches!(self, Op::Peek)
+    }
+
     /// Whether it may leave a counter where there was none.
     pub(crate) fn counts(self) -> bool {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Record | Op::Deny)

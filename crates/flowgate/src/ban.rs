@@ -42,8 +42,8 @@ pub struct Ban {
 }
 
 impl Ban {
-    /// `after` denials `within` a span start a ban. The first ban has the first of `lengths`, the next ban the second, and so
-    /// on; the last length repeats. `forget` after the end of a ban, the next one is a first one again.
+    /// `after` denials `within` a span start a ban. The first ban has the first of `lengths`, the next ban the second,
+    /// and so on; the last length repeats. `forget` after the end of a ban, the next one is a first one again.
     ///
     /// # Errors
     /// When a number is out of range; the error names the part.

@@ -82,6 +82,15 @@ impl Clock {
         }
     }
 
+    /// Puts the clock forward to an instant, unless it is later: an earlier process has seen that instant. The real clock goes at
+    /// half speed from there until the wall clock agrees.
+    pub fn not_before(&self, earliest: Time) {
+        match self {
+            Clock::System => system::not_before(earliest),
+            Clock::Manual(clock) => clock.advance(earliest.since(clock.read().now)),
+        }
+    }
+
     /// How far the clock is ahead of the wall clock, and how often the wall clock has stepped. The real clock notices a
     /// step when it is read a second after the last time, by this or by anything else.
     pub fn status(&self) -> ClockStatus {

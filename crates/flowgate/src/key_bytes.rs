@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// | integers | little-endian, in the width of the type: `7_u64` has eight bytes |
 /// | `Ipv4Addr`, `Ipv6Addr`, `IpAddr` | the 4 or 16 octets |
 ///
-/// References, `Box`, `Rc`, `Arc` and `Cow` have the bytes of what they hold. These forms never change. Keys with the same
-/// bytes are the same key, whatever their types: put a prefix before keys of several kinds.
+/// References, `Box`, `Rc`, `Arc` and `Cow` have the bytes of what they hold. These forms never change. Keys with the
+/// same bytes are the same key, whatever their types: put a prefix before keys of several kinds.
 ///
 /// ```
 /// use std::net::IpAddr;

@@ -60,8 +60,8 @@
 //! * [`Limiter`]: the same limits for any number of keys. Start here.
 //! * [`Single`]: one counter without a key, for a backend or a worker; about ten nanoseconds a decision.
 //! * [`MemoryStore`]: the store under a limiter, for callers that bring their own limits to each call or decide several
-//!   subjects in one atomic step (a user *and* an address), as a rule engine does. A [`Plan`] is such a step; its parts are
-//!   requests that pass together or not at all.
+//!   subjects in one atomic step (a user *and* an address), as a rule engine does. A [`Plan`] is such a step; its parts
+//!   are requests that pass together or not at all.
 //!
 //! # Pitfalls
 //!
@@ -85,8 +85,8 @@
 //! Each algorithm states its bound, and no interleaving of threads exceeds it. All arithmetic is on whole numbers:
 //! `7/s` admits exactly seven billion in a billion seconds. Time never runs back while the process lives, and a wall
 //! clock that is put back holds callers up by no more than that step: until it has caught up, time runs at half speed,
-//! and waits are told in real seconds. What may exceed a bound is what you ask for: a refund, an eviction when memory is
-//! full.
+//! and waits are told in real seconds. What may exceed a bound is what you ask for: a refund, an eviction when memory
+//! is full.
 
 // Rates are exact rationals: nothing that decides may round.
 #![deny(clippy::float_arithmetic)]
@@ -123,7 +123,8 @@ pub use key_bytes::KeyBytes;
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{
-    CounterId, Database, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull,
+    CounterId, Database, Key, LoadAt, Loaded, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Record, Records,
+    Seed, Subject, VisitCursor, WhenFull,
 };
 pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};

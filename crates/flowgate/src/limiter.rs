@@ -1,6 +1,7 @@
 //! The limiter: a set of limits, a store and a clock behind one friendly front.
 
 mod limits_in_force;
+mod take_each;
 
 use std::sync::Arc;
 
@@ -93,7 +94,7 @@ impl Limiter {
         self.take_at(key, cost, self.inner.clock.read())
     }
 
-    /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are told in real time if it is
+    /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are given in real time if it is
     /// a [`Reading`] of a clock, and on the caller's own clock if it is a [`Time`](crate::Time).
     ///
     /// ```
@@ -191,8 +192,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once if no wait helps, or if the turn comes later than `at_most` even when all callers before this one leave. Else
-    /// after `at_most`, if the callers before this one take too long.
+    /// At once if no wait helps, or if the turn comes later than `at_most` even when all callers before this one leave.
+    /// Else after `at_most`, if the callers before this one take too long.
     pub fn wait(&self, key: impl KeyBytes, cost: u64, at_most: impl Into<Span>) -> Result<Decision, WaitError> {
         Waiting::new(self.turns(key), cost, at_most.into()).block()
     }
@@ -212,8 +213,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// At once if no wait helps, or if the turn comes later than `at_most` even when all callers before this one leave. Else
-    /// after `at_most`, if the callers before this one take too long.
+    /// At once if no wait helps, or if the turn comes later than `at_most` even when all callers before this one leave.
+    /// Else after `at_most`, if the callers before this one take too long.
     #[cfg(feature = "tokio")]
     pub async fn wait_async(
         &self,
@@ -319,7 +320,7 @@ impl<'a> Turns<'a> for KeyTurns<'a> {
         self.subject
     }
 
-    /// The attempts of a caller that waits do not count, whatever the limiter does about other denied requests.
+    /// Denied attempts of a waiting caller are not charged, also if the limiter counts denied requests.
     fn try_turn(self, cost: u64, at: Reading) -> Decision {
         let flags = RuleFlags::default();
         self.limiter.apply_as(flags, Op::TakeWithin(Span::ZERO), self.subject, cost, at)

@@ -9,32 +9,43 @@
 //! [`eviction`] for how it forgets.
 
 mod budget;
+mod changes;
 mod database;
 mod eviction;
 mod expiry;
 mod key;
+mod load;
+mod logs;
+mod prefetch;
+mod record;
 mod shard;
 mod shards;
 mod sip_hash;
 mod slot;
+mod step;
 
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use budget::WhenFull;
+pub use changes::VisitCursor;
 pub use database::Database;
 pub use key::{CounterId, Key, Seed, Subject};
+pub use load::{LoadAt, Loaded};
+pub use record::{Record, Records};
 
 use crate::ask::{Ask, Op};
 use crate::ban::BanHit;
 use crate::decision::Decision;
 use crate::limit::Limit;
-use crate::plan::joint::{self, Shared};
-use crate::plan::{self, Hit, Plan, PlanPart, RuleFlags};
+use crate::plan::joint::{self, SharedCounters};
+use crate::plan::{Hit, Plan, PlanPart};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::{Span, Time};
 use budget::Budget;
-use shard::{RESERVED_BYTES, Room, Shard};
+use logs::Logs;
+use shard::RESERVED_BYTES;
 use shards::{ShardGuard, Shards};
+use step::{OneShard, SeveralShards, apply_to, keep, load, make_room};
 
 /// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
@@ -195,7 +206,7 @@ impl MemoryStore {
     /// Decides a plan of any number of parts.
     #[cold]
     fn apply_joint(&self, now: Time, parts: &mut [PlanPart<'_, '_>]) {
-        let mut shared = Shared::new(parts);
+        let mut shared = SharedCounters::new(parts);
         let mut locked = self.lock_all(&shared.hits, &shared.bans);
         let at = load(&mut locked, &self.budget, now, &mut shared.hits, &mut shared.bans);
         let (hits, bans) = (&mut shared.hits[..shared.creatable_hits], &mut shared.bans[..shared.creatable_bans]);
@@ -204,28 +215,6 @@ impl MemoryStore {
         keep(&mut locked, &self.budget, at, &mut shared.hits, &mut shared.bans);
         for hit in parts.iter_mut().flat_map(|part| part.hits.iter_mut()) {
             hit.outcome.count_from(now, at);
-        }
-    }
-
-    /// Takes from each of a subject's counters independently, in one step: the same as one call of
-    /// [`MemoryStore::apply_one`] with [`Op::Take`] for each, but under one lock. Calls `answer` in the order of the counters.
-    pub fn take_each<'a>(
-        &self,
-        subject: Subject,
-        cost: u64,
-        now: Time,
-        counters: impl IntoIterator<Item = (CounterId, &'a Limit, RuleFlags)>,
-        mut answer: impl FnMut(Decision),
-    ) {
-        let ask = Ask::new(Op::Take, cost, now);
-        let index = subject.counter(CounterId::default()).shard(self.shards.len());
-        let mut shard = self.lock(index);
-        for (id, limit, flags) in counters {
-            let mut hit = [Hit::new(subject.counter(id), limit).in_rule(0, flags)];
-            if !shard.take_fast(cost, now, &mut hit, &self.budget) {
-                apply_to(&mut OneShard(&mut shard), &self.budget, ask, &mut hit, &mut []);
-            }
-            answer(hit[0].outcome);
         }
     }
 
@@ -271,13 +260,6 @@ impl MemoryStore {
     #[inline]
     pub fn throttle(&self, key: Key, throttle: &Throttle, now: Time) -> Result<ThrottleReply, ThrottleError> {
         self.lock(key.shard(self.shards.len())).throttle(key.tag(), throttle, now, &self.budget)
-    }
-
-    /// Fetches a counter into the processor's cache. Worth it for a caller that knows the next key while the one before it
-    /// is decided; never needed.
-    #[inline]
-    pub fn prefetch(&self, key: Key) {
-        self.shards.prefetch(key.shard(self.shards.len()), key.tag());
     }
 
     /// How long a counter still differs from one that was never used; `None` when it does not.
@@ -341,132 +323,6 @@ impl MemoryStore {
     #[inline]
     fn lock(&self, index: usize) -> ShardGuard<'_> {
         self.shards.lock(index)
-    }
-}
-
-/// The shards of a plan, locked.
-trait LockedShards {
-    fn shard(&mut self, key: Key) -> &mut Shard;
-    fn each(&mut self, visit: impl FnMut(&mut Shard));
-}
-
-struct OneShard<'a>(&'a mut Shard);
-
-impl LockedShards for OneShard<'_> {
-    #[inline]
-    fn shard(&mut self, _: Key) -> &mut Shard {
-        self.0
-    }
-
-    #[inline]
-    fn each(&mut self, mut visit: impl FnMut(&mut Shard)) {
-        visit(self.0);
-    }
-}
-
-struct SeveralShards<'a> {
-    /// In index order.
-    guards: Vec<(usize, ShardGuard<'a>)>,
-    shards: usize,
-}
-
-impl LockedShards for SeveralShards<'_> {
-    fn shard(&mut self, key: Key) -> &mut Shard {
-        let index = key.shard(self.shards);
-        // Every key of the plan has its shard among them.
-        let at = self.guards.partition_point(|&(locked, _)| locked < index);
-        &mut self.guards[at].1
-    }
-
-    fn each(&mut self, mut visit: impl FnMut(&mut Shard)) {
-        self.guards.iter_mut().for_each(|(_, shard)| visit(shard));
-    }
-}
-
-#[inline]
-fn apply_to(locked: &mut impl LockedShards, budget: &Budget, ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    let at = load(locked, budget, ask.now, hits, bans);
-    if ask.counts() {
-        make_room(locked, budget, at, hits, bans);
-    }
-    plan::decide_banning(ask.at(at), hits, bans);
-    keep(locked, budget, at, hits, bans);
-    for hit in hits {
-        hit.outcome.count_from(ask.now, at);
-    }
-}
-
-/// Loads counters and bans, and gives the instant to decide for: a caller whose time lies before what the shards have
-/// already forgotten is decided for at that later instant.
-#[inline]
-fn load(
-    locked: &mut impl LockedShards,
-    budget: &Budget,
-    now: Time,
-    hits: &mut [Hit<'_>],
-    bans: &mut [BanHit<'_>],
-) -> Time {
-    let mut floor = 0;
-    locked.each(|shard| {
-        shard.tick(now.as_nanos(), budget);
-        floor = floor.max(shard.floor);
-    });
-    for hit in hits {
-        locked.shard(hit.key).load(hit);
-    }
-    for ban in bans {
-        locked.shard(ban.key).load_ban(ban);
-    }
-    now.max(Time::from_nanos(floor))
-}
-
-/// Keeps the counters and bans that were loaded.
-#[inline]
-fn keep(locked: &mut impl LockedShards, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    for hit in hits {
-        locked.shard(hit.key).keep(hit, at.as_nanos(), budget);
-    }
-    for ban in bans {
-        locked.shard(ban.key).keep_ban(ban, at.as_nanos(), budget);
-        if ban.lost {
-            budget.bans_refused.fetch_add(1, Relaxed);
-        }
-    }
-}
-
-/// Makes room for the counters that the loaded hits and bans may add, and marks those that find none.
-#[inline]
-fn make_room(locked: &mut impl LockedShards, budget: &Budget, at: Time, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
-    let missing = hits.iter().map(|hit| hit.new_slots).chain(bans.iter().map(Shard::missing_ban)).sum();
-    if missing == 0 {
-        return;
-    }
-    let struck = || bans.iter().filter(|ban| !ban.watches);
-    // Each shard makes room for all: a few slots too many where a plan spans shards.
-    let inserts: usize = match budget.when_full {
-        WhenFull::Evict => hits.iter().map(Shard::slots_of).chain(struck().map(|_| Shard::SLOTS_OF_BAN)).sum(),
-        // Of what is there, only what has expired can go and come back.
-        WhenFull::Deny => {
-            let keys = hits.iter().map(|hit| hit.key).chain(struck().map(|ban| ban.key));
-            missing + keys.map(|key| locked.shard(key).expired_parts(key.tag(), at.as_nanos())).sum::<usize>()
-        }
-    };
-    let mut refused = 0;
-    let room = budget.room(missing, inserts);
-    for hit in hits.iter_mut().filter(|hit| hit.new_slots > 0) {
-        if locked.shard(hit.key).make_room(room, at.as_nanos(), budget) {
-            hit.new_slots = 0;
-        } else {
-            hit.no_room = true;
-            refused += hit.new_slots;
-        }
-    }
-    let room = Room::for_bans(missing - refused, inserts - refused);
-    for ban in bans.iter_mut().filter(|ban| Shard::missing_ban(ban) > 0) {
-        ban.no_room = !locked.shard(ban.key).make_room(room, at.as_nanos(), budget);
-    }
-    if hits.iter().any(|hit| hit.no_room) {
-        budget.refused.fetch_add(1, Relaxed);
     }
 }
 

@@ -3,8 +3,8 @@
 //! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
 //!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
 //!            pass. A rule that counts denied requests is charged, within its caps, when it denies, also a request that
-//!            no wait would let pass. A ban in force denies before any limit is asked and nothing at all changes; otherwise a rule that denies strikes.
-//!            A hit is denied if the store has no room for its counter.
+//!            no wait would let pass. A ban in force denies before any limit is asked and nothing at all changes;
+//!            otherwise a rule that denies strikes. A hit is denied if the store has no room for its counter.
 //! Rule       Several parts are decided together, all or nothing; see [`joint`].
 //! Invariant  Every function here is pure: a store loads the counters before it and keeps them after it, under its
 //!            locks.

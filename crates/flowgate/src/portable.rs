@@ -1,12 +1,12 @@
 //! Portable counters: for a store whose arithmetic happens elsewhere, such as in a script that runs in Redis.
 //!
-//! Embedders do not need this module. It exists for the Redis store of `flowgate-engine`, and its types change when that
-//! store does.
+//! Embedders do not need this module. It exists for the Redis store of `flowgate-engine`, and its types change when
+//! that store does.
 //!
 //! Rule       [`Limit::write_terms`] writes the numbers with which a script adds and compares. The script replies with
-//!            the states that it **found**. [`Hit::restore`] reads them into the hits, and [`decide`] derives the answers
-//!            with the functions that decide in memory. So both stores give the same answers as long as the script
-//!            counts alike.
+//!            the states that it **found**. [`Hit::restore`] reads them into the hits, and [`decide`] derives the
+//!            answers with the functions that decide in memory. So both stores give the same answers as long as the
+//!            script counts alike.
 //! Invariant  Times are whole microseconds. Every number of a term, and every sum that the script makes of two
 //!            numbers, is below 2^53 until the year 2155: a double holds it exactly.
 //!
@@ -18,97 +18,61 @@ mod ban;
 use crate::algorithm::{Counter, Law, Meter, State, StateKind, WindowCount, dispatch};
 use crate::ask::Ask;
 use crate::decision::Decision;
-use crate::limit::{Limit, MAX_COUNT};
+use crate::limit::Limit;
 use crate::memory::Key;
-use crate::plan::joint::{self, Shared};
+use crate::plan::joint::{self, SharedCounters};
 use crate::plan::{self, Hit, Plan, PlanPart};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::{NANOS_PER_MICRO, Time};
 
 /// The arguments of a script call, which are written in order.
 pub trait Arguments {
-    /// Appends a text.
-    fn text(&mut self, text: &str);
-    /// Appends a number.
+    /// Appends a letter.
+    fn letter(&mut self, letter: u8);
+    /// Appends a number below 2^53.
     fn number(&mut self, number: u64);
-}
-
-/// What a call to undo a charge needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undo {
-    /// There is nothing to undo.
-    Nothing,
-    /// The key of the counter.
-    Counter,
-    /// The key of the counter, and a key beside it. The script remembers there which charges it has moved.
-    CounterAndMoves,
+    /// Appends -1.
+    fn minus_one(&mut self);
 }
 
 /// The portable form of an algorithm. The module of each algorithm lists the numbers.
 pub(crate) trait Portable: Meter {
     /// Names the algorithm to the script.
-    const LETTER: &'static str;
+    const LETTER: u8;
 
     /// Writes the numbers by which the script decides, at about the time of `ask`.
     fn write_terms(&self, ask: Ask, args: &mut impl Arguments);
-
-    /// Writes the numbers of a take from this limit alone, with the time in microseconds if the script is not to use
-    /// its own.
-    fn write_take(&self, ask: Ask, time: Option<u64>, args: &mut impl Arguments) {
-        match time {
-            None => args.text(""),
-            Some(micros) => args.number(micros),
-        }
-        args.number(ask.cost.min(MAX_COUNT + 1));
-        self.write_terms(ask, args);
-    }
 
     /// Reads the state that the script found; the inner `None` is that of a key never used.
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Self::State>>;
 
     /// Writes the name of the charge of `ask`, the newest in `state`: when, or in which window, it was made. A charge
     /// of another name belongs to another request, and stays.
-    fn write_undo(&self, state: &Self::State, ask: Ask, args: &mut impl Arguments) -> Undo;
+    fn write_undo(&self, state: &Self::State, ask: Ask, args: &mut impl Arguments);
 }
 
 impl Limit {
-    /// Writes what a script needs to know in order to apply `ask`, at about its time.
+    /// Writes what a script needs to know in order to apply `ask`, at about its time. The letter is a capital where the
+    /// window of `after=` follows.
     pub fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
+        let after = self.after_window();
+        let mark = |letter: u8| if after.is_some() { letter.to_ascii_uppercase() } else { letter };
         dispatch!(
             self.law(),
             meter => {
-                args.text(letter(meter));
+                args.letter(mark(letter(meter)));
                 meter.write_terms(ask, args);
             },
-            args.text("u")
+            args.letter(mark(b'u'))
         );
-        match self.after_window() {
-            None => args.text("-"),
-            Some(after) => {
-                args.number(after.free);
-                after.window.write_terms(ask.now.as_nanos(), args);
-            }
+        if let Some(after) = after {
+            args.number(after.free);
+            after.window.write_terms(ask.now.as_nanos(), args);
         }
-    }
-
-    /// Writes the shorter call of a take from this limit alone. Writes nothing, and is false, for a limit that has none.
-    pub fn write_take(&self, ask: Ask, time: Option<u64>, args: &mut impl Arguments) -> bool {
-        if self.after_window().is_some() {
-            return false;
-        }
-        dispatch!(
-            self.law(),
-            meter => {
-                args.text(letter(meter));
-                meter.write_take(ask, time, args);
-                true
-            },
-            false
-        )
     }
 }
 
-fn letter<M: Portable>(_: &M) -> &'static str {
+fn letter<M: Portable>(_: &M) -> u8 {
     M::LETTER
 }
 
@@ -134,26 +98,30 @@ impl<'a> Hit<'a> {
         self.outcome = outcome;
     }
 
-    /// Writes how to undo what [`decide`] has charged to the hit for a take, `ask`, that passed.
-    pub fn write_undo(&self, ask: Ask, args: &mut impl Arguments) -> Undo {
+    /// Writes how to undo what [`decide`] has charged to the hit for a take, `ask`, that passed. Writes nothing, and is
+    /// false, where nothing was charged.
+    pub fn write_undo(&self, ask: Ask, args: &mut impl Arguments) -> bool {
         let after = self.limit.after_window();
         let seen = self.counter.seen.filter(|_| after.is_some());
         // As it was charged: only from the last free unit on.
         let enforced = seen.is_none_or(|seen| after.is_none_or(|after| seen.count >= after.free));
         let state = if enforced { &self.counter.state } else { &State::Unused };
-        let undo = dispatch!(
+        let is_counted = dispatch!(
             self.limit.law(),
-            meter => StateKind::borrow(state).map_or(Undo::Nothing, |state| meter.write_undo(state, ask, args)),
-            Undo::Nothing
+            meter => StateKind::borrow(state).is_some_and(|state| {
+                meter.write_undo(state, ask, args);
+                true
+            }),
+            false
         );
-        if undo == Undo::Nothing {
+        if !is_counted {
             if seen.is_none() {
-                return Undo::Nothing;
+                return false;
             }
-            args.text("n");
+            args.letter(b'n');
         }
         args.number(seen.map_or(0, |seen| seen.ends_at / NANOS_PER_MICRO));
-        if undo == Undo::Nothing { Undo::Counter } else { undo }
+        true
     }
 }
 
@@ -180,7 +148,7 @@ pub fn decide(plan: &mut Plan<'_, '_>) {
             plan::decide_banning(Ask::new(*op, *cost, plan.now), hits, bans);
         }
         parts => {
-            let mut shared = Shared::new(parts).with_copies();
+            let mut shared = SharedCounters::new(parts).with_copies();
             joint::decide(plan.now, parts, &mut shared);
         }
     }

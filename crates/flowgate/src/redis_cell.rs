@@ -2,14 +2,14 @@
 //!
 //! State      `tat`, the theoretical arrival time: the instant at which nothing is owed any more. No state means now.
 //! Rule       A unit takes `interval = period / count` nanoseconds, cut off; `max_burst + 1` units may be owed. Taking
-//!            `quantity` moves `tat` to `max(tat, now) + quantity * interval`; limited iff that is more than what may be
-//!            owed ahead of `now`, and then nothing changes. A negative quantity gives back, never beyond `now`.
+//!            `quantity` moves `tat` to `max(tat, now) + quantity * interval`; limited iff that is more than what may
+//!            be owed ahead of `now`, and then nothing changes. A negative quantity gives back, never beyond `now`.
 //! Invariant  Every number of nanoseconds fits an `i64`. What would not is an error and changes nothing.
 //! Bound      Any span of length `w` admits at most `max_burst + 1 + w / interval` units.
 //!
 //! [`bucket`](crate::Limit) is the same algorithm made exact. This one is for callers that move from redis-cell
-//! and expect its digits: its interval is cut to nanoseconds, `remaining` is computed in microseconds, waits are told in
-//! seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
+//! and expect its digits: its interval is cut to nanoseconds, `remaining` is computed in microseconds, waits are told
+//! in seconds. Unlike there, nothing wraps around, and `remaining` never exceeds the limit.
 
 use crate::clock::Reading;
 use crate::memory::OtherAlgorithm;
@@ -121,7 +121,7 @@ impl Throttle {
     #[inline]
     pub(crate) fn decide(&self, tat: &mut Option<u64>, now: Time) -> Result<ThrottleReply, ThrottleError> {
         let now = now.as_nanos() as i64;
-        // A state fits, as everything that is written here does.
+        // `decide` only writes states that fit an i64, so the one that it reads does.
         let old = tat.map_or(now, |tat| tat as i64).max(now);
         let new = old.checked_add(self.increment).ok_or(ThrottleError::OutOfRange)?.max(now);
         // None of these is beyond an i64: all instants and the tolerance lie between zero and its maximum.

@@ -80,7 +80,7 @@ impl Single {
         self.take_at(cost, self.clock.read())
     }
 
-    /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are told in real time if it is
+    /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are given in real time if it is
     /// a [`Reading`] of a clock, and on the caller's own clock if it is a [`Time`](crate::Time).
     #[inline]
     pub fn take_at(&self, cost: u64, at: impl Into<Reading>) -> Decision {
@@ -102,8 +102,8 @@ impl Single {
         self.apply_at(Op::Refund, cost, self.clock.read())
     }
 
-    /// Blocks until `cost` units may go, and takes them. Callers are served in the order they came. A caller that gives up
-    /// after `at_most` costs nothing.
+    /// Blocks until `cost` units may go, and takes them. Callers are served in the order they came. A caller that gives
+    /// up after `at_most` costs nothing.
     ///
     /// ```
     /// use flowgate::{Single, Span, WaitError};

@@ -1,8 +1,8 @@
 //! Waiting until a limit lets a caller pass, blocking or async.
 //!
 //! Callers of a key queue up; only the head tries. The head sleeps for the wait that the limit gives, and is
-//! charged when it leaves. A caller that gives up therefore costs nothing, and with `pace` turns stay an interval apart. The
-//! other callers only check whether their turn can come in time.
+//! charged when it leaves. A caller that gives up therefore costs nothing, and with `pace` turns stay an interval
+//! apart. The other callers only check whether their turn can come in time.
 //!
 //! Both kinds of caller run the same steps ([`Waiting::step`]) and stand in the same queues; they differ only in how
 //! they sleep.

@@ -105,8 +105,8 @@ fn several_limits_at_once_are_all_or_nothing() {
     assert_eq!(limiter.apply_at(Op::Peek, "key", 0, START).remaining, Some(300));
 }
 
-/// Steps of two and three parts that share subjects in opposite orders. Every step that passes is in all counters of its
-/// parts; a step that is denied is in none.
+/// Steps of two and three parts that share subjects in opposite orders. Every step that passes is in all counters of
+/// its parts; a step that is denied is in none.
 #[test]
 fn no_interleaving_charges_half_a_plan_of_several_parts() {
     let memory = MemoryStore::default();

@@ -1,8 +1,8 @@
 //! Which token a command shows to a server.
 //!
-//! Rule       `--token-file`, else `FLOWGATE_TOKEN`. Commands for administrators also try the tokens that servers on this
-//!            machine make for themselves: this user's and the system service's. These go to this machine only, never to
-//!            another host. A command that asks for a decision shows no token unless it is given one.
+//! Rule       `--token-file`, else `FLOWGATE_TOKEN`. Commands for administrators also try the tokens that servers on
+//!            this machine make for themselves: this user's and the system service's. These go to this machine only,
+//!            never to another host. A command that asks for a decision shows no token unless it is given one.
 
 use std::env;
 use std::fs;

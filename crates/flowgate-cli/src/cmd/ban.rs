@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use flowgate::Span;
-use flowgate_api::{BanOrder, Bans, RuleBan, Text};
+use flowgate_api::{BanOrder, Bans, Cost, DecideCall, Explanation, RuleBan, Text};
 use flowgate_engine::bans::BanId;
 use flowgate_engine::config::parse_duration;
 
@@ -88,10 +88,26 @@ fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<BanId> {
     let mut by_rules = rule_bans.into_iter().filter(is_subject).map(|ban| ban.id);
     let id = match (by_hand, by_rules.next(), by_rules.next()) {
         (Some(id), ..) | (None, Some(id), None) => id,
-        (None, None, _) => bail!("{name}={value} is not banned"),
+        (None, None, _) => bail!(unbanned(client, name, value)),
         (None, Some(_), Some(_)) => {
             bail!("several rules have banned {name}={value}: name one by its id (see `flowgate ban`)")
         }
     };
     id.parse().context("the server is not a Flowgate server: the id of a ban")
+}
+
+/// What to say of a value that has no ban of its own: a network that it is a part of may be banned.
+fn unbanned(client: &Client, name: &str, value: &str) -> String {
+    let call = DecideCall { fields: [(name, value)].into_iter().collect(), cost: Cost(1), gate: false };
+    let explained = client.post("/v1/explain", &call).ok();
+    let explanation: Option<Explanation<'_>> = explained.as_ref().and_then(|answer| answer.document().ok());
+    match explanation.and_then(|explanation| explanation.ban) {
+        Some(ban) => {
+            let (field, of, id) = (ban.field, ban.value, ban.id);
+            format!(
+                "{name}={value} is banned as a part of {field}={of}: `flowgate unban {id}` lifts that ban, for all of it"
+            )
+        }
+        None => format!("{name}={value} is not banned"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use flowgate_api::{Cost, Decision, LimitCall, Operation, Text};
+use flowgate_api::{Cost, Decision, Explanation, FrontReport, LimitCall, Operation, Text};
 
 use super::request;
 use crate::client::{Answer, Right};
@@ -42,11 +42,26 @@ pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode>
     let decision: Decision<'_> = answer.document()?;
     terminal::print(&match (args.request.json, operation) {
         (true, _) => answer.json(),
-        (false, Operation::Reset) => format!("reset    {}", Renderer::for_stdout().decision(&decision)),
+        (false, Operation::Reset) => format!("reset    {}", after_reset(args, &decision)?),
         (false, _) => Renderer::for_stdout().decision(&decision),
     })?;
     let denied = !decision.allowed && operation != Operation::Reset;
     Ok(if denied { ExitCode::from(DENIED) } else { ExitCode::SUCCESS })
+}
+
+/// What is decided after a reset. A request that no rule of the configuration matches may match rules of another
+/// system.
+fn after_reset(args: &Args, decision: &Decision<'_>) -> anyhow::Result<String> {
+    let renderer = Renderer::for_stdout();
+    if !decision.matched && args.key.is_none() {
+        let explained = args.request.server.client(Right::Decide)?.post("/v1/explain", &args.request.call()?)?;
+        let explanation: Explanation<'_> = explained.document()?;
+        let matching = |front: &&FrontReport<'_>| front.rules.iter().any(|rule| rule.matched);
+        if let Some(front) = explanation.fronts.iter().find(matching) {
+            return Ok(renderer.front(front) + "\n");
+        }
+    }
+    Ok(renderer.decision(decision))
 }
 
 fn ask(args: &Args, operation: Operation) -> anyhow::Result<Answer> {

@@ -4,6 +4,7 @@ mod progress;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,10 +21,10 @@ use crate::terminal;
 ///
 /// Reads traces in virtual time: each request is decided at the time that its line gives, by the same engine that
 /// serves. A trace is an access log (common or combined) or JSON lines such as
-/// {"ts": 1700000000.25, "fields": {"user": "42"}}; plain or gzip, of any size. Access logs give the fields that a gateway
-/// gives: ip, method, path, query.NAME, header.user-agent (also called ua), header.referer, and host where lines begin
-/// with the virtual host; besides these user and status. Lines that cannot be read are skipped, counted and, the first
-/// few, shown.
+/// {"ts": 1700000000.25, "fields": {"user": "42"}}; plain or gzip, of any size. Access logs give the fields that a
+/// gateway gives: ip, method, path, query.NAME, header.user-agent (also called ua), header.referer, and host where
+/// lines begin with the virtual host; besides these user and status. Lines that cannot be read are skipped, counted
+/// and, the first few, shown.
 ///
 /// Servers log a request when it ends, so lines are put in the order of their times first.
 ///
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Write a report: one HTML page that needs nothing else
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Tell for each limit the count that would leave nearly all subjects alone; a report tells it, too
+    #[arg(long)]
+    advice: bool,
     /// Another configuration, to see what would change for whom
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
@@ -108,7 +112,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let job = Job {
         config: &config,
         compare: other.as_ref(),
-        what_if: report.is_some(),
+        what_if: report.is_some() || args.advice,
         decisions: decisions.as_mut().map(|out| DecisionWriter::new(out, sources.len())),
         reorder: args.reorder,
     };
@@ -174,7 +178,10 @@ fn read(replay: &mut Replay<'_>, sources: &[Source], format: Option<Format>) -> 
     let mut bar = Bar::new(sources.len());
     for source in sources {
         bar.next();
-        replay.read(source, format, &mut |progress| bar.show(progress))?;
+        replay.read(source, format, &mut |progress| {
+            bar.show(progress);
+            ControlFlow::Continue(())
+        })?;
     }
     Ok(())
 }
@@ -220,10 +227,12 @@ fn print(summary: &Summary, args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     terminal::print(&text)?;
-    if let Some(report) = args.report.as_deref().filter(|_| !args.json) {
-        terminal::print(&format!("\nthe report is in {}\n", report.display()))?;
+    match &args.report {
+        _ if args.json => Ok(()),
+        Some(report) => Ok(terminal::print(&format!("\nthe report is in {}\n", report.display()))?),
+        None if args.advice || args.decisions.is_some() => Ok(()),
+        None => Ok(terminal::print("\n--advice tells which counts would leave nearly everybody alone\n")?),
     }
-    Ok(())
 }
 
 fn is_closed(error: &ReplayError) -> bool {

@@ -17,7 +17,7 @@ use flowgate_server::{Author, POLL_INTERVAL, Reload, Reloader, RulesFile, Server
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
-use crate::{logging, settings, terminal};
+use crate::{logging, settings, state_directory, terminal};
 use systemd::{News, Notifier};
 
 /// Serve the Redis protocol and HTTP
@@ -96,15 +96,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
     // Signals are caught before the addresses are announced: a program that reads the addresses may send a signal at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let server = Server::bind(&loaded.config).await?;
-    let admin_token_file = admin_token::provide(&server, &loaded.config);
+    let server = Server::bind_in(&loaded.config, state_directory::find().as_deref()).await?;
+    let made_token = admin_token::provide(&server, &loaded.config);
     if let Err(shortage) = descriptors::provide(&loaded.config) {
         tracing::warn!("{shortage}");
     }
     if let Err(scarcity) = crate::available_memory::check(&loaded.config) {
         tracing::warn!("{scarcity}");
     }
-    announcement::announce(&server, source.file.as_deref(), &loaded.config, admin_token_file.as_deref());
+    if let Some(directory) = std::env::var_os("FLOWGATE_CONSOLE_DIR") {
+        server.set_console_directory(directory.into());
+    }
+    announcement::announce(&server, source.file.as_deref(), &loaded.config, made_token.as_ref());
     settings::log(&loaded.config);
     let reloader = Arc::new(watch(&server, source.clone(), loaded).context("cannot watch the configuration")?);
     administer(&server, source, &reloader);

@@ -73,8 +73,8 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     }))
 }
 
-/// Why a server would not start with these certificates. A file that this user cannot read only has a warning: the server
-/// may run as another user.
+/// Why a server would not start with these certificates. A file that this user cannot read only has a warning: the
+/// server may run as another user.
 fn unusable(files: &Tls) -> Option<String> {
     match Certificates::compile(files) {
         Ok(_) | Err(TlsError::Unreadable { .. }) => None,

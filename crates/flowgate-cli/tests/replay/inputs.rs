@@ -293,3 +293,17 @@ fn the_guide_shows_what_is_printed() {
         assert!(ran.stdout.lines().any(|printed| printed == line), "{line}\n{}", ran.stdout);
     }
 }
+
+#[test]
+fn advice_needs_no_report() {
+    let bench = Bench::new("rule = [{ name = 'all', by = ['user'], limits = ['2/60s'] }]");
+    let requests: Vec<(u64, &str)> = (0..9).map(|second| (second, "42")).collect();
+    let file = bench.file("trace.jsonl", trace(&requests));
+    let input = ["--input", file.to_str().unwrap()];
+    let hint = "--advice tells which counts would leave nearly everybody alone\n";
+    let plain = bench.replay(&input, b"").stdout;
+    assert!(plain.ends_with(hint) && !plain.contains("To leave"), "{plain}");
+    let advised = bench.replay(&[&input[..], &["--advice"]].concat(), b"").stdout;
+    assert!(advised.contains("To leave 99.9 % of users alone: 10 a minute (now 2).\n"), "{advised}");
+    assert!(!advised.contains(hint), "{advised}");
+}

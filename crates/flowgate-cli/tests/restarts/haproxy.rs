@@ -1,7 +1,7 @@
 //! HAProxy, with the configuration of docs/gateways, while Flowgate is stopped or frozen.
 //!
-//! Of several requests the quickest counts: a gateway that waits for a timeout or a retry makes all of them wait, and a busy
-//! machine only some.
+//! Of several requests the quickest counts: a gateway that waits for a timeout or a retry makes all of them wait, and a
+//! busy machine only some.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,8 +1,8 @@
 //! The audit: every subject that only one request had tells how often that request was charged.
 //!
 //! Rule       A request that was allowed by the store was charged once. A request that was denied by the store was not
-//!            charged in the end. A request that was decided without the store, or not answered, was charged once at most:
-//!            such a charge is a leak, which holds until its window ends.
+//!            charged in the end. A request that was decided without the store, or not answered, was charged once at
+//!            most: such a charge is a leak, which holds until its window ends.
 
 use crate::trace::{Outcome, Record};
 use crate::workload::{Asked, FRESH_ALLOWANCE, KINDS, Subjects};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::exceptions::{Exception, Whose};
 use crate::trace::{Outcome, Record};
 
-/// The end of a ban is told in milliseconds of the wall clock, which may be slewed meanwhile.
+/// The end of a ban is given in milliseconds of the wall clock, which may be slewed meanwhile.
 const TOLERANCE: Duration = Duration::from_millis(10);
 
 /// The requests that were allowed although their subject was banned.

@@ -1,8 +1,8 @@
 //! Bounds, checked by what a client can be sure of.
 //!
 //! State      For each allowed request the interval from the client's write to the end of the client's read.
-//! Rule       The decision lies somewhere in that interval. A request is within a span of time if its whole interval is.
-//!            So a count of such requests is never too high, and a count above the bound is an excess for certain.
+//! Rule       The decision lies somewhere in that interval. A request is within a span of time if its whole interval
+//!            is. So a count of such requests is never too high, and a count above the bound is an excess for certain.
 //! Rule       A documented exception (lost data, a clock that was put forward) raises the bound of every span that it
 //!            touches by one allowance; see [`Grant`].
 
@@ -64,8 +64,8 @@ impl fmt::Display for Fullest {
     }
 }
 
-/// The store's clock may run slower or faster than the client's by this part, since wall clocks are slewed: 1/1000, twice
-/// what the kernel's clock discipline does at most.
+/// The store's clock may run slower or faster than the client's by this part, since wall clocks are slewed: 1/1000,
+/// twice what the kernel's clock discipline does at most.
 const SLEW: u32 = 1000;
 
 /// Where windows are counted, spans of this number of periods are checked.
@@ -109,8 +109,8 @@ fn fullest_of_length(allowed: &[Interval], grants: &[Grant], length: Duration, b
     spans.min_by_key(Fullest::room)
 }
 
-/// The fullest span of any length. A span that begins and ends with a request is fuller than a longer one that holds the
-/// same requests, so pairs of a first write and a last read are enough.
+/// The fullest span of any length. A span that begins and ends with a request is fuller than a longer one that holds
+/// the same requests, so pairs of a first write and a last read are enough.
 fn fullest_of_any_length(allowed: &[Interval], grants: &[Grant], burst: u64, interval: Duration) -> Option<Fullest> {
     let mut by_received = allowed.to_vec();
     by_received.sort_unstable_by_key(|interval| interval.received);

@@ -124,7 +124,8 @@ impl Connection {
         Some(Connection { stream: BufReader::new(stream), door, node: NodeLife { node, life } })
     }
 
-    /// Takes one unit; the answer, and the end of the ban that denied it. `None`: the connection ended before the answer.
+    /// Takes one unit; the answer, and the end of the ban that denied it. `None`: the connection ended before the
+    /// answer.
     async fn take(&mut self, asked: &Asked) -> Option<(Outcome, Option<f64>)> {
         match self.door {
             Door::Http => {

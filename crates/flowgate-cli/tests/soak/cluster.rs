@@ -1,7 +1,7 @@
 //! A Redis Cluster: three masters and a replica of the first, which nodes reach through proxies.
 //!
-//! Servers announce the ports of their proxies, so redirections lead nodes there; the replica follows its master through
-//! the master's proxy, too.
+//! Servers announce the ports of their proxies, so redirections lead nodes there; the replica follows its master
+//! through the master's proxy, too.
 
 use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;

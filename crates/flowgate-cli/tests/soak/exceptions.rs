@@ -25,7 +25,7 @@ pub(crate) enum Whose {
 }
 
 impl Exception {
-    /// What it grants to those whom `is` accepts, under a bound.
+    /// The extra units under `bound` of each exception whose holder `is` accepts.
     pub(crate) fn grants(exceptions: &[Exception], bound: &Bound, is: impl Fn(Whose) -> bool) -> Vec<Grant> {
         let touched = exceptions.iter().filter(|exception| is(exception.whose));
         touched.map(|Exception { from, to, .. }| Grant { from: *from, to: *to, extra: bound.allowance() }).collect()

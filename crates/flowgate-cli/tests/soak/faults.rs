@@ -97,9 +97,9 @@ impl Fault {
         }
     }
 
-    /// How often connections are lost to a server that has carried out what it was asked, or a node is killed. Each time
-    /// the requests under way may stay charged. `None`: every reply comes, if late, and nothing stays charged that was
-    /// denied.
+    /// How often connections are lost to a server that has carried out what it was asked, or a node is killed. Each
+    /// time the requests under way may stay charged. `None`: every reply comes, if late, and nothing stays charged that
+    /// was denied.
     pub(crate) fn losses(self, hold: Duration) -> Option<usize> {
         match self {
             Fault::NodeKilled | Fault::RedisPaused | Fault::RedisKilled => Some(1),
@@ -218,7 +218,7 @@ const BAD_VALUES: [&str; 4] = ["s", "", "garbage", "sxxxxxxxxyyyyyyyyzzzzzzzz"];
 /// Overwrites a counter that is asked for over and over with values that cannot be read. Each time it counts anew.
 fn spoil(world: &mut World, hold: Duration) {
     let whose = Whose::Subject { kind: kind("sliding"), subject: 0 };
-    let key = format!("fg:{{s:user={}}}:sliding:sliding:1s:0", user("sliding", 0));
+    let key = format!("fg:{{s:user={}}}:2", user("sliding", 0));
     let server =
         if world.servers.len() == 1 { 0 } else { cluster::owner(&world.servers, cluster::slot(&world.servers, &key)) };
     for value in BAD_VALUES {

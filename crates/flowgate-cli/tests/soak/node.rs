@@ -35,8 +35,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts the node `number`, whose configuration is `flowgate.toml` in `directory`, and tells the clients where it is.
-    /// Nodes are started in the order of their numbers.
+    /// Starts the node `number`, whose configuration is `flowgate.toml` in `directory`, and tells the clients where it
+    /// is. Nodes are started in the order of their numbers.
     pub(crate) fn start(number: usize, directory: &Path, field: &Arc<Field>) -> Node {
         set_clock(directory, "+0");
         let (process, address) = spawn(number, 0, directory);

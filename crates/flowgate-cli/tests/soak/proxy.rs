@@ -82,7 +82,7 @@ impl Shared {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        // A client that is gone already is the next accept's matter.
+        // A client that has left already makes this accept fail. The next one goes on.
         if let Ok((client, _)) = listener.accept().await {
             tokio::spawn(carry(client, Arc::clone(&shared)));
         }

@@ -36,9 +36,9 @@ pub(crate) struct Stage {
     /// How often it loses replies; see [`Fault::losses`].
     pub(crate) losses: Option<usize>,
     pub(crate) from: Duration,
-    /// Here the fault was healed.
+    /// When the fault was healed.
     pub(crate) healed: Duration,
-    /// Here every node asked the store again.
+    /// When every node asked the store again.
     pub(crate) recovered: Duration,
     pub(crate) to: Duration,
 }
@@ -219,7 +219,7 @@ struct Figures {
     degraded: usize,
     unanswered: usize,
     leaks: usize,
-    /// Without those of clients that have no answer: their requests may well have been allowed.
+    /// Leaks of denied requests alone. A request without an answer may have been allowed, so its charge is no proof.
     leaks_of_denied: usize,
     /// The longest time until all nodes asked the store again.
     back: Duration,

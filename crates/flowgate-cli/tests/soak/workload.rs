@@ -1,7 +1,7 @@
 //! What clients ask for: the rules of all nodes, what each promises, and the next request of a client.
 //!
-//! Kinds with a bound have few subjects and far more requests than they admit. Kinds without one have a subject for each
-//! request, of a limit that is never reached: such a subject tells exactly how often its request was charged.
+//! Kinds with a bound have few subjects and far more requests than they admit. Kinds without one have a subject for
+//! each request, of a limit that is never reached: such a subject tells exactly how often its request was charged.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,7 +24,7 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// Whether more must be known of an answer than the Redis protocol tells: whether it was degraded.
+    /// Whether the check needs `degraded` of each answer, which HTTP has and the Redis protocol does not.
     fn needs_http(&self) -> bool {
         self.share.is_some() || matches!(self.subjects, Subjects::FreshWithAddress(_))
     }
@@ -101,7 +101,8 @@ pub(crate) const KINDS: [Kind; 14] = [
     fresh("once-fixed", "'fixed 3/366d'"),
     fresh("once-approx", "'approx 3/366d'"),
     fresh("once-bucket", "'bucket 1/366d burst=3'"),
-    // A calendar is the node's matter: one whose clock is an hour ahead must ask again.
+    // The node computes the end of a month and sends it along. A node whose clock is an hour ahead sends a wrong end,
+    // and Redis makes it ask again.
     fresh("once-month", "'fixed 3/month tz=ZONE'"),
 ];
 
@@ -175,7 +176,7 @@ pub(crate) fn kind(act: &str) -> usize {
     KINDS.iter().position(|kind| kind.act == act).unwrap()
 }
 
-/// The name of a user of whom there are few.
+/// The name of one of the few users.
 pub(crate) fn user(act: &str, subject: u32) -> String {
     format!("{act}-{subject}")
 }

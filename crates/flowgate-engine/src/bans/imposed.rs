@@ -8,6 +8,7 @@
 //! Bound      Noting and lifting take time in the logarithm of the number of bans.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Key, MemoryStore, Time};
@@ -42,7 +43,7 @@ pub struct RuleBan {
 #[derive(Clone, Debug)]
 pub(crate) enum RuleBanPlace {
     Memory(Key),
-    /// What follows the prefix in its key.
+    /// The hash tag of its subject.
     #[cfg(feature = "redis")]
     Redis(Box<[u8]>),
 }
@@ -94,6 +95,11 @@ impl ImposedBans {
             let Some((&oldest, _)) = list.bans.first_key_value() else { break };
             list.remove(oldest);
         }
+    }
+
+    /// The bans of this process that were noted after one with this id.
+    pub(crate) fn noted_after(&self, id: BanId) -> Vec<RuleBan> {
+        self.lock().bans.range((Bound::Excluded(id), Bound::Included(id.last()))).map(|(_, ban)| ban.clone()).collect()
     }
 
     /// The bans in force, oldest first.

@@ -1,7 +1,7 @@
 //! The index of bans by hand that requests read: by field, then by value.
 //!
-//! Rule       The value of a field is banned as a text, or as an address by every network around it. Of several bans the
-//!            one that ends last counts.
+//! Rule       The value of a field is banned as a text, or as an address by every network around it. Of several bans
+//!            the one that ends last counts.
 //! Invariant  An index never changes once it is published: a change makes a new one, which shares all but a few
 //!            branches with the old one (see [`Trie`]).
 //! Bound      A request looks up each of its fields once, and an address once for each prefix length in use.
@@ -52,6 +52,11 @@ impl Prefix {
 impl Index {
     pub(super) fn is_empty(&self) -> bool {
         self.fields.is_empty()
+    }
+
+    /// The latest end of all bans; the epoch without bans.
+    pub(super) fn ends(&self) -> Time {
+        self.ends
     }
 
     /// The ban in force on a request that ends last.

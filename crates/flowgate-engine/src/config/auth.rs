@@ -15,6 +15,8 @@ pub struct Auth {
     pub api_token: Option<Secret>,
     /// Bearer token for rules, bans and statistics, which is always needed; `None`: the server makes one.
     pub admin_token: Option<Secret>,
+    /// Bearer token that opens what is read, and no change; `None`: nobody has that right alone.
+    pub view_token: Option<Secret>,
     /// Allows listeners beyond loopback without secrets.
     pub insecure: bool,
 }
@@ -24,10 +26,12 @@ impl Auth {
         let password = secret::read(report, &mut fields, "resp_password", "resp_password_file");
         let api_token = secret::read(report, &mut fields, "api_token", "api_token_file");
         let admin_token = secret::read(report, &mut fields, "admin_token", "admin_token_file");
+        let view_token = secret::read(report, &mut fields, "view_token", "view_token_file");
         let mut auth = Auth {
             resp_password: password.and_then(|given| secret::accept(report, given)),
             api_token: api_token.and_then(|given| accept_token(report, given)),
             admin_token: admin_token.and_then(|given| accept_token(report, given)),
+            view_token: view_token.and_then(|given| accept_token(report, given)),
             insecure: false,
         };
         fields.read_into(report, "insecure", &mut auth.insecure, value::boolean);
@@ -40,6 +44,7 @@ impl Auth {
         out.secret("resp_password", self.resp_password.as_ref());
         out.secret("api_token", self.api_token.as_ref());
         out.secret("admin_token", self.admin_token.as_ref());
+        out.secret("view_token", self.view_token.as_ref());
         out.raw("insecure", self.insecure);
     }
 }

@@ -1,13 +1,14 @@
 //! A bracket that is not closed: a parser that goes on without it finds a mistake in every line that follows.
 //!
-//! Rule       Only brackets within values count; `[section]` and `[[rule]]` are lines of their own. A bracket is missing
-//!            where another kind closes, where such a line or, without a comma before it, a `key =` begins, and at the
-//!            end of the text.
-//! Rule       Texts and comments are passed over. A text without its closing quote ends the search: that is another mistake.
+//! Rule       Only brackets within values count; `[section]` and `[[rule]]` are lines of their own. A bracket is
+//!            missing where another kind closes, where such a line or, without a comma before it, a `key =` begins, and
+//!            at the end of the text.
+//! Rule       Texts and comments are passed over. A text without its closing quote ends the search: that is another
+//!            mistake.
 
 /// A bracket without its counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unclosed {
+pub(super) struct UnclosedBracket {
     /// The place of the bracket.
     pub(super) at: usize,
     /// The bracket that is missing.
@@ -17,13 +18,13 @@ pub(super) struct Unclosed {
 }
 
 /// The first bracket of a text that is not closed.
-pub(super) fn unclosed(text: &str) -> Option<Unclosed> {
+pub(super) fn unclosed(text: &str) -> Option<UnclosedBracket> {
     let mut open: Vec<usize> = Vec::new();
     // The last sign that means something, and whether nothing stands before this one on its line.
     let (mut last, mut is_first) = ('\n', true);
     let mut at = 0;
     while let Some(sign) = text[at..].chars().next() {
-        let missing = |from: &usize| Some(Unclosed { at: *from, missing: counterpart(text, *from), before: at });
+        let missing = |from: &usize| Some(UnclosedBracket { at: *from, missing: counterpart(text, *from), before: at });
         let starts_line = is_first && !sign.is_whitespace();
         is_first = sign == '\n' || is_first && sign.is_whitespace();
         if let Some(top) = open.last()
@@ -59,15 +60,19 @@ pub(super) fn unclosed(text: &str) -> Option<Unclosed> {
         }
         at += sign.len_utf8();
     }
-    open.last().map(|from| Unclosed { at: *from, missing: counterpart(text, *from), before: text.trim_end().len() })
+    open.last().map(|from| UnclosedBracket {
+        at: *from,
+        missing: counterpart(text, *from),
+        before: text.trim_end().len(),
+    })
 }
 
 fn counterpart(text: &str, at: usize) -> char {
     if text.as_bytes()[at] == b'[' { ']' } else { '}' }
 }
 
-/// True if a line cannot belong to the value whose innermost bracket is `open`: a section, or a key without a comma before
-/// it.
+/// True if a line cannot belong to the value whose innermost bracket is `open`: a section, or a key without a comma
+/// before it.
 fn begins_elsewhere(line: &str, open: u8, last: char) -> bool {
     let line = line.lines().next().unwrap_or_default();
     let code = line.split_once('#').map_or(line, |(code, _)| code).trim_end();
@@ -112,8 +117,9 @@ fn text_end(text: &str, at: usize) -> Option<usize> {
         let escapes = rest[content..end].bytes().rev().take_while(|byte| *byte == b'\\').count();
         if !is_basic || escapes % 2 == 0 {
             // A long text may end with up to two quotes more.
-            let more = rest[end + closing.len()..].bytes().take_while(|byte| *byte == quote.as_bytes()[0]).count();
-            return Some(at + end + closing.len() + if closing.len() == 3 { more.min(2) } else { 0 });
+            let more =
+                rest[end + closing.len()..].bytes().take(2).take_while(|byte| *byte == quote.as_bytes()[0]).count();
+            return Some(at + end + closing.len() + if closing.len() == 3 { more } else { 0 });
         }
         from = end + 1;
     }
@@ -130,7 +136,7 @@ mod tests {
         let before = marked.replacen('^', "", 1).find('|').unwrap();
         let text = marked.replacen('^', "", 1).replacen('|', "", 1);
         let missing = counterpart(&text, at);
-        assert_eq!(unclosed(&text), Some(Unclosed { at, missing, before }), "{text}");
+        assert_eq!(unclosed(&text), Some(UnclosedBracket { at, missing, before }), "{text}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) fn line_end(text: &str, at: usize) -> usize {
 /// line or, in triple quotes, with the text.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
-    let count = |at: usize| bytes[at..].iter().take_while(|byte| **byte == quote).count();
+    let count = |at: usize| bytes[at..].iter().take(5).take_while(|byte| **byte == quote).count();
     let is_long = count(start) >= 3;
     let mut at = start + if is_long { 3 } else { 1 };
     while at < bytes.len() {
@@ -67,7 +67,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
             b'\n' if !is_long => return at,
             byte if byte == quote && !is_long => return at + 1,
             // Up to two quotes may stand right before the three that close it.
-            byte if byte == quote && count(at) >= 3 => return at + count(at).min(5),
+            byte if byte == quote && count(at) >= 3 => return at + count(at),
             _ => at += 1,
         }
     }

@@ -25,9 +25,16 @@ pub struct Flag {
 
 const PREFIX: &str = "FLOWGATE_";
 
-/// Variables that are not settings: the path of the configuration file, those of clients, and one of the build.
-const FOREIGN_NAMES: [&str; 5] =
-    ["FLOWGATE_CONFIG", "FLOWGATE_VERSION", "FLOWGATE_SERVER", "FLOWGATE_TOKEN", "FLOWGATE_RESP"];
+/// Variables that are not settings: the path of the configuration file, the directory of the
+/// console while one works on it, those of clients, and one of the build.
+const FOREIGN_NAMES: [&str; 6] = [
+    "FLOWGATE_CONFIG",
+    "FLOWGATE_CONSOLE_DIR",
+    "FLOWGATE_VERSION",
+    "FLOWGATE_SERVER",
+    "FLOWGATE_TOKEN",
+    "FLOWGATE_RESP",
+];
 
 /// Puts the variables into the tree, over the files. Variables of other programs are ignored.
 pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl IntoIterator<Item = (String, String)>) {

@@ -165,15 +165,24 @@ fn line_places(text: &str, errors: &ListErrors) -> Vec<(usize, Range<usize>)> {
 
 /// Reports all mistakes of a list.
 fn report_entries(report: &mut Report, errors: &ListErrors, kind: Kind, place: impl Fn(usize) -> Location) {
-    for (number, error) in errors.first().iter().enumerate() {
-        let notes = report.error(place(error.line()), wrong_entry(error));
-        let notes = match kind.use_at.filter(|_| number == 0 && kind.written.is_none()) {
-            Some(at) => notes.hint(ADDRESSES_ALONE).place("a condition on addresses uses it at", at),
-            None => notes,
-        };
+    let mut use_at = kind.use_at.filter(|_| kind.written.is_none());
+    let mut hint = use_at.map(|_| ADDRESSES_ALONE);
+    for error in errors.first() {
+        let mut notes = report.error(place(error.line()), wrong_entry(error));
+        // A mistyped address stays one: as a text it would match nothing.
+        if let Some(hint) = hint.take_if(|_| !is_like_an_address(error.found())) {
+            notes = notes.hint(hint);
+        }
+        if let Some(at) = use_at.take() {
+            notes = notes.place("a condition on addresses uses it at", at);
+        }
         notes.done();
     }
     report.add_dropped(errors.more());
+}
+
+fn is_like_an_address(entry: &str) -> bool {
+    entry.contains(|char: char| char.is_ascii_digit()) && entry.contains(['.', ':'])
 }
 
 const ADDRESSES_ALONE: &str = "the list holds addresses; kind = \"mixed\" lets it hold texts, too";

@@ -3,8 +3,8 @@
 //! Rule       The hidden parts are those that reports hide, too. Where the syntax is wrong, whole lines are hidden.
 //! Rule       `***` stands for the secret of the old text under the same key. Without such a secret `***` stays, and
 //!            loading the text is an error.
-//! Rule       `***2` stands for the second element of the list that the old text has under the same key, and `# ***2` for
-//!            the second comment that the old text hides. Such a comment comes back only where it is hidden again.
+//! Rule       `***2` stands for the second element of the list that the old text has under the same key, and `# ***2`
+//!            for the second comment that the old text hides. Such a comment comes back only where it is hidden again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

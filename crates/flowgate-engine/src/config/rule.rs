@@ -15,7 +15,7 @@ use super::value;
 use super::writer::Writer;
 use super::{ban, when};
 use crate::field_name::canonical;
-use crate::rules::{Action, Limits, RuleDef};
+use crate::rules::{Action, Limits, RuleDef, RulePlace};
 
 /// The most fields of `by`: their values make up a key.
 const MAX_BY_FIELDS: usize = 32;
@@ -70,6 +70,8 @@ fn read(
         }
     };
     let mut rule = RuleDef::named(name);
+    let source = report.sources().get(name_at.source);
+    rule.place = Some(RulePlace { source: source.name().into(), line: source.position(name_at.start).line });
     let mut places = Places { name: name_at, by: Vec::new(), sets: Vec::new(), ban: None, count_denied: None };
 
     rule.title = fields.read(report, "title", value::text).map(str::to_owned);

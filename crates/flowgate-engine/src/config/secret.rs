@@ -124,8 +124,8 @@ pub(crate) fn hide(report: &mut Report, root: &Table) {
     }
 }
 
-/// Hides every comment that may hold a secret: one that repeats or names a secret, stands behind a secret on its line, or
-/// in `[auth]`.
+/// Hides every comment that may hold a secret: one that repeats or names a secret, stands behind a secret on its line,
+/// or in `[auth]`.
 pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table) {
     let text = report.sources().get(source).text().to_owned();
     let mut ends: Vec<usize> = report.sources().get(source).secrets().iter().map(|secret| secret.end).collect();
@@ -195,9 +195,17 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
     let (mut start, mut is_in_auth, mut is_value) = (0, false, false);
     for line in text.split_inclusive('\n') {
         let content = line.trim_end();
+        let mut from = 0;
         if content.trim_start().starts_with('[') && !is_value {
             is_in_auth = content.trim_start_matches(['[', ' ', '\t', '"', '\'']).starts_with("auth");
-        } else if let Some(at) = secret_in_line(content, is_in_auth, is_value) {
+            // By mistake a setting may stand behind the name of its section.
+            from = content.find(']').map_or(content.len(), |end| end + 1);
+            from = content.len() - content[from..].trim_start_matches([']', ' ', '\t']).len();
+        }
+        if from > 0 && content[from..].is_empty() {
+            is_value = false;
+        } else if let Some(at) = secret_in_line(&content[from..], is_in_auth, is_value) {
+            let at = from + at;
             report.sources_mut().hide(Location::new(source, start + at..start + content.len()));
             // The value may stand in the next line.
             is_value = content[at..].is_empty();
@@ -226,6 +234,10 @@ fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize>
     let is_name = |char: char| char.is_alphanumeric() || "_-.\"'".contains(char);
     let end = line[indent..].find(|char| !is_name(char)).map_or(line.len(), |length| indent + length);
     let name = line[indent..end].trim_matches(['"', '\'']);
+    if is_in_auth && !is_secret_name(name) && !line.contains(['=', ':']) {
+        // A value without its name.
+        return Some(indent);
+    }
     if !name.is_empty() && !is_open_name(name) && (is_in_auth || is_secret_name(name)) {
         return Some(value_at(end));
     }
@@ -234,7 +246,8 @@ fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize>
         let name = line[..*at].trim_end();
         may_hold_login || is_secret_name(name) && !name.ends_with("_file")
     };
-    line.match_indices('=').map(|(at, _)| at).find(follows_name).map(value_at)
+    // Some write `:` for `=`.
+    line.match_indices(['=', ':']).map(|(at, _)| at).find(follows_name).map(value_at)
 }
 
 /// The end of a text in which a name is looked for.
@@ -267,13 +280,13 @@ fn may_hold_login(text: &str) -> bool {
     text.contains('@') || text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
 }
 
-/// As [`may_hold_login`], of a line whose syntax may be wrong. An `@` right behind a quote, a blank or a `!` names a list, unless a
-/// `:` stands before it, as in `user:password`; a `?` begins parameters only in an address.
+/// As [`may_hold_login`], of a line whose syntax may be wrong. An `@` right behind a quote, a blank or a `!` names a
+/// list, unless a `:` stands before it, as in `user:password`; a `?` begins parameters only in an address.
 fn line_may_hold_login(line: &str) -> bool {
-    let names_list = |before: &str| {
-        !before.contains(':') && before.ends_with(|last: char| last.is_whitespace() || "\"'!".contains(last))
-    };
-    let has_login = |(at, _): (usize, &str)| !names_list(&line[..at]);
+    let colon = line.find(':').unwrap_or(line.len());
+    let names_list =
+        |at: usize| at <= colon && line[..at].ends_with(|last: char| last.is_whitespace() || "\"'!".contains(last));
+    let has_login = |(at, _): (usize, &str)| !names_list(at);
     line.match_indices('@').any(has_login) || line.contains("://") && may_hold_login(line)
 }
 

@@ -1,5 +1,6 @@
 //! `[store]`: the store of the counters.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use flowgate::{Share, WhenFull};
@@ -26,6 +27,48 @@ pub struct Store {
     pub when_full: WhenFull,
     /// `None`: counters live in memory alone.
     pub redis: Option<Redis>,
+    /// Whether counters in memory outlive the process.
+    pub durable: Durable,
+}
+
+/// How counters in memory outlive the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Durable {
+    /// When changes are on the disk.
+    pub mode: Durability,
+    /// The directory of the journal; `None`: the state directory.
+    pub dir: Option<PathBuf>,
+    /// How often changes are written with [`Durability::EverySec`].
+    pub flush: Duration,
+    /// What to do when a part of the journal is damaged.
+    pub on_damage: OnDamage,
+}
+
+/// When changes are on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Never.
+    Off,
+    /// Within a second.
+    EverySec,
+    /// Before the request is answered.
+    Always,
+}
+
+/// What to do when a part of the journal is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDamage {
+    /// Read the rest.
+    Salvage,
+    /// Do not start.
+    Refuse,
+}
+
+impl Default for Durable {
+    fn default() -> Durable {
+        let (mode, on_damage) = (Durability::Off, OnDamage::Salvage);
+        Durable { mode, dir: None, flush: Duration::from_millis(250), on_damage }
+    }
 }
 
 /// Counters shared by several nodes.
@@ -61,7 +104,12 @@ pub enum RedisServers {
 
 impl Default for Store {
     fn default() -> Store {
-        Store { max_memory: ByteSize::new(1_000_000_000), when_full: WhenFull::Evict, redis: None }
+        Store {
+            max_memory: ByteSize::new(1_000_000_000),
+            when_full: WhenFull::Evict,
+            redis: None,
+            durable: Durable::default(),
+        }
     }
 }
 
@@ -78,6 +126,12 @@ pub(crate) const ON_FAILURE: [(&str, OnFailure); 3] = [
     (OnFailure::Allow.as_str(), OnFailure::Allow),
     (OnFailure::Deny.as_str(), OnFailure::Deny),
 ];
+
+const DURABILITIES: [(&str, Durability); 3] =
+    [("off", Durability::Off), ("everysec", Durability::EverySec), ("always", Durability::Always)];
+const ON_DAMAGE: [(&str, OnDamage); 2] = [("salvage", OnDamage::Salvage), ("refuse", OnDamage::Refuse)];
+/// More often, the disk is busy with little; more seldom, a kill loses more than a second.
+const FLUSH_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(1);
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379/0";
 /// Less memory holds too few counters to be useful; no machine has more.
@@ -98,10 +152,19 @@ impl Store {
         });
         fields
             .read_into(report, "when_full", &mut store.when_full, |report, node| value::word(report, node, &WHEN_FULL));
+        let durable_at = fields.entry("durable").map(|entry| entry.key_at);
+        store.durable = Durable::read(report, &mut fields);
         let own_keys = fields.known().len();
         let redis = Redis::read(report, &mut fields);
         match store_type {
-            Some(StoreType::Redis) => store.redis = redis,
+            Some(StoreType::Redis) => {
+                if let Some(at) = durable_at.filter(|_| store.durable.mode != Durability::Off) {
+                    let message =
+                        "\"durable\" is for counters in memory: with type = \"redis\" the counters are Redis's";
+                    report.error(at, message).hint("set appendonly in Redis, and leave \"durable\" out").done();
+                }
+                store.redis = redis;
+            }
             // With a wrong type it is unknown which of the two stores was meant.
             None if has_type => {}
             // A default that is written out has no effect, and needs no warning.
@@ -121,6 +184,30 @@ impl Store {
         // Keys without an effect are left out.
         if let Some(redis) = &self.redis {
             redis.write(out);
+        } else {
+            self.durable.write(out);
+        }
+    }
+}
+
+impl Durable {
+    fn read(report: &mut Report, fields: &mut TableReader<'_>) -> Durable {
+        let mut durable = Durable::default();
+        fields.read_into(report, "durable", &mut durable.mode, |report, node| value::word(report, node, &DURABILITIES));
+        fields.read_into(report, "dir", &mut durable.dir, value::path);
+        fields.read_into(report, "flush", &mut durable.flush, |report, node| value::span(report, node, FLUSH_TIMES));
+        fields.read_into(report, "on_damage", &mut durable.on_damage, |report, node| {
+            value::word(report, node, &ON_DAMAGE)
+        });
+        durable
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.text("durable", value::word_of(&DURABILITIES, self.mode));
+        if self.mode != Durability::Off {
+            out.path("dir", self.dir.as_deref());
+            out.text("flush", &duration::format(self.flush));
+            out.text("on_damage", value::word_of(&ON_DAMAGE, self.on_damage));
         }
     }
 }

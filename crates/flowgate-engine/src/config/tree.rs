@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::brackets::{self, Unclosed};
+use super::brackets::{self, UnclosedBracket};
 use super::render::{HIDDEN, quoted};
 use super::report::Report;
 use super::secret;
@@ -113,7 +113,7 @@ pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &s
     }
     // Errors behind an open bracket follow from it, so the report leaves them out.
     let unclosed = if errors.is_empty() { None } else { brackets::unclosed(text) };
-    if let Some(Unclosed { at, .. }) = unclosed {
+    if let Some(UnclosedBracket { at, .. }) = unclosed {
         let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         errors.retain(|error| error.span().is_some_and(|span| span.start < line));
     }
@@ -131,7 +131,7 @@ pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &s
     table
 }
 
-fn report_unclosed(report: &mut Report, source: SourceId, Unclosed { at, missing, before }: Unclosed) {
+fn report_unclosed(report: &mut Report, source: SourceId, UnclosedBracket { at, missing, before }: UnclosedBracket) {
     let file = report.sources().get(source);
     let (from, to) = (file.position(at).line, file.position(before).line);
     let opened = if missing == ']' { '[' } else { '{' };

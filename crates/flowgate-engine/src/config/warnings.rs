@@ -3,6 +3,7 @@
 //! A warning is given only if it is certain: wrong warnings teach people to ignore all of them.
 
 mod crowds;
+mod descriptor;
 mod paths;
 mod pointless;
 mod unreachable;
@@ -14,7 +15,7 @@ use super::report::Report;
 use super::rule::Places;
 use super::tree::Table;
 use super::{Config, ReadPlaces};
-use crate::rules::{Limits, RuleDef};
+use crate::rules::{Condition, Limits, RuleDef};
 
 /// Reports all warnings.
 pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, root: &Table) {
@@ -55,9 +56,12 @@ fn unused_lists(report: &mut Report, config: &Config, places: &ReadPlaces) {
 /// A field of `by` that `when` does not ask for: requests without it silently escape the rule.
 fn fields_not_required(report: &mut Report, rule: &RuleDef, places: &Places) {
     for (field, &at) in rule.by.iter().zip(&places.by) {
-        let required =
-            rule.when.iter().any(|condition| condition.field == *field && condition.matcher.requires_presence());
-        if !required {
+        let requires = |condition: &Condition| match &*condition.field {
+            name if name == field => condition.matcher.requires_presence(),
+            descriptor::FIELD => descriptor::has_field(&condition.matcher, field),
+            _ => false,
+        };
+        if !rule.when.iter().any(requires) {
             let message = format!("requests without \"{field}\" pass by this rule");
             let hint = format!("if that is meant, say so: {} = \"*\" in when", super::writer::name(field));
             report.warning(at, message).hint(hint).done();

@@ -19,7 +19,8 @@ const REPLACEMENT: char = '\u{fffd}';
 /// ```
 pub fn escaped_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.contains(REPLACEMENT) => Cow::Borrowed(text),
+        // Nearly every text is ASCII, and that is quicker to see than that a character is missing.
+        Ok(text) if text.is_ascii() || !text.contains(REPLACEMENT) => Cow::Borrowed(text),
         _ => Cow::Owned(escaped(bytes)),
     }
 }

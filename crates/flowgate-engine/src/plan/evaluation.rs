@@ -8,7 +8,7 @@ use flowgate::{BanHit, Hit, Op, Subject};
 use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
-use crate::rules::{Action, LimitListId, NamedLimit, RuleSet};
+use crate::rules::{Action, LimitListId, NamedLimit, Rule, RuleSet, Subjects, Values};
 
 /// The hits of a plan. They are in file order, those of one rule next to each other.
 pub(crate) type Hits<'r> = SmallVec<[Hit<'r>; 4]>;
@@ -24,6 +24,8 @@ pub(crate) struct Evaluation {
     /// Shadow rules without limits.
     pub(crate) passed_by: SmallVec<[u32; 2]>,
     pub(crate) end: End,
+    /// Whether the limits of rules do not apply. The bans of the rules that match still do.
+    pub(crate) skips_limits: bool,
 }
 
 /// A rule whose limits are applied to a subject. A step without limits only looks for a ban of the rule on the subject.
@@ -56,15 +58,54 @@ pub(crate) enum End {
 
 impl Evaluation {
     pub(crate) fn new(asked: Op, cost: u64) -> Evaluation {
-        Evaluation { asked, cost, steps: SmallVec::new(), passed_by: SmallVec::new(), end: End::Bottom }
+        Evaluation {
+            asked,
+            cost,
+            steps: SmallVec::new(),
+            passed_by: SmallVec::new(),
+            end: End::Bottom,
+            skips_limits: false,
+        }
     }
 
     /// Begins anew, for another request.
     #[inline]
     pub(crate) fn begin(&mut self, asked: Op, cost: u64) {
-        (self.asked, self.cost, self.end) = (asked, cost, End::Bottom);
+        (self.asked, self.cost, self.end, self.skips_limits) = (asked, cost, End::Bottom, false);
         self.steps.clear();
         self.passed_by.clear();
+    }
+
+    /// Applies the limits of a rule.
+    #[inline]
+    pub(crate) fn push(&mut self, _: &Rule, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// Leaves the limits of a rule that matches out; only its ban holds.
+    pub(crate) fn skip_limits(&mut self, rule: &Rule, step: Step) {
+        self.skips_limits = true;
+        if rule.ban().is_some() && self.asked.asks() {
+            self.steps.push(Step { limits: LimitListId::NONE, ..step });
+        }
+    }
+
+    /// Looks for bans that these rules have imposed on the subjects of a request, where they have not matched it.
+    #[cold]
+    pub(crate) fn watch<'a>(
+        &mut self,
+        set: &RuleSet,
+        rules: impl Iterator<Item = &'a Arc<Rule>>,
+        values: &Values<'_>,
+        subjects: &mut Subjects<'_, '_>,
+    ) {
+        for rule in rules {
+            let is_there = self.steps.iter().any(|step| step.rule == rule.id());
+            if !is_there && set.has_subject(rule, values) {
+                let subject = subjects.counted_by(rule);
+                self.steps.push(Step { rule: rule.id(), limits: LimitListId::NONE, subject });
+            }
+        }
     }
 
     /// Whether any rule matched, or a ban by hand did.

@@ -1,7 +1,7 @@
 //! A joint plan: several requests that pass together or not at all.
 //!
-//! Rule       Each part has its own operation, cost, rules and decision. All parts are planned by one rule set and
-//!            decided at one instant; [`flowgate::Plan`] says how parts that share a counter see each other.
+//! Rule       Each part has its own operation, cost, rules and decision. All parts are decided at one instant;
+//!            [`flowgate::Plan`] says how parts that share a counter see each other.
 //! Rule       A rule without limits that denies one part, and a ban by hand on one part, deny the step.
 
 use flowgate::{Algorithm, Hit, Op, PlanPart, Reading, Retry, Span, Time, Verdict};
@@ -13,7 +13,7 @@ use crate::decision::Decision;
 /// What several requests ask of the store in one atomic step.
 #[derive(Debug)]
 pub struct JointPlan<'r> {
-    pub(crate) parts: Vec<Plan<'r>>,
+    parts: Vec<Plan<'r>>,
     /// Something outside the plan denies the step.
     denied: bool,
 }
@@ -34,7 +34,8 @@ pub struct PartDecision {
 }
 
 impl<'r> JointPlan<'r> {
-    pub(crate) fn new(parts: Vec<Plan<'r>>) -> JointPlan<'r> {
+    /// A step of these plans, which may be made by different rule sets.
+    pub fn new(parts: Vec<Plan<'r>>) -> JointPlan<'r> {
         JointPlan { parts, denied: false }
     }
 
@@ -127,7 +128,8 @@ impl From<Vec<PartDecision>> for JointDecision {
 }
 
 impl Outcomes<'_, '_> {
-    /// Whether a step that passes has counted the cost: a limit that is not a shadow rule's has counted a take or a record.
+    /// Whether a step that passes has counted the cost: a limit that is not a shadow rule's has counted a take or a
+    /// record.
     pub(crate) fn is_charged(self) -> bool {
         let counts = |hit: &Hit<'_>| {
             !hit.flags().shadow && hit.limit().algorithm() != Algorithm::Unlimited && hit.outcome().allowed()

@@ -137,7 +137,8 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     /// Whether a ban in force denies this request: its rule has matched, or it denies everywhere.
     fn may_deny(self, ban: &BanHit<'_>) -> bool {
         let rule = self.rules.rule(ban.rule_id());
-        rule.ban_scope() == Some(BanScope::Subject) || self.evaluation.limits_by(rule.id())
+        let has_matched = self.evaluation.skips_limits || self.evaluation.limits_by(rule.id());
+        has_matched || rule.ban_scope() == Some(BanScope::Subject)
     }
 
     /// The longest wait of all limits that deny and of a ban.

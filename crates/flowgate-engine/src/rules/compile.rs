@@ -164,6 +164,7 @@ impl Compiler<'_> {
             limits,
             ban,
             by: def.by.iter().map(|field| canonical(field).into()).collect(),
+            place: def.place.clone(),
             counters: Arc::default(),
         })
     }
@@ -218,7 +219,7 @@ impl Compiler<'_> {
                 let mut by_value = HashMap::new();
                 for (value, limits) in cases {
                     by_value.insert(value.as_str().into(), named(value, limits)?);
-                    // A value that is written out comes before the spelling of another one.
+                    // A path also counts in its canonical spelling, unless another case of the table is written so.
                     let spelled = spelling.of_written(value);
                     if field == PATH_FIELD && !cases.contains_key(&spelled) {
                         by_value.insert(spelled.into(), named(value, limits)?);
@@ -230,7 +231,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Names the counters: limits of one algorithm and period are told apart by their order.
+    /// Names the counters: limits of one algorithm and period differ by their order.
     fn named(
         &mut self,
         wrong: &Wrong<'_>,
@@ -249,7 +250,7 @@ impl Compiler<'_> {
                 limit: limit.clone(),
                 id: self.memory.counter(&name),
                 #[cfg(feature = "redis")]
-                tail: crate::store::redis::limit_counter(&wrong.def.name, limit, nth),
+                name: crate::store::redis::limit_name(&wrong.def.name, limit, nth),
             }
         });
         self.limits.push(named.collect());
@@ -257,7 +258,7 @@ impl Compiler<'_> {
     }
 
     fn ban(&self, wrong: &Wrong<'_>) -> Result<Option<RuleBan>, PolicyError> {
-        let Some(ban) = &wrong.def.ban else { return Ok(None) };
+        let Some(def) = &wrong.def.ban else { return Ok(None) };
         let name = &wrong.def.name;
         if wrong.def.by.is_empty() {
             return Err(wrong.part("ban", None, name, "a rule with `by`: a ban must know whom"));
@@ -265,9 +266,16 @@ impl Compiler<'_> {
         if matches!(wrong.def.limits, Limits::None) {
             return Err(wrong.part("ban", None, name, "a rule with limits: a ban counts what they deny"));
         }
-        let (built, scope) = (Ban::new(ban.after, ban.within, &ban.lengths, ban.forget), ban.scope);
+        let (built, scope) = (Ban::new(def.after, def.within, &def.lengths, def.forget), def.scope);
         let ban = built.map_err(|error| wrong.part("ban", Some(error.part()), error.found(), error.expected()))?;
-        Ok(Some(RuleBan { ban, counter: self.memory.counter(&key::ban_counter(name)), scope }))
+        Ok(Some(RuleBan {
+            ban,
+            counter: self.memory.counter(&key::ban_counter(name)),
+            #[cfg(feature = "redis")]
+            name: crate::store::redis::ban_name(name),
+            scope,
+            def: Box::new(def.clone()),
+        }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Conditions on the field `path`, in the spelling that paths have.
 //!
-//! Rule       A condition matches its text as written and in its [spelling](PathSpelling): `/Login` matches `/Login`, which
-//!            a caller of the API may send, and `/login`, which the gate makes of it.
+//! Rule       A condition matches its text as written and in its [spelling](PathSpelling): `/Login` matches `/Login`,
+//!            which a caller of the API may send, and `/login`, which the gate makes of it.
 //! Rule       A glob that ends in `/**` also matches the path before it: `/admin/**` matches `/admin`. If the spelling
 //!            ignores a slash at the end, a glob that ends in `/*` does so, too: `/api/*` matches `/api`.
 //! Rule       A regular expression ignores case if the spelling does. The spelling changes nothing else in it.

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::fields::FieldId;
 use super::predicate::Predicate;
-use super::{Action, BanScope, OnFailure};
+use super::{Action, BanDef, BanScope, OnFailure, RulePlace};
 use crate::rule_counters::RuleCounters;
 
 /// A compiled rule.
@@ -27,6 +27,7 @@ pub struct Rule {
     pub(super) ban: Option<RuleBan>,
     /// The names of the fields that the rule counts by, in the order in which they are written.
     pub(super) by: Box<[Box<str>]>,
+    pub(super) place: Option<RulePlace>,
     pub(super) counters: Arc<RuleCounters>,
 }
 
@@ -35,7 +36,12 @@ pub struct Rule {
 pub(super) struct RuleBan {
     pub(super) ban: Ban,
     pub(super) counter: CounterId,
+    /// In Redis.
+    #[cfg(feature = "redis")]
+    pub(super) name: crate::store::redis::CounterName,
     pub(super) scope: BanScope,
+    /// As it was written.
+    pub(super) def: Box<BanDef>,
 }
 
 /// One condition of a rule.
@@ -83,9 +89,9 @@ pub(super) enum RuleLimits {
 pub(crate) struct NamedLimit {
     pub(crate) limit: Limit,
     pub(crate) id: CounterId,
-    /// The part of the counter's key in Redis that follows the subject.
+    /// The counter's name in Redis.
     #[cfg(feature = "redis")]
-    pub(crate) tail: Box<str>,
+    pub(crate) name: crate::store::redis::CounterName,
 }
 
 impl Rule {
@@ -124,6 +130,21 @@ impl Rule {
         self.by.iter().map(|field| &**field)
     }
 
+    /// Where the rule is written; `None`: not in a file.
+    pub fn place(&self) -> Option<&RulePlace> {
+        self.place.as_ref()
+    }
+
+    /// Whether a denied attempt counts, too.
+    pub fn counts_denied(&self) -> bool {
+        self.flags.count_denied
+    }
+
+    /// The ban of the rule, as it is written.
+    pub fn ban_def(&self) -> Option<&BanDef> {
+        self.ban.as_ref().map(|ban| &*ban.def)
+    }
+
     /// What the rule has decided, as far as a service counts it.
     #[inline]
     pub fn counters(&self) -> &RuleCounters {
@@ -157,10 +178,10 @@ impl Rule {
         self.ban.as_ref().filter(|_| !self.is_shadow()).map(|RuleBan { ban, counter, .. }| (ban, *counter))
     }
 
-    /// Whether the rule has bans on record, also while it is a shadow.
+    /// The name of the record of the rule's bans in Redis, also while it is a shadow.
     #[cfg(feature = "redis")]
-    pub(crate) fn records_bans(&self) -> bool {
-        self.ban.is_some()
+    pub(crate) fn ban_name(&self) -> Option<&crate::store::redis::CounterName> {
+        self.ban.as_ref().map(|ban| &ban.name)
     }
 
     /// Where the bans of the rule deny; `None` if it does not ban.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use flowgate::CounterId;
 use hashbrown::HashMap;
 
+use super::BanScope;
 use super::compile::next_generation;
 use super::fields::{FieldId, FieldNames, Values};
 use super::index::Index;
 use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits};
-use crate::bans::ManualBan;
 use crate::http::PathSpelling;
 use crate::request::Request;
 use crate::rule_counters::RuleCounters;
@@ -36,18 +36,6 @@ pub(crate) struct LimitList<'r> {
     pub(crate) id: LimitListId,
     /// Empty where the rule decides at once.
     pub(crate) limits: &'r [NamedLimit],
-}
-
-/// What the evaluation of the rules finds.
-pub(crate) enum Found<'r> {
-    /// A ban by hand, before any rule: the end.
-    Ban(Arc<ManualBan>),
-    /// A rule that matches, with the limits that apply.
-    Limits(&'r Arc<Rule>, LimitList<'r>),
-    /// A shadow rule without limits.
-    PassBy(&'r Arc<Rule>),
-    /// A rule without limits: the end.
-    End(&'r Arc<Rule>),
 }
 
 /// Why a rule does not match.
@@ -94,8 +82,8 @@ impl RuleSet {
         }
     }
 
-    /// A copy of which no rule denies: every rule is a shadow, except those that let requests pass at once. The copy counts
-    /// on the same counters, and its decisions add to the counts of the same rules.
+    /// A copy of which no rule denies: every rule is a shadow, except those that let requests pass at once. The copy
+    /// counts on the same counters, and its decisions add to the counts of the same rules.
     #[must_use]
     pub fn shadowed(&self) -> RuleSet {
         let shadowed = |rule: &Arc<Rule>| {
@@ -178,6 +166,18 @@ impl RuleSet {
     #[inline]
     pub(crate) fn banning_everywhere(&self) -> impl ExactSizeIterator<Item = &Arc<Rule>> {
         self.banning_everywhere.iter().map(|id| self.rule(*id))
+    }
+
+    /// The rules whose bans deny everywhere, shadows included, and of which a request has a subject, each with the
+    /// counter of its ban: a reset of the request lifts these bans.
+    pub(crate) fn bans_to_lift<'a>(
+        &'a self,
+        values: &'a Values<'_>,
+    ) -> impl Iterator<Item = (&'a Arc<Rule>, CounterId)> {
+        self.rules.iter().filter_map(move |rule| {
+            let ban = rule.ban.as_ref().filter(|ban| ban.scope == BanScope::Subject)?;
+            self.has_subject(rule, values).then_some((rule, ban.counter))
+        })
     }
 
     /// Whether a request has all fields that the rule counts by.

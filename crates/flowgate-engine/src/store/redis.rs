@@ -31,4 +31,4 @@ pub use encode::ScriptTime;
 pub use owned_plan::{Conclusion, JointConclusion, OwnedJointPlan, OwnedPlan};
 pub use script::{BANS, DECIDE, JOINT, Script, ScriptCall, THROTTLE, UNDO};
 
-pub(crate) use keys::limit_counter;
+pub(crate) use keys::{CounterName, ban_name, limit_name};

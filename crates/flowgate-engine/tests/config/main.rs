@@ -16,7 +16,7 @@ use std::time::Duration;
 use flowgate::{MemoryStore, Op, Time, WhenFull};
 use flowgate_engine::config::{
     ByteSize, Config, Denials, Flag, HeaderFamily, Input, ListenAddress, LoadedConfig, LogFormat, LogLevel, Options,
-    Origin, Purpose, RedisServers, Report, Share, load, load_with,
+    Origin, Purpose, RedisServers, Report, Sampling, Share, load, load_with,
 };
 use flowgate_engine::{
     Engine, Limits, OnFailure, Request,

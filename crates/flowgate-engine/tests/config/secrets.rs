@@ -48,6 +48,47 @@ fn secrets_never_show() {
 }
 
 #[test]
+fn secrets_on_lines_with_wrong_syntax_never_show() {
+    for line in [
+        "[auth] api_token = \"s3cret\"",
+        "[auth] \"s3cret\"",
+        "[auth]api_token: 's3cret'",
+        "[auth",
+        "[[auth]] resp_password s3cret",
+        "url: \"redis://u:s3cret@h\"",
+        "url: redis://u:x=s3cret@h",
+        "store: { url: \"redis://u:s3cret@h\" }",
+        "auth: { api_token: \"s3cret\" }",
+        "\"redis://u:s3cret@h\",",
+        "[store] url = \"redis://u:s3cret@h\"",
+        "[store] url: redis://h?password=s3cret",
+    ] {
+        // The line is shown: the mistake is in it, or right before it.
+        for text in
+            [format!("{line}\n"), format!("limits = [\n{line}\n"), format!("{line}\nadmin_token = \"s3cret\"\n")]
+        {
+            let wrong = from_text(&text, &[]).unwrap_err();
+            assert!(!format!("{wrong:?}{wrong}").contains("s3cret"), "{text}: {wrong}");
+            let shown = flowgate_engine::config::hide_secrets(&text);
+            assert!(!shown.contains("s3cret"), "{text}: {shown}");
+        }
+    }
+}
+
+/// In quadratic time each of these lines would take minutes.
+#[test]
+fn a_long_line_with_wrong_syntax_is_searched_in_linear_time() {
+    let bytes = 1 << 18;
+    for part in ["a=", "a:", "\"@a\" ", "\"\\\"", "'", "[", "{", "x=[", "# ", "[auth] ", "u@", "   =", "\\\\\""] {
+        let started = std::time::Instant::now();
+        let text = format!("x = {}\n", part.repeat(bytes / part.len()));
+        assert!(from_text(&text, &[]).is_err(), "{part}");
+        flowgate_engine::config::hide_secrets(&text);
+        assert!(started.elapsed().as_secs() < 20, "{part}: {:?}", started.elapsed());
+    }
+}
+
+#[test]
 fn passwords_of_sentinels_and_of_their_servers_never_show() {
     let text = "
         [store]

@@ -285,6 +285,24 @@ fn a_ban_everywhere_is_listed_explained_and_lifted() {
 }
 
 #[test]
+fn a_reset_of_a_request_that_a_ban_everywhere_denies_lifts_it() {
+    check(
+        &[login(), rule("site").by("user").limits(&["2/1h"])],
+        "
+        at 0s  take ip=1 act=login x2  -> deny by login, banned until 60s
+        at 0s  take ip=2 act=login x2  -> deny by login, banned until 60s
+        at 1s  take ip=1 user=u        -> deny by login
+        # a request without the field has no subject of that rule
+        at 1s  reset user=u            -> allow by site, 2 left
+        at 1s  take ip=1 user=u        -> deny by login
+        at 1s  reset ip=1 user=u       -> allow by site, 2 left
+        at 1s  take ip=1 user=u        -> allow by site, 1 left
+        at 1s  take ip=2 user=u        -> deny by login
+        ",
+    );
+}
+
+#[test]
 fn a_shadow_rule_bans_nobody_and_watching_takes_no_room() {
     let tried = rule("tried").by("ip").limits(&["1/1h"]).ban(1, 60, &[60], 0).everywhere().shadow();
     check(

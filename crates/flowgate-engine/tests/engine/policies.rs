@@ -17,6 +17,16 @@ fn sample(name: &str) -> Engine {
 }
 
 #[test]
+fn every_example_is_right_and_gives_no_warning() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let names = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+    assert!(names.len() >= 4, "{names:?}");
+    names.iter().for_each(|name| drop(sample(name)));
+    drop(sample("../packaging/systemd/flowgate.toml"));
+}
+
+#[test]
 fn the_gateway_example_decides_as_described() {
     run(
         &sample("gateway.toml"),

@@ -106,8 +106,8 @@ impl RedisEngine {
     }
 
     pub(crate) fn reset(&mut self, request: &Request<'_>, now: Time) -> Decision {
-        for keys in self.engine.reset_keys(&self.prefix, request) {
-            redis::cmd("DEL").arg(keys).query::<i64>(&mut self.connection).unwrap();
+        for call in self.engine.reset_calls(&self.prefix, self.time(now), request) {
+            eval::<i64>(&mut self.connection, &call);
         }
         self.decide(Op::Peek, &request.clone().cost(0), now)
     }

@@ -2,6 +2,7 @@
 
 mod agree;
 mod joint;
+mod long_logs;
 mod rollback_order;
 mod rollbacks;
 mod shared_bans;

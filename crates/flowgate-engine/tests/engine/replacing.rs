@@ -1,7 +1,7 @@
 //! Replacing the policy, ad hoc limits, explaining.
 
 use flowgate::{Limit, Op, OtherAlgorithm, Span};
-use flowgate_engine::{AdHoc, DecidedBy, Request, explain::Matched};
+use flowgate_engine::{AdHoc, DecidedBy, Request, explain::RuleMatch};
 
 use crate::script::{Written, at, engine, policy, rule, run};
 
@@ -103,18 +103,18 @@ fn an_explanation_names_what_kept_a_rule_from_matching() {
     let explanation = engine.explain(&request, at(1));
     assert!(matches!(explanation.decision.decided_by(), DecidedBy::Rule(_)));
     let [reply, address, staff, below] = &explanation.rules[..] else { panic!("four rules") };
-    assert_eq!(reply.matched, Matched::Yes);
+    assert_eq!(reply.matched, RuleMatch::Yes);
     let states: Vec<_> = reply.limits.iter().map(|l| (l.limit.to_string(), l.outcome.remaining)).collect();
     assert_eq!(states, [("sliding 5/60s".to_owned(), Some(4)), ("fixed 9/1d tz=UTC".to_owned(), Some(8))]);
-    assert_eq!(address.matched, Matched::Lacks { field: "ip".into() });
-    assert!(staff.matched == Matched::Yes && staff.reached);
-    assert!(below.matched == Matched::Yes && !below.reached && below.limits.is_empty());
+    assert_eq!(address.matched, RuleMatch::Lacks { field: "ip".into() });
+    assert!(staff.matched == RuleMatch::Yes && staff.reached);
+    assert!(below.matched == RuleMatch::Yes && !below.reached && below.limits.is_empty());
     run(&engine, "at 1s  take act=reply level=6 user=7  -> allow by staff");
 
     let explanation = engine.explain(&Request::new().field("act", "reply").field("level", "5"), at(1));
-    let failed = Matched::Failed { field: "level".into(), expected: "> 5".into(), found: Some("5".into()) };
+    let failed = RuleMatch::Failed { field: "level".into(), expected: "> 5".into(), found: Some("5".into()) };
     assert_eq!(explanation.rules[0].matched, failed);
-    let failed = Matched::Failed { field: "user".into(), expected: "7".into(), found: None };
+    let failed = RuleMatch::Failed { field: "user".into(), expected: "7".into(), found: None };
     assert_eq!(explanation.rules[2].matched, failed);
     assert!(explanation.decision.allowed() && explanation.rules[3].reached);
 }

@@ -1,4 +1,4 @@
-//! A watched decision tells which rules had a say.
+//! A plan tells which rules had a say.
 
 use flowgate::{MemoryStore, Op, Time};
 use flowgate_engine::config::Config;
@@ -21,10 +21,12 @@ fn the_rules_that_matched_as_far_as_the_evaluation_went() {
     let engine = Engine::new(&config.policy, MemoryStore::default()).unwrap();
     let names = |user: &str, act: &str| {
         let request = Request::new().field("user", user).field("act", act);
-        let mut rules = Vec::new();
-        let decision = engine.decide_watched(Op::Peek, &request, Time::from_secs(1), |plan| rules.extend(plan.rules()));
+        let (in_force, now) = (engine.rules(), Time::from_secs(1));
+        let mut plan = engine.plan(&in_force, Op::Peek, &request, now);
+        engine.apply(&mut plan, || request.clone(), now);
+        let decision = plan.conclude(now);
+        let mut rules: Vec<usize> = plan.rules().collect();
         rules.sort_unstable();
-        let in_force = engine.rules();
         let rule = |position: usize| in_force.rules()[position].name().to_owned();
         assert!(rules.iter().all(|&position| in_force.rules()[position].position() == position));
         (decision.allowed(), rules.into_iter().map(rule).collect::<Vec<_>>())

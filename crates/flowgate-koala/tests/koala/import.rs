@@ -114,8 +114,8 @@ fn said(decision: &Decision) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// After the same counted history a peek by the TOML answers as a browse of the original. What is counted matches no
-    /// direct rule: Koala would count the rules below it, too.
+    /// After the same counted history a peek by the TOML answers as a browse of the original. What is counted matches
+    /// no direct rule: Koala would count the rules below it, too.
     #[test]
     fn an_imported_file_decides_as_the_original(
         rules in proptest::collection::vec(rule_text(), 1..8),

@@ -46,7 +46,7 @@ impl Counters for Shared {
             return rules.conclude(ask, &plan);
         }
         let plan = OwnedKoalaPlan::new(rules, ask, &plan, request);
-        self.conclude(&plan.plan, now, |replies| plan.conclude(replies))
+        self.conclude(&plan.plan, now, |replies| plan.conclude(rules, replies))
     }
 
     fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time) {

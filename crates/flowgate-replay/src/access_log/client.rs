@@ -5,8 +5,8 @@
 //! www.example.com:80 203.0.113.7 - ann [..  virtual host, client, identd, user
 //! ```
 //!
-//! Rule       The first word is the virtual host if it is `name:port`, or if it is a name or `-` and an address follows.
-//!            Any other first word is the client: its address, or the name that the server looked up.
+//! Rule       The first word is the virtual host if it is `name:port`, or if it is a name or `-` and an address
+//!            follows. Any other first word is the client: its address, or the name that the server looked up.
 //! Rule       An address with a port is the client if no address follows. The port is dropped, since each connection of
 //!            a client has another.
 

@@ -1,8 +1,8 @@
 //! Rules that matched nothing in the traces, and fields that no line has.
 //!
 //! Rule       A field that rules look at and no line has is a reason to doubt the results, since those rules would act
-//!            differently on requests that have it. A rule that matched nothing although lines have all its fields may be
-//!            right, such as one for blocked addresses.
+//!            differently on requests that have it. A rule that matched nothing although lines have all its fields may
+//!            be right, such as one for blocked addresses.
 
 use flowgate_engine::RuleDef;
 use flowgate_engine::config::nearest_word;

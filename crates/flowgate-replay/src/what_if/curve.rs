@@ -4,7 +4,9 @@
 //! Invariant  Requests and subjects are counted by the *rank* of the subject, the number of zero bits at the end of its
 //!            hash. A sample is halved by dropping the lowest rank, without a record of each subject.
 
-use flowgate::{Ask, CounterId, Limit, MemoryConfig, MemoryStore, Op, RuleFlags, Seed, Subject, Time, WhenFull};
+use flowgate::{
+    Ask, CounterId, Hit, Limit, MemoryConfig, MemoryStore, Op, Plan, RuleFlags, Seed, Subject, Time, WhenFull,
+};
 use flowgate_api::Operation;
 use flowgate_engine::{Request, RuleDef};
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -144,14 +146,15 @@ impl Curve {
             seen.subjects[rank] += 1;
             0
         });
-        let counters = variants.iter().map(|variant| (variant.id, &variant.limit, *flags));
-        let mut counts = denied.iter_mut().enumerate();
-        memory.take_each(subject, cost, now, counters, |decision| {
-            let Some((bit, denied)) = counts.next().filter(|_| !decision.allowed()) else { return };
-            denied.requests[rank] += 1;
-            denied.subjects[rank] += u64::from(*known & 1 << bit == 0);
-            *known |= 1 << bit;
-        });
+        for (bit, (variant, denied)) in variants.iter().zip(denied).enumerate() {
+            let mut hit = [Hit::new(subject.counter(variant.id), &variant.limit).in_rule(0, *flags)];
+            memory.apply(&mut Plan::one(Ask::new(Op::Take, cost, now), &mut hit));
+            if !hit[0].outcome().allowed() {
+                denied.requests[rank] += 1;
+                denied.subjects[rank] += u64::from(*known & 1 << bit == 0);
+                *known |= 1 << bit;
+            }
+        }
     }
 
     /// The subject of a request: the values of `by`, each preceded by its length.
@@ -226,8 +229,8 @@ impl Curve {
         self.variants.iter().position(|variant| variant.micros == own).unwrap_or(0)
     }
 
-    /// The index of the smallest count from which on at least 99.9 % of the subjects are spared, or of the requests if the
-    /// rule counts all of them together; `None` if the largest count denies more.
+    /// The index of the smallest count from which on at least 99.9 % of the subjects are spared, or of the requests if
+    /// the rule counts all of them together; `None` if the largest count denies more.
     pub fn sparing(&self) -> Option<usize> {
         let by_requests = self.by.is_empty();
         let all = if by_requests { self.requests() } else { self.subjects_seen() };

@@ -1,8 +1,8 @@
 //! The counts to try, and a limit with another count.
 //!
 //! Rule       Around the configured count each one is 1.5 times the one before. Farther away the steps are larger: down
-//!            to a 64th of the configured count, up to some sixty times of it. Counts that round to the same whole number
-//!            are tried once, and more large counts take their place.
+//!            to a 64th of the configured count, up to some sixty times of it. Counts that round to the same whole
+//!            number are tried once, and more large counts take their place.
 //! Rule       A burst that differs from the count scales with it, so the limit keeps its shape. The burst of `pace`,
 //!            `after` and all periods stay as configured.
 

@@ -13,6 +13,7 @@ mod vectors;
 mod what_if;
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
 use flowgate::Span;
 use flowgate_engine::config::Config;
@@ -71,7 +72,7 @@ impl<'a> Trial<'a> {
         let job =
             Job { config: &config, compare: compare.as_ref(), what_if: self.what_if, decisions, reorder: self.reorder };
         let mut replay = Replay::new(job).unwrap();
-        replay.read(&Source::new(file.path()), None, &mut |_| ()).unwrap();
+        replay.read(&Source::new(file.path()), None, &mut |_| ControlFlow::Continue(())).unwrap();
         let names = Names {
             traces: vec!["trace".to_owned()],
             policy: "flowgate.toml".to_owned(),

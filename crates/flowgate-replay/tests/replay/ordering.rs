@@ -82,7 +82,7 @@ fn lines_are_put_in_order_across_traces() {
     for trace in &traces {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(trace).unwrap();
-        replay.read(&Source::new(file.path()), None, &mut |_| ()).unwrap();
+        replay.read(&Source::new(file.path()), None, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     }
     let names = Names { traces: Vec::new(), policy: String::new(), compare: String::new() };
     let (summary, written) = replay.finish(names);

@@ -1,10 +1,9 @@
 //! The bodies of calls: the message that a client sends, bounded, and what it gets.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::connection::CallGuard;
@@ -65,24 +64,41 @@ impl Body for ReplyBody {
 }
 
 /// Reads the one message of a call.
-pub(super) async fn read(mut body: Incoming, most: usize) -> Result<Bytes, Failure> {
-    let (mut whole, mut parts) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = body.frame().await {
-        let broken = |_| Failure::new(Code::Unavailable, "the call was cut off");
-        // Trailers are ignored.
-        let Ok(part) = frame.map_err(broken)?.into_data() else { continue };
-        if whole.len() + parts.len() + part.len() > most + PREFIX_BYTES {
-            return Err(too_large(most));
-        }
-        // A message that arrives in one part, as nearly all do, is used without a copy.
-        if whole.is_empty() && parts.is_empty() {
-            whole = part;
-        } else {
-            parts.extend_from_slice(&std::mem::take(&mut whole));
-            parts.extend_from_slice(&part);
-        }
+pub(super) struct MessageReader {
+    body: Incoming,
+    most: usize,
+    /// What has arrived, while that is one part. Nearly every message arrives in one and is used without a copy.
+    whole: Bytes,
+    /// What has arrived in several parts.
+    parts: BytesMut,
+}
+
+impl MessageReader {
+    pub(super) fn new(body: Incoming, most: usize) -> MessageReader {
+        MessageReader { body, most, whole: Bytes::new(), parts: BytesMut::new() }
     }
-    unframed(if parts.is_empty() { whole } else { parts.freeze() }, most)
+
+    /// The message, once all of it has arrived.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Failure>> {
+        while !self.body.is_end_stream() {
+            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else { break };
+            let broken = |_| Failure::new(Code::Unavailable, "the call was cut off");
+            // Trailers are ignored.
+            let Ok(part) = frame.map_err(broken)?.into_data() else { continue };
+            if self.whole.len() + self.parts.len() + part.len() > self.most + PREFIX_BYTES {
+                return Poll::Ready(Err(too_large(self.most)));
+            }
+            if self.whole.is_empty() && self.parts.is_empty() {
+                self.whole = part;
+            } else {
+                self.parts.extend_from_slice(&std::mem::take(&mut self.whole));
+                self.parts.extend_from_slice(&part);
+            }
+        }
+        let whole = std::mem::take(&mut self.whole);
+        let body = if self.parts.is_empty() { whole } else { std::mem::take(&mut self.parts).freeze() };
+        Poll::Ready(unframed(body, self.most))
+    }
 }
 
 /// The message behind its prefix.

@@ -1,11 +1,12 @@
 //! One HTTP/2 connection: its bounds, when it is idle, and how it ends.
 //!
 //! Bound      1,000 calls at a time and 16 KiB of metadata each.
-//! Rule       Envoy resets every call that it no longer waits for. After a stall all calls under way are reset at once, so
-//!            more resets than calls are let in: with fewer, HTTP/2 would take them for an attack and end the connection.
-//! Rule       A connection without a call for `idle_timeout` gets GOAWAY. So does every connection a moment after the server
-//!            begins to stop: clients that ask for its health go elsewhere in that time. Calls that are under way, or on
-//!            their way, are answered.
+//! Rule       Envoy resets every call that it no longer waits for. After a stall all calls under way are reset at once,
+//!            so more resets than calls are let in: with fewer, HTTP/2 would take them for an attack and end the
+//!            connection.
+//! Rule       A connection without a call for `idle_timeout` gets GOAWAY. So does every connection a moment after the
+//!            server begins to stop: clients that ask for its health go elsewhere in that time. Calls that are under
+//!            way, or on their way, are answered.
 
 use std::io;
 use std::pin::pin;
@@ -13,15 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
-use super::Shared;
-use super::body::ReplyBody;
+use super::{Answering, Shared};
 use crate::listener::{LAST_CALL, Stream};
 use crate::shutdown::Shutdown;
 
@@ -110,24 +110,20 @@ impl<F: Future<Output: Send> + Send + 'static> Executor<F> for OnThisLoop {
 }
 
 /// Serves a connection until it ends, is idle, or the server stops.
-pub(super) async fn serve<S: Stream, F>(
+pub(super) async fn serve<S: Stream>(
     shared: Arc<Shared>,
     stream: S,
     mut shutdown: Shutdown,
-    answer: fn(CallGuard, Request<Incoming>) -> F,
-) -> io::Result<()>
-where
-    F: Future<Output = Response<ReplyBody>> + Send + 'static,
-{
+    answer: fn(CallGuard, Request<Incoming>) -> Answering,
+) -> io::Result<()> {
     let idle_timeout = shared.idle_timeout;
     let conversation = Arc::new(Conversation::new(shared));
-    let service = service_fn(|request| {
-        let answering = answer(CallGuard::new(&conversation), request);
-        async move { Ok::<_, std::convert::Infallible>(answering.await) }
-    });
+    let service = service_fn(|request| answer(CallGuard::new(&conversation), request));
     let mut builder = http2::Builder::new(OnThisLoop);
     builder
         .timer(TokioTimer::new())
+        // No client of gRPC reads a date.
+        .auto_date_header(false)
         .max_concurrent_streams(MAX_STREAMS)
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_header_list_size(MAX_METADATA_BYTES)

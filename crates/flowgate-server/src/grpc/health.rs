@@ -1,7 +1,7 @@
 //! `grpc.health.v1.Health`: whether this server takes calls.
 //!
-//! Rule       `""` and the name of the service are known. A server that stops is NOT_SERVING from that moment on; one without
-//!            its shared store goes on and is SERVING.
+//! Rule       `""` and the name of the service are known. A server that stops is NOT_SERVING from that moment on; one
+//!            without its shared store goes on and is SERVING.
 //! Rule       A watch ends when the server stops, so that it does not keep its connection open.
 
 use std::pin::Pin;

@@ -2,8 +2,8 @@
 //!
 //! Rule       Bounds are checked while the message is read: a message of a megabyte that announces half a million
 //!            descriptors costs no memory for them.
-//! Rule       Values that are not UTF-8 are escaped, not refused: Envoy lets a request pass on an error, and a client can
-//!            send any bytes in a header.
+//! Rule       Values that are not UTF-8 are escaped, not refused: Envoy lets a request pass on an error, and a client
+//!            can send any bytes in a header.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ pub(crate) struct Descriptor<'b> {
 }
 
 /// A limit that the caller brings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Override {
     /// How many.
     pub(crate) requests_per_unit: u32,
@@ -238,6 +238,32 @@ mod tests {
             bytes.extend(request("second", second).encode_to_vec());
             let merged = envoy::RateLimitRequest::decode(&*bytes).unwrap();
             prop_assert_eq!(as_prost(&RateLimitRequest::read(&bytes).unwrap()), merged);
+        }
+
+        /// Bytes of a message that were changed, cut or doubled are read as prost reads them, or refused.
+        #[test]
+        fn changed_messages_are_read_as_prost_reads_them_or_refused(
+            descriptors in vec(descriptors(), 1..4),
+            changes in vec((any::<prop::sample::Index>(), any::<u8>(), 0..4), 1..6),
+        ) {
+            let mut bytes = request("d", descriptors).encode_to_vec();
+            for (place, byte, change) in changes {
+                let place = place.index(bytes.len() + 1);
+                match change {
+                    0 => bytes.insert(place, byte),
+                    1 if place < bytes.len() => bytes[place] = byte,
+                    2 if place < bytes.len() => drop(bytes.remove(place)),
+                    _ => bytes.extend_from_within(place..),
+                }
+            }
+            if let Ok(read) = RateLimitRequest::read(&bytes) {
+                match envoy::RateLimitRequest::decode(&*bytes) {
+                    // The texts are escaped where they have U+FFFD.
+                    Ok(decoded) if !format!("{decoded:?}").contains('\u{fffd}') => prop_assert_eq!(as_prost(&read), decoded),
+                    Ok(_) => {}
+                    Err(error) => prop_assert!(error.to_string().contains("UTF-8"), "{}", error),
+                }
+            }
         }
 
         #[test]

@@ -1,21 +1,19 @@
 //! Descriptors as requests: what each asks, of which fields, at which cost.
 //!
-//! Rule       The fields of a descriptor are `domain`, `descriptor` (its keys in order, joined by commas) and its entries.
-//!            A key that stands again is `key.2`, `key.3`. `remote_address` is also `ip`, so that bans and lists by `ip`
-//!            hold for Envoy's clients.
-//! Rule       A descriptor takes its cost; with negative hits it gives the cost back; with a cost of its own that is zero it
-//!            looks whether anything is left. Envoy does not wait, so `pace` may not delay a request.
+//! Rule       The fields of a descriptor are `domain`, `descriptor` (its keys in order, joined by commas) and its
+//!            entries. A key that stands again is `key.2`, `key.3`. `remote_address` is also `ip`, so that bans and
+//!            lists by `ip` hold for Envoy's clients.
+//! Rule       A descriptor takes its cost; with negative hits it gives the cost back; with a cost of its own that is
+//!            zero it looks whether anything is left. Envoy does not wait, so `pace` may not delay a request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use flowgate::{Limit, LimitError, Op, Span};
+use flowgate::{Op, Span};
 use flowgate_engine::Request;
 use smallvec::SmallVec;
 
-use super::message::{Descriptor, Override, RateLimitRequest};
-use crate::limit_cache;
-use crate::service::KeyLimit;
+use super::message::{Descriptor, RateLimitRequest};
 
 const DOMAIN: &str = "domain";
 const DESCRIPTOR: &str = "descriptor";
@@ -24,15 +22,6 @@ const ADDRESS: &str = "ip";
 
 /// From how many entries on a table finds keys that stand again.
 const MANY_ENTRIES: usize = 16;
-
-/// Why the limit that a descriptor brings is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum OverrideError {
-    #[error("the limit of a descriptor has the unknown unit {0}")]
-    Unit(u32),
-    #[error("the limit of a descriptor cannot be kept: {0}")]
-    Limit(#[from] LimitError),
-}
 
 /// The names that the fields of one descriptor have.
 #[derive(Debug)]
@@ -104,34 +93,4 @@ pub(crate) fn request<'b>(
         request.push(ADDRESS, address);
     }
     request
-}
-
-/// The limit that a descriptor brings. Its counter belongs to domain, entries and window.
-pub(crate) fn key_limit(domain: &str, descriptor: &Descriptor<'_>, limit: Override) -> Result<KeyLimit, OverrideError> {
-    let Override { requests_per_unit: count, unit, unit_multiplier } = limit;
-    let window = match (unit, unit_multiplier.unwrap_or(1).max(1)) {
-        (1, 1) => "s tz=UTC".to_owned(),
-        (2, 1) => "min tz=UTC".to_owned(),
-        (3, 1) => "h tz=UTC".to_owned(),
-        (4, 1) => "d tz=UTC".to_owned(),
-        (5, 1) => "month tz=UTC".to_owned(),
-        (1, multiplier) => format!("{multiplier}s"),
-        (2, multiplier) => format!("{multiplier}min"),
-        (3, multiplier) => format!("{multiplier}h"),
-        (4, multiplier) => format!("{multiplier}d"),
-        (5, multiplier) => format!("{}d", u64::from(multiplier) * 30),
-        (6, multiplier) => format!("{}d", u64::from(multiplier) * 365),
-        (unit, _) => return Err(OverrideError::Unit(unit)),
-    };
-    let mut key = b"envoy".to_vec();
-    let entries = descriptor.entries.iter().flat_map(|(key, value)| [&**key, &**value]);
-    for text in [domain].into_iter().chain(entries).chain([window.as_str()]) {
-        key.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        key.extend_from_slice(text.as_bytes());
-    }
-    let limit = match count {
-        0 => None,
-        count => Some(limit_cache::with(&format!("fixed {count}/{window}"), Limit::clone)?),
-    };
-    Ok(KeyLimit { key, limit })
 }

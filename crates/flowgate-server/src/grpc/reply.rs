@@ -1,19 +1,21 @@
 //! A `RateLimitResponse`, written directly: one status for each descriptor, and on a denial what the client is told.
 //!
-//! Rule       Envoy pairs statuses and descriptors by position, and cuts off fractions of seconds: times are whole seconds,
-//!            rounded up.
+//! Rule       Envoy pairs statuses and descriptors by position, and cuts off fractions of seconds: times are whole
+//!            seconds, rounded up.
 //! Rule       `x-ratelimit-*` headers are Envoy's: it adds its own, so a second set would stand beside them.
-//! Rule       `dynamic_metadata` tells what was granted, so that a request that was denied gives nothing back at its end.
+//! Rule       `dynamic_metadata` tells what was granted, so that a request that was denied gives nothing back at its
+//!            end.
 
 use std::fmt::Write;
 
+use bytes::Bytes;
 use flowgate::{Retry, Span, Verdict};
 use flowgate_api::Problem;
 use flowgate_engine::http::Quota;
 use flowgate_engine::{DecidedBy, Decision};
 
+use super::body::PREFIX_BYTES;
 use super::wire::{put_bytes, put_double, put_message, put_number};
-use crate::service::{JointAnswer, KeyDecision};
 
 // Of `RateLimitResponse`.
 const OVERALL_CODE: u32 = 1;
@@ -29,9 +31,19 @@ const OVER_LIMIT: u64 = 2;
 const TOO_MANY_REQUESTS: u16 = 429;
 const FORBIDDEN: u16 = 403;
 
-/// Appends the answer to a call that asked for `hits` units.
-pub(super) fn write(out: &mut Vec<u8>, answers: &[JointAnswer], hits: u32) {
-    let denied = answers.iter().find(|answer| !answer.allowed());
+/// The answer to a call that asked for `hits` units, behind its prefix.
+pub(super) fn message(answers: &[Decision], hits: u32) -> Bytes {
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(&[0; PREFIX_BYTES]);
+    write(&mut out, answers, hits);
+    // Nothing here is as long as 4 GiB.
+    let length = (out.len() - PREFIX_BYTES) as u32;
+    out[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
+    out.into()
+}
+
+fn write(out: &mut Vec<u8>, answers: &[Decision], hits: u32) {
+    let denied = answers.iter().find(|answer| !passes(answer));
     put_number(out, OVERALL_CODE, if denied.is_some() { OVER_LIMIT } else { OK });
     for answer in answers {
         put_message(out, STATUSES, |out| Status::new(answer).write(out));
@@ -54,22 +66,18 @@ struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
-    fn new(answer: &'a JointAnswer) -> Status<'a> {
-        let code = if answer.allowed() { OK } else { OVER_LIMIT };
+    fn new(answer: &'a Decision) -> Status<'a> {
+        let code = if passes(answer) { OK } else { OVER_LIMIT };
         let numbers = answer.numbers();
         let seconds = match numbers.verdict {
             Verdict::Deny(Retry::After(wait)) => wait.as_secs_ceil().max(1),
             Verdict::Allow { delay } if !delay.is_zero() => delay.as_secs_ceil(),
             _ => numbers.reset_after.as_secs_ceil(),
         };
-        let (window, name) = match answer {
-            JointAnswer::Key(_, window) => (*window, ""),
-            JointAnswer::Rules(decision) => match Quota::from_decision(decision) {
-                Some(quota) => (decision.window(), quota.policy),
-                None => return Status { code, current_limit: None, remaining: unasked(decision), seconds },
-            },
+        let Some(quota) = Quota::from_decision(answer) else {
+            return Status { code, current_limit: None, remaining: unasked(answer), seconds };
         };
-        let current_limit = Some((numbers.limit.unwrap_or(0), window, name));
+        let current_limit = Some((numbers.limit.unwrap_or(0), answer.window(), quota.policy));
         Status { code, current_limit, remaining: numbers.remaining.unwrap_or(0), seconds }
     }
 
@@ -99,8 +107,8 @@ fn cut(number: u64) -> u64 {
     number.min(u64::from(u32::MAX))
 }
 
-/// The number of the unit that is exactly the window; 0 if there is none. Envoys before 1.40 ignore a multiplier, and would
-/// tell clients that `5/10s` is 5 a second.
+/// The number of the unit that is exactly the window; 0 if there is none. Envoys before 1.40 ignore a multiplier, and
+/// would tell clients that `5/10s` is 5 a second.
 fn unit(window: Option<Span>) -> u64 {
     const UNITS: [(u64, u64); 7] =
         [(1, 1), (60, 2), (3_600, 3), (86_400, 4), (30 * 86_400, 5), (365 * 86_400, 6), (7 * 86_400, 7)];
@@ -109,7 +117,7 @@ fn unit(window: Option<Span>) -> u64 {
 }
 
 /// Appends the headers and the problem document of a denial, by the first descriptor that is denied.
-fn write_denial(out: &mut Vec<u8>, denied: &JointAnswer, answers: &[JointAnswer]) {
+fn write_denial(out: &mut Vec<u8>, denied: &Decision, answers: &[Decision]) {
     let mut header = |name: &str, value: &str| {
         put_message(out, RESPONSE_HEADERS_TO_ADD, |out| {
             put_bytes(out, 1, name.as_bytes());
@@ -127,25 +135,18 @@ fn write_denial(out: &mut Vec<u8>, denied: &JointAnswer, answers: &[JointAnswer]
     }
     header("x-flowgate-action", action(denied));
     header("content-type", "application/problem+json");
-    let document = match denied {
-        JointAnswer::Rules(decision) => {
-            serde_json::to_vec(&Problem::from_decision(decision, TOO_MANY_REQUESTS, FORBIDDEN))
-        }
-        JointAnswer::Key(KeyDecision { decision, .. }, _) => {
-            serde_json::to_vec(&Problem::quota_exceeded(TOO_MANY_REQUESTS, decision.retry_after()))
-        }
-    };
+    let document = serde_json::to_vec(&Problem::from_decision(denied, TOO_MANY_REQUESTS, FORBIDDEN));
     // Texts and numbers can always be written.
     put_bytes(out, RAW_BODY, &document.unwrap_or_default());
 }
 
 /// The longest wait of all descriptors in seconds; `None` if no wait helps one of them.
-fn retry_after(answers: &[JointAnswer]) -> Option<u64> {
+fn retry_after(answers: &[Decision]) -> Option<u64> {
     let mut longest = None;
     for answer in answers {
         match answer.numbers().verdict {
             Verdict::Deny(Retry::Never) => return None,
-            Verdict::Deny(Retry::After(wait)) | Verdict::Allow { delay: wait } if !answer.allowed() => {
+            Verdict::Deny(Retry::After(wait)) | Verdict::Allow { delay: wait } if !passes(answer) => {
                 longest = longest.max(Some(wait.as_secs_ceil().max(1)));
             }
             _ => {}
@@ -154,7 +155,7 @@ fn retry_after(answers: &[JointAnswer]) -> Option<u64> {
     longest
 }
 
-fn write_metadata(out: &mut Vec<u8>, decided: Option<&JointAnswer>, answers: &[JointAnswer], granted: u32) {
+fn write_metadata(out: &mut Vec<u8>, decided: Option<&Decision>, answers: &[Decision], granted: u32) {
     let field = |out: &mut Vec<u8>, name: &str, value: &dyn Fn(&mut Vec<u8>)| {
         put_message(out, 1, |out| {
             put_bytes(out, 1, name.as_bytes());
@@ -168,27 +169,26 @@ fn write_metadata(out: &mut Vec<u8>, decided: Option<&JointAnswer>, answers: &[J
             field(out, "rule", &|out| put_bytes(out, 3, rule.as_bytes()));
         }
     }
-    let degraded = |answer: &JointAnswer| match answer {
-        JointAnswer::Rules(decision) => decision.degraded(),
-        JointAnswer::Key(KeyDecision { degraded, .. }, _) => *degraded,
-    };
-    if answers.iter().any(degraded) {
+    if answers.iter().any(Decision::degraded) {
         field(out, "degraded", &|out| put_number(out, 4, 1));
     }
 }
 
-fn rule(answer: &JointAnswer) -> Option<&str> {
+fn rule(answer: &Decision) -> Option<&str> {
+    answer.rule().map(|rule| rule.name())
+}
+
+fn action(answer: &Decision) -> &str {
     match answer {
-        JointAnswer::Rules(decision) => decision.rule().map(|rule| rule.name()),
-        JointAnswer::Key(..) => None,
+        _ if passes(answer) => "allow",
+        // A turn that is too far away denies, although the rule itself would wait.
+        _ if answer.allowed() => "deny",
+        _ => answer.action(),
     }
 }
 
-fn action(answer: &JointAnswer) -> &str {
-    match answer {
-        _ if answer.allowed() => "allow",
-        // A turn that is too far away denies, although the rule itself would wait.
-        JointAnswer::Rules(decision) if !decision.allowed() => decision.action(),
-        _ => "deny",
-    }
+/// Whether a request passes. A peek that would have to wait for its turn does not: it stands for a caller that does not
+/// wait.
+fn passes(answer: &Decision) -> bool {
+    answer.allowed() && answer.delay().is_zero()
 }

@@ -1,15 +1,14 @@
 //! `POST /v1/take` and its siblings, and `POST /v1/batch`: requests by their fields, decided by the rules.
 
-use flowgate::Op;
 use flowgate_api::{AtomicBatch, BatchItem, DecideCall, MAX_ATOMIC_BATCH, MAX_BATCH, Operation};
-use flowgate_engine::{Decision, Request};
+use flowgate_engine::Decision;
 use hyper::body::Incoming;
 
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::request::CallRequest;
 use super::{Call, body};
-use crate::service::{Answer, StoreAway};
+use crate::service::{Answer, JointRequest, StoreAway};
 
 /// `{"fields":{..},"cost":1,"gate":false}` -> a decision.
 pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -> Result<Reply, Error> {
@@ -64,8 +63,8 @@ pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     Ok(reply::json(&decisions.iter().map(flowgate_api::Decision::from).collect::<Vec<_>>()))
 }
 
-/// Reads `atomic=true` or `atomic=false`. Another key is refused: a misspelled one must not make a batch less than it is
-/// meant to be.
+/// Reads `atomic=true` or `atomic=false`. Another key is refused: a misspelled one must not make a batch less than it
+/// is meant to be.
 fn is_atomic(query: &str) -> Result<bool, Error> {
     let mut atomic = false;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -93,7 +92,8 @@ async fn atomic_batch(call: &Call<'_>, items: Vec<BatchItem<'_>>) -> Result<Repl
         };
         asked.push((op, CallRequest::new(call.shared, &snapshot, DecideCall { fields, cost, gate })));
     }
-    let requests: Vec<(Op, Request<'_>)> = asked.iter().map(|(op, asked)| (*op, call.named(asked.request()))).collect();
+    let requests: Vec<JointRequest<'_>> =
+        asked.iter().map(|(op, asked)| JointRequest::new(*op, call.named(asked.request()))).collect();
     let joint = call.answered(service.decide_together(&snapshot, &requests, service.read())).await?;
     Ok(reply::json(&AtomicBatch::from(&joint)))
 }

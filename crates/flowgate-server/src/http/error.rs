@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use flowgate::{LimitError, OtherAlgorithm};
+use flowgate::{LimitError, OtherAlgorithm, Span};
 use flowgate_api::ErrorBody;
 use flowgate_engine::bans::BanOrderError;
 use hyper::StatusCode;
@@ -38,12 +38,24 @@ pub(crate) enum Error {
     Method(&'static str),
     #[error("authorization: expected `Bearer` and the {0}")]
     Unauthorized(&'static str),
+    #[error("the token is neither the admin token, which `flowgate token` prints, nor the view token")]
+    WrongToken,
+    #[error("too many wrong tokens from this address: try again in {} s", .0.as_secs_ceil())]
+    TooManyLogins(Span),
     #[error("{0}")]
     Forbidden(&'static str),
     #[error("the key is in use by a limit of another algorithm")]
     OtherAlgorithm(#[from] OtherAlgorithm),
     #[error(transparent)]
     Away(#[from] StoreAway),
+    #[error("nothing is recorded: start a recording by POST /v1/sample")]
+    NothingRecorded,
+    #[error("another draft is being tried: one at a time")]
+    TryUnderWay,
+    #[error("the try took longer than 10 seconds")]
+    TryTooLong,
+    #[error("the configuration file is wrong, so there is nothing to compare with: {0}")]
+    WrongFile(flowgate_engine::config::Report),
     #[error("no answer in time")]
     Overloaded,
     #[error("there is no configuration file: start the server with --config FILE")]
@@ -65,20 +77,22 @@ impl Error {
             Error::Invalid { .. } | Error::Body(_) | Error::BodyBroken | Error::Rules(WriteError::Wrong(_)) => {
                 StatusCode::BAD_REQUEST
             }
-            Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
+            Error::Unauthorized(_) | Error::WrongToken => StatusCode::UNAUTHORIZED,
+            Error::TooManyLogins(_) => StatusCode::TOO_MANY_REQUESTS,
             Error::Forbidden(_) => StatusCode::FORBIDDEN,
             Error::NoSuchPath | Error::NoSuchThing(_) | Error::Rules(WriteError::NoSuchVersion) => {
                 StatusCode::NOT_FOUND
             }
             Error::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Error::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Error::NothingRecorded | Error::TryUnderWay | Error::WrongFile(_) => StatusCode::CONFLICT,
             Error::OtherAlgorithm(_) | Error::NoFile | Error::Rules(WriteError::NotInForce(_)) => StatusCode::CONFLICT,
             Error::Rules(WriteError::Changed) => StatusCode::PRECONDITION_FAILED,
             Error::NoIfMatch => StatusCode::PRECONDITION_REQUIRED,
             Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             // A disk that is full, a file that may not be written.
             Error::Rules(WriteError::Io(_)) => StatusCode::INTERNAL_SERVER_ERROR,
-            Error::Away(_) | Error::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Away(_) | Error::Overloaded | Error::TryTooLong => StatusCode::SERVICE_UNAVAILABLE,
             Error::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
     }
@@ -89,6 +103,7 @@ impl Error {
             Error::Invalid { field, .. } => Some(field),
             Error::ContentType(_) => Some("content-type"),
             Error::Unauthorized(_) => Some("authorization"),
+            Error::WrongToken => Some("token"),
             Error::OtherAlgorithm(_) => Some("limit"),
             Error::NoIfMatch | Error::Rules(WriteError::Changed) => Some("if-match"),
             Error::Rules(WriteError::NoSuchVersion) => Some("version"),
@@ -99,9 +114,14 @@ impl Error {
     /// A header that goes with the status.
     fn header(&self) -> Option<(header::HeaderName, HeaderValue)> {
         match self {
-            Error::Unauthorized(_) => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            Error::TooManyLogins(wait) => Some((header::RETRY_AFTER, wait.as_secs_ceil().into())),
+            Error::Unauthorized(_) | Error::WrongToken => {
+                Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
+            }
             Error::Method(allowed) => Some((header::ALLOW, HeaderValue::from_static(allowed))),
-            Error::Away(_) | Error::Overloaded => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
+            Error::Away(_) | Error::Overloaded | Error::TryTooLong => {
+                Some((header::RETRY_AFTER, HeaderValue::from_static("1")))
+            }
             // The rest of the body would be read as the next request.
             Error::TooLarge(_) | Error::BodyTimeout => Some((header::CONNECTION, HeaderValue::from_static("close"))),
             _ => None,

@@ -1,18 +1,32 @@
 //! `POST /v1/explain`: why would this be decided so? Every rule, and how its limits stand. Changes nothing.
 
-use flowgate_api::Explanation;
+use flowgate_api::{Explanation, FrontReport, RuleReport};
 use hyper::body::Incoming;
 
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::request::CallRequest;
 use super::{Call, body};
+use crate::fronts::FrontExplanation;
 
-/// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..]}`.
+/// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..]}`, with `paused_until` while
+/// the rules are paused, and `fronts` where other systems' rules are served.
 pub(super) async fn explain(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let snapshot = call.shared.service.snapshot();
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
-    let explanation = call.answered(call.shared.service.explain_by(&snapshot, &asked.request())).await?;
-    Ok(reply::json(&Explanation::from(&explanation)))
+    let (service, request) = (&call.shared.service, asked.request());
+    let (explained, of_fronts) =
+        (service.explain_by(&snapshot, &request), snapshot.fronts().explain(service, &request));
+    let (explained, of_fronts) = (call.answered(explained).await?, call.answered(of_fronts).await?);
+    Ok(reply::json(&Explanation {
+        paused_until: service.paused().map(|pause| pause.until.into()),
+        fronts: of_fronts.iter().map(front).collect(),
+        ..Explanation::from(&explained)
+    }))
+}
+
+fn front(FrontExplanation { name, allowed, rule, explanation }: &FrontExplanation) -> FrontReport<'_> {
+    let rules = explanation.rules.iter().map(RuleReport::from).collect();
+    FrontReport { name: (*name).into(), allowed: *allowed, rule: rule.as_deref().map(Into::into), rules }
 }

@@ -7,7 +7,7 @@
 //! Rule       The fields are those of the [original] request, as far as rules and bans use them.
 //! Rule       A request with a turn of `pace` is held until its turn, since a gateway knows only yes and no. Gateways
 //!            wait for a short time and then let the request through, so a turn after [`MAX_HOLD`] is denied, as by
-//!            the limit's `max_wait`.
+//!            the limit's `max_wait`. A turn whose gateway leaves before it comes is given back.
 
 mod described;
 mod fields;
@@ -16,9 +16,10 @@ mod reply;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flowgate::Span;
+use flowgate_engine::Request;
 use flowgate_engine::config::{self, HeaderFamily};
 use flowgate_engine::http::ClientAddresses;
 use hyper::StatusCode;
@@ -26,6 +27,7 @@ use hyper::StatusCode;
 use super::Call;
 use super::error::Error;
 use super::reply::Reply;
+use crate::service::{Operation, Service, Snapshot};
 use fields::GateFields;
 use original::Original;
 
@@ -127,9 +129,29 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     let request = call.named(fields.request());
     let decision = call.answered(call.shared.service.take_within(&snapshot, MAX_HOLD, &request)).await?;
     if !decision.delay().is_zero() {
+        let mut turn = Turn { service: &call.shared.service, snapshot: &snapshot, request: &request, has_come: false };
         tokio::time::sleep(decision.delay().into()).await;
+        turn.has_come = true;
     }
     Ok(reply::decided(gate, &decision, status))
+}
+
+/// A turn of `pace` that a request waits for. Dropped before it has come, since the gateway has left, it is given back.
+struct Turn<'a, 'q> {
+    service: &'a Service,
+    snapshot: &'a Arc<Snapshot>,
+    request: &'a Request<'q>,
+    has_come: bool,
+}
+
+impl Drop for Turn<'_, '_> {
+    fn drop(&mut self) {
+        if !self.has_come {
+            let Turn { service, snapshot, request, .. } = self;
+            // The refund is sent though the answer is not awaited.
+            drop(service.decide_by(snapshot, Operation::Refund, request, service.read()));
+        }
+    }
 }
 
 /// The status that `/gate/403` asks for.

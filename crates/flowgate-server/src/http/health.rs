@@ -12,13 +12,18 @@ pub(super) fn alive() -> Reply {
 
 pub(super) fn ready(call: &Call<'_>) -> Reply {
     let service = &call.shared.service;
-    let paused = service.paused().map_or_else(String::new, |pause| {
+    let mut notes = String::new();
+    if let Some(pause) = service.paused() {
         let left = pause.until.since(service.now()).as_millis_ceil().div_ceil(1000);
-        format!("; rules paused for another {left} seconds")
-    });
+        notes = format!("; rules paused for another {left} seconds");
+    }
+    // Without the file's name: this endpoint is open to everybody.
+    if service.metrics().reloads.is_failing() {
+        notes.push_str("; the configuration on disk has mistakes, the one before it is in force");
+    }
     match call.shared.readiness.get() {
-        Ready::Yes => reply::text(format!("ready{paused}")),
-        Ready::Degraded(missing) => reply::text(format!("degraded: {missing}{paused}")),
+        Ready::Yes => reply::text(format!("ready{notes}")),
+        Ready::Degraded(missing) => reply::text(format!("degraded: {missing}{notes}")),
         Ready::Draining => {
             let mut reply = reply::text("draining");
             *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

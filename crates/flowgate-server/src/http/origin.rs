@@ -2,7 +2,9 @@
 //!
 //! Rule       A browser sends `Origin` or `Sec-Fetch-Site`. Its request is let in if the page's origin equals the
 //!            `Host`, and the `Host` names the listener itself: `localhost`, a loopback address or the bound address,
-//!            at any port. A foreign domain that resolves to this machine (DNS rebinding) is refused.
+//!            at any port.
+//! Rule       Under another name, the page is either this server's own behind a domain name, or a foreign page whose
+//!            domain resolves to this machine (DNS rebinding). It needs a token, which a foreign page does not have.
 //! Rule       Other clients send neither header, and may use any `Host`, such as the name of a container.
 
 use std::net::IpAddr;
@@ -13,23 +15,33 @@ use super::error::Error;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses a request of a foreign page. `local` is the address that the client connected to; `None`: a unix socket.
-pub(super) fn check(headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Error> {
-    if !headers.contains_key(ORIGIN) && !headers.contains_key(SEC_FETCH_SITE) {
-        return Ok(());
-    }
-    let allowed = match only(headers, &HOST) {
-        Some(Some(host)) => is_own_host(host, local) && is_own_page(headers, host),
-        _ => false,
-    };
-    if allowed {
-        return Ok(());
-    }
-    Err(Error::Forbidden(
-        "a web page may ask only if this server has served it, under localhost, a loopback address or the address \
-         listened on",
-    ))
+/// The page that a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    /// None, or a page that this server has served.
+    Own,
+    /// A page that came from this `Host`, which is a name that any domain can have.
+    Named,
 }
+
+/// Finds the page of a request; refuses one of another origin. `local` is the address that the client connected to;
+/// `None`: a unix socket.
+pub(super) fn page(headers: &HeaderMap, local: Option<IpAddr>) -> Result<Page, Error> {
+    if !headers.contains_key(ORIGIN) && !headers.contains_key(SEC_FETCH_SITE) {
+        return Ok(Page::Own);
+    }
+    match only(headers, &HOST) {
+        Some(Some(host)) if is_own_page(headers, host) => {
+            Ok(if is_own_host(host, local) { Page::Own } else { Page::Named })
+        }
+        _ => Err(FOREIGN_PAGE),
+    }
+}
+
+pub(super) const FOREIGN_PAGE: Error = Error::Forbidden(
+    "a web page may ask only if this server has served it, under localhost, a loopback address or the address \
+     listened on; under another name it needs the admin token or the view token",
+);
 
 /// The value of a header that is given once; `Some(None)`: it is absent; `None`: it is given twice, or is not text.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
@@ -85,7 +97,7 @@ mod tests {
     }
 
     fn allowed(local: &str, list: &[(&'static str, &'static str)]) -> bool {
-        check(&headers(list), local.parse().ok()).is_ok()
+        page(&headers(list), local.parse().ok()).is_ok_and(|page| page == Page::Own)
     }
 
     #[test]
@@ -143,6 +155,17 @@ mod tests {
         ] {
             assert!(allowed("192.0.2.1", list), "{list:?}");
         }
+    }
+
+    #[test]
+    fn pages_under_a_name_are_told_apart() {
+        let of = |list: &[(&'static str, &'static str)]| page(&headers(list), None).ok();
+        let named = [("host", "flowgate.example"), ("origin", "https://flowgate.example")];
+        assert_eq!(of(&named), Some(Page::Named));
+        assert_eq!(of(&[named[0], named[1], ("sec-fetch-site", "same-origin")]), Some(Page::Named));
+        assert_eq!(of(&[named[0], named[1], ("sec-fetch-site", "cross-site")]), None);
+        assert_eq!(of(&[named[0], ("origin", "https://evil.example")]), None);
+        assert_eq!(of(&[named[0], ("sec-fetch-site", "same-site")]), None);
     }
 
     #[test]

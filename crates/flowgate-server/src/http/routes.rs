@@ -9,7 +9,10 @@ use hyper::body::Incoming;
 use super::auth::Access;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::{Call, bans, decide, explain, gate, health, limit, metrics, pause, rules, stats};
+use super::{
+    Call, bans, console, decide, explain, find_bans, gate, health, limit, metrics, pause, policy, rules, sample,
+    session, stats, stats_history, subjects,
+};
 use crate::fronts;
 use crate::service::Operation;
 
@@ -27,6 +30,7 @@ pub(crate) enum Endpoint {
     ListBans,
     Ban,
     Unban,
+    FindBans,
     ReadPause,
     Pause,
     Resume,
@@ -34,11 +38,21 @@ pub(crate) enum Endpoint {
     WriteRules,
     ValidateRules,
     RulesHistory,
+    RulesVersion,
     RollBackRules,
+    ReadSample,
+    StartSample,
+    ForgetSample,
+    TryRules,
+    LogIn,
     Alive,
     Ready,
     Metrics,
     Stats,
+    StatsHistory,
+    Policy,
+    Subjects,
+    Denials,
     Description,
 }
 
@@ -72,23 +86,36 @@ pub(crate) const ROUTES: &[Route] = &[
     route("/gate/{status}", Access::Open, Any(Endpoint::Gate)),
     route("/v1/take", Access::Decide, Post(Endpoint::Decide(Operation::Take))),
     route("/v1/limit", Access::Decide, Post(Endpoint::Limit)),
-    route("/v1/peek", Access::Decide, Post(Endpoint::Decide(Operation::Peek))),
+    route("/v1/peek", Access::Peek, Post(Endpoint::Decide(Operation::Peek))),
     route("/v1/record", Access::Decide, Post(Endpoint::Decide(Operation::Record))),
     route("/v1/refund", Access::Decide, Post(Endpoint::Decide(Operation::Refund))),
     route("/v1/reset", Access::Decide, Post(Endpoint::Decide(Operation::Reset))),
     route("/v1/batch", Access::Decide, Post(Endpoint::Batch)),
-    route("/v1/explain", Access::Decide, Post(Endpoint::Explain)),
+    route("/v1/explain", Access::Peek, Post(Endpoint::Explain)),
     route("/v1/bans", Access::Admin, GetPost(Endpoint::ListBans, Endpoint::Ban)),
+    route("/v1/bans/find", Access::Read, Post(Endpoint::FindBans)),
     route("/v1/bans/{id}", Access::Admin, Delete(Endpoint::Unban)),
     route("/v1/pause", Access::Admin, GetPostDelete(Endpoint::ReadPause, Endpoint::Pause, Endpoint::Resume)),
     route("/v1/rules", Access::Admin, GetPut(Endpoint::ReadRules, Endpoint::WriteRules)),
     route("/v1/rules/validate", Access::Admin, Post(Endpoint::ValidateRules)),
     route("/v1/rules/history", Access::Admin, Get(Endpoint::RulesHistory)),
+    route("/v1/rules/history/{version}", Access::Read, Get(Endpoint::RulesVersion)),
     route("/v1/rules/rollback", Access::Admin, Post(Endpoint::RollBackRules)),
+    route("/v1/rules/try", Access::Admin, Post(Endpoint::TryRules)),
+    route(
+        "/v1/sample",
+        Access::Admin,
+        GetPostDelete(Endpoint::ReadSample, Endpoint::StartSample, Endpoint::ForgetSample),
+    ),
+    route("/v1/session", Access::Login, Post(Endpoint::LogIn)),
     route("/healthz", Access::Open, Get(Endpoint::Alive)),
     route("/readyz", Access::Open, Get(Endpoint::Ready)),
     route("/openapi.json", Access::Open, Get(Endpoint::Description)),
     route("/v1/stats", Access::Admin, Get(Endpoint::Stats)),
+    route("/v1/stats/history", Access::Read, Get(Endpoint::StatsHistory)),
+    route("/v1/policy", Access::Read, Get(Endpoint::Policy)),
+    route("/v1/subjects/{rule}", Access::Read, Get(Endpoint::Subjects)),
+    route("/v1/denials", Access::Read, Get(Endpoint::Denials)),
     route("/metrics", Access::Open, Get(Endpoint::Metrics)),
 ];
 
@@ -103,6 +130,7 @@ impl Endpoint {
             Endpoint::Explain => explain::explain(call, body).await,
             Endpoint::ListBans => bans::list(call).await,
             Endpoint::Ban => bans::impose(call, body).await,
+            Endpoint::FindBans => find_bans::find(call, body).await,
             Endpoint::Unban => bans::lift(call).await,
             Endpoint::ReadPause => Ok(pause::read(call)),
             Endpoint::Pause => pause::begin(call, body).await,
@@ -111,11 +139,21 @@ impl Endpoint {
             Endpoint::WriteRules => rules::write(call, body).await,
             Endpoint::ValidateRules => rules::validate(call, body).await,
             Endpoint::RulesHistory => rules::history(call).await,
+            Endpoint::RulesVersion => rules::version(call).await,
             Endpoint::RollBackRules => rules::roll_back(call, body).await,
+            Endpoint::ReadSample => Ok(sample::read(call)),
+            Endpoint::StartSample => sample::start(call, body).await,
+            Endpoint::ForgetSample => Ok(sample::forget(call)),
+            Endpoint::TryRules => sample::try_rules(call, body).await,
+            Endpoint::LogIn => session::log_in(call, body).await,
             Endpoint::Alive => Ok(health::alive()),
             Endpoint::Ready => Ok(health::ready(call)),
             Endpoint::Description => Ok(reply::json_text(DESCRIPTION)),
-            Endpoint::Stats => Ok(stats::stats(&call.shared.service)),
+            Endpoint::Stats => stats::stats(call).await,
+            Endpoint::StatsHistory => stats_history::history(call).await,
+            Endpoint::Policy => policy::policy(call).await,
+            Endpoint::Subjects => subjects::of_rule(call),
+            Endpoint::Denials => subjects::denials(call),
             Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
         }
     }
@@ -125,10 +163,13 @@ impl Endpoint {
 pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let path = call.head.uri.path();
     let Some(route) = ROUTES.iter().find(|route| route.leads_from(path)) else {
-        return fronts::answer(call, body).await;
+        return match console::answer(call).await {
+            Some(answer) => answer,
+            None => fronts::answer(call, body).await,
+        };
     };
     // Checked before the method: a caller without the right learns nothing about the endpoint.
-    call.check_access(route.access)?;
+    call.check_access(route.access_for(&call.head.method))?;
     let endpoint = route.methods.endpoint(&call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
     endpoint.answer(call, body).await
 }
@@ -138,6 +179,14 @@ const fn route(path: &'static str, access: Access, methods: Methods) -> Route {
 }
 
 impl Route {
+    /// The right that a method needs: reading needs less than a change.
+    fn access_for(&self, method: &Method) -> Access {
+        match (self.access, method) {
+            (Access::Admin, &Method::GET | &Method::HEAD) => Access::Read,
+            (access, _) => access,
+        }
+    }
+
     fn leads_from(&self, path: &str) -> bool {
         match self.path.split_once('{') {
             None => path == self.path,
@@ -200,6 +249,10 @@ mod tests {
                 methods => methods.allowed(),
             };
             let methods = allowed.split(", ").filter(|method| matches!(methods, Any(_)) || *method != "HEAD");
+            routes.extend(methods.map(|method| format!("{method} {path}")));
+        }
+        for (methods, path) in fronts::described_routes() {
+            let methods = methods.split(", ").filter(|method| *method != "HEAD");
             routes.extend(methods.map(|method| format!("{method} {path}")));
         }
         assert_eq!(described, routes);

@@ -5,18 +5,22 @@
 use std::str;
 use std::sync::Arc;
 
-use flowgate_api::{History, Replaced, Rollback, Validation, Version};
-use flowgate_engine::config::LoadedConfig;
+use flowgate_api::{History, ReplacedRules, Rollback, Validation, Version};
+use flowgate_engine::config::{Config, LoadedConfig};
 use hyper::body::Incoming;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
+use percent_encoding::percent_decode;
 use tokio::time::timeout;
 
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::rules_file::{self, AdminFile, Precondition, Text, Turn, WriteError, WriteReport};
+use crate::rules_file::{self, AdminFile, MAX_NOTE_BYTES, Precondition, Text, Turn, WriteError, WriteReport};
 
 const TOML: &str = "application/toml";
+
+/// What the author of a version notes.
+const NOTE: &str = "x-flowgate-note";
 
 /// The text, with an `ETag`. Secrets are hidden.
 pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
@@ -26,9 +30,10 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
 
 /// Replaces the text that `If-Match` names. Hidden secrets keep their values.
 pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
-    let expected = expected(call.headers())?;
+    let expected = expected(call.headers()).ok_or(Error::NoIfMatch)?;
+    let note = note(call.headers())?;
     let text = text(call, body).await?;
-    let written = in_turn(call, move |file, turn| file.write(turn, &text, &expected)).await??;
+    let written = in_turn(call, move |file, turn| file.write(turn, &text, &expected, note.as_deref())).await??;
     Ok(written_reply(&written))
 }
 
@@ -51,6 +56,7 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
         version: version.number,
         time: version.time.into(),
         bytes: version.bytes,
+        note: version.note.clone(),
     };
     Ok(reply::json(&History { versions: versions.iter().map(version).collect() }))
 }
@@ -59,19 +65,34 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
 pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Rollback { version } = body::parse(&body)?;
-    let written = in_turn(call, move |file, turn| file.roll_back(turn, version)).await??;
+    let expected = expected(call.headers()).unwrap_or(Precondition::Anything);
+    let note = note(call.headers())?;
+    let written = in_turn(call, move |file, turn| file.roll_back(turn, version, &expected, note.as_deref())).await??;
     Ok(written_reply(&written))
 }
 
-/// Works on the file on a thread of its own. A disk that hangs keeps that thread, but not the client.
+/// The text of a version, with an `ETag`. Secrets are hidden.
+pub(super) async fn version(call: &Call<'_>) -> Result<Reply, Error> {
+    let number = call.head.uri.path().rsplit('/').next().and_then(|number| number.parse().ok());
+    let number: u64 = number.ok_or(WriteError::NoSuchVersion)?;
+    let Text { text, etag } = on_disk(call, move |file| file.version(number)).await??;
+    Ok(with_etag(reply::with_type(text, TOML), &etag))
+}
+
+/// The configuration of the file, and that of a draft in its place.
+pub(super) async fn both(call: &Call<'_>, draft: String) -> Result<(Config, Config), Error> {
+    let (file, draft) = on_disk(call, move |file| (file.check_file(), file.check(&draft))).await?;
+    let draft = draft.map_err(|report| Error::Rules(WriteError::Wrong(report)))?;
+    Ok((file?.map_err(Error::WrongFile)?.config, draft.config))
+}
+
+/// Works on the file on a thread of its own.
 async fn on_disk<T: Send + 'static>(
     call: &Call<'_>,
     work: impl FnOnce(&AdminFile) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let file = call.shared.rules.get().map(Arc::clone).ok_or(Error::NoFile)?;
-    let done = timeout(call.shared.request_timeout, tokio::task::spawn_blocking(move || work(&file))).await;
-    // The work does not panic, and its runtime lives as long as this connection.
-    done.map_err(|_| Error::Overloaded)?.map_err(|_| Error::Overloaded)
+    call.on_thread(move || work(&file)).await
 }
 
 /// As [`on_disk`], for a change, one at a time.
@@ -84,7 +105,7 @@ async fn in_turn<T: Send + 'static>(
     on_disk(call, move |file| work(file, turn)).await
 }
 
-async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
+pub(super) async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
     // A web page of another site can send plain text without this server's consent, but not this type.
     if !body::is_type(call.headers(), TOML) {
         return Err(Error::ContentType(TOML));
@@ -93,24 +114,36 @@ async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
     String::from_utf8(body.into()).map_err(|_| Error::Body("expected UTF-8".to_owned()))
 }
 
-fn expected(headers: &HeaderMap) -> Result<Precondition, Error> {
+/// The note in `X-Flowgate-Note`, whose characters beyond ASCII are percent-encoded.
+fn note(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let Some(value) = headers.get(NOTE) else { return Ok(None) };
+    let text = percent_decode(value.as_bytes()).decode_utf8();
+    match text {
+        Ok(text) if text.len() <= MAX_NOTE_BYTES => Ok(Some(text.into_owned()).filter(|text| !text.is_empty())),
+        Ok(_) => Err(Error::invalid(NOTE, format!("longer than {MAX_NOTE_BYTES} bytes"))),
+        Err(_) => Err(Error::invalid(NOTE, "expected percent-encoded UTF-8")),
+    }
+}
+
+/// The texts that `If-Match` names; `None`: there is no such header.
+fn expected(headers: &HeaderMap) -> Option<Precondition> {
     let mut etags = Vec::new();
     for value in headers.get_all(IF_MATCH) {
         // A value that is not text matches nothing.
         for etag in value.to_str().unwrap_or_default().split(',').map(str::trim) {
             if etag == "*" {
-                return Ok(Precondition::Anything);
+                return Some(Precondition::Anything);
             }
             etags.push(etag.to_owned());
         }
     }
-    if etags.is_empty() { Err(Error::NoIfMatch) } else { Ok(Precondition::Etags(etags)) }
+    (!etags.is_empty()).then_some(Precondition::Etags(etags))
 }
 
 fn written_reply(written: &WriteReport) -> Reply {
     let (rules, findings) = (written.rules as u64, (&written.warnings).into());
     let restart_needed = written.restart_needed.iter().map(|&setting| setting.into()).collect();
-    let replaced = Replaced { version: written.version, rules, restart_needed, findings };
+    let replaced = ReplacedRules { version: written.version, rules, restart_needed, findings };
     with_etag(reply::json(&replaced), &written.etag)
 }
 

@@ -1,30 +1,106 @@
 //! `GET /v1/stats`: how the server is doing. It names subjects, so only administrators may read it.
 
-use flowgate_api::Stats;
+use flowgate_api::{BanCounts, Connections, RedisServer, Reloads, Stats, Store};
 
+use super::error::Error;
 use super::reply::{self, Reply};
+use super::{Call, Shared, policy};
 use crate::metrics::{Top, TopSubject};
+use crate::readiness::Ready;
 use crate::service::Service;
 
-pub(super) fn stats(service: &Service) -> Reply {
+pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
+    let shared = call.shared;
+    let file_etag = match shared.rules.get() {
+        Some(file) => file.disk_etag(shared.service.now()).await,
+        None => None,
+    };
+    let service = &shared.service;
     let (hottest, most_denied) = (service.hottest(), service.most_denied());
-    reply::json(&Stats {
+    let ready = shared.readiness.get();
+    let (state, missing) = match &ready {
+        Ready::Yes => ("ready", None),
+        Ready::Degraded(missing) => ("degraded", Some(missing.as_str())),
+        Ready::Draining => ("draining", None),
+    };
+    service.record_history();
+    Ok(reply::json(&Stats {
+        now: service.now().into(),
+        node: (&*shared.node).into(),
+        state: state.into(),
+        missing: missing.map(Into::into),
+        since: service.recent().history.store_since().into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: service.started().into(),
         uptime: service.now().since(service.started()).into(),
         rules: service.rules().rules().len() as u64,
         paused_until: service.paused().map(|pause| pause.until.into()),
+        policy_etag: policy::etag(service).into(),
+        file_etag: file_etag.map(Into::into),
+        file: shared.rules.get().map(|file| file.name().into()),
+        broken: policy::broken(shared),
+        store: store(shared),
+        bans: BanCounts { hand: service.number_of_bans() as u64, rules: service.number_of_rule_bans() as u64 },
+        reloads: shared.rules.get().map(|file| {
+            let status = file.reload_status();
+            Reloads { succeeded: status.succeeded, failed: status.failed }
+        }),
+        fronts: service.snapshot().fronts().names().map(Into::into).collect(),
+        connections: connections(service, shared.max_connections),
         memory: service.stats().into(),
         hottest: top(&hottest),
         most_denied: top(&most_denied),
-    })
+    }))
+}
+
+fn store(shared: &Shared) -> Store<'_> {
+    let (Some(redis), Some(settings)) = (shared.service.shared(), &shared.redis) else {
+        return Store::Memory { durable: shared.service.is_durable() };
+    };
+    let stats = redis.stats();
+    let servers = redis.standings().into_iter().map(|server| RedisServer {
+        at: server.address.into(),
+        state: if server.is_away { "away" } else { "ready" }.into(),
+        connections: server.connections as u64,
+    });
+    Store::Redis {
+        servers: servers.collect(),
+        on_failure: settings.on_failure.as_str().into(),
+        local_share: settings.local_share.to_string().into(),
+        unanswered: stats.unanswered,
+        outages: stats.outages,
+        degraded: stats.degraded,
+        unreadable: stats.unreadable,
+        deny_cache_hits: stats.deny_cache_hits,
+    }
+}
+
+fn connections(service: &Service, max: usize) -> Connections {
+    let metrics = service.metrics();
+    let (http, resp, grpc) = (&metrics.http, &metrics.resp, &metrics.grpc);
+    Connections {
+        http: http.open.get(),
+        resp: resp.open.get(),
+        grpc: grpc.open.get(),
+        max: max as u64,
+        refused: http.refused.get() + resp.refused.get() + grpc.refused.get(),
+        unauthorized: http.unauthorized.get() + resp.wrong_passwords.get() + grpc.unauthorized.get(),
+    }
 }
 
 fn top(top: &Top) -> flowgate_api::Top<'_> {
     flowgate_api::Top { since: top.since.into(), subjects: top.subjects.iter().map(subject).collect() }
 }
 
-fn subject(TopSubject { rule, subject, count, error }: &TopSubject) -> flowgate_api::TopSubject<'_> {
-    let rule = rule.as_deref().map(Into::into);
-    flowgate_api::TopSubject { rule, subject: subject.into(), count: *count, error: *error }
+fn subject(top: &TopSubject) -> flowgate_api::TopSubject<'_> {
+    let fields = top.fields.as_ref();
+    flowgate_api::TopSubject {
+        rule: top.rule.as_deref().map(Into::into),
+        subject: top.subject.as_str().into(),
+        fields: fields.map(|fields| fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()),
+        count: top.count,
+        error: top.error,
+        first: top.first.into(),
+        last: top.last.into(),
+    }
 }

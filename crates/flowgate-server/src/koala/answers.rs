@@ -9,7 +9,7 @@ use serde_json::Value;
 const BANNED: &[u8] = br#"{"Ret_type":2,"Ret_code":0,"Err_no":10,"Err_msg":"","Str_reason":"Deny","Need_vcode":0,"Vcode_len":0,"Vcode_type":0,"Other":"","Version":0}"#;
 
 /// The answer of each rule.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Answers {
     /// By position.
     of_rules: Vec<Bytes>,

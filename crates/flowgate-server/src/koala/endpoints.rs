@@ -2,7 +2,7 @@
 //!
 //! Rule       A field that is given twice has its last value; the form comes after the query. `_writeThrough` and
 //!            `_feedbackType` are options, and rules match them like any other field.
-//! Rule       Without a rule file in force, all paths answer 404.
+//! Rule       Without a rule file in force, all paths answer 404. Paths of `/v1` tell why.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
 
 use super::form::Form;
-use super::{KoalaInForce, jobs};
+use super::{KoalaInForce, jobs, rule_file};
 use crate::http::{Access, Call, Error, Reply, body, reply};
 
 /// What Koala answers.
@@ -52,8 +52,11 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
 
 /// Answers a request to a path that no other route has.
 pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
-    let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let path = call.head.uri.path();
+    if let Some(route) = rule_file::route(path) {
+        return rule_file::answer(call, body, route).await;
+    }
+    let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
         let mut reply = reply::text("not found");
         *reply.status_mut() = StatusCode::NOT_FOUND;

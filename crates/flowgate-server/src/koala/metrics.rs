@@ -1,16 +1,26 @@
 //! What is counted about decisions by Koala's rules.
 
+use std::borrow::Borrow;
+
 use flowgate::Time;
-use flowgate_engine::{RuleCounts, RuleOutcome};
+use flowgate_engine::{Request, RuleCounts, RuleOutcome};
 use flowgate_koala::{KoalaAnswer, KoalaRules};
 
 use super::KoalaInForce;
 use crate::metrics::{BAN_BY_HAND, Exposition, MAX_RULES, NO_RULE, OTHER_RULES};
-use crate::observer::Observer;
+use crate::observer::{Denial, Observer};
 
-/// Notes the answer to a request.
-pub(super) fn note(observer: &Observer, rules: &KoalaRules, answer: &KoalaAnswer, now: Time) {
+/// Notes the answer to a request. `request` is called only if the answer is ranked or logged.
+pub(super) fn note<'q, R: Borrow<Request<'q>>>(
+    observer: &Observer,
+    rules: &KoalaRules,
+    request: impl Fn() -> R,
+    answer: &KoalaAnswer,
+    now: Time,
+) {
     rules.note(answer, now);
+    observer.note_by(request, answer.ranked().map(|rule| rules.rule(rule)), denial(rules, answer), now);
+    answer.shadow().for_each(|rule| rules.decided_by(rule).count(RuleOutcome::Shadowed));
     match answer.decided() {
         _ if answer.banned() => rules.unruled().count(RuleOutcome::Banned),
         None => rules.unruled().count(RuleOutcome::Allowed),
@@ -20,6 +30,26 @@ pub(super) fn note(observer: &Observer, rules: &KoalaRules, answer: &KoalaAnswer
     if answer.degraded() {
         observer.metrics.degraded.add(1);
     }
+}
+
+/// What the log tells of an answer that denies.
+fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>> {
+    let degraded = answer.degraded();
+    if answer.banned() {
+        return Some(Denial { by: "ban by hand", action: "deny", retry_after: None, degraded });
+    }
+    let rule = answer.decided().filter(|rule| !rules.result_of(*rule).passes())?;
+    let by = if rules.is_direct(rule) { "rule" } else { "limit" };
+    Some(Denial { by, action: rules.rule(rule).action().as_str(), retry_after: None, degraded })
+}
+
+/// What each rule has decided, as `koala:111`, and what none has.
+pub(crate) fn tallies(koala: Option<&KoalaInForce>) -> impl Iterator<Item = (String, RuleCounts)> {
+    koala.into_iter().flat_map(|KoalaInForce { rules, .. }| {
+        let by_rule = (0..rules.len()).map(|rule| (format!("koala:{}", rules.number(rule)), rules.decided_by(rule)));
+        let unruled = std::iter::once(("koala:(none)".to_owned(), rules.unruled()));
+        by_rule.chain(unruled).map(|(name, counters)| (name, counters.read()))
+    })
 }
 
 /// Writes the counts of the rules in force.
@@ -42,6 +72,9 @@ pub(crate) fn render(out: &mut Exposition, koala: Option<&KoalaInForce>) {
         }
         let (number, result) = (rules.number(rule).to_string(), rules.result_of(rule));
         let denial = if result.wants_captcha() { "captcha" } else { "deny" };
+        if counts.get(RuleOutcome::Shadowed) > 0 {
+            sample(&number, "shadow", counts.get(RuleOutcome::Shadowed));
+        }
         for (action, what, expected) in
             [("allow", RuleOutcome::Allowed, result.passes()), (denial, RuleOutcome::Denied, !result.passes())]
         {

@@ -8,7 +8,8 @@ use flowgate_engine::{Decider, OnFailure, Request};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaPlan, OwnedKoalaPlan};
 
 use super::KoalaInForce;
-use crate::redis::{Denied, DenyQuestion, DenyTable, Local, LocalQuestion, OwnedQuestion, Question};
+use crate::owned_request::OwnedRequest;
+use crate::redis::{Denial, DenyQuestion, DenyTable, Local, LocalQuestion, OwnedQuestion, Question};
 
 /// A request to Koala and its plan.
 pub(crate) struct KoalaQuestion<'a, 'r, 'q> {
@@ -22,6 +23,7 @@ pub(crate) struct KoalaQuestion<'a, 'r, 'q> {
 pub(crate) struct OwnedKoalaQuestion {
     pub(crate) koala: Arc<KoalaInForce>,
     plan: OwnedKoalaPlan,
+    pub(crate) request: OwnedRequest,
 }
 
 impl Question for KoalaQuestion<'_, '_, '_> {
@@ -29,7 +31,7 @@ impl Question for KoalaQuestion<'_, '_, '_> {
 
     fn to_owned(&self) -> OwnedKoalaQuestion {
         let plan = OwnedKoalaPlan::new(&self.koala.rules, self.ask, self.plan, self.request);
-        OwnedKoalaQuestion { koala: Arc::clone(self.koala), plan }
+        OwnedKoalaQuestion { koala: Arc::clone(self.koala), plan, request: OwnedRequest::new(self.request) }
     }
 
     /// Koala counts denied requests, too, so each must reach Redis.
@@ -37,7 +39,7 @@ impl Question for KoalaQuestion<'_, '_, '_> {
         None
     }
 
-    fn recall(&self, _: Denied) -> Option<KoalaAnswer> {
+    fn recall(&self, _: Denial) -> Option<KoalaAnswer> {
         None
     }
 }
@@ -54,7 +56,7 @@ impl OwnedQuestion for OwnedKoalaQuestion {
     }
 
     fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
-        self.plan.conclude(answers)
+        self.plan.conclude(&self.koala.rules, answers)
     }
 
     fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
@@ -66,8 +68,8 @@ impl LocalQuestion for OwnedKoalaQuestion {
     /// Koala's rules follow the store's `on_failure`.
     fn decide(&self, local: &Local, at: Reading) -> KoalaAnswer {
         let answer = match (local.on_failure(), self.plan.ask()) {
-            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => self.plan.denied(),
-            _ => self.plan.decide(local.decider(), self.koala.local_rules(), at.now),
+            (OnFailure::Deny, ask) if ask != KoalaAsk::Update => self.plan.denied(&self.koala.rules),
+            _ => self.plan.decide(local.decider(), &self.koala.rules, self.koala.local_rules(), at.now),
         };
         answer.as_stopgap()
     }
@@ -77,7 +79,7 @@ impl LocalQuestion for OwnedKoalaQuestion {
         true
     }
 
-    fn denied(&self, _: &KoalaAnswer) -> Option<Denied> {
+    fn denied(&self, _: &KoalaAnswer) -> Option<Denial> {
         None
     }
 }

@@ -43,6 +43,13 @@ impl Family<'_> {
         self.line("", labels, value)
     }
 
+    /// A sample where there is a value.
+    pub(crate) fn sample_if(&mut self, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.sample(&[], value);
+        }
+    }
+
     /// The samples of a histogram: cumulative counts by bound, and the sum.
     pub(crate) fn distribution(&mut self, labels: &[(&str, &str)], counts: &[(&str, u64)], sum: impl Display) {
         for (bound, count) in counts {

@@ -42,6 +42,11 @@ impl Histogram {
         self.sum_nanos.fetch_add(nanos.saturating_mul(number), Relaxed);
     }
 
+    /// The number of durations in each bucket.
+    pub(crate) fn buckets(&self) -> Vec<u64> {
+        self.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect()
+    }
+
     /// The number of durations up to each bound (`+Inf` last), and the sum in nanoseconds.
     pub(crate) fn read(&self) -> (Vec<(&'static str, u64)>, u64) {
         let bounds = BOUNDS_NANOS.iter().map(|(_, shown)| *shown).chain(["+Inf"]);
@@ -53,6 +58,25 @@ impl Histogram {
         let counts = bounds.zip(&self.buckets).map(|(bound, bucket)| (bound, up_to(bucket))).collect();
         (counts, self.sum_nanos.load(Relaxed))
     }
+}
+
+/// The duration below which a share of the counted durations lies, in microseconds; `None`: none was counted. Within a
+/// bucket, durations count as spread evenly.
+pub(crate) fn quantile_micros(buckets: &[u64], share: f64) -> Option<u32> {
+    let total: u64 = buckets.iter().sum();
+    let wanted = share * total as f64;
+    let (mut below, mut lower) = (0.0, 0.0);
+    for (index, &count) in buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+        lower = if index == 0 { 0.0 } else { BOUNDS_NANOS[index.min(BOUNDS_NANOS.len()) - 1].0 as f64 };
+        // The longest durations have no bound: they count as the last one.
+        let upper = BOUNDS_NANOS.get(index).map_or(lower, |(bound, _)| *bound as f64);
+        if below + count as f64 >= wanted {
+            let within = (wanted - below) / count as f64;
+            return Some(((lower + within * (upper - lower)) / 1000.0).ceil() as u32);
+        }
+        below += count as f64;
+    }
+    (total > 0).then_some((lower / 1000.0) as u32)
 }
 
 #[cfg(test)]
@@ -69,6 +93,18 @@ mod tests {
         assert_eq!(counts[..2], [("0.000005", 2), ("0.00001", 3)]);
         assert_eq!(counts[BOUNDS_NANOS.len() - 1..], [("5", 3), ("+Inf", 4)]);
         assert_eq!(sum, 10_000 + 5_001 + 60_000_000_000);
+    }
+
+    #[test]
+    fn quantiles_lie_within_their_bucket() {
+        let histogram = Histogram::default();
+        assert_eq!(quantile_micros(&histogram.buckets(), 0.5), None);
+        histogram.note(Span::from_micros(40), 100);
+        let half = quantile_micros(&histogram.buckets(), 0.5);
+        assert_eq!(half, Some(38), "half of the way from 25 to 50");
+        histogram.note(Span::from_secs(60), 100);
+        assert_eq!(quantile_micros(&histogram.buckets(), 0.99), Some(5_000_000));
+        assert_eq!(quantile_micros(&[0, 0, 7], 1.0), Some(25));
     }
 
     #[test]

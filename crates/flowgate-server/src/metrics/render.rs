@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use flowgate_engine::{Rule, RuleCounts, RuleOutcome};
+use flowgate_journal::JournalStatus;
 
 use super::exposition::{Exposition, seconds};
 use super::{Counter, Metrics, OPERATIONS, process};
@@ -17,7 +18,7 @@ pub(crate) const MAX_RULES: usize = 1000;
 pub(crate) const OTHER_RULES: &str = "(other)";
 pub(crate) const NO_RULE: &str = "(none)";
 pub(crate) const BAN_BY_HAND: &str = "(ban)";
-const KEY_LIMITS: &str = "(key)";
+pub(crate) const KEY_LIMITS: &str = "(key)";
 
 /// The text.
 pub(crate) async fn render(service: &Service) -> String {
@@ -30,6 +31,7 @@ pub(crate) async fn render(service: &Service) -> String {
     bans(&mut out, service);
     latencies(&mut out, metrics);
     store(&mut out, service, metrics);
+    journal(&mut out, service);
     clock(&mut out, service);
     connections(&mut out, metrics);
     reloads(&mut out, service, metrics);
@@ -110,6 +112,28 @@ fn latencies(out: &mut Exposition, metrics: &Metrics) {
         let (counts, sum) = histogram.read();
         family.distribution(&[("protocol", protocol)], &counts, seconds(sum));
     }
+}
+
+/// Names without values where counters end with the process.
+fn journal(out: &mut Exposition, service: &Service) {
+    let durable = service.durable();
+    let status = durable.map(|durable| durable.status());
+    let help = "Seconds since the oldest change that may not be on the disk.";
+    let lag = durable.map(|durable| seconds(durable.lag().as_nanos()));
+    out.gauge("flowgate_journal_lag_seconds", help).sample_if(lag);
+    let help = "1 while the journal cannot be written, and counters are in memory alone.";
+    out.gauge("flowgate_journal_failing", help).sample_if(status.map(|status| u8::from(status.is_failing())));
+    let failures = status.map(JournalStatus::failures);
+    out.counter("flowgate_journal_failures_total", "Writes and syncs that failed.").sample_if(failures);
+    let written = status.map(JournalStatus::written_bytes);
+    out.counter("flowgate_journal_written_bytes_total", "Bytes written.").sample_if(written);
+    out.counter("flowgate_journal_syncs_total", "Syncs of the disk.").sample_if(status.map(JournalStatus::syncs));
+    out.gauge("flowgate_journal_file_bytes", "Bytes of the file in use.")
+        .sample_if(status.map(JournalStatus::file_bytes));
+    let generation = status.map(JournalStatus::generation);
+    out.gauge("flowgate_journal_generation", "The generation that is written.").sample_if(generation);
+    let help = "Stretches of damage that the last start found.";
+    out.gauge("flowgate_journal_damaged", help).sample_if(durable.map(|durable| durable.read.damaged));
 }
 
 fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
@@ -211,7 +235,7 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
         .sample(&[("result", "success")], reloads.succeeded.get())
         .sample(&[("result", "failure")], reloads.failed.get());
     let help = "0 while the last configuration was wrong and the rules before it stay in force.";
-    let successful = u8::from(!reloads.failing.load(Relaxed));
+    let successful = u8::from(!reloads.is_failing());
     out.gauge("flowgate_reload_last_successful", help).sample(&[], successful);
     let mut family = out.gauge("flowgate_reload_wrong_file", "The file that failed the last attempt.");
     if let Some(file) = reloads.wrong_file() {

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Denied,
     /// The duration of an answer.
     Latency,
+    /// The subject of a request that a shadow rule would have denied.
+    Shadow,
 }
 
 /// The samples of one kind on one thread.
@@ -90,8 +92,13 @@ fn weight_of(noted: u32) -> u32 {
 #[inline]
 pub(crate) fn weight(kind: Kind, now: Time) -> Option<u32> {
     thread_local! {
-        static SAMPLERS: [Sampler; 3] = const {
-            [Sampler::new(0x9e37_79b9_7f4a_7c15), Sampler::new(0xbf58_476d_1ce4_e5b9), Sampler::new(0x94d0_49bb_1331_11eb)]
+        static SAMPLERS: [Sampler; 4] = const {
+            [
+                Sampler::new(0x9e37_79b9_7f4a_7c15),
+                Sampler::new(0xbf58_476d_1ce4_e5b9),
+                Sampler::new(0x94d0_49bb_1331_11eb),
+                Sampler::new(0xd6e8_feb8_6659_fd93),
+            ]
         };
     }
     SAMPLERS.with(|samplers| samplers[kind as usize].next(now))

@@ -1,9 +1,9 @@
 //! The breaker: keeps requests away from a Redis that does not answer, and finds out when it does again.
 //!
 //! State      Closed, with a score of failures; or open, with the time of the next probe.
-//! Rule       Closed, every failure (an error, or no answer in time) raises the score by one and every success lowers it
-//!            by one; at [`OPENS_AT`] it opens. So a Redis that fails more often than it answers is left alone soon, one
-//!            hiccup is not enough, and a server that no link has a connection to opens it at once.
+//! Rule       Closed, every failure (an error, or no answer in time) raises the score by one and every success lowers
+//!            it by one; at [`OPENS_AT`] it opens. So a Redis that fails more often than it answers is left alone soon,
+//!            one hiccup is not enough, and a server that no link has a connection to opens it at once.
 //! Rule       Open, only a probe asks Redis: one at a time, [`FIRST_PAUSE`] after it opened and then ever less
 //!            often, at least every [`LONGEST_PAUSE`]. The first that succeeds closes it.
 //! Invariant  Only a probe closes it. An answer that was on its way when it opened does not.

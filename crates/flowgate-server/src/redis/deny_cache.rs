@@ -3,10 +3,10 @@
 //!
 //! Rule       A `take` or `peek` that the store has denied is denied to every caller that asks the same, with the waits
 //!            that are left.
-//! Rule       A `refund` and a reset end the answers about their counters; so does one without an answer, since it may have
-//!            been carried out.
-//! Rule       Times are monotonic: the waits that Redis tells are real, so a node whose clock runs at half speed must not
-//!            hold on to a denial for twice as long.
+//! Rule       A `refund` and a reset end the answers about their counters; so does one without an answer, since it may
+//!            have been carried out.
+//! Rule       Times are monotonic: the waits that Redis tells are real, so a node whose clock runs at half speed must
+//!            not hold on to a denial for twice as long.
 //!
 //! Questions whose denial changes something reach the store each time: `count_denied`, bans, shadow rules, and
 //! rules of other systems that count denied requests.
@@ -20,7 +20,7 @@ use flowgate_engine::{AdHocKey, Decision};
 use smallvec::SmallVec;
 
 use super::health::Health;
-use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Replied, Store};
+use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Store, StoreReply};
 use crate::answer::Pending;
 pub(crate) use table::DenyTable;
 use table::TableQuestion;
@@ -58,7 +58,7 @@ impl<Q: LocalQuestion, S: InFlightQuestion<Q>> InFlightQuestion<Q> for SentPastC
 
 /// A denial that is remembered.
 #[derive(Clone, Debug)]
-pub(crate) enum Denied {
+pub(crate) enum Denial {
     Request(Decision),
     Key(flowgate::Decision),
     Throttle(Throttle, ThrottleReply),
@@ -123,7 +123,7 @@ impl<S: Store> Store for DenyCache<S> {
         }
     }
 
-    async fn receive<Q: LocalQuestion>(&self, sent: &mut Self::Sent<Q>, at: Reading) -> Replied<Q::Reply> {
+    async fn receive<Q: LocalQuestion>(&self, sent: &mut Self::Sent<Q>, at: Reading) -> StoreReply<Q::Reply> {
         let SentPastCache { deny, sent } = sent;
         let replied = self.store.receive(sent, at).await;
         let (Some(table), Some(deny)) = (&self.table, deny) else { return replied };
@@ -141,7 +141,8 @@ impl<S: Store> Store for DenyCache<S> {
 }
 
 impl DenyQuestion {
-    /// A question about these counters that gives nothing back. `asked` differs for different questions about the same counters.
+    /// A question about these counters that gives nothing back. `asked` differs for different questions about the same
+    /// counters.
     pub(crate) fn about(table: &DenyTable, counters: impl Iterator<Item = u128>, asked: u128) -> DenyQuestion {
         DenyQuestion { remembered: Some(table.question(counters, asked)), given_back: SmallVec::new() }
     }
@@ -152,17 +153,17 @@ impl DenyQuestion {
     }
 }
 
-impl Denied {
+impl Denial {
     /// The wait until the first of the limits that were exceeded lets go; `None`: something else has denied.
     fn wait(&self) -> Option<Span> {
         match self {
-            Denied::Request(decision) if decision.banned_until().is_some() => None,
-            Denied::Request(decision) => decision.exceeded().iter().map(|exceeded| wait(exceeded.retry)).min(),
-            Denied::Key(decision) => match decision.verdict {
+            Denial::Request(decision) if decision.banned_until().is_some() => None,
+            Denial::Request(decision) => decision.exceeded().iter().map(|exceeded| wait(exceeded.retry)).min(),
+            Denial::Key(decision) => match decision.verdict {
                 Verdict::Deny(retry) => Some(wait(retry)),
                 Verdict::Allow { .. } => None,
             },
-            Denied::Throttle(_, reply) => Some(reply.retry_after.unwrap_or(LONGEST_WAIT)),
+            Denial::Throttle(_, reply) => Some(reply.retry_after.unwrap_or(LONGEST_WAIT)),
         }
     }
 
@@ -170,9 +171,9 @@ impl Denied {
     fn shorten(&mut self, passed: Span) {
         let less = |wait: Span| Span::from_nanos(wait.as_nanos().saturating_sub(passed.as_nanos()));
         match self {
-            Denied::Request(decision) => decision.map_waits(less),
-            Denied::Key(decision) => decision.map_waits(less),
-            Denied::Throttle(_, reply) => {
+            Denial::Request(decision) => decision.map_waits(less),
+            Denial::Key(decision) => decision.map_waits(less),
+            Denial::Throttle(_, reply) => {
                 reply.retry_after = reply.retry_after.map(less);
                 reply.reset_after = less(reply.reset_after);
             }

@@ -24,7 +24,7 @@ use flowgate_engine::{
 };
 
 use super::health::Health;
-use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Replied, Store};
+use super::question::{InFlightQuestion, LocalQuestion, OwnedQuestion, Question, Store, StoreReply};
 use super::store::{Ending, InFlight, RedisStore};
 use crate::answer::Pending;
 use crate::service::Snapshot;
@@ -94,15 +94,15 @@ impl Store for Failover {
         }
     }
 
-    async fn receive<Q: LocalQuestion>(&self, sent: &mut SentToRedis<Q>, at: Reading) -> Replied<Q::Reply> {
+    async fn receive<Q: LocalQuestion>(&self, sent: &mut SentToRedis<Q>, at: Reading) -> StoreReply<Q::Reply> {
         let SentToRedis { question, in_flight } = sent;
         match self.redis.receive(&**question, in_flight, at.now).await {
-            Ok(reply) => Replied { reply, degraded: false },
+            Ok(reply) => StoreReply { reply, degraded: false },
             Err(undecided) => {
                 self.redis.note_failure(undecided.why);
                 let reply = self.decide(&**question, at);
                 self.redis.settle(undecided, question, Ending::new(Q::keeps_charge(&reply)));
-                Replied { reply, degraded: true }
+                StoreReply { reply, degraded: true }
             }
         }
     }
@@ -128,7 +128,7 @@ impl Local {
         &self.decider
     }
 
-    /// What holds where a rule says nothing itself.
+    /// The `on_failure` of rules that set none.
     pub(crate) fn on_failure(&self) -> OnFailure {
         self.settings.on_failure
     }
@@ -146,17 +146,17 @@ impl Local {
         }
     }
 
-    /// Decides several requests that pass together or not at all.
-    pub(crate) fn decide_joint(
+    /// Decides several requests that pass together or not at all, each by a snapshot.
+    pub(crate) fn decide_joint<'r>(
         &self,
-        snapshot: &Snapshot,
-        plan: &OwnedJointPlan,
+        snapshots: impl Iterator<Item = &'r Snapshot>,
+        plan: &'r OwnedJointPlan,
         requests: &[Request<'_>],
         at: Reading,
     ) -> JointDecision {
         let denied: Vec<Option<&Arc<Rule>>> = plan.parts().iter().map(|part| self.denying_rule(part)).collect();
         let is_denied = denied.iter().any(Option::is_some);
-        let mut joint = self.decider.decide_joint_owned(plan, local(snapshot), requests, is_denied, at);
+        let mut joint = self.decider.decide_joint_owned(plan, snapshots.map(local), requests, is_denied, at);
         for (part, denied) in joint.parts_mut().iter_mut().zip(denied) {
             part.decision = match denied {
                 Some(rule) => Decision::denied_without_store(rule, RETRY_AFTER),
@@ -173,8 +173,8 @@ impl Local {
         plan.limited_by().find(denies).filter(|_| plan.op().asks())
     }
 
-    /// Why this node alone decides as it does: by each rule's `on_failure`; where that is `local`, with its own counters,
-    /// each limit in its share.
+    /// Why this node alone decides as it does: by each rule's `on_failure`; where that is `local`, with its own
+    /// counters, each limit in its share.
     pub(crate) fn explain(
         &self,
         snapshot: &Snapshot,
@@ -310,7 +310,7 @@ mod tests {
 
     fn snapshot(decider: &Decider, local: &Local, policy: &Policy) -> Snapshot {
         let rules = decider.compile(policy, None).unwrap();
-        Snapshot::with_local(rules.into(), local.compile(policy).unwrap().into())
+        Snapshot::of_rules(rules.into(), Some(local.compile(policy).unwrap().into()))
     }
 
     impl Away {

@@ -122,7 +122,7 @@ impl Health {
         }
     }
 
-    /// Held while a change is told, so that changes are told in their order.
+    /// Locked while readiness learns of a change, so that it learns of changes in their order.
     fn listener(&self) -> std::sync::MutexGuard<'_, Option<Readiness>> {
         self.readiness.lock().unwrap_or_else(PoisonError::into_inner)
     }

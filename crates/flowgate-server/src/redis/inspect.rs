@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::link::Arrived;
+use super::link::CommandResult;
 use super::pool::Pool;
 use super::servers::Servers;
 use super::wire::{self, Reply};
@@ -17,7 +17,7 @@ impl Servers {
         for pool in pools {
             let Ok(link) = pool.link() else { continue };
             let Ok(arrival) = link.send(1, |out| wire::command(out, &[b"INFO", b"memory"])) else { continue };
-            let Ok(Arrived::Reply(reply)) = arrival.await else { continue };
+            let Ok(CommandResult::Reply(reply)) = arrival.await else { continue };
             let node = pool.node();
             node.inspected();
             if let Some(policy) = eviction(&reply) {

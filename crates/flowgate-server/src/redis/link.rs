@@ -6,14 +6,14 @@
 //! Rule       Nothing is ever sent twice. The caller is told when there is no answer in time, and when the connection
 //!            is lost; it cannot tell whether the command was carried out. A reply that comes late is handed to the
 //!            caller if it still listens, since the reply names what was charged.
-//! Rule       A link connects again at once when its connection ends, then after ever longer pauses. All links of a node
-//!            go to the same address: one that finds another address behind the name takes the others along.
+//! Rule       A link connects again at once when its connection ends, then after ever longer pauses. All links of a
+//!            node go to the same address: one that finds another address behind the name takes the others along.
 //! Bound      At most [`MAX_IN_FLIGHT`] commands are under way; one more is refused at once. Without a connection every
 //!            command is refused, except during the first attempt to connect and the first to connect again: these
 //!            commands wait, at most as long as for an answer.
 //!
-//! The client libraries that share a connection do not fit. They send when a future is first polled, not when it is made;
-//! they keep a timer for every request; or they resend commands that Redis may have carried out.
+//! The client libraries that share a connection do not fit. They send when a future is first polled, not when it is
+//! made; they keep a timer for every request; or they resend commands that Redis may have carried out.
 
 mod serving;
 
@@ -32,11 +32,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::node::Node;
-use super::target::{ConnectError, Connected};
+use super::target::{ConnectError, Connection};
 use super::wire::Reply;
-use serving::{Ended, Serving};
+use serving::{LinkEnd, Serving};
 
-/// Ten times what a busy Redis answers within the usual deadline.
+/// The most commands without a reply on a link: ten times what a busy Redis answers within the usual deadline.
 const MAX_IN_FLIGHT: usize = 32 * 1024;
 
 /// A connection that has lived this long is made anew at once when it ends. One that ends sooner may do so again.
@@ -67,11 +67,11 @@ pub(crate) enum Failure {
 }
 
 /// A reply to come; it is closed when the connection is lost.
-pub(crate) type Arrival = oneshot::Receiver<Arrived>;
+pub(crate) type Arrival = oneshot::Receiver<CommandResult>;
 
 /// What becomes of a command that was sent.
 #[derive(Debug)]
-pub(crate) enum Arrived {
+pub(crate) enum CommandResult {
     /// The reply.
     Reply(Reply),
     /// There was no reply in time. This one arrives if the connection lasts until Redis gives it.
@@ -122,7 +122,7 @@ struct Waiter {
 /// What a reply is for.
 #[derive(Debug)]
 enum Kind {
-    Request(oneshot::Sender<Arrived>),
+    Request(oneshot::Sender<CommandResult>),
     /// A request whose caller was told that the deadline is over.
     Late(oneshot::Sender<Reply>),
     /// A command whose reply is dropped.
@@ -155,8 +155,9 @@ impl Link {
         self.loads.load(Relaxed)
     }
 
-    /// Whether a caller that Redis answered `NOSCRIPT` must load the script. `loads` is the number that the caller read before
-    /// it sent its call. True for the first of several such callers; the others send their calls again behind that load.
+    /// Whether a caller that Redis answered `NOSCRIPT` must load the script. `loads` is the number that the caller read
+    /// before it sent its call. True for the first of several such callers; the others send their calls again behind
+    /// that load.
     pub(crate) fn must_load(&self, loads: u64) -> bool {
         self.loads.compare_exchange(loads, loads + 1, Relaxed, Relaxed).is_ok()
     }
@@ -249,18 +250,18 @@ async fn drive(shared: Arc<Shared>) {
     loop {
         let address = node.address();
         let (lead, known) = match last.take() {
-            Some(Ended::Moved) => (address, None),
-            Some(Ended::Replaced) => (None, None),
-            Some(Ended::Lost(_)) | None => (None, address),
+            Some(LinkEnd::Moved) => (address, None),
+            Some(LinkEnd::Replaced) => (None, None),
+            Some(LinkEnd::Lost(_)) | None => (None, address),
         };
         match connect(shared, lead, known).await {
-            Ok(Connected { stream, address }) => {
+            Ok(Connection { stream, address }) => {
                 let (place, since) = (node.is_at(address), node.now());
                 shared.up();
                 tracing::debug!(redis = %node.target(), "connected to Redis");
                 let ended = Serving::new(shared, stream, place).await;
                 tracing::debug!(redis = %node.target(), error = %ended, "the connection to Redis has ended");
-                let at_once = matches!(ended, Ended::Moved) || node.now().since(since) >= SETTLED_AFTER;
+                let at_once = matches!(ended, LinkEnd::Moved) || node.now().since(since) >= SETTLED_AFTER;
                 if at_once {
                     pause = Duration::ZERO;
                     shared.restart();
@@ -292,7 +293,7 @@ async fn connect(
     shared: &Shared,
     lead: Option<SocketAddr>,
     known: Option<SocketAddr>,
-) -> Result<Connected, ConnectError> {
+) -> Result<Connection, ConnectError> {
     let node = &shared.node;
     let deadline = Duration::from_nanos(node.timeout().as_nanos());
     let connecting = node.target().connect(lead, known);

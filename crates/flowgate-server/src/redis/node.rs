@@ -16,6 +16,7 @@ use flowgate::{Clock, Span, Time};
 use super::breaker::{Breaker, Change};
 use super::health::Health;
 use super::slots;
+use super::standing::ServerStanding;
 use super::target::Target;
 use super::wire::{self, Reply};
 
@@ -102,7 +103,7 @@ impl Node {
         self.places.load(Relaxed)
     }
 
-    /// Whether its settings are still to be looked at: once.
+    /// True until the settings of the server were inspected, which happens once.
     pub(crate) fn must_inspect(&self) -> bool {
         !self.is_inspected.load(Relaxed)
     }
@@ -115,6 +116,12 @@ impl Node {
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Relaxed)
+    }
+
+    /// How the server stands, for people.
+    pub(crate) fn standing(&self) -> ServerStanding {
+        let connections = self.connections.load(Relaxed);
+        ServerStanding { address: self.target.to_string(), is_away: self.is_open(), connections }
     }
 
     /// A request was answered.

@@ -1,7 +1,7 @@
 //! What is asked of the shared store. Each kind of question is written for Redis, and read back, in one place.
 //!
-//! Rule       A question borrows what the caller has. A store that answers later makes an owned question of it, once: that
-//!            is the only copy of the request, and it comes back with the reply.
+//! Rule       A question borrows what the caller has. A store that answers later makes an owned question of it, once:
+//!            that is the only copy of the request, and it comes back with the reply.
 
 mod joint;
 mod key;
@@ -15,7 +15,7 @@ use flowgate::{Reading, Time};
 use flowgate_engine::Decider;
 use flowgate_engine::redis::{ReplyError, ScriptCall};
 
-use super::deny_cache::{Denied, DenyQuestion, DenyTable};
+use super::deny_cache::{Denial, DenyQuestion, DenyTable};
 use super::failover::Local;
 use crate::answer::Pending;
 pub(crate) use joint::{JointQuestion, OwnedJointQuestion};
@@ -35,7 +35,7 @@ pub(crate) trait Question {
     fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion>;
 
     /// The reply of a denial that was remembered for this question.
-    fn recall(&self, denied: Denied) -> Option<<Self::Owned as OwnedQuestion>::Reply>;
+    fn recall(&self, denied: Denial) -> Option<<Self::Owned as OwnedQuestion>::Reply>;
 }
 
 /// What awaits the reply of Redis.
@@ -50,8 +50,8 @@ pub(crate) trait OwnedQuestion: Send + Sync + 'static {
     /// The call of one group, or of the whole question. `around` is about what Redis's clock says.
     fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall;
 
-    /// The reply that follows from what Redis answers to the one call, or to the calls of all groups. `decider` lists the
-    /// bans that it starts.
+    /// The reply that follows from what Redis answers to the one call, or to the calls of all groups. `decider` lists
+    /// the bans that it starts.
     fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError>;
 
     /// The calls that undo what was charged, by the answer to the one call, or by those to the calls of all groups.
@@ -67,11 +67,11 @@ pub(crate) trait LocalQuestion: OwnedQuestion {
     fn keeps_charge(reply: &Self::Reply) -> bool;
 
     /// The denial that may be remembered, if it is one.
-    fn denied(&self, reply: &Self::Reply) -> Option<Denied>;
+    fn denied(&self, reply: &Self::Reply) -> Option<Denial>;
 }
 
 /// A reply, and whether this node has decided it alone.
-pub(crate) struct Replied<R> {
+pub(crate) struct StoreReply<R> {
     pub(crate) reply: R,
     pub(crate) degraded: bool,
 }
@@ -94,10 +94,11 @@ pub(crate) trait Store: Send + Sync {
         at: Reading,
     ) -> Pending<<Q::Owned as OwnedQuestion>::Reply, Self::Sent<Q::Owned>>;
 
-    /// Awaits the reply. The question under way is borrowed, so that a layer adds little to the size of a waiting answer.
+    /// Awaits the reply. The question under way is borrowed, so that a layer adds little to the size of a waiting
+    /// answer.
     fn receive<Q: LocalQuestion>(
         &self,
         sent: &mut Self::Sent<Q>,
         at: Reading,
-    ) -> impl Future<Output = Replied<Q::Reply>> + Send;
+    ) -> impl Future<Output = StoreReply<Q::Reply>> + Send;
 }

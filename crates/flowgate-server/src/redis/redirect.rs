@@ -15,7 +15,7 @@ use flowgate_engine::redis::{Script, ScriptCall};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::link::{Arrival, Arrived, Failure, Link};
+use super::link::{Arrival, CommandResult, Failure, Link};
 use super::servers::Servers;
 use super::slots::{self, Elsewhere};
 use super::wire::{self, Reply};
@@ -93,7 +93,7 @@ impl Command for WithScript {
 
 /// A command that was sent.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentCommand {
     link: Arc<Link>,
     arrival: Arrival,
     at: Time,
@@ -129,8 +129,8 @@ impl Late {
         match self {
             Late::Expired(reply) => reply.await.ok(),
             Late::UnderWay(arrival) => match arrival.await.ok()? {
-                Arrived::Reply(reply) => Some(reply),
-                Arrived::Late(reply) => reply.await.ok(),
+                CommandResult::Reply(reply) => Some(reply),
+                CommandResult::Late(reply) => reply.await.ok(),
             },
         }
     }
@@ -147,13 +147,13 @@ const EMPTY_FOR_MILLIS: &[u8] = b"1000";
 
 impl Servers {
     /// Sends a command to the server that has `key`.
-    pub(crate) fn send(&self, key: &[u8], command: &impl Command) -> Result<Sent, Failure> {
+    pub(crate) fn send(&self, key: &[u8], command: &impl Command) -> Result<SentCommand, Failure> {
         Route::straight(self.pool_of(key)?.link()?).send(command)
     }
 
     /// As [`Servers::send`], even while the server is left alone: what is taken back is taken back from a server that
     /// has just answered, if late.
-    pub(crate) fn send_even_if_open(&self, key: &[u8], command: &impl Command) -> Result<Sent, Failure> {
+    pub(crate) fn send_even_if_open(&self, key: &[u8], command: &impl Command) -> Result<SentCommand, Failure> {
         Route::straight(self.pool_of(key)?.link_even_if_open()?).send(command)
     }
 
@@ -161,7 +161,7 @@ impl Servers {
     /// an error.
     pub(crate) async fn reply<C: Command>(
         &self,
-        sent: &mut Sent,
+        sent: &mut SentCommand,
         command: impl Fn() -> C,
     ) -> Result<Reply, Unanswered> {
         let deadline = sent.at + sent.link.node().timeout();
@@ -244,10 +244,10 @@ impl Route {
         Route { link, asking: false }
     }
 
-    fn send(&self, command: &impl Command) -> Result<Sent, Failure> {
+    fn send(&self, command: &impl Command) -> Result<SentCommand, Failure> {
         let (loads, at) = (self.link.loads(), self.link.node().now());
         let arrival = if self.asking { self.send_asking(command) } else { self.link.send(1, |out| command.write(out)) };
-        Ok(Sent { link: Arc::clone(&self.link), arrival: arrival?, at, loads })
+        Ok(SentCommand { link: Arc::clone(&self.link), arrival: arrival?, at, loads })
     }
 
     fn send_asking(&self, command: &impl Command) -> Result<Arrival, Failure> {
@@ -267,11 +267,11 @@ impl Route {
 }
 
 async fn received(
-    arrival: impl Future<Output = Result<Arrived, oneshot::error::RecvError>>,
+    arrival: impl Future<Output = Result<CommandResult, oneshot::error::RecvError>>,
 ) -> Result<Reply, Unanswered> {
     match arrival.await {
-        Ok(Arrived::Reply(reply)) => Ok(reply),
-        Ok(Arrived::Late(reply)) => Err(Unanswered { why: Failure::Timeout, late: Some(Late::Expired(reply)) }),
+        Ok(CommandResult::Reply(reply)) => Ok(reply),
+        Ok(CommandResult::Late(reply)) => Err(Unanswered { why: Failure::Timeout, late: Some(Late::Expired(reply)) }),
         Err(_) => Err(Failure::Lost.into()),
     }
 }

@@ -1,12 +1,13 @@
 //! Sentinels: they know which server is the master, and which one after a failover.
 //!
-//! Rule       All sentinels are asked every second, and four times a second while Redis is away. The node moves to the server
-//!            of the newest configuration epoch if that server itself answers `ROLE` with `master`.
-//! Rule       A sentinel that is cut off from the others knows an older epoch and moves nothing: the node goes back to an
-//!            epoch not newer than its own only if every sentinel names the same server, because they were set up anew.
+//! Rule       All sentinels are asked every second, and four times a second while Redis is away. The node moves to the
+//!            server of the newest configuration epoch if that server itself answers `ROLE` with `master`.
+//! Rule       A sentinel that is cut off from the others knows an older epoch and moves nothing: the node goes back to
+//!            an epoch not newer than its own only if every sentinel names the same server, because they were set up
+//!            anew.
 //! Rule       Without an answer of a sentinel the node stays where it is.
-//! Bound      Each sentinel, and each server that is asked for its role, has [`ANSWER_TIMEOUT`] for all of it. A round asks at
-//!            most as many servers as there are sentinels.
+//! Bound      Each sentinel, and each server that is asked for its role, has [`ANSWER_TIMEOUT`] for all of it. A round
+//!            asks at most as many servers as there are sentinels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,12 +31,12 @@ pub(crate) struct Sentinels {
     /// How to connect to the servers that they name; its own address is unused.
     server: Target,
     sentinels: Vec<Arc<Mutex<Sentinel>>>,
-    followed: Mutex<Followed>,
+    followed: Mutex<FollowedServer>,
 }
 
 /// Which server the node follows.
 #[derive(Debug, Default)]
-struct Followed {
+struct FollowedServer {
     view: Option<View>,
     /// The last refusal that was logged.
     refusal: Option<String>,
@@ -79,12 +80,17 @@ impl Sentinels {
         let mut followed = self.followed.lock().await;
         let answers = self.ask_all().await;
         let views: Vec<Option<&View>> = answers.iter().map(|answer| answer.as_ref().ok()).collect();
+        if let Some(followed) = &mut followed.view {
+            // After a failover and one back, the address is the same and older views of the other one are outdated.
+            followed.epoch =
+                confirmed_epoch(&views, followed).map_or(followed.epoch, |epoch| epoch.max(followed.epoch));
+        }
         let mut refusals = Vec::new();
         for view in candidates(&views, followed.view.as_ref()) {
             let target = self.server.at(&view.host, view.port);
             match within(check_role(&target)).await {
                 Ok(()) => {
-                    *followed = Followed { view: Some(view.clone()), refusal: None };
+                    *followed = FollowedServer { view: Some(view.clone()), refusal: None };
                     return Ok(Some(target));
                 }
                 Err(error) => refusals.push(format!("{target}: {error}")),
@@ -164,12 +170,24 @@ impl fmt::Debug for Sentinel {
     }
 }
 
+fn is_same(one: &View, other: &View) -> bool {
+    (&one.host, one.port) == (&other.host, other.port)
+}
+
+/// The newest epoch in which more than half of the sentinels see the server that is followed. One sentinel alone must
+/// not make the epoch so new that the others' next failover is taken for an old one.
+fn confirmed_epoch(views: &[Option<&View>], followed: &View) -> Option<u64> {
+    let mut epochs: Vec<u64> =
+        views.iter().flatten().filter(|view| is_same(view, followed)).map(|view| view.epoch).collect();
+    epochs.sort_unstable_by_key(|epoch| std::cmp::Reverse(*epoch));
+    epochs.get(views.len() / 2).copied()
+}
+
 /// The servers to try, best first: those of the newest epoch up to the one that is followed already.
 fn candidates<'v>(views: &[Option<&'v View>], followed: Option<&View>) -> Vec<&'v View> {
     let mut known: Vec<&View> = views.iter().copied().flatten().collect();
     // Stable: of equal epochs the first sentinel's goes first.
     known.sort_by_key(|view| std::cmp::Reverse(view.epoch));
-    let is_same = |one: &View, other: &View| (&one.host, one.port) == (&other.host, other.port);
     let all_agree = known.len() == views.len() && known.windows(2).all(|pair| is_same(pair[0], pair[1]));
     let mut candidates: Vec<&View> = Vec::new();
     for view in known {
@@ -250,6 +268,25 @@ mod tests {
         check("a@0 a@0 a@0", "b@2", "a");
         check("a@0 - a@0", "b@2", "");
         check("c@9 b@2 a@1", "b@2", "c");
+    }
+
+    #[test]
+    fn the_epoch_of_the_server_that_is_followed_is_what_most_sentinels_confirm() {
+        let views = |epochs: &[u64]| epochs.iter().map(|epoch| seen("a", *epoch)).collect::<Vec<_>>();
+        let confirmed = |epochs: &[u64], silent: usize| {
+            let views = views(epochs);
+            let known = views.iter().map(Some).chain(std::iter::repeat_n(None, silent)).collect::<Vec<_>>();
+            confirmed_epoch(&known, &seen("a", 1))
+        };
+        assert_eq!(confirmed(&[3, 3, 3], 0), Some(3));
+        assert_eq!(confirmed(&[99, 3, 3], 0), Some(3), "one that lies does not count");
+        assert_eq!(confirmed(&[3, 3], 1), Some(3));
+        assert_eq!(confirmed(&[3], 2), None);
+        assert_eq!((confirmed(&[3], 0), confirmed(&[], 3)), (Some(3), None));
+        let other = seen("b", 9);
+        assert_eq!(confirmed_epoch(&[Some(&other), Some(&other), Some(&other)], &seen("a", 1)), None);
+        // Followed since epoch 1, and again in epoch 3 after a failover there and back: an old view moves nothing.
+        check("a@3 b@2 a@3", "a@3", "");
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Where calls go: to the one server, to the master that sentinels name, or in a cluster to the server that has the key.
+//! Where calls go: to the one server, to the master that sentinels name, or in a cluster to the server that has the
+//! key.
 //!
-//! Rule       A cluster is asked which server has which slots at the start, and again when a server points elsewhere or does not
-//!            answer. Until the answer is there, what was known holds: a server that no longer has a key says so.
-//! Rule       Servers that the cluster no longer names are let go, with their connections; so is the old master when the
-//!            sentinels' word moves the node to another, whatever the old one says of itself.
+//! Rule       A cluster is asked which server has which slots at the start, and again when a server points elsewhere or
+//!            does not answer. Until the answer is there, what was known holds: a server that no longer has a key says
+//!            so.
+//! Rule       Servers that the cluster no longer names are let go, with their connections; so is the old master when
+//!            the sentinels' word moves the node to another, whatever the old one says of itself.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -14,7 +16,7 @@ use flowgate::Span;
 use tokio::sync::Notify;
 
 use super::health::Health;
-use super::link::{Arrived, Failure};
+use super::link::{CommandResult, Failure};
 use super::node::Node;
 use super::pool::Pool;
 use super::sentinel::Sentinels;
@@ -188,7 +190,7 @@ impl Servers {
     async fn ask(&self, target: &Target) -> Option<Vec<Part>> {
         let link = self.pool_at(target).link_even_if_open().ok()?;
         let arrival = link.send(1, |out| wire::command(out, &[b"CLUSTER", b"SLOTS"])).ok()?;
-        let Arrived::Reply(reply) = arrival.await.ok()? else { return None };
+        let CommandResult::Reply(reply) = arrival.await.ok()? else { return None };
         let parts = slots::parts(&reply)?;
         // A server that lost its place in the cluster knows of no slots.
         (!parts.is_empty()).then_some(parts)

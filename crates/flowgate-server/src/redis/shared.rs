@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Throttle, Time};
 use flowgate_engine::config::{self, RedisServers};
-use flowgate_engine::redis::BanCopy;
+use flowgate_engine::redis::{BanCopy, ScriptCall, ScriptTime};
 use flowgate_engine::{AdHoc, AdHocKey, Decider, Decision, Explanation, Request};
 use tokio::time::{sleep, timeout};
 
@@ -19,17 +19,19 @@ use super::health::{Health, SharedStats};
 use super::link::Failure;
 use super::question::{
     ExplainQuestion, InFlightQuestion, JointQuestion, KeyQuestion, LocalQuestion, OwnedJointQuestion, OwnedKeyQuestion,
-    OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Question, Replied, RuleQuestion, Store, ThrottleQuestion,
+    OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Question, RuleQuestion, Store, StoreReply,
+    ThrottleQuestion,
 };
-use super::redirect::{Plain, Sent};
+use super::redirect::{Command, Plain, SentCommand, WithScript};
 use super::sentinel::Sentinels;
 use super::servers::{Common, Servers};
+use super::standing::ServerStanding;
 use super::store::RedisStore;
 use super::target::Target;
 use super::wire::Reply;
 use crate::answer::{Answer, Pending};
 use crate::readiness::Readiness;
-use crate::service::{Reset, Snapshot, StoreAway};
+use crate::service::{JointRequest, Reset, Snapshot, StoreAway, plan_joint};
 
 /// Counters that several nodes share.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl<Q: LocalQuestion> SentQuestion<Q> {
     }
 
     /// Awaits the reply.
-    pub(crate) fn receive(&mut self) -> impl Future<Output = Replied<Q::Reply>> + Send {
+    pub(crate) fn receive(&mut self) -> impl Future<Output = StoreReply<Q::Reply>> + Send {
         self.store.store.receive(&mut self.sent, self.at)
     }
 }
@@ -152,6 +154,11 @@ impl SharedStore {
         self.redis.health.stats()
     }
 
+    /// The servers as this node sees them.
+    pub(crate) fn standings(&self) -> Vec<ServerStanding> {
+        self.redis.servers.standings()
+    }
+
     /// How this node decides while Redis is away.
     pub(crate) fn local(&self) -> &Local {
         &self.store.store().local
@@ -182,11 +189,11 @@ impl SharedStore {
     pub(crate) fn decide_together(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
-        requests: &[(Op, Request<'_>)],
+        requests: &[JointRequest<'_>],
         at: Reading,
     ) -> PendingReply<OwnedJointQuestion> {
         let redis_time = self.redis_time();
-        let plan = self.decider.plan_joint(&snapshot.rules, requests, redis_time.into());
+        let plan = plan_joint(&self.decider, snapshot, requests, redis_time.into());
         match plan.asks_redis() {
             true => self.ask(&JointQuestion { snapshot, plan: &plan, requests }, at),
             false => Pending::Now(plan.conclude(redis_time)),
@@ -231,18 +238,20 @@ impl SharedStore {
         request: &Request<'_>,
         at: Reading,
     ) -> Answer<Reset<Decision>> {
-        let keys = self.decider.reset_keys_by(&snapshot.rules, &self.redis.prefix, request);
-        let deletes: Result<Vec<_>, Failure> = keys.into_iter().map(|keys| self.send_delete(keys)).collect();
+        let calls = self.decider.reset_calls_by(&snapshot.rules, &self.redis.prefix, ScriptTime::Redis, request);
+        // With their script: a reset that had to be sent again would come after the peek.
+        let send = |call: ScriptCall| Ok((self.redis.send_with_script(&call)?, call));
+        let resets: Result<Vec<_>, Failure> = calls.into_iter().map(send).collect();
         let plan = self.decider.plan(&snapshot.rules, Op::Refund, request, at.now);
         let deny = DenyQuestion::giving_back(plan.hits().iter().map(|hit| hit.key().bits()));
         self.store.forget(&deny);
-        // Sent after the deletions, over the same links.
+        // Sent after the resets, over the same links.
         let peek = answer(self.decide(snapshot, Op::Peek, &request.clone().cost(0), at));
         let store = Arc::clone(self);
         Answer::later(async move {
-            let mut is_done = deletes.is_ok();
-            for (mut sent, command) in deletes.into_iter().flatten() {
-                is_done &= store.redis.servers.reply(&mut sent, command).await.is_ok();
+            let mut is_done = resets.is_ok();
+            for (mut sent, call) in resets.into_iter().flatten() {
+                is_done &= store.redis.servers.reply(&mut sent, || WithScript(call.clone())).await.is_ok();
             }
             let mut decision = peek.await;
             store.store.forget(&deny);
@@ -285,7 +294,17 @@ impl SharedStore {
     ) -> Answer<Result<Reply, StoreAway>> {
         let words = command();
         let key = words.0.last().map(Vec::as_slice).unwrap_or_default();
-        let Ok(mut sent) = self.redis.servers.send(key, &words) else { return Answer::Now(Err(StoreAway)) };
+        let sent = self.redis.servers.send(key, &words);
+        self.reply_to(sent, command)
+    }
+
+    /// The reply to a command that was sent.
+    fn reply_to<C: Command + Send + Sync>(
+        self: &Arc<Self>,
+        sent: Result<SentCommand, Failure>,
+        command: impl Fn() -> C + Send + Sync + 'static,
+    ) -> Answer<Result<Reply, StoreAway>> {
+        let Ok(mut sent) = sent else { return Answer::Now(Err(StoreAway)) };
         let redis = Arc::clone(&self.redis);
         Answer::later(async move {
             let reply = redis.servers.reply(&mut sent, command).await;
@@ -294,12 +313,6 @@ impl SharedStore {
                 StoreAway
             })
         })
-    }
-
-    fn send_delete(&self, keys: Vec<Vec<u8>>) -> Result<(Sent, impl Fn() -> Plain + Send + Sync + use<>), Failure> {
-        let first = keys.first().cloned().unwrap_or_default();
-        let command = move || Plain(std::iter::once(b"DEL".to_vec()).chain(keys.iter().cloned()).collect());
-        Ok((self.redis.servers.send(&first, &command())?, command))
     }
 }
 

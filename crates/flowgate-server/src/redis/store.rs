@@ -1,7 +1,7 @@
 //! Redis as a store: a question is sent at once and its reply awaited later, and what it has taken may be taken back.
 //!
-//! Rule       One call of a script decides a question, at Redis's time. In a cluster each subject of a question is decided
-//!            where it lives, in parallel; if one denies, what the others took is taken back.
+//! Rule       One call of a script decides a question, at Redis's time. In a cluster each subject of a question is
+//!            decided where it lives, in parallel; if one denies, what the others took is taken back.
 //! Rule       A question without an answer in time is decided without Redis. If that denies it, what Redis has charged
 //!            is taken back: at once in the places that have answered, in the others when their reply comes, which
 //!            names the charge. If that lets it pass, the charges stay: the request is made.
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::health::Health;
 use super::link::Failure;
 use super::question::OwnedQuestion;
-use super::redirect::{Command, Late, Sent, Unanswered, WithScript};
+use super::redirect::{Command, Late, SentCommand, Unanswered, WithScript};
 use super::servers::Servers;
 use super::wire::Reply;
 
@@ -36,7 +36,7 @@ pub(crate) struct RedisStore {
 /// A question that was sent.
 pub(crate) enum InFlight {
     /// All of it in one call.
-    Whole(Sent),
+    Whole(SentCommand),
     /// One call for each of its subjects: the replies of all, and where to say how the question ends without them.
     Groups { replies: oneshot::Receiver<Result<Vec<Vec<i64>>, Failure>>, ending: Option<oneshot::Sender<Ending>> },
 }
@@ -83,8 +83,13 @@ impl From<Unanswered> for Undecided {
 }
 
 impl RedisStore {
-    pub(super) fn send_script(&self, call: &ScriptCall) -> Result<Sent, Failure> {
+    pub(super) fn send_script(&self, call: &ScriptCall) -> Result<SentCommand, Failure> {
         self.servers.send(first_key(call), call)
+    }
+
+    /// As [`RedisStore::send_script`], so that Redis carries it out even if it does not know the script.
+    pub(super) fn send_with_script(&self, call: &ScriptCall) -> Result<SentCommand, Failure> {
+        self.servers.send(first_key(call), &WithScript(call.clone()))
     }
 
     /// Sends the one call that decides a question, or in a cluster one for each of its subjects.
@@ -173,7 +178,7 @@ impl RedisStore {
     async fn ask_groups<Q: OwnedQuestion>(
         self: &Arc<Self>,
         question: &Arc<Q>,
-        sent: Vec<Result<Sent, Failure>>,
+        sent: Vec<Result<SentCommand, Failure>>,
         now: Time,
         replied: oneshot::Sender<Result<Vec<Vec<i64>>, Failure>>,
         ended: oneshot::Receiver<Ending>,
@@ -217,7 +222,7 @@ impl RedisStore {
     /// Awaits a reply and reads it; where Redis's clock is far from ours, asks once more around its time.
     async fn read_reply<T>(
         &self,
-        sent: &mut Sent,
+        sent: &mut SentCommand,
         now: Time,
         call: impl Fn(Time) -> ScriptCall,
         read: impl Fn(&[i64]) -> Result<T, ReplyError>,
@@ -234,7 +239,7 @@ impl RedisStore {
     }
 
     /// The numbers that a script answers.
-    async fn answer(&self, sent: &mut Sent, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Unanswered> {
+    async fn answer(&self, sent: &mut SentCommand, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Unanswered> {
         let reply = self.servers.reply(sent, again).await?;
         self.numbers(reply).ok_or_else(|| not_understood(ReplyError::Malformed).into())
     }
@@ -279,8 +284,8 @@ impl RedisStore {
     }
 }
 
-/// `[-1, micros]` asks for calendar ends around another time, and `[-2]` says that the key is in use. Any other answer is
-/// read when those of all groups are there.
+/// `[-1, micros]` asks for calendar ends around another time, and `[-2]` says that the key is in use. Any other answer
+/// is read when those of all groups are there.
 fn is_decision(answer: &[i64]) -> Result<Vec<i64>, ReplyError> {
     match answer {
         [-1, micros, ..] => Err(ReplyError::Around(Time::from_micros(micros.unsigned_abs()))),

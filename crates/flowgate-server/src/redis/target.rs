@@ -47,7 +47,7 @@ pub(crate) enum ConnectError {
 }
 
 /// A connection.
-pub(crate) struct Connected {
+pub(crate) struct Connection {
     pub(crate) stream: Box<dyn Stream>,
     /// Where it leads to, where that is an address.
     pub(crate) address: Option<SocketAddr>,
@@ -136,7 +136,7 @@ impl Target {
         &self,
         lead: Option<SocketAddr>,
         known: Option<SocketAddr>,
-    ) -> Result<Connected, ConnectError> {
+    ) -> Result<Connection, ConnectError> {
         let mut address = None;
         let mut stream: Box<dyn Stream> = match &self.place {
             Place::Unix { path } => Box::new(UnixStream::connect(path).await?),
@@ -161,7 +161,7 @@ impl Target {
             }
         };
         self.greet(stream.as_mut()).await?;
-        Ok(Connected { stream, address })
+        Ok(Connection { stream, address })
     }
 
     async fn greet(&self, stream: &mut dyn Stream) -> Result<(), ConnectError> {

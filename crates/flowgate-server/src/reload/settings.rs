@@ -1,11 +1,12 @@
 //! The settings that only a restart changes: they are read once, at the start.
 
-use flowgate_engine::config::{Auth, Config, Gate, Listen, Log, Server, Store};
+use flowgate_engine::config::{Auth, Config, Console, Gate, Listen, Log, Server, Store};
 
 /// The keys whose values differ, except rules, lists and the files of certificates.
 // Every struct is destructured by name, so that the compiler asks about a new key.
 pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { listen, server, auth, tls, log, store, gate, koala: _, koala_file: _, lists: _, policy: _ } = new;
+    let Config { listen, server, auth, tls, log, store, gate, console, koala: _, koala_file: _, lists: _, policy: _ } =
+        new;
     let mut same = vec![("[tls]", tls.is_some() == old.tls.is_some())];
 
     let Listen { http, resp, grpc } = listen;
@@ -21,10 +22,11 @@ pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     same.push(("server.drain", *drain == old.server.drain));
     same.push(("server.threads", *threads == old.server.threads));
 
-    let Auth { resp_password, api_token, admin_token, insecure } = auth;
+    let Auth { resp_password, api_token, admin_token, view_token, insecure } = auth;
     same.push(("auth.resp_password", *resp_password == old.auth.resp_password));
     same.push(("auth.api_token", *api_token == old.auth.api_token));
     same.push(("auth.admin_token", *admin_token == old.auth.admin_token));
+    same.push(("auth.view_token", *view_token == old.auth.view_token));
     same.push(("auth.insecure", *insecure == old.auth.insecure));
 
     let Log { format, level, denials } = log;
@@ -32,7 +34,8 @@ pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     same.push(("log.level", *level == old.log.level));
     same.push(("log.denials", *denials == old.log.denials));
 
-    let Store { max_memory, when_full, redis } = store;
+    let Store { max_memory, when_full, redis, durable } = store;
+    same.push(("the durable keys of [store]", *durable == old.store.durable));
     same.push(("store.max_memory", *max_memory == old.store.max_memory));
     same.push(("store.when_full", *when_full == old.store.when_full));
     same.push(("store.type", redis.is_some() == old.store.redis.is_some()));
@@ -45,6 +48,14 @@ pub(crate) fn changed(old: &Config, new: &Config) -> Vec<&'static str> {
     same.push(("gate.ipv6_prefix", *ipv6_prefix == old.gate.ipv6_prefix));
     same.push(("gate.headers", *headers == old.gate.headers));
     same.push(("gate.deny_status", *deny_status == old.gate.deny_status));
+
+    let Console { enabled, history_rules, sample, sample_for, sample_memory, session } = console;
+    same.push(("console.enabled", *enabled == old.console.enabled));
+    same.push(("console.history_rules", *history_rules == old.console.history_rules));
+    same.push(("console.sample", *sample == old.console.sample));
+    same.push(("console.sample_for", *sample_for == old.console.sample_for));
+    same.push(("console.sample_memory", *sample_memory == old.console.sample_memory));
+    same.push(("console.session", *session == old.console.session));
 
     same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
 }

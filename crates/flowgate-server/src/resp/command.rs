@@ -21,6 +21,7 @@ use super::reply::Reply;
 use super::session::{End, Session};
 use crate::service::{Answer, Prefetched};
 pub(super) use connection::MAX_CLIENT_NAME_BYTES;
+pub(super) use decide::{limit_text, request, write_decision, write_limit};
 use word::Word;
 
 /// A command to answer: its client, its arguments, its time, and where its reply goes.
@@ -31,10 +32,12 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Where a pending reply goes.
     pub(crate) pending: &'a mut Pending,
-    /// This command's prefetched counter...
+    /// This command's prefetched counter.
     pub(crate) ahead: Option<Ahead>,
-    /// ...and where to put that of the next command.
+    /// Where to put the prefetched counter of the next command.
     pub(crate) next: &'a mut Option<Ahead>,
+    /// Set to true if the commands behind this one are worth planning together.
+    pub(crate) plans: &'a mut bool,
     /// The work of answering it, in commands of the usual kind.
     pub(crate) work: u32,
 }
@@ -44,6 +47,15 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Ahead {
     spec: &'static Spec,
     key: Prefetched,
+}
+
+/// What the commands are that a pipeline plans together (see [`planned`](super::planned)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planning {
+    /// A take by the rules.
+    Take,
+    /// A take from an ad hoc key.
+    Limit,
 }
 
 /// One row of the table: what `COMMAND` tells clients, and the function that answers.
@@ -58,6 +70,8 @@ struct Spec {
     keys: (i32, i32),
     /// True if its first argument is an ad hoc key, whose counter is worth a prefetch.
     ad_hoc: bool,
+    /// How several of it in a row are planned together.
+    planning: Option<Planning>,
     /// True if it needs the user `admin`, where `auth.admin_token` is set.
     admin: bool,
     /// The usage of a command that Redis does not have.
@@ -73,6 +87,7 @@ const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Resul
         flags: &["fast"],
         keys: (0, 0),
         ad_hoc: false,
+        planning: None,
         admin: false,
         usage: "",
         answer,
@@ -89,6 +104,11 @@ impl Spec {
     const fn on_ad_hoc_key(mut self) -> Spec {
         self.ad_hoc = true;
         self.on_keys(1, 1, &["write", "fast"])
+    }
+
+    const fn planned_as(mut self, planning: Planning) -> Spec {
+        self.planning = Some(planning);
+        self
     }
 
     const fn used_as(mut self, usage: &'static str) -> Spec {
@@ -119,8 +139,12 @@ static COMMANDS: &[Spec] = &[
     spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key(),
     spec("fg.take", -2, decide::take)
         .on_keys(0, 0, &["write", "fast"])
+        .planned_as(Planning::Take)
         .used_as("FG.TAKE cost field value [field value ...]"),
-    spec("fg.limit", -3, decide::limit).on_ad_hoc_key().used_as("FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]"),
+    spec("fg.limit", -3, decide::limit)
+        .on_ad_hoc_key()
+        .planned_as(Planning::Limit)
+        .used_as("FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]"),
     spec("fg.peek", -2, decide::peek)
         .on_keys(0, 0, &["readonly", "fast"])
         .used_as("FG.PEEK cost field value [field value ...]"),
@@ -163,6 +187,12 @@ fn find(name: &[u8]) -> Option<&'static Spec> {
     COMMANDS.iter().find(|spec| spec.word == name)
 }
 
+/// How a command is planned, if it is of those that a pipeline plans together.
+#[inline]
+pub(crate) fn planning(name: &[u8]) -> Option<Planning> {
+    find(name)?.planning
+}
+
 /// Prefetches the counter of the first command that a client has sent.
 #[inline]
 pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> {
@@ -176,8 +206,8 @@ const USUAL_WORDS: usize = 16;
 
 /// The work of a command by its length, in commands of the usual kind: most commands read each of their words.
 #[inline]
-pub(crate) fn work_by_length(command: &Command<'_>) -> u32 {
-    1 + (command.count() / USUAL_WORDS) as u32
+pub(crate) fn work_by_length(arguments: usize) -> u32 {
+    1 + (arguments / USUAL_WORDS) as u32
 }
 
 impl<'a> Call<'a> {
@@ -193,7 +223,9 @@ impl<'a> Call<'a> {
         if self.session.transaction.is_some() && !transaction::DONE_AT_ONCE.contains(&spec.name) {
             return transaction::keep(self);
         }
-        if spec.ad_hoc {
+        if spec.planning.is_some() {
+            *self.plans = true;
+        } else if spec.ad_hoc {
             self.look_ahead(spec);
         }
         (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))

@@ -52,9 +52,9 @@ pub(super) struct Connection<S> {
     rare_waker: RareWaker,
     /// The reads that are left; `None` until the server is told to stop.
     last_reads: Option<u32>,
-    /// True if a byte was read or written since the last check...
+    /// True if a byte was read or written since the last check.
     active: bool,
-    /// ...and the number of checks in a row without one.
+    /// The number of checks in a row without a byte read or written.
     idle_checks: u32,
 }
 
@@ -251,6 +251,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let now = self.dialogue.begin_batch();
         self.dialogue.execute();
         while self.dialogue.goes_on() {
+            if self.dialogue.answer_planned(&mut self.decoder, now) {
+                continue;
+            }
             let authenticated = self.dialogue.session.authenticated;
             match self.decoder.next() {
                 Ok(Some(command)) => self.dialogue.answer(command, now),

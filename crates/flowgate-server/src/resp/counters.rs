@@ -17,15 +17,15 @@ pub(crate) struct Counters {
     pub(crate) commands: Counter,
     /// Connections that were closed because they broke the protocol or its bounds.
     pub(crate) protocol_errors: Counter,
-    /// ...because they spoke HTTP.
+    /// Connections that were closed because they spoke HTTP.
     pub(crate) cross_protocol: Counter,
-    /// ...because too many replies were unread.
+    /// Connections that were closed because the client left too many replies unread.
     pub(crate) backlogs: Counter,
-    /// ...because all clients together held too much.
+    /// Connections that were closed because the buffers of all clients together took too many bytes.
     pub(crate) crowded: Counter,
-    /// ...because nothing had happened on them for too long.
+    /// Connections that were closed because they were idle for too long.
     pub(crate) idle: Counter,
-    /// ...because the TLS handshake failed.
+    /// Connections that were closed because the TLS handshake failed.
     pub(crate) handshakes: Counter,
     /// Passwords that were wrong.
     pub(crate) wrong_passwords: Counter,

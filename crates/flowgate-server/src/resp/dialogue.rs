@@ -18,6 +18,7 @@ use super::command::{self, Ahead, Call, work_by_length};
 use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
+use super::planned::{self, FirstCommand};
 use super::reply::Reply;
 use super::session::{End, Session};
 use super::{batch_metrics, buffers};
@@ -42,9 +43,13 @@ pub(super) struct Dialogue {
     pending: Pending,
     /// The prefetched counter of the next command, within a turn.
     ahead: Option<Ahead>,
-    /// The commands of the batch at hand...
+    /// The plan of the first command that has arrived.
+    first: Option<FirstCommand>,
+    /// True if the next commands are worth planning together.
+    plans: bool,
+    /// The commands of the batch at hand.
     commands: u64,
-    /// ...and their work, in commands of the usual kind.
+    /// The work of these commands, in commands of the usual kind.
     work: u32,
     /// The `EXEC` under way.
     executing: Option<Box<Executing>>,
@@ -67,6 +72,8 @@ impl Dialogue {
             sent: 0,
             pending: Pending::default(),
             ahead: None,
+            first: None,
+            plans: false,
             commands: 0,
             work: 0,
             executing: None,
@@ -94,10 +101,47 @@ impl Dialogue {
         self.work >= MAX_TURN_COMMANDS && self.session.end == End::NotYet && !self.held
     }
 
-    /// Prefetches the counter of the first command that `decoder` holds.
+    /// Prefetches the counters of the first command that `decoder` holds.
     #[inline]
     pub(super) fn look_ahead(&mut self, decoder: &Decoder) {
-        self.ahead = command::look_ahead(decoder, &self.session);
+        self.first = if self.plans { planned::plan_first(decoder, &self.session) } else { None };
+        if self.first.is_none() {
+            self.ahead = command::look_ahead(decoder, &self.session);
+        }
+    }
+
+    /// Plans and answers commands that `decoder` holds, as many as may be planned together. False if there are none, and
+    /// while replies are pending: theirs come first.
+    #[inline]
+    pub(super) fn answer_planned(&mut self, decoder: &mut Decoder, at: Reading) -> bool {
+        self.plans && self.pending.is_empty() && !decoder.is_drained() && self.answer_group(decoder, at)
+    }
+
+    /// True if the next commands are worth planning together.
+    #[cfg(test)]
+    pub(super) fn plans(&self) -> bool {
+        self.plans
+    }
+
+    fn answer_group(&mut self, decoder: &mut Decoder, at: Reading) -> bool {
+        let group = planned::plan_group(decoder, &self.session, self.first.take());
+        let mut size = 0;
+        for command in group {
+            let (bytes, arguments) = (command.size(), command.arguments);
+            if !self.goes_on() || command.answer(&self.session, at, &mut self.out).is_break() {
+                break;
+            }
+            size += bytes;
+            self.commands += 1;
+            self.count_work(work_by_length(arguments));
+        }
+        self.plans = size > 0;
+        if self.plans {
+            // The prefetched counter belonged to a command of the group.
+            self.ahead = None;
+            decoder.skip_plain(size);
+        }
+        self.plans
     }
 
     /// Answers the next command.
@@ -113,15 +157,25 @@ impl Dialogue {
     #[inline]
     fn call(&mut self, command: Command<'_>, at: Reading) {
         let written = self.out.len();
-        let work = work_by_length(&command);
+        let work = work_by_length(command.count());
         let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-        let ahead = self.ahead.take();
-        let mut call = Call { session, command, at, out, pending, ahead, next: &mut self.ahead, work };
+        let (ahead, plans) = (self.ahead.take(), &mut self.plans);
+        let mut call = Call { session, command, at, out, pending, ahead, next: &mut self.ahead, plans, work };
         call.answer();
-        self.work = self.work.saturating_add(call.work);
-        if !self.pending.is_empty() {
+        let work = call.work;
+        if self.pending.is_empty() {
+            self.count_work(work);
+        } else {
+            self.work = self.work.saturating_add(work);
             self.keep_order(written);
-        } else if self.out.len() - self.sent > MAX_TURN_BYTES {
+        }
+    }
+
+    /// Counts the work of a command whose reply is written, and ends the turn if there are too many replies.
+    #[inline]
+    fn count_work(&mut self, work: u32) {
+        self.work = self.work.saturating_add(work);
+        if self.out.len() - self.sent > MAX_TURN_BYTES {
             self.end_turn();
         }
     }
@@ -205,6 +259,7 @@ impl Dialogue {
     /// Reports the batch that was decided at `at` to the metrics.
     pub(super) fn end_batch(&mut self, at: Reading) {
         self.ahead = None;
+        self.first = None;
         self.session.batch.report(&self.session.shared, self.commands);
         if self.pending.is_empty() {
             batch_metrics::note_latency(&self.session.shared, self.commands, at);
@@ -223,12 +278,12 @@ impl Dialogue {
         self.pending.poll(cx, &mut self.out).is_pending()
     }
 
-    /// True if commands wait for pending replies...
+    /// True if commands wait for pending replies.
     pub(super) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// ...and true if they can be answered now.
+    /// True if waiting commands can be answered now.
     pub(super) fn may_resume(&self) -> bool {
         !self.pending.is_full()
     }

@@ -4,7 +4,7 @@ use super::decode::{Decoder, MAX_HEADER_BYTES};
 
 /// The contents of a stream: its commands, and the error that ended it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct DecodedStream {
     /// Each command with its name and arguments.
     pub commands: Vec<Vec<Vec<u8>>>,
     /// The error's text.
@@ -15,29 +15,32 @@ pub struct Heard {
 ///
 /// # Panics
 /// When a command, or an incomplete one, exceeds `max_command`, or a command differs from the prefetched one.
-pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) -> Heard {
+pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) -> DecodedStream {
     let mut decoder = Decoder::new(max_command);
     let mut commands = Vec::new();
     for piece in pieces {
         decoder.buffer().extend_from_slice(piece);
         loop {
             let first = decoder.first_words().map(|(name, argument)| [name.to_vec(), argument.to_vec()]);
+            let plain =
+                decoder.plain_command(0).map(|(words, _)| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>());
             match decoder.next() {
                 Ok(None) => break,
                 Ok(Some(command)) => {
                     let words: Vec<_> =
                         std::iter::once(command.name()).chain(command.args()).map(<[u8]>::to_vec).collect();
                     assert!(first.is_none_or(|first| words.starts_with(&first)), "another command was foreseen");
+                    assert!(plain.is_none_or(|plain| words == plain), "another command was planned");
                     assert!(words.iter().map(Vec::len).sum::<usize>() <= max_command, "a command is too large");
                     commands.push(words);
                 }
-                Err(error) => return Heard { commands, error: Some(error.to_string()) },
+                Err(error) => return DecodedStream { commands, error: Some(error.to_string()) },
             }
         }
         // A header is parsed once it is complete, or too long to be valid.
         assert!(decoder.buffer().len() <= max_command + MAX_HEADER_BYTES + piece.len(), "too much is kept");
     }
-    Heard { commands, error: None }
+    DecodedStream { commands, error: None }
 }
 
 /// Decodes a stream whole, cut in two, and byte by byte.

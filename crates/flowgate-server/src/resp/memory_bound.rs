@@ -1,8 +1,8 @@
 //! The bound on what clients hold of half-received commands, transactions and unread replies.
 //!
 //! Rule       Above `all`, a client over its share is disconnected when it grows.
-//! Bound      The shares add up to `all`, so the clients together hold at most twice `all`, and a client below its share
-//!            is never disconnected for what others hold.
+//! Bound      The shares add up to `all`, so the clients together hold at most twice `all`, and a client below its
+//!            share is never disconnected for what others hold.
 
 use crate::metrics::Counter;
 

@@ -37,7 +37,7 @@ trait PendingReply: Send {
 }
 
 struct AwaitedReply<T, W> {
-    answer: crate::service::Awaited<T>,
+    answer: crate::service::AnswerFuture<T>,
     write: Option<W>,
     version: Version,
 }

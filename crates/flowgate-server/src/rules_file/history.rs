@@ -9,7 +9,7 @@ use flowgate::{Span, Time};
 use flowgate_engine::config::{MAX_CONFIG_BYTES, Unreadable, read_text_file};
 
 use super::replace::write_like;
-use super::{MAX_VERSIONS, etag};
+use super::{MAX_NOTE_BYTES, MAX_VERSIONS, etag};
 
 /// The versions of one file.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Version {
     /// When it was written.
     pub(crate) time: Time,
     pub(crate) bytes: u64,
+    /// What its author has noted.
+    pub(crate) note: Option<String>,
 }
 
 impl History {
@@ -46,7 +48,10 @@ impl History {
             let Some(number) = number(&entry.file_name().to_string_lossy()) else { continue };
             let metadata = entry.metadata()?;
             let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-            versions.push(Version { number, time: Time::EPOCH + Span::from(modified), bytes: metadata.len() });
+            let (time, bytes) = (Time::EPOCH + Span::from(modified), metadata.len());
+            // A note that cannot be read is not worth losing the list.
+            let note = read_text_file(&self.note_path(number), MAX_NOTE_BYTES as u64).ok();
+            versions.push(Version { number, time, bytes, note });
         }
         versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
         Ok(versions)
@@ -69,7 +74,7 @@ impl History {
     }
 
     /// Keeps a text as the newest version, unless it already is, and drops the oldest versions. Returns its number.
-    pub(super) fn keep(&self, text: &str) -> io::Result<u64> {
+    pub(super) fn keep(&self, text: &str, note: Option<&str>) -> io::Result<u64> {
         let versions = self.list()?;
         let newest = versions.first().map_or(0, |version| version.number);
         if newest > 0 && self.read(newest)?.is_some_and(|kept| etag(&kept) == etag(text)) {
@@ -78,8 +83,14 @@ impl History {
         self.create_directory()?;
         let number = newest + 1;
         write_like(&self.path(number), text, &self.file)?;
+        if let Some(note) = note {
+            write_like(&self.note_path(number), note, &self.file)?;
+        }
         for old in versions.iter().skip(MAX_VERSIONS - 1) {
             fs::remove_file(self.path(old.number))?;
+            if old.note.is_some() {
+                fs::remove_file(self.note_path(old.number))?;
+            }
         }
         Ok(number)
     }
@@ -88,6 +99,11 @@ impl History {
     pub(super) fn forget(&self, number: u64) {
         // If this fails, a version stays in the list that was never in force.
         let _ = fs::remove_file(self.path(number));
+        let _ = fs::remove_file(self.note_path(number));
+    }
+
+    fn note_path(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{number}.note"))
     }
 
     fn path(&self, number: u64) -> PathBuf {

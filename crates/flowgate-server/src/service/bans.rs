@@ -28,7 +28,10 @@ impl Service {
     pub fn ban(&self, order: BanOrder<'_>, author: &Author) -> Answer<Result<Arc<ManualBan>, BanError>> {
         let (author, length) = (author.clone(), order.length);
         let answer = match &self.shared {
-            None => Answer::Now(self.decider.ban(order, self.read()).map_err(BanError::Order)),
+            None => match self.decider.ban(order, self.read()) {
+                Ok(ban) => self.kept_for_sure(Ok(ban)),
+                Err(error) => Answer::Now(Err(error.into())),
+            },
             Some(shared) => shared.ban(order),
         };
         answer.map(move |imposed| {
@@ -46,7 +49,7 @@ impl Service {
     pub fn unban(&self, id: BanId, author: &Author) -> Answer<Result<bool, StoreAway>> {
         let author = author.clone();
         let answer = match &self.shared {
-            None => Answer::Now(Ok(self.decider.unban(id, self.now()))),
+            None => self.kept_for_sure(Ok(self.decider.unban(id, self.now()))),
             Some(shared) => shared.unban(id),
         };
         answer.map(move |lifted| {
@@ -63,7 +66,7 @@ impl Service {
     /// When the shared store does not answer.
     pub fn unban_value(&self, field: &str, value: &str, author: &Author) -> Answer<Result<bool, StoreAway>> {
         let answer = match &self.shared {
-            None => Answer::Now(Ok(self.decider.unban_value(field, value, self.now()))),
+            None => self.kept_for_sure(Ok(self.decider.unban_value(field, value, self.now()))),
             Some(shared) => shared.unban_value(field, value),
         };
         let (author, field, value) = (author.clone(), field.to_owned(), value.to_owned());

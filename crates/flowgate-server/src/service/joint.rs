@@ -1,157 +1,193 @@
-//! Several requests in one step: they pass together or not at all.
+//! Several requests in one atomic step: they pass together or not at all.
 //!
-//! Rule       The step is atomic, see [`Service::decide_together`]. Where a request brings a limit of its own, the requests are
-//!            asked one after the other; if one is denied, those before it are given back, so that others may see them
-//!            counted for that long.
-//! Rule       Refunds happen first and in any case.
+//! Rule       A request that brings a limit has two parts: the bans and the rules without limits that it meets, then its
+//!            limit. The first of the two that denies decides the request.
 
 use std::sync::Arc;
 
-use flowgate::{Limit, Op, OtherAlgorithm, Reading, Retry, Span, Verdict};
-use flowgate_engine::{AdHoc, Decision, Request};
+use flowgate::{Op, Reading};
+use flowgate_engine::{Decider, Decision, JointDecision, JointPlan, PartDecision, Request};
+use smallvec::{SmallVec, smallvec};
 
-use super::{KeyDecision, Operation, Service, Snapshot};
+use super::{Answer, Operation, Pending, Service, Snapshot};
+use crate::observer::Observer;
 
-/// A limit that the caller brings, and the key of its counter.
+/// One part of a step.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyLimit {
-    pub(crate) key: Vec<u8>,
-    /// `None`: nothing is granted.
-    pub(crate) limit: Option<Limit>,
-}
-
-/// One request of a step.
-#[derive(Debug)]
-pub(crate) struct JointRequest<'a> {
+pub struct JointRequest<'a> {
     pub(crate) op: Op,
     pub(crate) request: Request<'a>,
-    /// Decides in place of the limits of rules. Bans by hand and rules without limits hold nonetheless.
-    pub(crate) limit: Option<KeyLimit>,
+    pub(crate) rules: PartRules,
 }
 
-/// The answer to one request of a step.
+/// Which rules decide a part of a step.
 #[derive(Clone, Debug)]
-pub(crate) enum JointAnswer {
-    Rules(Decision),
-    /// By the limit that the caller brought, and the span in which it is granted.
-    Key(KeyDecision, Option<Span>),
+pub(crate) enum PartRules {
+    /// All rules in force.
+    InForce,
+    /// The rules in force without their limits. The next part is the limit that the request brings.
+    WithoutLimits,
+    /// The limit that the request of the part before it brings, as the only rule.
+    Brought(Arc<Snapshot>),
 }
 
-impl JointAnswer {
-    pub(crate) fn numbers(&self) -> &flowgate::Decision {
+impl<'a> JointRequest<'a> {
+    /// A request that the rules in force decide.
+    pub fn new(op: Op, request: Request<'a>) -> JointRequest<'a> {
+        JointRequest { op, request, rules: PartRules::InForce }
+    }
+
+    /// The two parts of a request that brings a limit: `limit` is the request that the rules of `brought` count.
+    pub(crate) fn with_limit(
+        op: Op,
+        request: Request<'a>,
+        brought: Arc<Snapshot>,
+        limit: Request<'a>,
+    ) -> [JointRequest<'a>; 2] {
+        [
+            JointRequest { op, request, rules: PartRules::WithoutLimits },
+            JointRequest { op, request: limit, rules: PartRules::Brought(brought) },
+        ]
+    }
+}
+
+impl PartRules {
+    /// The snapshot whose rules decide the part of a step that is decided by `snapshot`.
+    pub(crate) fn snapshot<'s>(&'s self, snapshot: &'s Arc<Snapshot>) -> &'s Arc<Snapshot> {
         match self {
-            JointAnswer::Rules(decision) => decision.numbers(),
-            JointAnswer::Key(KeyDecision { decision, .. }, _) => decision,
+            PartRules::InForce | PartRules::WithoutLimits => snapshot,
+            PartRules::Brought(brought) => brought,
         }
     }
+}
 
-    /// Whether the request passes. A peek that would have to wait for its turn does not: it stands for a caller that does
-    /// not wait.
-    pub(crate) fn allowed(&self) -> bool {
-        self.numbers().allowed() && self.numbers().delay().is_zero()
-    }
+/// The plan of a step.
+pub(crate) fn plan<'r>(
+    decider: &Decider,
+    snapshot: &'r Arc<Snapshot>,
+    requests: &'r [JointRequest<'_>],
+    at: Reading,
+) -> JointPlan<'r> {
+    let plan = |JointRequest { op, request, rules }: &'r JointRequest<'_>| {
+        let (op, set) = (op.on_clock(at), &rules.snapshot(snapshot).rules);
+        match rules {
+            PartRules::WithoutLimits => decider.plan_without_limits(set, op, request, at.now),
+            PartRules::InForce | PartRules::Brought(_) => decider.plan(set, op, request, at.now),
+        }
+    };
+    JointPlan::new(requests.iter().map(plan).collect())
+}
+
+/// The part that decides each request of a step, with what `of_part` has for it.
+pub(crate) fn deciding<'j, T>(
+    of_parts: impl Iterator<Item = (&'j PartRules, T)>,
+    joint: &'j JointDecision,
+) -> impl Iterator<Item = (T, &'j PartDecision)> {
+    let mut is_decided = false;
+    of_parts.zip(joint.parts()).filter_map(move |((rules, of_part), part)| {
+        let decides = match rules {
+            PartRules::InForce => true,
+            PartRules::WithoutLimits => {
+                is_decided = !part.decision.allowed();
+                is_decided
+            }
+            PartRules::Brought(_) => !is_decided,
+        };
+        decides.then_some((of_part, part))
+    })
 }
 
 impl Service {
-    /// Decides the requests of a step by one snapshot, at one instant.
-    ///
-    /// # Errors
-    /// When the key of a limit that a caller brings is in use by another algorithm.
-    pub(crate) async fn decide_joint(
+    /// Decides some requests, each with its own operation, by one snapshot in one step. Every request is noted by its own
+    /// decision.
+    pub fn decide_together(
         &self,
         snapshot: &Arc<Snapshot>,
         requests: &[JointRequest<'_>],
         at: Reading,
-    ) -> Result<Vec<JointAnswer>, OtherAlgorithm> {
-        if let [JointRequest { op, request, limit: None }] = requests {
-            let decision = self.decide_op(snapshot, *op, operation(*op), request, at).await;
-            return Ok(vec![JointAnswer::Rules(decision)]);
-        }
-        if requests.iter().any(|request| request.limit.is_some()) {
-            return self.decide_one_by_one(snapshot, requests, at).await;
-        }
-        let parts: Vec<(Op, Request<'_>)> = requests.iter().map(|part| (part.op, part.request.clone())).collect();
-        let joint = self.decide_together(snapshot, &parts, at).await;
-        Ok(joint.parts().iter().map(|part| JointAnswer::Rules(part.decision.clone())).collect())
-    }
-
-    async fn decide_one_by_one(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        requests: &[JointRequest<'_>],
-        at: Reading,
-    ) -> Result<Vec<JointAnswer>, OtherAlgorithm> {
-        let mut answers: Vec<Option<JointAnswer>> = vec![None; requests.len()];
-        for (part, answer) in requests.iter().zip(&mut answers).filter(|(part, _)| part.op == Op::Refund) {
-            *answer = Some(self.decide_part(snapshot, part, Op::Refund, at).await?);
-        }
-        let (mut denied, mut taken) = (false, Vec::new());
-        for (index, part) in requests.iter().enumerate().filter(|(_, part)| part.op != Op::Refund) {
-            let op = if denied { Op::Peek } else { part.op };
-            let answer = match self.decide_part(snapshot, part, op, at).await {
-                Ok(answer) => answer,
-                Err(error) => {
-                    // A call that is refused charges nothing.
-                    for earlier in taken {
-                        self.decide_part(snapshot, &requests[earlier], Op::Refund, at).await?;
-                    }
-                    return Err(error);
-                }
-            };
-            if answer.allowed() && op != Op::Peek {
-                taken.push(index);
+    ) -> Answer<JointDecision> {
+        let pending = match &self.shared {
+            None => {
+                let plan = plan(&self.decider, snapshot, requests, at);
+                let requests = requests.iter().map(|part| &part.request);
+                Pending::Now(self.decider.decide_joint_plan(plan, requests, at))
             }
-            if !answer.allowed() && !denied {
-                denied = true;
-                for earlier in taken.drain(..) {
-                    answers[earlier] = Some(self.decide_part(snapshot, &requests[earlier], Op::Refund, at).await?);
-                }
-            }
-            answers[index] = Some(answer);
-        }
-        Ok(answers.into_iter().flatten().collect())
-    }
-
-    async fn decide_part(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        part: &JointRequest<'_>,
-        op: Op,
-        at: Reading,
-    ) -> Result<JointAnswer, OtherAlgorithm> {
-        let JointRequest { request, limit, .. } = part;
-        let Some(KeyLimit { key, limit }) = limit else {
-            return Ok(JointAnswer::Rules(self.decide_op(snapshot, op, operation(op), request, at).await));
+            Some(shared) => shared.decide_together(snapshot, requests, at),
         };
-        if op != Op::Refund
-            && let Some(denied) = self.decider.denied_without_limits(&snapshot.rules, request, self.ban_time(at))
-        {
-            if self.observer.begin(operation(op)) {
-                self.observer.note(|| request, &denied, at.now);
-            }
-            return Ok(JointAnswer::Rules(denied));
+        let mut is_noted = false;
+        for part in requests.iter().filter(|part| !matches!(part.rules, PartRules::Brought(_))) {
+            is_noted |= self.observer.begin(operation(part.op));
         }
-        let Some(limit) = limit else { return Ok(JointAnswer::Key(nothing_granted(op), None)) };
-        let call = AdHoc { key: key.as_slice().into(), limit, cost: request.units() };
-        let decision = self.limit_at(operation(op), call, at).await?;
-        Ok(JointAnswer::Key(decision, limit.window()))
+        match pending {
+            Pending::Now(joint) => {
+                for (asked, part) in deciding(requests.iter().map(|part| (&part.rules, part)), &joint) {
+                    if operation(asked.op) == Operation::Take {
+                        self.observer.note(|| &asked.request, &part.decision, at.now);
+                    }
+                }
+                let passes = requests.iter().any(|part| part.op.changes()) && joint.allowed();
+                self.kept(passes, joint)
+            }
+            Pending::Later(sent) => {
+                self.observer.later(sent, is_noted, at, |observer: &Observer, question, joint, now| {
+                    for (asked, part) in deciding(question.parts.iter().map(|part| (&part.rules, part)), joint) {
+                        if operation(asked.op) == Operation::Take {
+                            observer.note(|| asked.request.get(), &part.decision, now);
+                        }
+                    }
+                })
+            }
+        }
+    }
+
+    /// As [`Service::decide_together`]: the decision of each request. A single one takes the way of a single request.
+    pub(crate) fn decide_requests(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        requests: &[JointRequest<'_>],
+        at: Reading,
+    ) -> Answer<SmallVec<[Decision; 1]>> {
+        if let [JointRequest { op, request, rules: PartRules::InForce }] = requests {
+            return self.decide_op(snapshot, *op, operation(*op), request, at).map(|decision| smallvec![decision]);
+        }
+        let rules: Vec<PartRules> = requests.iter().map(|part| part.rules.clone()).collect();
+        self.decide_together(snapshot, requests, at).map(move |joint| {
+            let deciding = deciding(rules.iter().map(|rules| (rules, ())), &joint);
+            deciding.map(|(_, part)| part.decision.clone()).collect()
+        })
     }
 }
 
 fn operation(op: Op) -> Operation {
     match op {
         Op::Peek => Operation::Peek,
-        Op::Refund => Operation::Refund,
         Op::Record => Operation::Record,
+        Op::Refund => Operation::Refund,
         _ => Operation::Take,
     }
 }
 
-fn nothing_granted(op: Op) -> KeyDecision {
-    let verdict = match op {
-        Op::Refund => Verdict::Allow { delay: Span::ZERO },
-        _ => Verdict::Deny(Retry::Never),
-    };
-    let decision = flowgate::Decision { verdict, limit: Some(0), remaining: Some(0), reset_after: Span::ZERO };
-    KeyDecision { decision, degraded: false }
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{now, service};
+    use super::*;
+
+    #[test]
+    fn requests_pass_together_or_not_at_all() {
+        let rules = "rule = [
+            { name = 'user', by = ['user'], limits = ['2/60s'] },
+            { name = 'ip', by = ['ip'], limits = ['1/60s'] },
+        ]";
+        let (service, _) = service(rules);
+        let take = |field, value| JointRequest::new(Op::Take, Request::new().field(field, value));
+        let step = [take("user", "1"), take("ip", "1")];
+        let ask = || now(service.decide_together(&service.snapshot(), &step, service.read()));
+        let passed = ask();
+        assert!(passed.allowed());
+        assert!(passed.parts().iter().all(|part| part.charged));
+        let denied = ask();
+        let parts: Vec<_> = denied.parts().iter().map(|part| (part.decision.allowed(), part.charged)).collect();
+        assert_eq!((denied.allowed(), parts), (false, vec![(true, false), (false, false)]));
+        assert_eq!(denied.parts()[0].decision.remaining(), Some(1), "the first part is not charged");
+    }
 }

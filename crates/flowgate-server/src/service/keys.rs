@@ -3,11 +3,19 @@
 use flowgate::{Database, Key, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::{AdHoc, AdHocKey};
 
+use smallvec::SmallVec;
+
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 
 /// An ad hoc key that was [prefetched](Service::prefetch): the place of its counter is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Prefetched(Key);
+
+impl Prefetched {
+    pub(crate) fn key(self) -> Key {
+        self.0
+    }
+}
 
 /// The answer of a limit that the caller brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +86,8 @@ impl Service {
                 if is_noted {
                     self.observer.note_key(call.key.bytes, &answer, at.now);
                 }
-                Answer::Now(answer)
+                let passes = answer.as_ref().is_ok_and(|key| key.decision.allowed());
+                self.kept(op.changes() && passes, answer)
             }
             Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, answer, now| {
                 observer.note_key(&question.key, answer, now);
@@ -105,7 +114,7 @@ impl Service {
         }
         self.decider.limit_reset(call.key);
         let peek = self.decider.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
-        Answer::Now(Reset { decision: peek.map(KeyDecision::certain), is_done: true })
+        self.kept(true, Reset { decision: peek.map(KeyDecision::certain), is_done: true })
     }
 
     /// Answers a call of `CL.THROTTLE` on an ad hoc key, which may have been [prefetched](Service::prefetch), at a time that
@@ -125,8 +134,14 @@ impl Service {
         let at = at.into();
         match &self.shared {
             None => {
-                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(key), |Prefetched(key)| key);
-                Answer::Now(self.decider.throttle(key, throttle, at))
+                let name = key.into();
+                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(name), |Prefetched(key)| key);
+                let reply = self.decider.throttle(key, throttle, at);
+                let answer = self.kept(reply.as_ref().is_ok_and(|reply| !reply.limited), reply);
+                if let (Answer::Later(_), Ok(reply)) = (&answer, &reply) {
+                    self.observer.key_decision(name.bytes, !reply.limited, at.now);
+                }
+                answer
             }
             Some(shared) => match shared.throttle(key.into(), *throttle, at) {
                 Pending::Now(reply) => Answer::Now(reply),
@@ -148,6 +163,13 @@ impl Service {
             self.decider.prefetch(key);
             Prefetched(key)
         })
+    }
+
+    /// Prefetches the sliding logs of counters that are prefetched, one step after the other for all of them.
+    pub(crate) fn prefetch_logs(&self, counters: impl Iterator<Item = Key>) {
+        let memory = self.decider.memory();
+        let with_logs: SmallVec<[Key; 32]> = counters.filter(|counter| memory.prefetch_logs(*counter)).collect();
+        with_logs.into_iter().for_each(|counter| memory.prefetch_entries(counter));
     }
 
     /// The time until an ad hoc key is as if never used; `None` if it already is.
@@ -196,7 +218,7 @@ impl Service {
         }
         // An expired counter may still be in the table; callers must not see it.
         let lived = self.decider.limit_lifetime(key, at).is_some();
-        Answer::Now(Ok(self.decider.limit_reset(key) && lived))
+        self.kept(true, Ok(self.decider.limit_reset(key) && lived))
     }
 }
 

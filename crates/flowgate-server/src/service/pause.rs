@@ -4,6 +4,7 @@
 //! Rule       While the rules are paused, the snapshot in force is a copy in which every rule is a shadow: it is evaluated,
 //!            counted and reported, and denies nothing. Rules that let requests pass stay as they are. Bans by rules do not
 //!            hold meanwhile, and denials do not count towards one. Bans by hand hold, and so do limits that callers bring.
+//! Rule       Rules of other systems are paused, too: they answer as if the limits that deny were not exceeded.
 //! Rule       A reload during a pause replaces what the end of the pause puts in force. A restart ends the pause.
 //! Invariant  Requests pay nothing for it: they read one snapshot, paused or not.
 
@@ -14,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::{Service, Snapshot};
 use crate::author::{Author, changed};
+use crate::recent::MarkKind;
 
 /// The longest pause. Rules that should deny nothing for longer are changed, not paused.
 pub const MAX_PAUSE: Span = Span::from_secs(24 * 60 * 60);
@@ -29,15 +31,21 @@ pub struct Pause {
 
 /// Whether the rules are paused, and what puts them in force again.
 #[derive(Debug, Default)]
-pub(super) struct PauseState(Mutex<Option<Paused>>);
+pub(super) struct PauseState(Mutex<Option<PauseInForce>>);
 
 #[derive(Debug)]
-struct Paused {
+struct PauseInForce {
     pause: Pause,
     /// What is in force once the pause has ended.
     unpaused: Arc<Snapshot>,
     #[expect(dead_code, reason = "stopped when it is dropped")]
     timer: Timer,
+}
+
+/// A copy of the rules in force that denies nothing.
+struct Copied {
+    of: Arc<Snapshot>,
+    shadowed: Arc<Snapshot>,
 }
 
 /// The task that ends the pause. It is stopped when it is dropped.
@@ -51,7 +59,7 @@ impl Drop for Timer {
 }
 
 impl PauseState {
-    fn lock(&self) -> MutexGuard<'_, Option<Paused>> {
+    fn lock(&self) -> MutexGuard<'_, Option<PauseInForce>> {
         // Every change is complete by itself, so a poisoned lock holds a valid state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,14 +72,20 @@ impl Service {
         let length = length.min(MAX_PAUSE);
         let at = self.read();
         let until = at.on_the_wall(at.now + length);
-        let mut state = self.pause.lock();
-        let (since, unpaused) = match state.take() {
-            Some(Paused { pause, unpaused, .. }) => (pause.since, unpaused),
-            None => {
-                let unpaused = self.snapshot.load_full();
-                self.snapshot.store(Arc::new(unpaused.shadowed()));
-                (at.on_the_wall(at.now), unpaused)
+        let mut copy: Option<Copied> = None;
+        let (mut state, since, unpaused) = loop {
+            let mut state = self.pause.lock();
+            let in_force = self.snapshot.load_full();
+            match (state.take(), copy) {
+                (Some(PauseInForce { pause, unpaused, .. }), _) => break (state, pause.since, unpaused),
+                (None, Some(Copied { of, shadowed })) if Arc::ptr_eq(&of, &in_force) => {
+                    self.snapshot.store(shadowed);
+                    break (state, at.on_the_wall(at.now), of);
+                }
+                // Others wait for the lock on event loops, so the rules are copied without it.
+                (None, _) => drop(state),
             }
+            copy = Some(Copied { shadowed: Arc::new(in_force.shadowed()), of: in_force });
         };
         let (service, pause) = (self.clone(), Pause { since, until });
         let timer = tokio::spawn(async move {
@@ -79,7 +93,8 @@ impl Service {
             // Another end may have been set at this very moment.
             service.end_pause(&Author::CLOCK, |other| *other == pause);
         });
-        *state = Some(Paused { pause, unpaused, timer: Timer(timer.abort_handle()) });
+        *state = Some(PauseInForce { pause, unpaused, timer: Timer(timer.abort_handle()) });
+        self.mark(MarkKind::Pause);
         changed!(author, "the rules are paused: none of them denies", length = %length);
         pause
     }
@@ -91,8 +106,9 @@ impl Service {
 
     fn end_pause(&self, author: &Author, is_meant: impl FnOnce(&Pause) -> bool) -> bool {
         let mut state = self.pause.lock();
-        let Some(Paused { unpaused, .. }) = state.take_if(|paused| is_meant(&paused.pause)) else { return false };
+        let Some(PauseInForce { unpaused, .. }) = state.take_if(|paused| is_meant(&paused.pause)) else { return false };
         self.snapshot.store(unpaused);
+        self.mark(MarkKind::Resume);
         changed!(author, "the pause has ended: the rules are in force");
         true
     }
@@ -103,7 +119,7 @@ impl Service {
     }
 
     /// The rules in force, or those that the end of the pause puts in force.
-    pub(super) fn unpaused(&self) -> Arc<Snapshot> {
+    pub(crate) fn unpaused(&self) -> Arc<Snapshot> {
         match &*self.pause.lock() {
             Some(paused) => Arc::clone(&paused.unpaused),
             None => self.snapshot.load_full(),
@@ -113,13 +129,20 @@ impl Service {
     /// Puts a snapshot in force, whole. Questions under way finish with the old one. Counters live on where their rule's
     /// name and `by` and their limit's algorithm and period stay. While the rules are paused, so are the new ones.
     pub fn swap(&self, snapshot: Snapshot) {
-        let mut state = self.pause.lock();
-        match &mut *state {
-            Some(paused) => {
-                self.snapshot.store(Arc::new(snapshot.shadowed()));
-                paused.unpaused = Arc::new(snapshot);
+        let snapshot = Arc::new(snapshot);
+        let mut shadowed = None;
+        loop {
+            let mut state = self.pause.lock();
+            match (&mut *state, shadowed) {
+                (None, _) => return self.snapshot.store(snapshot),
+                (Some(paused), Some(shadowed)) => {
+                    self.snapshot.store(shadowed);
+                    paused.unpaused = snapshot;
+                    return;
+                }
+                (Some(_), None) => drop(state),
             }
-            None => self.snapshot.store(Arc::new(snapshot)),
+            shadowed = Some(Arc::new(snapshot.shadowed()));
         }
     }
 }

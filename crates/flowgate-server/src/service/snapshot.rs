@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use flowgate::Time;
 use flowgate_engine::config::Config;
 use flowgate_engine::{Policy, PolicyError, RuleSet};
 
@@ -19,17 +20,19 @@ pub struct Snapshot {
     /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
     pub(crate) local_rules: Option<Arc<RuleSet>>,
     fronts: Fronts,
+    /// When it was compiled, to be put in force at once.
+    loaded: Time,
 }
 
 impl Snapshot {
     /// Only these rules: the counters live in memory, and no front of another system is served.
-    pub(super) fn in_memory(rules: Arc<RuleSet>) -> Snapshot {
-        Snapshot { rules, local_rules: None, fronts: Fronts::default() }
+    pub(super) fn in_memory(rules: Arc<RuleSet>, loaded: Time) -> Snapshot {
+        Snapshot { loaded, ..Snapshot::of_rules(rules, None) }
     }
 
-    #[cfg(test)]
-    pub(crate) fn with_local(rules: Arc<RuleSet>, local_rules: Arc<RuleSet>) -> Snapshot {
-        Snapshot { rules, local_rules: Some(local_rules), fronts: Fronts::default() }
+    /// These rules, with those in this node's shares, and no front of another system.
+    pub(crate) fn of_rules(rules: Arc<RuleSet>, local_rules: Option<Arc<RuleSet>>) -> Snapshot {
+        Snapshot { rules, local_rules, fronts: Fronts::default(), loaded: Time::EPOCH }
     }
 
     /// The rules.
@@ -47,8 +50,14 @@ impl Snapshot {
         Snapshot {
             rules: Arc::new(self.rules.shadowed()),
             local_rules: self.local_rules.as_ref().map(|rules| Arc::new(rules.shadowed())),
-            fronts: self.fronts.clone(),
+            fronts: self.fronts.paused(),
+            loaded: self.loaded,
         }
+    }
+
+    /// When the rules were compiled, to be put in force at once.
+    pub(crate) fn loaded(&self) -> Time {
+        self.loaded
     }
 
     /// Whether some rule, one of a front included, looks at a field or counts by it.
@@ -82,9 +91,14 @@ impl Service {
         Ok(())
     }
 
+    /// Compiles rules that stand for themselves.
+    pub(crate) fn compile_alone(&self, policy: &Policy) -> Result<Snapshot, PolicyError> {
+        self.compile_with(policy, Fronts::default())
+    }
+
     fn compile_with(&self, policy: &Policy, fronts: Fronts) -> Result<Snapshot, PolicyError> {
         let rules = Arc::new(self.decider.compile(policy, Some(self.snapshot.load().rules()))?);
         let local_rules = self.shared.as_ref().map(|shared| shared.local().compile(policy)).transpose()?.map(Arc::new);
-        Ok(Snapshot { rules, local_rules, fronts })
+        Ok(Snapshot { rules, local_rules, fronts, loaded: self.now() })
     }
 }

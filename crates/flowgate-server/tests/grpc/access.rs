@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
@@ -74,25 +75,24 @@ async fn a_server_that_stops_says_so_and_answers() {
     let watch = tokio::spawn(async move {
         watching.call("/grpc.health.v1.Health/Watch", &framed(&HealthCheckRequest::default())).await.unwrap()
     });
+    let (answered, mut answers) = watch::channel(0);
     let calls = {
         let client = client.clone();
         tokio::spawn(async move {
-            let mut answered = 0;
             // Until the connection is told to go, every call has an answer.
             while let Ok(reply) = client.call(SHOULD_RATE_LIMIT, &call()).await {
                 assert_eq!(reply.code, Some(0));
-                answered += 1;
+                answered.send_modify(|number| *number += 1);
                 tokio::task::yield_now().await;
             }
-            answered
         })
     };
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    timeout(Duration::from_secs(20), answers.wait_for(|number| *number > 100)).await.unwrap().unwrap();
     server.begin_stop();
     let watch = timeout(Duration::from_secs(20), watch).await.unwrap().unwrap();
     let statuses: Vec<i32> = watch.messages::<HealthCheckResponse>().iter().map(|response| response.status).collect();
     assert_eq!(statuses, [1, 2], "SERVING, then NOT_SERVING");
-    assert!(timeout(Duration::from_secs(20), calls).await.unwrap().unwrap() > 0);
+    timeout(Duration::from_secs(20), calls).await.unwrap().unwrap();
     assert!(client.is_closed());
 }
 

@@ -1,7 +1,11 @@
 //! What a call is answered, row by row.
 
 use flowgate::Span;
-use flowgate_testkit::envoy::{Code, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, descriptor, request};
+use flowgate_engine::bans::BanOrder;
+use flowgate_server::{Answer, Author, Server};
+use flowgate_testkit::envoy::{
+    Client, Code, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, descriptor, request,
+};
 use serde_json::Value;
 
 use super::{first, header, metadata, start, start_prepared, statuses};
@@ -218,16 +222,20 @@ async fn a_limit_that_the_caller_brings() {
         client.ask(&request("d", vec![descriptor])).await.map(|response| first(&response).1)
     };
     // 1,700,000,000 is 800 seconds into an hour of UTC.
-    assert_eq!(ask("a", 3, 3, None).await.unwrap(), "OK 2 of 3/HOUR by , 2800 s");
-    assert_eq!(ask("a", 3, 3, None).await.unwrap(), "OK 1 of 3/HOUR by , 2800 s");
-    assert_eq!(ask("a", 9, 3, None).await.unwrap(), "OK 6 of 9/HOUR by , 2800 s", "another count, the same counter");
-    assert_eq!(ask("a", 2, 3, None).await.unwrap(), "OVER_LIMIT 0 of 2/HOUR by , 2800 s");
-    assert_eq!(ask("a", 3, 2, Some(5)).await.unwrap(), "OK 2 of 3/UNKNOWN by , 300 s");
-    assert_eq!(ask("b", 0, 3, None).await.unwrap(), "OVER_LIMIT 0 of 0/UNKNOWN by , 0 s");
+    assert_eq!(ask("a", 3, 3, None).await.unwrap(), "OK 2 of 3/HOUR by descriptor-limit, 2800 s");
+    assert_eq!(ask("a", 3, 3, None).await.unwrap(), "OK 1 of 3/HOUR by descriptor-limit, 2800 s");
+    assert_eq!(
+        ask("a", 9, 3, None).await.unwrap(),
+        "OK 6 of 9/HOUR by descriptor-limit, 2800 s",
+        "another count, the same counter"
+    );
+    assert_eq!(ask("a", 2, 3, None).await.unwrap(), "OVER_LIMIT 0 of 2/HOUR by descriptor-limit, 2800 s");
+    assert_eq!(ask("a", 3, 2, Some(5)).await.unwrap(), "OK 2 of 3/UNKNOWN by descriptor-limit, 300 s");
+    assert_eq!(ask("b", 0, 3, None).await.unwrap(), "OVER_LIMIT 0, 0 s");
     assert_eq!(ask("evil", 9, 3, None).await.unwrap(), "OVER_LIMIT 0, 0 s", "rules without limits hold");
     assert_eq!(ask("c", 5, 0, None).await.unwrap_err().0, 3);
     assert_eq!(ask("c", 5, 6, Some(9)).await.unwrap_err().0, 3, "nine years are too long");
-    // Beside another descriptor the step still passes whole or not at all.
+    // Beside another descriptor the step passes whole or not at all.
     let limited = |requests_per_unit| {
         let limit = Some(RateLimitOverride { requests_per_unit, unit: 3, unit_multiplier: None });
         RateLimitDescriptor { limit, ..descriptor(&[("user", "d")]) }
@@ -238,4 +246,68 @@ async fn a_limit_that_the_caller_brings() {
     assert_eq!(statuses(&denied)[0], "OK 1 of 1/HOUR by tight, 0 s");
     let allowed = client.ask(&request("d", vec![other(), limited(1)])).await.unwrap();
     assert_eq!(allowed.overall_code(), Code::Ok);
+}
+
+/// Beside each other: a rule's limit, a limit that the caller brings twice, and a refund of it.
+pub(crate) async fn check_limits_of_callers_in_a_step(client: &Client) {
+    let limit = Some(RateLimitOverride { requests_per_unit: 3, unit: 3, unit_multiplier: None });
+    let brought = || RateLimitDescriptor { limit, ..descriptor(&[("user", "u")]) };
+    let ruled = || descriptor(&[("user", "r")]);
+    let ask = async |descriptors: Vec<RateLimitDescriptor>| {
+        let response = client.ask(&request("d", descriptors)).await.unwrap();
+        let left: Vec<u32> = response.statuses.iter().map(|status| status.limit_remaining).collect();
+        (response.overall_code() == Code::Ok, left)
+    };
+    assert_eq!(ask(vec![ruled(), brought(), brought()]).await, (true, vec![4, 2, 1]));
+    assert_eq!(ask(vec![brought(), ruled(), brought()]).await, (false, vec![1, 4, 1]), "the second one does not fit");
+    assert_eq!(ask(vec![ruled(), brought()]).await, (true, vec![3, 0]), "the denied step has charged nothing");
+    assert_eq!(ask(vec![ruled(), brought()]).await, (false, vec![3, 0]));
+    let back = RateLimitDescriptor { is_negative_hits: true, ..brought() };
+    assert_eq!(ask(vec![brought(), back, ruled()]).await, (true, vec![0, 1, 2]), "refunds come first");
+    let look = || RateLimitDescriptor { hits_addend: Some(0), ..brought() };
+    assert_eq!(ask(vec![look(), ruled()]).await, (false, vec![0, 2]));
+    let elsewhere = RateLimitDescriptor { limit, ..descriptor(&[("user", "v")]) };
+    assert_eq!(ask(vec![elsewhere, ruled()]).await, (true, vec![2, 1]), "other entries have another counter");
+    // A ban of a rule holds for a descriptor that brings a limit.
+    let strict = || descriptor(&[("strict", "s")]);
+    for expected in [true, false] {
+        assert_eq!(ask(vec![strict()]).await.0, expected);
+    }
+    let limit = Some(RateLimitOverride { requests_per_unit: 100, unit: 3, unit_multiplier: None });
+    let banned = client.ask(&request("d", vec![RateLimitDescriptor { limit, ..strict() }, ruled()])).await.unwrap();
+    assert_eq!(header(&banned, "x-flowgate-rule"), Some("strict"));
+    assert_eq!(statuses(&banned)[0], "OVER_LIMIT 0, 7200 s");
+    assert_eq!(ask(vec![ruled()]).await, (true, vec![0]), "the denied step has charged nothing");
+}
+
+pub(crate) const RULES_BESIDE_LIMITS_OF_CALLERS: &str = "rule = [
+    { name = 'user', when = { user = '*' }, by = ['user'], limits = ['fixed 5/h'] },
+    { name = 'strict', when = { strict = '*' }, by = ['strict'], limits = ['fixed 1/h'], ban = { after = 1, within = '1h', for = ['2h'] } },
+]";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn limits_of_callers_are_part_of_the_step() {
+    let (_server, _, client) = start(RULES_BESIDE_LIMITS_OF_CALLERS).await;
+    check_limits_of_callers_in_a_step(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn bans_by_hand_hold_for_the_addresses_of_clients() {
+    let ban = |server: &Server| {
+        let network = BanOrder { field: "ip", value: "192.0.2.0/24", length: Span::from_secs(90), reason: "scraping" };
+        let banned = server.service().ban(network, &Author::PROGRAM);
+        assert!(matches!(banned, Answer::Now(Ok(_))));
+    };
+    let (_server, _, client) = start_prepared(PER_ADDRESS, ban).await;
+    let denied = client.ask(&request("edge", vec![address("192.0.2.7"), address("198.51.100.1")])).await.unwrap();
+    assert_eq!(statuses(&denied), ["OVER_LIMIT 0, 90 s", "OK 3 of 3/MINUTE by per-address, 0 s"]);
+    assert_eq!(header(&denied, "retry-after"), Some("90"));
+    let problem: Value = serde_json::from_slice(&denied.raw_body).unwrap();
+    assert_eq!((&problem["status"], &problem["detail"]), (&403.into(), &"scraping".into()), "{problem}");
+    let limit = Some(RateLimitOverride { requests_per_unit: 100, unit: 3, unit_multiplier: None });
+    let brought = RateLimitDescriptor { limit, ..address("192.0.2.7") };
+    let denied = client.ask(&request("edge", vec![brought])).await.unwrap();
+    assert_eq!(first(&denied), (Code::OverLimit, "OVER_LIMIT 0, 90 s".to_owned()));
+    let refund = RateLimitDescriptor { is_negative_hits: true, ..address("192.0.2.7") };
+    assert_eq!(client.ask(&request("edge", vec![refund])).await.unwrap().overall_code(), Code::Ok);
 }

@@ -247,7 +247,13 @@ fn the_hottest_subjects_are_for_administrators() {
     (0..7).for_each(|_| assert_eq!(server.post("/v1/take", REPLY).status, 200));
     server.clock.advance(Span::from_millis(1500));
     let stats = server.get("/v1/stats").json();
-    let subject = |count| json!([{"rule": "reply", "subject": "user=42", "count": count, "error": 0}]);
+    let subject = |count| {
+        let (at, fields) = (1_700_000_000, json!({"user": "42"}));
+        let seen = json!({"count": count, "error": 0, "first": at, "last": at});
+        let mut subject = json!({"rule": "reply", "subject": "user=42", "fields": fields});
+        subject.as_object_mut().unwrap().extend(seen.as_object().unwrap().clone());
+        json!([subject])
+    };
     assert_eq!(stats["hottest"], json!({"since": 1_700_000_000, "subjects": subject(7)}));
     assert_eq!(stats["most_denied"]["subjects"], subject(2));
     assert_eq!((&stats["rules"], &stats["memory"]["keys"], &stats["uptime"]), (&json!(1), &json!(1), &json!(1.5)));

@@ -1,5 +1,5 @@
-//! The login attack: use up the guesses for some accounts, make the server forget that by a crowd of made-up account names,
-//! and guess on.
+//! The login attack: use up the guesses for some accounts, make the server forget that by a crowd of made-up account
+//! names, and guess on.
 
 use std::fmt::Write as _;
 

@@ -4,7 +4,7 @@ use flowgate::Span;
 
 use super::*;
 
-const RESULTS: &str = r#"
+pub(super) const RESULTS: &str = r#"
 [result]
 2 : { "Ret_type":2, "Ret_code" : 0, "Err_no":10, "Err_msg":"", "Str_reason":"Deny", "Need_vcode":0, "Vcode_len":0, "Vcode_type":0, "Other":"", "Version":0 }
 3 : { "Ret_type":3, "Ret_code" : 0, "Err_no":20, "Err_msg":"", "Str_reason":"Vcode", "Need_vcode":1, "Vcode_len":4, "Vcode_type":0, "Other":"", "Version":0 }
@@ -26,7 +26,7 @@ fn captcha(rule: u32) -> String {
 }
 
 /// A server of these rules, with `toml` beside them.
-fn serve(rules: &str, toml: &str) -> Running {
+pub(super) fn serve(rules: &str, toml: &str) -> Running {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("koala_rule.conf");
     std::fs::write(&path, format!("[rules]\n{rules}\n{RESULTS}")).unwrap();
@@ -34,7 +34,7 @@ fn serve(rules: &str, toml: &str) -> Running {
 }
 
 /// What a path answers, with its status unless that is 200.
-fn get(server: &Running, path: &str) -> String {
+pub(super) fn get(server: &Running, path: &str) -> String {
     let reply = server.get(path);
     if reply.status == 200 { reply.body } else { format!("{} {}", reply.status, reply.body) }
 }
@@ -236,7 +236,7 @@ fn what_an_operator_sees() {
             ("/admin/counters?rule_no=3", r#"400 {"err_no":-2, "err_msg":"unknown rule_no!"}"#),
             ("/monitor/alive", r#"{"errno": 0, "errmsg": "OK!"}"#),
             ("/rule/nothing", "404 not found"),
-            ("/", "404 not found"),
+            ("/other", "404 not found"),
         ],
     );
 }
@@ -245,7 +245,7 @@ fn what_an_operator_sees() {
 fn tokens_are_asked_for() {
     let server = serve(
         "rule : [count] [a=+] [time=60; count=1] [result=2; return=2]",
-        "auth = { api_token = 'api', admin_token = 'admin' }",
+        "auth = { api_token = 'api', admin_token = 'admin', view_token = 'view' }",
     );
     let with = |path: &str, token: &str| {
         server.connect().call("GET", path, &[("authorization", &format!("Bearer {token}"))], "").status
@@ -253,6 +253,12 @@ fn tokens_are_asked_for() {
     assert_eq!((server.get("/rule/browse").status, with("/rule/browse", "api")), (401, 200));
     assert_eq!((with("/admin/allrules", "api"), with("/admin/allrules", "admin")), (401, 200));
     assert_eq!(server.get("/monitor/alive").status, 200);
+    assert_eq!((with("/v1/koala", "api"), with("/v1/koala", "view"), with("/v1/koala", "admin")), (401, 200, 200));
+    let validate = |token: &str| {
+        let headers = [("authorization", token), ("content-type", "application/json")];
+        server.connect().call("POST", "/v1/koala/validate", &headers, r#"{"text":""}"#).status
+    };
+    assert_eq!((validate("Bearer api"), validate("Bearer view"), validate("Bearer admin")), (401, 403, 200));
 }
 
 #[test]
@@ -274,6 +280,10 @@ fn without_a_rule_file_there_is_no_koala() {
     let server = Running::start("");
     for path in ["/rule/browse", "/monitor/alive", "/admin/allrules", "/nothing"] {
         assert_eq!(get(&server, path), r#"404 {"error":"no such path","field":null}"#, "{path}");
+    }
+    for reply in [server.get("/v1/koala"), server.post("/v1/koala/validate", r#"{"text":""}"#)] {
+        reply.is_mistake(404, None);
+        assert!(reply.body.contains("there are no Koala rules: name a rule file by koala.rules or --koala"));
     }
 }
 
@@ -345,4 +355,90 @@ fn decisions_are_counted_by_rule() {
         let line = format!("flowgate_{labels} {count}");
         assert!(metrics.lines().any(|found| found == line), "{line} in\n{metrics}");
     }
+}
+
+#[test]
+fn denials_are_ranked_by_subject() {
+    let server = serve(
+        "rule : [direct] [uid=13] [] [result=2; return=103]
+         rule : [count] [act=ask; qid=+] [time=60; count=1] [result=3; return=111]",
+        "",
+    );
+    for _ in 0..400 {
+        get(&server, "/rule/browse?act=ask&qid=7&_writeThrough=yes");
+        get(&server, "/rule/browse?uid=13");
+    }
+    let stats: serde_json::Value = serde_json::from_str(&get(&server, "/v1/stats")).unwrap();
+    for list in ["hottest", "most_denied"] {
+        let subjects: Vec<(&str, &str)> = stats[list]["subjects"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["rule"].as_str().unwrap(), row["subject"].as_str().unwrap()))
+            .collect();
+        assert!(subjects.contains(&("koala-111", "act=ask qid=7")), "{list}: {subjects:?}");
+        assert!(subjects.contains(&("koala-103", "uid=13")), "{list}: {subjects:?}");
+    }
+}
+
+#[test]
+fn a_pause_holds_here_too() {
+    let server = serve(
+        "rule : [direct] [uid=13] [] [result=2; return=103]
+         rule : [direct] [uid=13; vip=1] [] [result=1; return=104]
+         rule : [count] [act=ask; qid=+] [time=60; count=1] [result=3; return=111]",
+        "",
+    );
+    let (blocked, vip, ask) = ("/rule/browse?uid=13", "/rule/browse?uid=13&vip=1", "/rule/browse?act=ask&qid=1");
+    check(&server, &[("/rule/update?act=ask&qid=1", OK), (ask, &captcha(111)), (blocked, &denied(103))]);
+    server.post("/v1/pause", r#"{"for":"10m"}"#);
+    let passes = |rule: u32| PASSED.replace(r#""Ret_code":0"#, &format!(r#""Ret_code":{rule}"#));
+    check(
+        &server,
+        &[
+            (ask, PASSED),
+            (blocked, PASSED),
+            (vip, &passes(104)),
+            ("/rule/browse_complete?act=ask&qid=1", &format!("[{UNMATCHED}]")),
+            ("/rule/update?act=ask&qid=1", OK),
+            ("/rule/value?rule_no=111&act=ask&qid=1", r#"{"err_no":0,"err_msg":"","cache_val":2}"#),
+        ],
+    );
+    let metrics = get(&server, "/metrics");
+    let shadowed = r#"flowgate_koala_decisions_total{rule="111",action="shadow"} 2"#;
+    assert!(metrics.lines().any(|line| line == shadowed), "{metrics}");
+    let explained = server.post("/v1/explain", r#"{"fields":{"uid":"13"}}"#).body;
+    assert!(explained.contains(r#""paused_until":"#), "{explained}");
+    server.post("/v1/bans", r#"{"field":"uid","value":"7","for":"1h"}"#);
+    check(&server, &[("/rule/browse?uid=7", &denied(0))]);
+    server.connect().call("DELETE", "/v1/pause", &[], "");
+    check(&server, &[(ask, &captcha(111)), (blocked, &denied(103)), (vip, &denied(103))]);
+}
+
+#[test]
+fn explained_and_reset_with_the_rules_of_the_policy() {
+    let server = serve(
+        "rule : [direct] [uid=13] [] [result=2; return=103]
+         rule : [count] [act=ask; qid=+] [time=60; count=1] [result=2; return=111]
+         rule : [count] [act=ask; qid=+] [time=60; count=9] [result=2; return=112]",
+        "",
+    );
+    check(&server, &[("/rule/update?act=ask&qid=1", OK), ("/rule/browse?act=ask&qid=1", &denied(111))]);
+    let explain = |fields: &str| -> serde_json::Value {
+        let reply = server.post("/v1/explain", &format!(r#"{{"fields":{fields}}}"#)).body;
+        serde_json::from_str::<serde_json::Value>(&reply).unwrap()["fronts"][0].clone()
+    };
+    let asked = explain(r#"{"act":"ask","qid":"1"}"#);
+    assert_eq!(
+        (&asked["name"], &asked["allowed"], &asked["rule"]),
+        (&"Koala".into(), &false.into(), &"koala-111".into())
+    );
+    assert_eq!(asked["rules"][0]["failed"]["field"], "uid");
+    assert_eq!(asked["rules"][1]["limits"][0]["remaining"], 0);
+    assert_eq!(asked["rules"][2]["limits"][0]["remaining"], 8);
+    assert_eq!(explain(r#"{"uid":"13"}"#)["rule"], "koala-103");
+    assert_eq!(explain(r#"{"uid":"14"}"#)["allowed"], true);
+    server.post("/v1/reset", r#"{"fields":{"act":"ask","qid":"1"}}"#);
+    check(&server, &[("/rule/browse?act=ask&qid=1", PASSED)]);
+    assert_eq!(explain(r#"{"act":"ask","qid":"1"}"#)["rules"][2]["limits"][0]["remaining"], 9);
 }

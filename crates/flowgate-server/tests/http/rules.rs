@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flowgate_engine::config::{Input, Options};
 use flowgate_koala::load_config;
-use flowgate_server::{MAX_VERSIONS, Reload, RulesFile};
+use flowgate_server::{Author, MAX_VERSIONS, Reload, Reloader, RulesFile};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -19,6 +19,7 @@ pub(super) const FIRST: &str = "[auth]\nresp_password = \"sesame\"\n\n[[rule]]\n
 pub(super) struct AdminFile {
     pub(super) server: Running,
     pub(super) path: PathBuf,
+    reloader: Arc<Reloader>,
     _directory: TempDir,
 }
 
@@ -31,15 +32,23 @@ impl AdminFile {
         let read = move || load_config(Input::File(&file), [], Options::default());
         let loaded = read().unwrap();
         let (config, file) = (loaded.config.clone(), path.clone());
+        let (sender, reloaders) = std::sync::mpsc::channel();
         let server = Running::start_with(config, move |server| {
             // Changes are put in force by who makes them, not found in passing.
             let poll = Duration::from_secs(3600);
             let service = server.service().clone();
-            let reloader = Reload { service, loaded, load: Box::new(read), certificates: None, poll }.start().unwrap();
+            let reload = Reload { service, loaded, load: Box::new(read), certificates: None, poll };
+            let reloader = Arc::new(reload.start().unwrap());
+            sender.send(Arc::clone(&reloader)).unwrap();
             let load = Box::new(|input: Input<'_>| load_config(input, [], Options::default()));
-            server.administer(RulesFile { path: file, load, reloader: Arc::new(reloader) });
+            server.administer(RulesFile { path: file, load, reloader });
         });
-        AdminFile { server, path, _directory: directory }
+        AdminFile { server, path, reloader: reloaders.recv().unwrap(), _directory: directory }
+    }
+
+    /// Loads the file again, as its watcher does.
+    pub(super) fn reload(&self) {
+        self.reloader.reload_now(Author::FILE, None);
     }
 
     pub(super) fn read(&self) -> (String, String) {
@@ -301,4 +310,73 @@ fn reloading_a_hundred_times_under_load_loses_nothing() {
             assert!(load.join().unwrap() > 100);
         }
     });
+}
+
+#[test]
+fn a_version_has_a_text_and_a_note() {
+    let admin = AdminFile::start(FIRST);
+    let (etag, text) = admin.read();
+    let second = text.replace("5/60s", "7/60s");
+    let put = |etag: &str, note: &str, text: &str| {
+        let headers = [("content-type", "application/toml"), ("if-match", etag), ("x-flowgate-note", note)];
+        admin.server.connect().call("PUT", "/v1/rules", &headers, text)
+    };
+    put(&etag, &"x".repeat(1_025), &second).is_mistake(400, Some("x-flowgate-note"));
+    put(&etag, "%ff", &second).is_mistake(400, Some("x-flowgate-note"));
+    let published = put(&etag, "f%C3%BCr die Nacht", &second);
+    assert_eq!(published.status, 200, "{published:?}");
+    let versions = admin.server.get("/v1/rules/history").json()["versions"].clone();
+    assert_eq!((&versions[0]["note"], &versions[1]["note"]), (&json!("f\u{fc}r die Nacht"), &Value::Null));
+    let read = |version: u64| admin.server.get(&format!("/v1/rules/history/{version}"));
+    assert!(read(1).body.contains("5/60s") && read(2).body.contains("7/60s"));
+    assert!(!read(1).body.contains("sesame"), "secrets are hidden");
+    assert_eq!(read(2).header("etag"), published.header("etag"));
+    for wrong in ["9", "x", "-1", "0"] {
+        admin.server.get(&format!("/v1/rules/history/{wrong}")).is_mistake(404, Some("version"));
+    }
+    let marks = admin.server.get("/v1/stats/history").json()["marks"].clone();
+    assert!(marks.as_array().unwrap().iter().any(|mark| mark["kind"] == "rules" && mark["version"] == 2), "{marks}");
+    let stats = admin.server.get("/v1/stats").json();
+    assert_eq!(stats["file_etag"].as_str(), published.header("etag"));
+    assert!(
+        stats["file"].as_str().is_some_and(|name| name.ends_with(".toml") && !name.contains('/')),
+        "{}",
+        stats["file"]
+    );
+    assert_eq!(stats["reloads"], json!({"succeeded": 1, "failed": 0}));
+}
+
+#[test]
+fn a_rollback_honours_if_match() {
+    let admin = AdminFile::start(FIRST);
+    let (first, text) = admin.read();
+    let second = admin.put(&first, &text.replace("5/60s", "7/60s")).header("etag").unwrap().to_owned();
+    let roll_back = |etag: &str| {
+        let headers = [("content-type", "application/json"), ("if-match", etag), ("x-flowgate-note", "back")];
+        admin.server.connect().call("POST", "/v1/rules/rollback", &headers, r#"{"version":1}"#)
+    };
+    roll_back(&first).is_mistake(412, Some("if-match"));
+    assert_eq!(admin.limit(), 7, "nothing has changed");
+    assert_eq!(roll_back(&second).json()["version"], 3);
+    assert_eq!(admin.limit(), 5);
+    assert_eq!(admin.server.get("/v1/rules/history").json()["versions"][0]["note"], "back");
+}
+
+#[test]
+fn a_broken_file_is_told_until_it_is_right() {
+    let admin = AdminFile::start(FIRST);
+    let etag = admin.server.get("/v1/stats").json()["file_etag"].clone();
+    fs::write(&admin.path, "rule = 7").unwrap();
+    let stats = admin.server.get("/v1/stats").json();
+    assert_ne!(stats["file_etag"], etag, "the file on disk is another");
+    assert_eq!(stats["broken"], Value::Null, "nobody has tried to load it yet");
+    admin.reload();
+    let broken = admin.server.get("/v1/policy").json()["broken"].clone();
+    assert!(broken["report"].as_str().unwrap().contains("flowgate.toml:1"), "{broken}");
+    assert_eq!(admin.server.get("/v1/stats").json()["broken"], broken);
+    fs::write(&admin.path, FIRST).unwrap();
+    admin.reload();
+    let stats = admin.server.get("/v1/stats").json();
+    assert_eq!((&stats["broken"], &stats["file_etag"]), (&Value::Null, &etag));
+    assert_eq!(stats["reloads"], json!({"succeeded": 1, "failed": 1}));
 }

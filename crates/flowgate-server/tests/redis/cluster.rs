@@ -1,4 +1,5 @@
-//! A real cluster of three masters and a replica: subjects in several slots, a slot that moves, a master that is killed.
+//! A real cluster of three masters and a replica: subjects in several slots, a slot that moves, a master that is
+//! killed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ impl Cluster {
 
     /// A node that knows one of the servers.
     fn node(&self, settings: &str, rules: &str) -> Node {
-        Node::of(&self.config(settings, rules))
+        Node::from_toml(&self.config(settings, rules))
     }
 
     fn config(&self, settings: &str, rules: &str) -> String {
@@ -72,7 +73,7 @@ impl Cluster {
     }
 
     fn slot(&self, user: &str) -> u16 {
-        self.slot_of(&format!("fg:{{s:user={user}}}:five:sliding:3600s:0"))
+        self.slot_of(&format!("fg:{{s:user={user}}}:2"))
     }
 
     fn slot_of(&self, key: &str) -> u16 {
@@ -231,7 +232,7 @@ async fn a_slot_that_moves_loses_nothing() {
     let (from_id, to_id) = (cluster.id(0), cluster.id(1));
     assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
     assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
-    let key = format!("fg:{{s:user={user}}}:five:sliding:3600s:0");
+    let key = format!("fg:{{s:user={user}}}:2");
     let port = cluster.ports[1].number.to_string();
     let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, &key, "0", "1000"]);
     assert!(moved.contains("OK"), "{moved}");
@@ -332,6 +333,62 @@ async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
     assert_eq!((stats.outages, stats.unreadable), (0, 0));
 }
 
+/// A long log has a key of its own, which moves earlier or later than that of its subject.
+#[tokio::test]
+async fn a_long_log_grants_no_more_while_its_slot_moves() {
+    let cluster = Cluster::start();
+    let rules = crate::RULES.replace("\"5/1h\"", "\"100/1h\"");
+    let node = cluster.node("deny_cache = false\non_failure = 'deny'", &rules);
+    knows_its_way(&cluster, &node).await;
+    let (from, to) = (&cluster.servers[0], &cluster.servers[1]);
+    let (from_id, to_id) = (cluster.id(0), cluster.id(1));
+    let port = cluster.ports[1].number.to_string();
+    for (user, log_first) in cluster.users_of(0, 2).iter().zip([true, false]) {
+        let slot = cluster.slot(user).to_string();
+        let key = format!("fg:{{s:user={user}}}:2");
+        assert_eq!(node.admits(user, 40).await, 40);
+        let keys = from.cli(&["KEYS", &format!("{key}:*")]);
+        let log = keys.lines().find(|line| line.starts_with(&key)).unwrap_or_else(|| panic!("{keys}"));
+        assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
+        assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
+        let moves = |key: &str| {
+            let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, key, "0", "1000"]);
+            assert!(moved.contains("OK"), "{moved}");
+        };
+        moves(if log_first { log } else { &key });
+        let decision = node.take(user).await;
+        assert_eq!((decision.degraded(), decision.allowed()), (log_first, !log_first), "{user}");
+        moves(if log_first { &key } else { log });
+        for server in [to, from] {
+            assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
+        }
+        assert_eq!(node.admits(user, 99).await, if log_first { 60 } else { 59 }, "{user}");
+    }
+}
+
+/// A log that becomes long while its slot moves stays where it is.
+#[tokio::test]
+async fn a_log_becomes_long_while_its_slot_moves() {
+    let cluster = Cluster::start();
+    let rules = crate::RULES.replace("\"5/1h\"", "\"100/1h\"");
+    let node = cluster.node("deny_cache = false\non_failure = 'deny'", &rules);
+    knows_its_way(&cluster, &node).await;
+    let user = cluster.users_of(0, 1).remove(0);
+    let slot = cluster.slot(&user).to_string();
+    assert_eq!(node.admits(&user, 5).await, 5);
+    let (from, to) = (&cluster.servers[0], &cluster.servers[1]);
+    assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &cluster.id(0)]).contains("OK"));
+    assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &cluster.id(1)]).contains("OK"));
+    assert_eq!(node.admits(&user, 40).await, 40);
+    assert!(!node.decide(Operation::Peek, &user, 0).await.degraded());
+    let keys = from.cli(&["KEYS", &format!("fg:{{s:user={user}}}:2:*")]);
+    assert!(!keys.contains("fg:"), "{keys}");
+    for server in [from, to] {
+        assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "STABLE"]).contains("OK"));
+    }
+    assert_eq!(node.admits(&user, 99).await, 55);
+}
+
 /// The table of bans has four keys, some of which do not exist while nothing was lifted, or nothing is banned.
 #[tokio::test]
 async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
@@ -376,7 +433,7 @@ async fn a_master_that_pauses_keeps_no_charge_of_denied_requests() {
             { name = "other", when = { other = "*" }, by = ["other"], limits = ["5/1h"] },
         ]"#;
     let settings = "deny_cache = false\non_failure = 'deny'";
-    let node = Node::of(&cluster.config(settings, rules).replace("500ms", "200ms"));
+    let node = Node::from_toml(&cluster.config(settings, rules).replace("500ms", "200ms"));
     knows_its_way(&cluster, &node).await;
     let user = cluster.users_of(0, 1).remove(0);
     let other = (0..).map(|other: u32| other.to_string()).find(|other| {

@@ -2,6 +2,7 @@
 
 use flowgate::Op;
 use flowgate_engine::JointDecision;
+use flowgate_server::JointRequest;
 
 use super::*;
 
@@ -13,9 +14,9 @@ pub(crate) const TWO_SUBJECTS: &str = r#"
 
 pub(crate) async fn step(node: &Node, parts: &[(Op, &'static str, &'static str, u64)]) -> JointDecision {
     let request = |(op, field, value, cost): &(Op, &'static str, &'static str, u64)| {
-        (*op, Request::new().field(field, value).cost(*cost))
+        JointRequest::new(*op, Request::new().field(field, value).cost(*cost))
     };
-    let requests: Vec<(Op, Request<'_>)> = parts.iter().map(request).collect();
+    let requests: Vec<JointRequest<'_>> = parts.iter().map(request).collect();
     node.service.decide_together(&node.service.snapshot(), &requests, node.service.read()).await
 }
 

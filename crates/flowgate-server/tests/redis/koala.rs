@@ -12,7 +12,7 @@ const KOALA: &str = "[rules]
     rule : [count] [act=ask; qid=+] [time=3600; count=2] [result=2; return=2]
     rule : [base]  [act=ask; ip=+]  [base=2; time=3600; count=1] [result=2; return=3]
     rule : [leak]  [act=see; qid=+] [time=3600; count=2; erase1=2] [result=2; return=4]
-    [result]\n2 : {}";
+    [result]\n2 : { \"Err_no\":10 }";
 
 /// A node that serves these rules.
 fn node(redis: &Redis, settings: &str) -> (Node, tempfile::TempDir) {
@@ -82,6 +82,33 @@ async fn on_failure_decides_while_redis_is_away() {
         assert_eq!(node.value(2, "act=ask qid=1").await, None);
         assert!(node.service.shared_stats().unwrap().degraded > 0);
     }
+}
+
+#[tokio::test]
+async fn paused_reset_and_explained() {
+    let redis = Redis::start();
+    let (node, _directory) = node(&redis, "");
+    node.recovers().await;
+    let ask = "act=ask qid=1";
+    for _ in 0..2 {
+        node.koala(KoalaAsk::Update, ask).await;
+    }
+    assert_eq!(node.koala(KoalaAsk::Browse, ask).await, 2);
+    node.service.pause(Span::from_secs(600), &Author::PROGRAM);
+    assert_eq!(node.koala(KoalaAsk::BrowseAndCount, ask).await, 0);
+    assert_eq!(node.koala(KoalaAsk::Browse, "uid=13 act=see qid=9").await, 0);
+    assert_eq!(node.value(2, ask).await, Some(Some(3)), "it counts on");
+    node.service.resume(&Author::PROGRAM);
+    assert_eq!(node.koala(KoalaAsk::Browse, ask).await, 2);
+    let (snapshot, request) = (node.service.snapshot(), Request::new().field("act", "ask").field("qid", "1"));
+    node.service.reset_by(&snapshot, &request, node.service.read()).await.unwrap();
+    assert_eq!((node.koala(KoalaAsk::Browse, ask).await, node.value(2, ask).await), (0, Some(Some(0))));
+    // A denial is ranked when its answer arrives.
+    for _ in 0..400 {
+        node.koala(KoalaAsk::BrowseAndCount, ask).await;
+    }
+    let denied = node.service.most_denied();
+    assert!(format!("{denied:?}").contains("act=ask qid=1"), "{denied:?}");
 }
 
 #[tokio::test]

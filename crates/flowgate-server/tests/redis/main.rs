@@ -22,9 +22,9 @@ mod warnings;
 
 use std::time::{Duration, Instant};
 
-use flowgate::{Clock, Throttle, ThrottleError, ThrottleReply};
+use flowgate::{Clock, Span, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::{Decision, Request};
-use flowgate_server::{Answer, Config, Operation, Readiness, Ready, Service};
+use flowgate_server::{Answer, Author, Config, Operation, Readiness, Ready, Service};
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::wait::HANG_TIMEOUT;
 
@@ -50,10 +50,10 @@ impl Node {
     fn new(url: &str, settings: &str, rules: &str) -> Node {
         // Longer than a busy machine makes a Redis wait, unless a test says otherwise.
         let timeout = if settings.contains("timeout") { "" } else { "timeout = '500ms'" };
-        Node::of(&format!("{rules}\n[store]\ntype = 'redis'\nurl = '{url}'\n{timeout}\n{settings}"))
+        Node::from_toml(&format!("{rules}\n[store]\ntype = 'redis'\nurl = '{url}'\n{timeout}\n{settings}"))
     }
 
-    fn of(config: &str) -> Node {
+    fn from_toml(config: &str) -> Node {
         Node::with_clock(config, Clock::System)
     }
 

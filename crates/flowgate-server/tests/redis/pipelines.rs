@@ -1,4 +1,5 @@
-//! Pipelines over the Redis protocol: replies come in order, whether memory or Redis answers, and other connections are not held up.
+//! Pipelines over the Redis protocol: replies come in order, whether memory or Redis answers, and other connections are
+//! not held up.
 
 use std::io::Write;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use flowgate_server::{Operation, Ready};
 use flowgate_testkit::port::Port;
 use flowgate_testkit::redis::Redis;
-use flowgate_testkit::sentinel::{MASTER, Watched};
+use flowgate_testkit::sentinel::{MASTER, SentinelSetup};
 use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
 
 use crate::{Node, RECOVERY, RULES};
@@ -17,7 +17,7 @@ use crate::{Node, RECOVERY, RULES};
 /// A node that knows these sentinels.
 fn node(sentinels: &[String], settings: &str) -> Node {
     let store = format!("[store]\ntype = 'redis'\nsentinel = {sentinels:?}\nmaster = '{MASTER}'\ntimeout = '500ms'");
-    Node::of(&format!("{RULES}\n{store}\n{settings}"))
+    Node::from_toml(&format!("{RULES}\n{store}\n{settings}"))
 }
 
 /// Takes until a take is counted here; how long that took.
@@ -35,7 +35,7 @@ async fn until_counted(node: &Node, server: &Redis, user: &str) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_master_is_found_and_left_for_the_next_one() {
-    let mut watched = Watched::start(3, &[], "");
+    let mut watched = SentinelSetup::start(3, &[], "");
     let node = node(&watched.addresses(), "");
     node.until_degraded(false).await;
     assert_eq!(node.admits("42", 3).await, 3);
@@ -62,7 +62,7 @@ async fn the_master_is_found_and_left_for_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failover_by_hand_moves_the_node() {
-    let watched = Watched::start(3, &[], "");
+    let watched = SentinelSetup::start(3, &[], "");
     let node = node(&watched.addresses(), "");
     node.until_degraded(false).await;
     watched.settle();
@@ -179,10 +179,10 @@ async fn a_sentinel_that_lies_or_is_cut_off_does_not_move_the_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logins_of_sentinels_and_of_servers_are_apart() {
-    let watched = Watched::start(1, &[], "requirepass s3same");
+    let watched = SentinelSetup::start(1, &[], "requirepass s3same");
     let wrong = node(&watched.addresses(), "sentinel_password = 'other'");
     let stranger = node(&watched.addresses(), "");
-    let unknown = Node::of(&format!(
+    let unknown = Node::from_toml(&format!(
         "[store]\ntype = 'redis'\nsentinel = {:?}\nmaster = 'other'\nsentinel_password = 's3same'",
         watched.addresses()
     ));

@@ -253,7 +253,7 @@ async fn databases_are_apart_on_redis_and_while_it_is_away() {
         assert_eq!(limited.map(|reply| reply.unwrap().limited), [false, false, true], "in database {number}");
     }
     let keys = redis.cli(&["KEYS", "*{k*"]);
-    for name in ["fg:{k:k}", "fg:{k3:k}", "fg:{k15:k}"] {
+    for name in ["fg:{k:k}:2", "fg:{k3:k}:2", "fg:{k15:k}:2"] {
         assert!(keys.contains(name), "{keys}");
     }
     let key = |number| AdHocKey { bytes: b"k", database: nodes[0].service.database(number).unwrap() };
@@ -273,4 +273,35 @@ async fn databases_are_apart_on_redis_and_while_it_is_away() {
         assert_eq!(limited.map(|reply| reply.unwrap().limited), [false, false, true], "in database {number}, alone");
     }
     assert_eq!(nodes[0].service.counters_in(key(3).database), 1);
+}
+
+/// Records of bans outlive the pause, unless the subject is reset meanwhile.
+#[tokio::test]
+async fn a_reset_while_the_rules_are_paused_lifts_bans() {
+    let redis = Redis::start();
+    let ban = "ban = { after = 1, within = '1m', for = ['1h'], forget = '1d'";
+    let rules = format!(
+        "rule = [{{ name = 'login', when = {{ act = 'login' }}, by = ['ip'], limits = ['1/1h'], {ban}, scope = 'subject' }} }},
+                 {{ name = 'reply', when = {{ act = 'reply' }}, by = ['user'], limits = ['1/1h'], {ban} }} }}]"
+    );
+    let node = Node::new(&redis.url(), "", &rules);
+    node.recovers().await;
+    let allowed = async |fields: [(&str, &str); 2]| {
+        let request: Request<'_> = fields.into_iter().collect();
+        node.service.decide(Operation::Take, &request).await.allowed()
+    };
+    let (login, reply) = ([("act", "login"), ("ip", "192.0.2.1")], [("act", "reply"), ("user", "42")]);
+    let anything = [("act", "see"), ("ip", "192.0.2.1")];
+    for banned in [login, reply] {
+        assert!(allowed(banned).await && !allowed(banned).await && !allowed(banned).await);
+    }
+    assert!(!allowed(anything).await, "banned everywhere");
+    node.service.pause(Span::from_secs(600), &Author::PROGRAM);
+    assert!(allowed(anything).await && allowed(reply).await, "paused");
+    for fields in [anything, reply] {
+        let request: Request<'_> = fields.into_iter().collect();
+        node.service.reset_by(&node.service.snapshot(), &request, node.service.read()).await.unwrap();
+    }
+    node.service.resume(&Author::PROGRAM);
+    assert!(allowed(anything).await && allowed(reply).await, "the bans are lifted");
 }

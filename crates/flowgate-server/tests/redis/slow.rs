@@ -99,7 +99,8 @@ async fn a_late_charge_of_a_request_that_passed_stays() {
     assert_eq!(charged_by_late_replies("allow").await, (2, 1, 1));
 }
 
-/// The first rollback needs a script that Redis does not know yet, and a Redis that stays slow says so later than `timeout`.
+/// The first rollback needs a script that Redis does not know yet, and a Redis that stays slow says so later than
+/// `timeout`.
 #[tokio::test]
 async fn a_late_charge_is_rolled_back_while_redis_stays_slow() {
     let redis = Redis::start();

@@ -6,7 +6,7 @@ use flowgate_testkit::redis::Redis;
 
 use crate::Node;
 
-const KEY: &str = "fg:{s:user=evil}:five:sliding:3600s:0";
+const KEY: &str = "fg:{s:user=evil}:2";
 
 #[tokio::test]
 async fn a_value_that_cannot_be_read_counts_as_absent_and_is_overwritten() {
@@ -35,7 +35,7 @@ async fn an_ad_hoc_key_whose_value_cannot_be_read_counts_as_absent() {
     let limit = "bucket 3/1h".parse().unwrap();
     let throttle = flowgate::Throttle::new(2, 3, 3600).unwrap();
     for (key, spoil) in [("k", "b short"), ("t", "c short")] {
-        redis.cli(&["SET", &format!("fg:{{k:{key}}}"), spoil]);
+        redis.cli(&["SET", &format!("fg:{{k:{key}}}:2"), spoil]);
     }
     let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     let mut admitted = (0, 0);

@@ -1,5 +1,5 @@
-//! Real clients connect and are content: redis-cli, redis-benchmark, redis-py, the `redis` crate. `scripts/test` installs
-//! what cargo does not.
+//! Real clients connect and are content: redis-cli, redis-benchmark, redis-py, the `redis` crate. `scripts/test`
+//! installs what cargo does not.
 
 mod python;
 mod rust;

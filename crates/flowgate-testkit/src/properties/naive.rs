@@ -135,7 +135,8 @@ impl Counter {
                 let longest = max_wait.map(|nanos| self.fraction(nanos));
                 match longest {
                     Some(longest) if self.units(cost) - self.units(burst) > longest => NEVER,
-                    // Unless the debt would still be too long when the delay no longer is.
+                    // After this wait the delay is `longest`. If the debt is above its own maximum even then, no wait
+                    // helps: see below.
                     Some(longest) if delay > longest && self.units(burst) + longest <= self.fraction(MAX_DEBT) => {
                         after(self.nanos(delay - longest))
                     }
@@ -283,17 +284,17 @@ impl Counter {
         (self.full_at - self.fraction(now)).max(0)
     }
 
-    /// Nanoseconds as a fraction over N (in millionths)...
+    /// Nanoseconds in steps of one N-th of a nanosecond (N in millionths).
     fn fraction(&self, nanos: u64) -> i128 {
         i128::from(nanos) * i128::from(self.spec.micros)
     }
 
-    /// ...of which a unit takes P (in millionths)...
+    /// The steps that `cost` units take: P each, in millionths.
     fn units(&self, cost: u64) -> i128 {
         i128::from(cost) * i128::from(self.spec.period) * 1_000_000
     }
 
-    /// ...and back, rounded up.
+    /// Steps in nanoseconds, rounded up.
     fn nanos(&self, fraction: i128) -> u64 {
         let n = i128::from(self.spec.micros);
         ((fraction + n - 1) / n) as u64

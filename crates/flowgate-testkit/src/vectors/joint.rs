@@ -1,4 +1,5 @@
-//! The recorded traces of `joint.jsonl` and `never_count_denied_joint.jsonl`: steps of several parts, decided all or nothing.
+//! The recorded traces of `joint.jsonl` and `never_count_denied_joint.jsonl`: steps of several parts, decided all or
+//! nothing.
 
 use std::fmt;
 
@@ -54,8 +55,8 @@ pub struct Part {
     pub on: Vec<Target>,
 }
 
-/// A rule that a request meets, and the subject that the rule counts. A counter is one limit of one target, so parts with
-/// the same target share its counters.
+/// A rule that a request meets, and the subject that the rule counts. A counter is one limit of one target, so parts
+/// with the same target share its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Target {

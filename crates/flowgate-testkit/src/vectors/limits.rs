@@ -38,8 +38,8 @@ pub fn traces() -> Vec<Trace> {
     traces
 }
 
-/// The traces whose time never runs back. A server's clock and a replay never run back, so the tests of the stores replay
-/// the other traces.
+/// The traces whose time never runs back. A server's clock and a replay never run back, so the tests of the stores
+/// replay the other traces.
 #[must_use]
 pub fn forward_traces() -> Vec<Trace> {
     let mut traces = traces();

@@ -307,6 +307,22 @@ async fn every_layer_adds_its_headers() {
     assert_eq!(headers(&answer, &["x-ratelimit-remaining"]), "4");
 }
 
+#[tokio::test]
+async fn a_path_that_can_be_read_in_two_ways_is_denied() {
+    let rules = r#"rule = [{ name = "login", when = { path = "/login" }, limits = ["1/60s"] }]"#;
+    let engine = Arc::new(Engine::new(&Config::from_toml(rules).unwrap().policy, MemoryStore::default()).unwrap());
+    let reached = Arc::default();
+    let service = RateLimit::with_engine(engine).field("path", path()).layer(echo(&reached));
+    let get = |uri: &str| Request::get(uri).body(()).unwrap();
+    let status = async |uri: &str| ask(&service, get(uri)).await.status().as_u16();
+    for uri in ["/search/x%2f..%2f..%2flogin", "/static/..;/login", "/a%5c..%5clogin", "/login/%20/.."] {
+        assert_eq!(status(uri).await, 403, "{uri}");
+    }
+    let denied = ask(&service, get("/static/..;/login")).await.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&denied).contains("the path of the request can be read in several ways"));
+    assert_eq!([status("/a/../login").await, status("/login").await], [200, 429], "a plain .. has one reading");
+}
+
 #[test]
 fn a_rule_by_a_field_that_requests_never_have_fails_at_build() {
     let rules = r#"rule = [{ name = "login", when = { path = "/login" }, by = ["ip"], limits = ["5/60s"] }]"#;

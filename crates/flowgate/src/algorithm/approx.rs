@@ -12,7 +12,7 @@ use super::{Charge, Meter, Numbers, Words};
 use crate::ask::Ask;
 use crate::decision::{Retry, Verdict};
 #[cfg(feature = "portable")]
-use crate::portable::{Arguments, Portable, Undo};
+use crate::portable::{Arguments, Portable};
 use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The numbers of an approx limit.
@@ -180,7 +180,7 @@ impl Words for Pair {
 
 #[cfg(feature = "portable")]
 impl Portable for Approx {
-    const LETTER: &'static str = "a";
+    const LETTER: u8 = b'a';
 
     fn write_terms(&self, _: Ask, args: &mut impl Arguments) {
         args.number(self.count);
@@ -192,10 +192,9 @@ impl Portable for Approx {
         Some((forget_at > 0).then(|| Pair::new(forget_at * NANOS_PER_MICRO, previous, current)))
     }
 
-    fn write_undo(&self, pair: &Pair, _: Ask, args: &mut impl Arguments) -> Undo {
-        args.text("a");
+    fn write_undo(&self, pair: &Pair, _: Ask, args: &mut impl Arguments) {
+        args.letter(b'a');
         args.number(pair.forget_at / NANOS_PER_MICRO);
         args.number(self.period / NANOS_PER_MICRO);
-        Undo::Counter
     }
 }

@@ -6,7 +6,8 @@
 //! Invariant  A window with nothing counted is not kept: a refund to zero closes it.
 //! Bound      N in a window; up to 2N in a span P across a boundary, which is why `sliding` is the default.
 //! Portable   Terms `count window`; state `ends_at count`, zeros if unused; undo `f ends_at`. A window is `p length`
-//!            (plain), `c unit` (ends at multiples of the unit), or `l from number {end}` (the ends of calendar periods).
+//!            (plain), `c unit` (ends at multiples of the unit), or `l from number {end}` (the ends of calendar
+//!            periods).
 
 #[cfg(feature = "portable")]
 mod portable;

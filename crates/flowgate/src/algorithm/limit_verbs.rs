@@ -1,5 +1,5 @@
-//! The verbs on a limit, and `after=`, which is the same for all algorithms: a second counter, `seen`, decides whether the
-//! limit is enforced yet.
+//! The verbs on a limit, and `after=`, which is the same for all algorithms: a second counter, `seen`, decides whether
+//! the limit is enforced yet.
 
 use super::{Charge, Counter, Law, MAX_EXACT_INTEGER, WindowCount, apply_words, dispatch};
 use crate::ask::{Ask, Op};
@@ -121,14 +121,12 @@ impl Limit {
         self.law().refund(&mut counter.state, now, cost);
     }
 
-    /// How many units are counted: of the free allowance of `after=` while some of it is left, else of the limit itself.
+    /// How many units are counted: with `after=` all in its period, else those in the limit's own state.
     pub(crate) fn used(&self, counter: &Counter, now: Time) -> u64 {
         let now = now.as_nanos();
         match self.after_window() {
-            Some(after) if WindowCount::count_at(counter.seen.as_ref(), now) < after.free => {
-                WindowCount::count_at(counter.seen.as_ref(), now)
-            }
-            _ => self.law().used(&counter.state, now),
+            Some(_) => WindowCount::count_at(counter.seen.as_ref(), now),
+            None => self.law().used(&counter.state, now),
         }
     }
 

@@ -15,20 +15,20 @@
 
 mod entries;
 
-use entries::Entries;
+pub(crate) use entries::Entries;
 
 use super::{Charge, Meter, Numbers};
 use crate::ask::Ask;
 use crate::decision::{Retry, Verdict};
 #[cfg(feature = "portable")]
-use crate::portable::{Arguments, Portable, Undo};
+use crate::portable::{Arguments, Portable};
 use crate::time::{NANOS_PER_MICRO, Span};
 
 /// The most entries that keep their exact time; also the number of grid steps in a period.
 const MAX_EXACT_ENTRIES: u64 = 1024;
 
 /// The most entries a log ever has: a whole period of grid steps and the one that is being left.
-const MAX_ENTRIES: usize = MAX_EXACT_ENTRIES as usize + 1;
+pub(crate) const MAX_ENTRIES: usize = MAX_EXACT_ENTRIES as usize + 1;
 
 /// The numbers of a sliding limit.
 #[derive(Clone, Debug)]
@@ -57,9 +57,9 @@ pub(crate) enum Log {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogGrowth {
     None,
-    /// It has one entry, which lies in the slot of its counter, and needs a place for several.
+    /// The first allocation: its one entry lies in the counter's slot, and several do not fit there.
     Place,
-    /// More memory beside its place, or less.
+    /// Another number of bytes for the entries that are allocated already.
     Bytes,
 }
 
@@ -153,12 +153,30 @@ impl Meter for Sliding {
 }
 
 impl Log {
+    /// A log of these entries; `None` where there are none.
+    pub(crate) fn from_entries(entries: Entries) -> Option<Log> {
+        match entries.len() {
+            0 => None,
+            1 => entries.front().copied().map(Log::One),
+            _ => Some(Log::Many(entries)),
+        }
+    }
+
     /// When the last unit leaves.
     #[inline]
     pub(crate) fn last_leaves_at(&self) -> u64 {
         match self {
             Log::One(entry) => entry.leaves_at,
             Log::Many(log) => log.last_leaves_at(),
+        }
+    }
+
+    /// Where its oldest and its newest entry lie beside it, for a prefetch.
+    #[inline]
+    pub(crate) fn ends(&self) -> [Option<*const Entry>; 2] {
+        match self {
+            Log::One(_) => [None; 2],
+            Log::Many(log) => log.ends(),
         }
     }
 
@@ -250,7 +268,7 @@ impl Log {
 
 #[cfg(feature = "portable")]
 impl Portable for Sliding {
-    const LETTER: &'static str = "s";
+    const LETTER: u8 = b's';
 
     fn write_terms(&self, _: Ask, args: &mut impl Arguments) {
         args.number(self.count);
@@ -269,16 +287,11 @@ impl Portable for Sliding {
             }
             left_before = left;
         }
-        Some(match log.len() {
-            0 => None,
-            1 => log.front().copied().map(Log::One),
-            _ => Some(Log::Many(log)),
-        })
+        Some(Log::from_entries(log))
     }
 
-    fn write_undo(&self, log: &Log, _: Ask, args: &mut impl Arguments) -> Undo {
-        args.text("s");
+    fn write_undo(&self, log: &Log, _: Ask, args: &mut impl Arguments) {
+        args.letter(b's');
         args.number(log.last_leaves_at() / NANOS_PER_MICRO);
-        Undo::Counter
     }
 }

@@ -97,7 +97,7 @@ impl ManualClock {
         });
     }
 
-    /// How many wait for a time to come. A test can wait until this many do before it moves on.
+    /// The number of sleepers whose time has not come. A test can wait for them to sleep before it moves the clock.
     pub fn sleepers(&self) -> usize {
         self.lock().sleepers.len()
     }

@@ -2,8 +2,9 @@
 //!
 //! Rule       A clock that is ahead runs at half speed until the wall clock has caught up. While it is `ahead`, a wait
 //!            of `w` on it takes `w + min(w, ahead)` of real time.
-//! Rule       Decisions are made on the clock's time. Their waits are told in real time: the front that reads the clock
-//!            ([`Limiter`](crate::Limiter), [`Single`](crate::Single), the rule engine) converts each decision once.
+//! Rule       Decisions are made on the clock's time. Their waits are given in real time: the front that reads the
+//!            clock ([`Limiter`](crate::Limiter), [`Single`](crate::Single), the rule engine) converts each decision
+//!            once.
 
 use crate::time::{Span, Time};
 
@@ -104,7 +105,7 @@ mod tests {
             let (wait, real) = (Span::from_nanos(wait), at.real_wait(Span::from_nanos(wait)));
             prop_assert_eq!(at.passes_in(real), wait);
             prop_assert!(wait.is_zero() || at.passes_in(Span::from_nanos(real.as_nanos() - 1)) < wait);
-            // An instant is told as the wall clock shows it after the real wait.
+            // An instant is given as the wall clock shows it after the real wait.
             let wall = Time::from_nanos(at.now.as_nanos() - ahead);
             prop_assert_eq!(at.on_the_wall(at.now + wait), wall + real);
         }

@@ -30,6 +30,11 @@ pub(super) fn read() -> Reading {
     process_clock().read()
 }
 
+/// Puts the clock forward to `earliest`, unless it is later.
+pub(super) fn not_before(earliest: Time) {
+    process_clock().not_before(earliest);
+}
+
 /// What became of the wall clock.
 pub(super) fn status() -> ClockStatus {
     process_clock().status()
@@ -168,6 +173,26 @@ impl<S: Source> SystemClock<S> {
         self.version.store(version + 2, Release);
     }
 
+    fn not_before(&self, earliest: Time) {
+        let mut version = self.version.load(Relaxed);
+        while version & 1 != 0 || self.version.compare_exchange(version, version + 1, Acquire, Relaxed).is_err() {
+            std::thread::yield_now();
+            version = self.version.load(Relaxed);
+        }
+        let ticks = self.source.ticks();
+        let (since, anchor, carried) = self.anchor();
+        let at = anchor.read(carried + self.nanos(ticks.saturating_sub(since)));
+        fence(Release);
+        if let Some(step) = earliest.as_nanos().checked_sub(at.now.as_nanos()).filter(|&step| step > 0) {
+            self.since.store(ticks, Relaxed);
+            self.time.store(earliest.as_nanos(), Relaxed);
+            self.ahead.store(at.ahead.as_nanos() + step, Relaxed);
+            self.carried.store(0, Relaxed);
+            self.plain_for.store(0, Relaxed);
+        }
+        self.version.store(version + 2, Release);
+    }
+
     /// Reads the clock first, so that a step shows here even if nothing else has used the clock since.
     fn status(&self) -> ClockStatus {
         let ahead = self.read().ahead;
@@ -181,7 +206,7 @@ impl<S: Source> SystemClock<S> {
         (since, Anchor { since: 0, time, ahead }, carried)
     }
 
-    /// The nanoseconds that so many ticks take, rounded down.
+    /// The nanoseconds that a number of ticks takes, rounded down.
     fn nanos(&self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.scale)) >> SCALE_BITS) as u64
     }

@@ -1,8 +1,8 @@
 //! The wall clock: how its steps are followed, and what is counted of them.
 //!
 //! State      A step forward that is not confirmed yet: how far it goes and how long it has lasted.
-//! Rule       A wall clock that is behind is waited for at half speed. One that is ahead is followed: at once by up to a
-//!            second and what drift explains; by more once the step has lasted two seconds, and then as far as every
+//! Rule       A wall clock that is behind is waited for at half speed. One that is ahead is followed: at once by up to
+//!            a second and what drift explains; by more once the step has lasted two seconds, and then as far as every
 //!            reading in between confirms. So a wall clock that was wrong for less than two seconds changes nothing.
 //! Rule       Drift is a thousandth of the time since the last reading. It covers a wall clock that is slewed (500
 //!            parts in a million) and a counter that is off by as much, however long ago the clock was last read.
@@ -53,14 +53,14 @@ impl Steps {
 /// Follows the wall clock.
 #[derive(Debug, Default)]
 pub(super) struct WallClock {
-    unconfirmed: Option<Unconfirmed>,
-    /// Without `ahead`, which the anchor knows.
+    unconfirmed: Option<UnconfirmedJump>,
+    /// The steps of the wall clock so far. `ahead` stays zero here: the anchor has it.
     steps: ClockStatus,
 }
 
 /// A step forward that every reading so far has confirmed.
 #[derive(Clone, Copy, Debug)]
-struct Unconfirmed {
+struct UnconfirmedJump {
     nanos: u64,
     lasted: u64,
 }
@@ -98,9 +98,9 @@ impl WallClock {
     /// Takes note of a large step forward. Gives how far to follow it once it has lasted long enough.
     fn confirm(&mut self, forward: u64, elapsed: u64, tolerance: u64) -> Option<u64> {
         let step = match self.unconfirmed.take() {
-            None => Unconfirmed { nanos: forward, lasted: 0 },
-            Some(Unconfirmed { nanos, lasted }) => {
-                Unconfirmed { nanos: forward.min(nanos + tolerance), lasted: lasted + elapsed }
+            None => UnconfirmedJump { nanos: forward, lasted: 0 },
+            Some(UnconfirmedJump { nanos, lasted }) => {
+                UnconfirmedJump { nanos: forward.min(nanos + tolerance), lasted: lasted + elapsed }
             }
         };
         if step.lasted >= STEP_CONFIRMED_NANOS {

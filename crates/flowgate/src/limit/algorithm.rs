@@ -20,8 +20,8 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every algorithm, in the order of the enum. The memory store marks counters with that position, so a new algorithm
-    /// goes to the end.
+    /// Every algorithm, in the order of the enum. The memory store marks counters with that position, so a new
+    /// algorithm goes to the end.
     pub const ALL: [Algorithm; 6] = [
         Algorithm::Sliding,
         Algorithm::Fixed,

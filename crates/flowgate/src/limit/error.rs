@@ -49,7 +49,7 @@ impl fmt::Display for Part {
 /// assert_eq!(error.to_string(), "period `0s`: expected a period from 1us to 366d");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{part} {}: expected {expected}", Found(found))]
+#[error("{part} {}: expected {expected}", QuotedInput(found))]
 pub struct LimitError {
     part: Part,
     found: String,
@@ -92,9 +92,9 @@ fn shown(text: &str) -> String {
 }
 
 /// Quotes what was found; a part that is empty is missing.
-struct Found<'a>(&'a str);
+struct QuotedInput<'a>(&'a str);
 
-impl fmt::Display for Found<'_> {
+impl fmt::Display for QuotedInput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { f.write_str("is missing") } else { write!(f, "`{}`", self.0) }
     }

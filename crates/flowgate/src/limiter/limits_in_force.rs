@@ -14,8 +14,8 @@ pub(super) struct NamedLimit {
     pub(super) limit: Limit,
 }
 
-/// The limits in force. Few limiters ever get other limits than their first. Those are read without the two atomic writes
-/// that reading a pointer to changing limits takes.
+/// The limits in force. Few limiters ever get other limits than their first. Those are read without the two atomic
+/// writes that reading a pointer to changing limits takes.
 #[derive(Debug)]
 pub(super) struct LimitsInForce {
     first: Vec<NamedLimit>,

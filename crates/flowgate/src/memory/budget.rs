@@ -17,8 +17,8 @@ pub enum WhenFull {
 /// What the system gives memory in, on most machines.
 const PAGE_BYTES: usize = 4096;
 
-/// The share of a store of 64 GiB. Larger ones allocate beyond it as their tables grow, rather than address space that the
-/// machine may not have.
+/// The share of a store of 64 GiB. Larger ones allocate beyond it as their tables grow, rather than address space that
+/// the machine may not have.
 const MAX_SHARE: usize = 4 << 20;
 
 /// A table is allocated at no more than this many times a shard's share, unless it needs more.
@@ -77,9 +77,9 @@ impl Budget {
     /// fifth more than the budget. Memory that is allocated and never touched is not resident. So a table that outgrows
     /// a page is allocated at a shard's whole share, and only the part of it that is in use counts.
     ///
-    /// glibc's allocator maps and unmaps an allocation of its own pages if it is larger than any such allocation freed so
-    /// far; a smaller one lies in the heap and leaves a hole there. So a new table is a little larger than all freed ones,
-    /// up to [`MAX_SHARES_PER_TABLE`].
+    /// glibc's allocator maps and unmaps an allocation of its own pages if it is larger than any such allocation freed
+    /// so far; a smaller one lies in the heap and leaves a hole there. So a new table is a little larger than all freed
+    /// ones, up to [`MAX_SHARES_PER_TABLE`].
     pub(super) fn capacity_for(&self, bytes: usize) -> usize {
         if bytes <= PAGE_BYTES {
             return bytes;

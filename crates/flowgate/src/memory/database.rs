@@ -1,9 +1,10 @@
 //! Databases: name spaces of keys, whose counters are counted apart.
 //!
-//! State      The number of a database lies in four bits of a key's name, so in the tag of its slots. Each shard has the number of
-//!            its slots for each database but the first.
+//! State      The number of a database lies in four bits of a key's name, so in the tag of its slots. Each shard has
+//!            the number of its slots for each database but the first.
 //! Rule       A number changes under the lock of its shard and is read without it, as the outline of a shard is.
-//! Bound      128 bytes a shard, so for each 512 KiB that the store may hold, from the first use of another database on.
+//! Bound      128 bytes a shard, so for each 512 KiB that the store may hold, from the first use of another database
+//!            on.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -27,7 +28,8 @@ impl Database {
     }
 }
 
-/// The slots of a shard in each database but the first. Aligned, so that shards on other cores do not share its cache line.
+/// The slots of a shard in each database but the first. Aligned, so that shards on other cores do not share its cache
+/// line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct DatabaseCounts([AtomicU32; Database::COUNT as usize - 1]);

@@ -1,7 +1,7 @@
 //! Eviction: which counter goes when memory is full.
 //!
-//! Rule       Of [`EVICTION_SAMPLE_SLOTS`] neighbours one goes: of the lowest [`Class`], of those the one that expires first, of those the
-//!            last one. The next sample begins behind it.
+//! Rule       Of [`EVICTION_SAMPLE_SLOTS`] neighbours one goes: of the lowest [`Class`], of those the one that expires
+//!            first, of those the last one. The next sample begins behind it.
 //! Invariant  An eviction takes no class above the lowest one in its sample.
 //! Bound      To have a counter forgotten of which half is used, a crowd of keys must use half of the limits of all its
 //!            neighbours, so of nearly the whole table.
@@ -10,8 +10,8 @@
 //! slots. If each range of slots lost one counter in turn, a range with few counters would soon hold only counters in
 //! use, and lose those.
 //!
-//! Use counts before expiry. A counter that is used up may expire soon, and a crowd of new keys expires later: by expiry
-//! alone, the crowd would evict the used-up counters of other clients, which resets their limits.
+//! Use counts before expiry. A counter that is used up may expire soon, and a crowd of new keys expires later: by
+//! expiry alone, the crowd would evict the used-up counters of other clients, which resets their limits.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -85,8 +85,8 @@ impl Shard {
         }
     }
 
-    /// The counter to evict, of the first of `samples` samples that has one that may go. Samples follow each other round the
-    /// table, once at the most.
+    /// The counter to evict, of the first of `samples` samples that has one that may go. Samples follow each other
+    /// round the table, once at the most.
     fn victim(&mut self, samples: usize, now: u64, may_go: impl Fn(&Victim) -> bool) -> Option<Victim> {
         let (mut least, mut looked_at): (Option<Victim>, usize) = (None, 0);
         let len = self.slots.len();
@@ -106,8 +106,8 @@ impl Shard {
         least
     }
 
-    /// The counter at `index`. The two parts of one with `after=`, or of a ban, go together: its class is the higher one, and
-    /// it expires with the later one.
+    /// The counter at `index`. The two parts of one with `after=`, or of a ban, go together: its class is the higher
+    /// one, and it expires with the later one.
     fn candidate(&self, index: usize, now: u64) -> Option<Victim> {
         let slot = &self.slots[index];
         if slot.is_empty() || slot.is_second() && index > 0 && self.is_pair(index - 1) {

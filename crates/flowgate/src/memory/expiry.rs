@@ -1,7 +1,7 @@
 //! Expiry: drops counters that are as if never used, a few slots at a time.
 //!
-//! A state that is as if never used may be forgotten at any time without changing an answer. So nothing is timed: every few
-//! calls a shard looks at the next few of its slots and drops what has expired. A call thus touches a bounded
+//! A state that is as if never used may be forgotten at any time without changing an answer. So nothing is timed: every
+//! few calls a shard looks at the next few of its slots and drops what has expired. A call thus touches a bounded
 //! number of slots, however many keys expire at once, and a shard is swept as fast as it is used.
 //!
 //! *As if never used* holds for the time of the call and later ones. Another thread may still be on its way with a
@@ -18,10 +18,10 @@ use super::shard::Shard;
 /// How much longer than needed an expired state is kept.
 pub(super) const GRACE_NANOS: u64 = 1_000_000_000;
 
-/// A sweep looks at this many slots (1 KiB, so it costs one cache miss and a few prefetched lines)...
+/// A sweep looks at this many slots (1 KiB, so it costs one cache miss and a few prefetched lines).
 pub(super) const SWEEP_SLOTS: usize = 32;
-/// ...once in this many calls: half a slot a call, for a few nanoseconds. Under a flood of new keys that is too slow to
-/// keep up, but then the table is laid out anew for them, which drops all that has expired.
+/// A shard sweeps once in this many calls: half a slot a call, for a few nanoseconds. Under a flood of new keys that is
+/// too slow to keep up, but then the table is laid out anew for them, which drops all that has expired.
 const CALLS_PER_SWEEP: u32 = 64;
 
 impl Shard {
@@ -48,7 +48,8 @@ impl Shard {
     }
 
     /// Drops all that has expired: what a full shard does before it evicts a counter or denies a new subject. Once per
-    /// [`GRACE_NANOS`] is enough: in between, hardly anything expires, and a denied client is told to come back after a second.
+    /// [`GRACE_NANOS`] is enough: in between, hardly anything expires, and a denied client is told to come back after a
+    /// second.
     pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
         if now.abs_diff(self.swept_at) >= GRACE_NANOS {
             self.swept_at = now;

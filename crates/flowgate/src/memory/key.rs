@@ -4,9 +4,11 @@
 //! collide; by chance, a billion subjects collide with a probability below 10^-14. A table that is to be read back
 //! later keeps its [`Seed`].
 //!
-//! A key has two parts. The *home*, 48 bits of the subject alone, decides where its counters live: in one shard,
-//! next to each other. The *name*, 59 bits of subject and counter, tells them apart; its other bits are the database and
-//! whether the counter belongs to `after=`.
+//! A key has two parts. The *home*, 48 bits of the subject alone, decides where its counters live: its low bits choose the
+//! shard, its upper bits the position there, so the counters of a subject lie next to each other. The *name*, 59 bits of
+//! subject and counter, tells them apart; its other bits are the database and whether the counter belongs to `after=`.
+//!
+//! A slot keeps the whole key, so that a table can be read back into one with another number of shards.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -38,10 +40,15 @@ impl Seed {
         Seed([word(1), word(2)])
     }
 
+    /// A check of the seed that does not reveal it: records written under another seed name other keys.
+    pub fn fingerprint(self) -> u64 {
+        sip_hash([self.0[0], !self.0[1]], b"flowgate journal")[0]
+    }
+
     #[inline]
     pub(crate) fn subject(self, bytes: &[u8]) -> Subject {
-        let [place, name] = sip_hash(self.0, bytes);
-        Subject { place, name }
+        let [hash, name] = sip_hash(self.0, bytes);
+        Subject { home: hash >> HOME_SHIFT, name }
     }
 
     /// The key of the hash in another name space; 0 is the usual one.
@@ -59,18 +66,18 @@ impl Seed {
 /// Whom something is counted for: the hash of any bytes. Made by [`MemoryStore::subject`](crate::MemoryStore::subject).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
-    place: u64,
+    home: u64,
     name: u64,
 }
 
 impl Subject {
     /// The subject of a counter that has no key.
-    pub(crate) const ONLY: Subject = Subject { place: 0, name: 0 };
+    pub(crate) const ONLY: Subject = Subject { home: 0, name: 0 };
 
     /// The key of one of the subject's counters.
     #[inline]
     pub fn counter(self, id: CounterId) -> Key {
-        Key { place: self.place, name: (self.name ^ id.0) & !(SEEN_BIT | DATABASE_BITS) }
+        Key(Tag { home: self.home, name: (self.name ^ id.0) & !(SEEN_BIT | DATABASE_BITS) })
     }
 }
 
@@ -87,44 +94,49 @@ const DATABASE_SHIFT: u32 = 1;
 
 /// One counter of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// 48 bits of home above 16 bits that choose the shard.
-    place: u64,
-    name: u64,
-}
+pub struct Key(Tag);
 
 impl Key {
     /// Of a counter that this store does not keep.
-    pub(crate) const NOWHERE: Key = Key { place: 0, name: 0 };
+    pub(crate) const NOWHERE: Key = Key(Tag { home: 0, name: 0 });
 
     /// The key of the same name in a database; a key is made in the first one.
     #[inline]
     pub fn in_database(self, database: Database) -> Key {
-        Key { name: self.name | u64::from(database.number()) << DATABASE_SHIFT, ..self }
+        Key(Tag { name: self.0.name | u64::from(database.number()) << DATABASE_SHIFT, ..self.0 })
     }
 
     /// All bits of the hash, for a table of one's own.
     #[inline]
     pub fn bits(self) -> u128 {
-        u128::from(self.place) << 64 | u128::from(self.name)
+        u128::from(self.0.home) << 64 | u128::from(self.0.name)
+    }
+
+    /// The key of which these are the bits.
+    pub fn from_bits(bits: u128) -> Key {
+        Key(Tag { home: (bits >> 64) as u64 & Tag::HOME_MASK, name: bits as u64 })
     }
 
     /// Which of `shards` (a power of two, at most 2^16).
     #[inline]
     pub(crate) fn shard(self, shards: usize) -> usize {
-        self.place as usize & (shards - 1)
+        self.0.shard(shards)
     }
 
     #[inline]
     pub(crate) fn tag(self) -> Tag {
-        Tag { home: self.place >> 16, name: self.name }
+        self.0
     }
 }
 
-/// What a slot keeps of a key: all but the bits that chose its shard. Tags sort by home, then by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The bits of a home, and where they lie in the first word of a slot.
+const HOME_BITS: u32 = 48;
+pub(super) const HOME_SHIFT: u32 = u64::BITS - HOME_BITS;
+
+/// A key as a slot keeps it. Tags sort by home, then by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag {
-    /// 48 bits.
+    /// [`HOME_BITS`] bits.
     pub(crate) home: u64,
     pub(crate) name: u64,
 }
@@ -146,10 +158,41 @@ impl PartialOrd for Tag {
 }
 
 impl Tag {
+    pub(super) const HOME_MASK: u64 = u64::MAX >> HOME_SHIFT;
+
+    /// The tag of a slot.
+    #[inline]
+    pub(super) fn from_meta(meta: u64, name: u64) -> Tag {
+        Tag { home: meta >> HOME_SHIFT, name }
+    }
+
+    /// The first tag of a group.
+    pub(super) fn first_of_group(group: u8) -> Tag {
+        Tag { home: u64::from(group) << (HOME_BITS - u8::BITS), name: 0 }
+    }
+
+    /// The first tag that a counter of the same subject could have.
+    #[inline]
+    pub(super) fn first_at_home(self) -> Tag {
+        Tag { name: 0, ..self }
+    }
+
+    /// Which of `shards` (a power of two, at most 2^16): by the low 16 bits of the home, which no position depends on.
+    #[inline]
+    pub(crate) fn shard(self, shards: usize) -> usize {
+        self.home as usize & (shards - 1)
+    }
+
     /// The upper 32 bits of the home, which decide the position in a table.
     #[inline]
     pub(crate) fn place(self) -> u32 {
         (self.home >> 16) as u32
+    }
+
+    /// The upper eight bits of the home: which 256th of the table it lies in.
+    #[inline]
+    pub(crate) fn group(self) -> u8 {
+        (self.home >> (HOME_BITS - u8::BITS)) as u8
     }
 
     /// True if it is not in the first database.

@@ -18,9 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::{Budget, WhenFull};
+use super::changes::{CHANGED_GROUPS, Gone};
 use super::database::DatabaseCounts;
 use super::key::Tag;
-use super::slot::{Kind, Label, Logs, Slot};
+use super::logs::Logs;
+use super::slot::{Kind, Label, Slot};
 use crate::algorithm::{Counter, Law, Log, State, StateKind};
 use crate::ban::{BanHit, Record};
 use crate::class::Class;
@@ -42,7 +44,9 @@ pub(super) struct Shard {
     pub(super) hand: usize,
     /// Behind the last slot that is taken.
     end: usize,
-    logs: Logs,
+    /// See [`changes`](super::changes).
+    pub(super) changed_groups: [u64; CHANGED_GROUPS / 64],
+    pub(super) logs: Logs,
     /// How many places for logs may be used: the allocation may have more, which are never touched.
     places: usize,
     /// What the logs hold beside their slots.
@@ -53,6 +57,8 @@ pub(super) struct Shard {
     pub(super) swept_at: u64,
     /// Its slots in each database, once they are counted.
     pub(super) databases: Option<Arc<DatabaseCounts>>,
+    /// The counters that vanished before their time, where changes are followed.
+    pub(super) gone: Option<Box<Gone>>,
     /// How many slots were looked at in order to drop them.
     #[cfg(test)]
     touched: usize,
@@ -186,7 +192,7 @@ impl Shard {
     /// The instant from which the counter of `tag` is as if never used, and the mark of the algorithm that made it.
     pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
-        // The slot of an unused part has no owner once the other part is gone.
+        // A counter with `after=` has two slots. The slot of an unused part only accompanies the other one.
         let parts = parts.map(|index| &self.slots[index]).filter(|slot| !slot.is(Kind::Unused));
         parts.map(|slot| (slot.forget_at(), slot.mark())).max()
     }
@@ -197,7 +203,7 @@ impl Shard {
         for tag in [tag, tag.seen()] {
             found |= self.take(tag) != State::Unused;
             if let Ok(index) = self.find(tag) {
-                self.close_gap(index);
+                self.remove(index);
             }
         }
         self.settle(budget);
@@ -238,7 +244,7 @@ impl Shard {
 
     /// A slot for `state`, if there is anything to keep.
     #[inline]
-    fn slot(&mut self, tag: Tag, mut state: State, label: Label, now: u64, budget: &Budget) -> Option<Slot> {
+    pub(super) fn slot(&mut self, tag: Tag, mut state: State, label: Label, now: u64, budget: &Budget) -> Option<Slot> {
         if let State::Sliding(log) = &mut state {
             self.fit(log, label.class, now, budget);
         }
@@ -246,13 +252,16 @@ impl Shard {
     }
 
     #[inline]
-    fn put(&mut self, tag: Tag, slot: Option<Slot>) {
+    pub(super) fn put(&mut self, tag: Tag, slot: Option<Slot>) {
         match (self.find(tag), slot) {
             // A log that is there has already come back: the plan names its counter twice, and the first time counts.
             (Ok(index), slot) if self.slots[index].holds_log() => self.discard(slot),
-            (Ok(index), Some(slot)) => self.slots[index] = slot,
+            (Ok(index), Some(slot)) => {
+                self.slots[index] = slot;
+                self.mark(index);
+            }
             (Err(index), Some(slot)) => self.insert(index, slot),
-            (Ok(index), None) => self.close_gap(index),
+            (Ok(index), None) => self.remove(index),
             (Err(_), None) => {}
         }
     }
@@ -325,13 +334,20 @@ impl Shard {
         let gap = index + run;
         self.slots.copy_within(index..gap, index + 1);
         self.slots[index] = slot;
+        self.mark(index);
         self.live += 1;
         self.count_database(slot.tag(), 1);
         self.end = self.end.max(gap + 1);
     }
 
+    /// Removes a counter before its time.
+    pub(super) fn remove(&mut self, index: usize) {
+        self.note_gone(self.slots[index].tag());
+        self.close_gap(index);
+    }
+
     /// Empties a slot and moves those behind it that are away from home one closer.
-    fn close_gap(&mut self, index: usize) {
+    pub(super) fn close_gap(&mut self, index: usize) {
         let behind = &self.slots[index + 1..];
         let away = |(offset, slot): &(usize, &Slot)| !slot.is_empty() && self.position(slot.place()) <= index + offset;
         let run = behind.iter().enumerate().take_while(away).count();
@@ -438,6 +454,5 @@ pub(super) fn position(place: u32, positions: usize) -> usize {
 
 /// The bytes of `places` places for logs.
 fn place_bytes(places: usize) -> usize {
-    // A place holds a log or the index of the next free place.
-    places * size_of::<Result<Log, usize>>()
+    places * Logs::PLACE_BYTES
 }

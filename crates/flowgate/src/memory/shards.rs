@@ -163,7 +163,7 @@ impl Drop for ShardGuard<'_> {
 #[inline]
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the hint takes an address; there is no safe form of it")]
-fn prefetch(address: *const u8) {
+pub(super) fn prefetch(address: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: every x86-64 processor has the instruction. It reads nothing that the program could see and ignores
     // addresses that are not mapped, so any address will do.
@@ -173,7 +173,7 @@ fn prefetch(address: *const u8) {
 #[inline]
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "the hint takes an address; there is no safe form of it")]
-fn prefetch(address: *const u8) {
+pub(super) fn prefetch(address: *const u8) {
     // SAFETY: every 64-bit ARM processor has the instruction. It reads nothing that the program could see and ignores
     // addresses that are not mapped, so any address will do. (The intrinsic needs an unstable feature.)
     unsafe {
@@ -185,4 +185,4 @@ fn prefetch(address: *const u8) {
 /// Elsewhere the hint is not to be had without an unstable feature.
 #[inline]
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn prefetch(_: *const u8) {}
+pub(super) fn prefetch(_: *const u8) {}

@@ -1,7 +1,7 @@
 //! SipHash-1-3 with 128 bits of output, of bytes that are all there.
 //!
-//! Every decision hashes its key. A hasher that takes bytes piece by piece, as the one of `siphasher` does, keeps its state in
-//! memory and costs half as much again for a key of 16 bytes. Tests compare the two.
+//! Every decision hashes its key. A hasher that takes bytes piece by piece, as the one of `siphasher` does, keeps its
+//! state in memory and costs half as much again for a key of 16 bytes. Tests compare the two.
 
 /// The hash of `bytes` under a key of two words.
 #[inline]

@@ -3,14 +3,14 @@
 //! Invariant  The first word of every state is the instant from which it is as if never used, whatever the
 //!            algorithm. Expiry looks at nothing else, eviction also at the class.
 
-use slab::Slab;
-
-use super::key::Tag;
-use crate::algorithm::{Entry, FullAt, Log, Pair, State, WindowCount, Words};
+use super::key::{HOME_SHIFT, Tag};
+use super::logs::Logs;
+use crate::algorithm::{Entry, FullAt, Log, MAX_EXACT_INTEGER, Pair, State, WindowCount, Words};
 use crate::ban::LastBan;
 use crate::class::Class;
+use crate::limit::Algorithm;
 
-/// Fits four bits.
+/// Fits four bits. The numbers are frozen: a journal keeps them. A new kind takes the next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -71,12 +71,12 @@ impl SlotWords for Pair {
 /// The mark of a [`Kind::Throttle`], different from every algorithm's.
 pub(super) const THROTTLE_MARK: u8 = u8::MAX;
 
-/// The low byte of [`Slot::meta`] holds the kind in four bits and above it the class in two; the upper two are zero. The next
-/// byte is the mark, and above it lie the 48 bits of the home: two slots are compared by home and name in two words.
+/// The low byte of [`Slot::meta`] holds the kind in four bits, above it the class in two, then the changed bit; the highest bit is
+/// zero. The next byte is the mark, and above it lie the 48 bits of the home: two slots are compared by home and name in two words.
 const KIND_BITS: u8 = 0b1111;
 const CLASS_SHIFT: u32 = 4;
+const CHANGED_BIT: u8 = 1 << 6;
 const MARK_SHIFT: u32 = 8;
-const HOME_SHIFT: u32 = 16;
 
 /// What a slot says of its state beside the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,12 +140,12 @@ impl Slot {
             Kind::One => State::Sliding(Log::One(Entry { leaves_at: forget_at, units: word })),
             Kind::Log => {
                 self.set_bits(self.bits() & !KIND_BITS | Kind::Lent as u8);
-                logs.try_remove(word as usize).map_or(State::Unused, State::Sliding)
+                logs.remove(word as usize).map_or(State::Unused, State::Sliding)
             }
         }
     }
 
-    /// Kind and class.
+    /// Kind, class and the changed bit.
     #[inline(always)]
     fn bits(&self) -> u8 {
         self.meta as u8
@@ -172,11 +172,11 @@ impl Slot {
         if self.forget_at < now { Class::LITTLE } else { self.class() }
     }
 
-    /// A slot for a state of two words.
+    /// A slot for a state of two words, changed.
     #[inline]
     pub(super) fn of_words(tag: Tag, kind: Kind, label: Label, [forget_at, word]: [u64; 2]) -> Slot {
         let (Tag { home, name }, Label { mark, class }) = (tag, label);
-        let bits = kind as u8 | class.bits() << CLASS_SHIFT;
+        let bits = kind as u8 | class.bits() << CLASS_SHIFT | CHANGED_BIT;
         let meta = home << HOME_SHIFT | u64::from(mark) << MARK_SHIFT | u64::from(bits);
         Slot { forget_at, word, name, meta }
     }
@@ -187,11 +187,12 @@ impl Slot {
         self.is(kind).then_some([self.forget_at, self.word])
     }
 
-    /// Writes a state of the same kind in place of the one that is there.
+    /// Writes a state of the same kind in place of the one that is there, and sets the changed bit. The shard must
+    /// [mark](super::shard::Shard::mark) the slot's group.
     #[inline(always)]
     pub(super) fn rewrite(&mut self, kind: Kind, class: Class, words: [u64; 2]) {
         self.set_words(words);
-        self.set_bits(kind as u8 | class.bits() << CLASS_SHIFT);
+        self.set_bits(kind as u8 | class.bits() << CLASS_SHIFT | CHANGED_BIT);
     }
 
     #[inline]
@@ -210,9 +211,75 @@ impl Slot {
         self.bits() & KIND_BITS == kind as u8
     }
 
+    /// The words of its record: without the changed bit.
+    #[inline]
+    pub(super) fn record_words(&self) -> [u64; 4] {
+        [self.meta & !u64::from(CHANGED_BIT), self.name, self.forget_at, self.word]
+    }
+
+    /// Mark and class.
+    pub(super) fn label(&self) -> Label {
+        Label { mark: self.mark(), class: self.class() }
+    }
+
+    /// The slot of which these are the words; `None` if this version does not know its kind, or no limit could have written it.
+    pub(super) fn from_record([meta, name, forget_at, word]: [u64; 4]) -> Option<Slot> {
+        let slot = Slot { forget_at, word, name, meta: meta & !u64::from(CHANGED_BIT) };
+        let is_valid = match slot.bits() & KIND_BITS {
+            bits if bits > Kind::Unused as u8 => false,
+            _ => match slot.kind() {
+                Kind::Empty | Kind::Lent => false,
+                Kind::Fixed => word <= MAX_EXACT_INTEGER,
+                Kind::One => (1..=MAX_EXACT_INTEGER).contains(&word),
+                Kind::Banned => word <= forget_at,
+                Kind::Bucket | Kind::Log | Kind::Approx | Kind::Throttle | Kind::Unused => true,
+            },
+        };
+        is_valid.then_some(slot)
+    }
+
+    /// The same state, earlier by so many nanoseconds.
+    pub(super) fn moved_back(&self, nanos: u64) -> Slot {
+        let word = if self.is(Kind::Banned) { self.word.saturating_sub(nanos) } else { self.word };
+        Slot { forget_at: self.forget_at.saturating_sub(nanos), word, ..*self }
+    }
+
+    /// What it is, in a word.
+    pub(super) fn describe(&self) -> &'static str {
+        match self.kind() {
+            Kind::Bucket if self.mark() == Algorithm::Pace as u8 => "pace",
+            Kind::Bucket => "bucket",
+            Kind::Fixed if self.is_second() => "after",
+            Kind::Fixed => "fixed",
+            Kind::One | Kind::Log if self.is_second() => "strikes",
+            Kind::One | Kind::Log => "sliding",
+            Kind::Approx => "approx",
+            Kind::Throttle => "throttle",
+            Kind::Banned => "ban",
+            Kind::Unused | Kind::Empty | Kind::Lent => "unused",
+        }
+    }
+
+    /// Whether the state was written since [`Slot::clear_changed`].
+    #[inline]
+    pub(super) fn is_changed(&self) -> bool {
+        self.bits() & CHANGED_BIT != 0
+    }
+
+    #[inline]
+    pub(super) fn clear_changed(&mut self) {
+        self.meta &= !u64::from(CHANGED_BIT);
+    }
+
     #[inline]
     pub(super) fn tag(&self) -> Tag {
-        Tag { home: self.meta >> HOME_SHIFT, name: self.name }
+        Tag::from_meta(self.meta, self.name)
+    }
+
+    /// The upper eight bits of the home.
+    #[inline]
+    pub(super) fn group(&self) -> u8 {
+        self.tag().group()
     }
 
     /// Whether it is a counter that `after=` or a ban keeps beside another.
@@ -238,9 +305,9 @@ impl Slot {
         self.holds_log().then_some(self.word as usize)
     }
 
-    /// Moves the log that lies beside the table from one slab to another, if there is one.
+    /// Moves the log that lies beside the table from one store of logs to another, if there is one.
     pub(super) fn move_log(&mut self, from: &mut Logs, to: &mut Logs) {
-        if let Some(log) = self.log_index().and_then(|index| from.try_remove(index)) {
+        if let Some(log) = self.log_index().and_then(|index| from.remove(index)) {
             self.word = to.insert(log) as u64;
         }
     }
@@ -265,6 +332,3 @@ impl Slot {
         (self.word as usize, self.forget_at)
     }
 }
-
-/// The sliding logs of a shard that need more than a slot: those of more than one entry.
-pub(super) type Logs = Slab<Log>;

@@ -76,7 +76,8 @@ impl<'a> Hit<'a> {
     }
 
     /// How many units are counted, once a [`Op::Peek`](crate::Op::Peek) was applied: also those that a record counted
-    /// beyond the limit, of which `sliding` keeps none. Rounded up.
+    /// beyond the limit, of which `sliding` keeps none. With `after=`, all units of its period, the free ones included.
+    /// Rounded up.
     ///
     /// ```
     /// use flowgate::{Ask, Hit, Limit, MemoryStore, Op, Plan, Time};
@@ -160,8 +161,8 @@ impl<'a> Hit<'a> {
         self.outcome = self.limit.status(&self.counter, now, verdict);
     }
 
-    /// Fills in the outcome, and the classes that go with it. A counter that the store has no room for keeps its classes:
-    /// the store denies, not the counter.
+    /// Fills in the outcome, and the classes that go with it. A counter that the store has no room for keeps its
+    /// classes: the store denies, not the counter.
     #[inline]
     pub(super) fn conclude(&mut self, verdict: Verdict, now: Time) {
         self.report(verdict, now);

@@ -24,7 +24,7 @@ use crate::time::Time;
 
 /// The counters and the ban records of a plan, each once however many parts meet it.
 #[derive(Debug)]
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedCounters<'a> {
     /// Those that the plan may create come first.
     pub(crate) hits: Vec<Hit<'a>>,
     pub(crate) bans: Vec<BanHit<'a>>,
@@ -47,9 +47,10 @@ struct PartIndices {
     bans: Vec<usize>,
 }
 
-impl<'a> Shared<'a> {
-    /// Gathers what the parts share. A counter or a record that some hits have in common moves out of the first of them.
-    pub(crate) fn new(parts: &mut [PlanPart<'_, 'a>]) -> Shared<'a> {
+impl<'a> SharedCounters<'a> {
+    /// Gathers what the parts share. A counter or a record that some hits have in common moves out of the first of
+    /// them.
+    pub(crate) fn new(parts: &mut [PlanPart<'_, 'a>]) -> SharedCounters<'a> {
         let (mut hits, mut bans) = (Places::default(), Places::default());
         let mut indices: Vec<PartIndices> = parts.iter().map(|_| PartIndices::default()).collect();
         let (mut creatable_hits, mut creatable_bans) = (0, 0);
@@ -74,13 +75,13 @@ impl<'a> Shared<'a> {
         }
         let pending = vec![Pending::default(); hits.all.len()];
         let (hits, bans) = (hits.all, bans.all);
-        Shared { hits, bans, creatable_hits, creatable_bans, parts: indices, pending, copies: false }
+        SharedCounters { hits, bans, creatable_hits, creatable_bans, parts: indices, pending, copies: false }
     }
 
     /// The same, so that each hit of the plan ends up with a copy of its counter as it was right after the hit.
     #[cfg(feature = "portable")]
-    pub(crate) fn with_copies(self) -> Shared<'a> {
-        Shared { copies: true, ..self }
+    pub(crate) fn with_copies(self) -> SharedCounters<'a> {
+        SharedCounters { copies: true, ..self }
     }
 
     /// Calls `act` on some hits of a part, from the one numbered `first` on, while they have their counters.
@@ -126,7 +127,7 @@ impl<T> Places<T> {
 }
 
 /// Decides the parts at `now` and fills in their outcomes. `shared` was made of them, and its counters are loaded.
-pub(crate) fn decide(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>) {
+pub(crate) fn decide(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>) {
     refund(now, parts, shared);
     let banned = find_bans(now, parts, shared);
     let mut denied = evaluate(now, parts, shared);
@@ -141,7 +142,7 @@ pub(crate) fn decide(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Sha
     conclude(now, parts, shared, denied);
 }
 
-fn refund(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>) {
+fn refund(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>) {
     for (number, part) in parts.iter_mut().enumerate().filter(|(_, part)| part.op == Op::Refund) {
         let ask = part.ask(now);
         shared.lend(number, 0, part.hits, |hits| decide_hits(ask, hits));
@@ -149,7 +150,7 @@ fn refund(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>) {
 }
 
 /// Looks for bans in force; tells for each part whether one denies it.
-fn find_bans(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>) -> Vec<bool> {
+fn find_bans(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>) -> Vec<bool> {
     shared.bans.iter_mut().for_each(|ban| ban.look(now));
     for (part, indices) in parts.iter_mut().zip(&shared.parts) {
         for (ban, &index) in part.bans.iter_mut().zip(&indices.bans) {
@@ -160,7 +161,7 @@ fn find_bans(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>)
 }
 
 /// Puts in the verdict of every enforced hit; true if one that asks is denied.
-fn evaluate(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>) -> bool {
+fn evaluate(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>) -> bool {
     let mut denied = false;
     shared.pending.fill(Pending::default());
     for (part, indices) in parts.iter_mut().zip(&shared.parts).filter(|(part, _)| part.op != Op::Refund) {
@@ -180,7 +181,7 @@ fn evaluate(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>) 
 }
 
 /// Lets shadow rules count each part by itself.
-fn count_shadows(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>, banned: &[bool]) {
+fn count_shadows(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>, banned: &[bool]) {
     for (number, part) in parts.iter_mut().enumerate().filter(|(_, part)| part.op != Op::Refund) {
         let op = if banned[number] { Op::Peek } else { part.op };
         let ask = Ask { op, ..part.ask(now) };
@@ -192,9 +193,9 @@ fn count_shadows(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<
     }
 }
 
-/// Which bans are struck, as (part, ban): the first part whose rule denies strikes for all parts. Shadow rules and a full
-/// store strike no subject.
-fn find_strikes(parts: &[PlanPart<'_, '_>], shared: &Shared<'_>, banned: &[bool]) -> Vec<(usize, usize)> {
+/// Which bans are struck, as (part, ban): the first part whose rule denies strikes for all parts. Shadow rules and a
+/// full store strike no subject.
+fn find_strikes(parts: &[PlanPart<'_, '_>], shared: &SharedCounters<'_>, banned: &[bool]) -> Vec<(usize, usize)> {
     let mut struck = vec![false; shared.bans.len()];
     let mut strikes = Vec::new();
     for (number, part) in parts.iter().enumerate() {
@@ -216,7 +217,7 @@ fn find_strikes(parts: &[PlanPart<'_, '_>], shared: &Shared<'_>, banned: &[bool]
 }
 
 /// Charges the rules that count denied requests and are exceeded.
-fn charge_denied(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>, banned: &[bool]) {
+fn charge_denied(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>, banned: &[bool]) {
     for (number, part) in parts.iter_mut().enumerate() {
         if banned[number] || part.op == Op::Peek || !part.op.asks() {
             continue;
@@ -236,7 +237,7 @@ fn charge_denied(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<
 }
 
 /// Strikes. A ban that begins holds for all parts that share its subject.
-fn strike(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>, strikes: &[(usize, usize)]) {
+fn strike(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>, strikes: &[(usize, usize)]) {
     for &(number, place) in strikes {
         let record = &mut shared.bans[shared.parts[number].bans[place]];
         record.strike(now);
@@ -252,7 +253,7 @@ fn strike(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>, st
 }
 
 /// Charges an allowed step, and answers.
-fn conclude(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut Shared<'_>, denied: bool) {
+fn conclude(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>, denied: bool) {
     for (number, part) in parts.iter_mut().enumerate().filter(|(_, part)| part.op != Op::Refund) {
         let ask = part.ask(now);
         each_rule(part.hits, |first, hits| {
@@ -294,8 +295,8 @@ struct Pending {
 }
 
 impl Pending {
-    /// Would `ask` pass once the units so far are counted? They leave with the request itself, so no wait counts on that:
-    /// all of them are checked together against the counter as it is.
+    /// Would `ask` pass once the units of the earlier parts are counted? All parts are charged at the same instant, so
+    /// no wait lets the earlier units expire before this part. They are added to its cost and checked together.
     fn check(self, ask: Ask, limit: &Limit, counter: &Counter) -> Verdict {
         if ask.cost == 0 {
             return Verdict::PASS;

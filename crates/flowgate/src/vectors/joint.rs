@@ -8,7 +8,7 @@ use flowgate_testkit::{numbers, op};
 
 use crate::algorithm::Counter;
 use crate::memory::{Key, MemoryStore};
-use crate::plan::joint::{self, Shared};
+use crate::plan::joint::{self, SharedCounters};
 use crate::plan::{Hit, Plan, PlanPart, RuleFlags};
 use crate::{Decision, Limit, Retry, Time, Verdict};
 
@@ -65,7 +65,8 @@ fn with_verdict(verdict: Verdict) -> Decision {
     Decision { verdict, ..Decision::from_hits(&[]) }
 }
 
-/// The answer of a part by the rules of a policy: the first exceeded rule gives the numbers, the longest wait is told.
+/// The answer of a part by the rules of a policy: the first exceeded rule gives the numbers, the longest wait is
+/// the answer's.
 fn part_answer(trace: &Trace, part: &PlanPart<'_, '_>) -> PartAnswer {
     let denials =
         |shadow: bool| part.hits.iter().filter(move |hit| hit.flags.shadow == shadow && !hit.outcome.allowed());
@@ -111,7 +112,7 @@ fn the_pure_functions_give_the_recorded_answers() {
         move |plan: &mut Plan<'_, '_>| {
             let now = plan.now;
             let parts = &mut plan.parts;
-            let mut shared = Shared::new(parts);
+            let mut shared = SharedCounters::new(parts);
             for hit in &mut shared.hits {
                 hit.counter = counters.remove(&hit.key).unwrap_or_default();
             }
@@ -142,7 +143,7 @@ fn a_step_of_one_part_gives_the_recorded_answers_of_single_requests() {
             let hit = |(index, limit)| Hit::new(key(index), limit).in_rule(0, flags);
             let mut hits: Vec<Hit<'_>> = limits.iter().enumerate().map(hit).collect();
             let mut parts = [PlanPart::new(op!(crate, step.op), step.cost, &mut hits)];
-            let mut shared = Shared::new(&mut parts);
+            let mut shared = SharedCounters::new(&mut parts);
             for (hit, counter) in shared.hits.iter_mut().zip(&mut counters) {
                 hit.counter = std::mem::take(counter);
             }

@@ -148,7 +148,7 @@ proptest! {
 /// Users read "500/s" as one every 2 ms, and so it is.
 #[test]
 fn pace_never_lets_two_through_within_an_interval() {
-    let store = Store::of("pace 500/s max_wait=none");
+    let store = Store::from_limit("pace 500/s max_wait=none");
     let start = 1_700_000_000 * specs::SECONDS;
     let leaves = |turn: u64| {
         let at = start + turn * 37_000;

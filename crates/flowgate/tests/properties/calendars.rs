@@ -53,7 +53,7 @@ proptest! {
             ("week", Unit::Week),
             ("month", Unit::Month),
         ] {
-            let store = Store::of(&format!("fixed 5/{name} tz={zone}"));
+            let store = Store::from_limit(&format!("fixed 5/{name} tz={zone}"));
             let taken = store.take(1, now);
             let ends_at = now + taken.reset_after.as_nanos();
             prop_assert_eq!(ends_at, end(unit, zone, now), "{} in {} at {:?}", name, zone, timestamp(now));

@@ -29,7 +29,7 @@ const START: u64 = 1_700_000_000 * SECONDS + 123_456_789;
 fn the_nth_unit_comes_when_n_intervals_have_passed() {
     for Rate { limit, count, period } in RATES {
         for burst in [2, 7] {
-            let store = Store::of(&format!("bucket {limit} burst={burst}"));
+            let store = Store::from_limit(&format!("bucket {limit} burst={burst}"));
             let mut now = START;
             for taken in 0..2_000u64 {
                 if let Some(wait) = store.peek(1, now).retry_after() {
@@ -52,7 +52,7 @@ fn a_billion_seconds_grant_exactly_the_rate() {
         let grants = |nanos: u64| u128::from(nanos) * u128::from(count) / u128::from(period);
         let burst = u64::try_from(grants(36_000 * DAYS)).unwrap().min(1_000_000_000_000);
         let fills_in = u64::try_from(u128::from(burst) * u128::from(period) / u128::from(count)).unwrap();
-        let store = Store::of(&format!("bucket {limit} burst={burst}"));
+        let store = Store::from_limit(&format!("bucket {limit} burst={burst}"));
         assert!(store.take(burst, START).allowed());
         let (mut now, mut taken) = (START, 0);
         let mut step = 1_234_567_891;
@@ -68,10 +68,10 @@ fn a_billion_seconds_grant_exactly_the_rate() {
     }
 }
 
-/// The same seen from a second: seven in the first one after the burst, and in those after a long time without pause.
+/// A limit of seven a second admits seven in the first second after the burst, and seven in each second of a long load.
 #[test]
 fn seven_a_second_are_seven_in_every_second() {
-    let store = Store::of("bucket 7/s");
+    let store = Store::from_limit("bucket 7/s");
     assert!(store.take(7, START).allowed());
     let mut admitted = 0;
     let mut now = START;

@@ -14,7 +14,7 @@ const MAX_COST: u64 = 1_000_000_000_000;
 #[test]
 fn pace_gives_no_turn_beyond_the_longest_debt() {
     // A turn every 20,000 days.
-    let store = Store::of("pace 0.01/200d max_wait=none");
+    let store = Store::from_limit("pace 0.01/200d max_wait=none");
     assert!(store.take(1, LATELY).allowed());
     assert_eq!(store.peek(1, LATELY).retry_after(), None);
     assert!(store.peek(1, LATELY).never());
@@ -23,11 +23,11 @@ fn pace_gives_no_turn_beyond_the_longest_debt() {
     assert_eq!(store.peek(1, later).delay().as_nanos(), 0);
     assert!(store.peek(2, later).never());
     // A wait that would end beyond the longest debt helps no caller, however short `max_wait` is.
-    let store = Store::of("pace 0.01/364d max_wait=366d");
+    let store = Store::from_limit("pace 0.01/364d max_wait=366d");
     assert!(store.take(1, LATELY).allowed());
     assert!(store.peek(1, LATELY).never());
     // Where it ends within, it helps.
-    let store = Store::of("pace 0.01/200d max_wait=366d");
+    let store = Store::from_limit("pace 0.01/200d max_wait=366d");
     store.apply(Op::Record, 3, LATELY);
     let wait = store.peek(1, LATELY).retry_after().unwrap().as_nanos();
     assert_eq!(wait, (36_500 - 366) * DAYS);
@@ -101,7 +101,7 @@ proptest! {
         limit in prop::sample::select(LIMITS.to_vec()),
         steps in prop::collection::vec((op(), cost(), time()), 1..40),
     ) {
-        let store = Store::of(limit);
+        let store = Store::from_limit(limit);
         for (op, cost, now) in steps {
             let answer = store.apply(op, cost, now);
             prop_assert!(answer.remaining <= answer.limit, "{}: {:?}", limit, answer);
@@ -118,7 +118,7 @@ proptest! {
         steps in prop::collection::vec((op(), cost()), 1..40),
         times in prop::collection::vec(time(), 40),
     ) {
-        let store = Store::of(limit);
+        let store = Store::from_limit(limit);
         let mut counter = Counter::new(&Spec::parse(limit).unwrap());
         let mut times: Vec<u64> = times.into_iter().map(|time| Time::from_nanos(time).as_nanos()).collect();
         times.sort_unstable();
@@ -136,7 +136,7 @@ proptest! {
         costs in prop::collection::vec(cost(), 1..40),
         now in time(),
     ) {
-        let (store, spec) = (Store::of(limit), Spec::parse(limit).unwrap());
+        let (store, spec) = (Store::from_limit(limit), Spec::parse(limit).unwrap());
         let takes = costs.iter().map(|&cost| (cost, store.take(cost, now)));
         let admitted: u128 = takes
             .filter(|(_, answer)| answer.allowed() && answer.delay().is_zero())

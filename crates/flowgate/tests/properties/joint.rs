@@ -21,8 +21,8 @@ impl Setting {
 }
 
 fn setting() -> impl Strategy<Value = Setting> {
-    // A wait of `approx` is whole microseconds from now, or from the end of the free period: which one is left open. So is
-    // whether a turn of `pace` that is more than 36,500 days away comes nearer when the free period ends.
+    // A wait of `approx` is whole microseconds from now, or from the end of the free period: which one is left open. So
+    // is whether a turn of `pace` that is more than 36,500 days away comes nearer when the free period ends.
     let is_open = |spec: &Spec| matches!(spec.algorithm, Algorithm::Approx | Algorithm::Pace { max_wait: None, .. });
     let spec = any_spec().prop_filter("open waits", move |spec| spec.after.is_none() || !is_open(spec));
     (prop::collection::vec(spec, 1..4), 1..4usize, 0..3usize).prop_map(|(specs, subjects, shadows)| {

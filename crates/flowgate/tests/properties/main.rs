@@ -1,7 +1,7 @@
 //! What the algorithms promise, in virtual time, over random limits, costs and arrivals.
 //!
-//! Each file holds one promise. Random limits and the naive reference come from the testkit. `FLOWGATE_CASES=100` multiplies
-//! the number of cases for a long run.
+//! Each file holds one promise. Random limits and the naive reference come from the testkit. `FLOWGATE_CASES=100`
+//! multiplies the number of cases for a long run.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -41,7 +41,7 @@ impl Store {
         Store { memory, limits, flags: RuleFlags { count_denied, shadow: false }, subject }
     }
 
-    pub(crate) fn of(limit: &str) -> Store {
+    pub(crate) fn from_limit(limit: &str) -> Store {
         Store::new([&limit.parse().unwrap()], false)
     }
 

@@ -1,4 +1,4 @@
-//! While the clock is ahead of the wall clock, waits are told in real time: exactly as long as they take.
+//! While the clock is ahead of the wall clock, waits are given in real time: exactly as long as they take.
 
 use flowgate::{Decision, Limit, Limiter, ManualClock, Op, Retry, Seed, Span, Time, Verdict};
 use flowgate_testkit::properties::specs::{Algorithm, MICROS, SECONDS, Spec, Step, any_spec, pace, start, takes};

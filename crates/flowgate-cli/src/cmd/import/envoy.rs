@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use flowgate_engine::config;
 
 use crate::terminal;
-use rules::Imported;
+use rules::ImportedRules;
 use tree::{Domain, composite_twice, shown};
 use yaml::{Mistake, Place};
 
@@ -20,8 +20,8 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Print the configuration of envoyproxy/ratelimit as TOML
 ///
-/// The rules give descriptors the same limits, served at `listen.grpc`. What they cannot say is a comment, and a warning on
-/// standard error.
+/// The rules give descriptors the same limits, served at `listen.grpc`. What they cannot say is a comment, and a
+/// warning on standard error.
 #[derive(Debug, clap::Args)]
 pub(super) struct EnvoyArgs {
     /// The files, one domain each
@@ -46,12 +46,12 @@ pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<ExitCode> {
             let message = format!("the domain {} is in {}, too: --merge joins them", domain.name, before.display());
             return Ok(fail(file, &Mistake::new(at, message)));
         }
-        let mut imported = Imported::new();
+        let mut imported = ImportedRules::new();
         imported.add(&domain);
         warnings.extend(imported.warnings.into_iter().map(|(at, why)| (file, at, why)));
         domains.push(domain);
     }
-    let mut imported = Imported::new();
+    let mut imported = ImportedRules::new();
     for domain in rules::merge(domains) {
         if let Some(twice) = composite_twice(&domain.descriptors) {
             let message = format!("{} stands twice in the files of the domain {}", shown(twice), domain.name);

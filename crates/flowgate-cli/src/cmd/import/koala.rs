@@ -10,9 +10,9 @@ use crate::terminal;
 
 /// Print a Koala rule file as TOML
 ///
-/// A peek by the TOML answers as Koala's browse, a record counts as its update; what cannot be said in TOML is said in a
-/// comment and on standard error. Dicts stay in their files: those beneath the current directory have a path from it, so
-/// keep the TOML here. To serve the file as it is, clients included, use
+/// A peek by the TOML answers as Koala's browse, a record counts as its update; what cannot be said in TOML is said in
+/// a comment and on standard error. Dicts stay in their files: those beneath the current directory have a path from it,
+/// so keep the TOML here. To serve the file as it is, clients included, use
 /// `flowgate serve --koala FILE`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -2,14 +2,20 @@
 
 use std::path::PathBuf;
 
-use flowgate_engine::config::Config;
+use flowgate_engine::config::{Config, Secret};
 use flowgate_server::{Server, admin_token};
 
 use crate::state_directory;
 
-/// Reads or makes the token, and returns its file. If no directory can hold the file, the server logs a warning and
+/// A token that this server, or an earlier one, has made.
+pub(super) struct MadeToken {
+    pub(super) file: PathBuf,
+    pub(super) token: Secret,
+}
+
+/// Reads or makes the token. If no directory can hold the file, the server logs a warning and
 /// starts without a token: it then refuses every admin request over HTTP.
-pub(super) fn provide(server: &Server, config: &Config) -> Option<PathBuf> {
+pub(super) fn provide(server: &Server, config: &Config) -> Option<MadeToken> {
     if config.auth.admin_token.is_some() || server.http_listener().is_none() {
         return None;
     }
@@ -20,8 +26,8 @@ pub(super) fn provide(server: &Server, config: &Config) -> Option<PathBuf> {
     let path = admin_token::path_in(&directory);
     match admin_token::obtain(&directory) {
         Ok(token) => {
-            server.set_admin_token(token);
-            Some(path)
+            server.set_admin_token(token.clone());
+            Some(MadeToken { file: path, token })
         }
         Err(error) => {
             warn(&format!("{}: {error}", path.display()));

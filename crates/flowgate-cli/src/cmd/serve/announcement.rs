@@ -1,13 +1,17 @@
 //! What `flowgate serve` says when it is ready.
 
+use std::io::{self, IsTerminal};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use flowgate_engine::config::{Config, ListenAddress, LogFormat, RedisServers, Store};
 use flowgate_koala::KoalaFile;
 use flowgate_server::Server;
 
+use super::admin_token::MadeToken;
+
 /// Says what is in force: to people line by line, to a machine as one event.
-pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, admin_token_file: Option<&Path>) {
+pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, made: Option<&MadeToken>) {
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
@@ -18,7 +22,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
     let resp = url(if tls { "rediss" } else { "redis" }, server.resp_listener());
     let grpc = url(if tls { "https" } else { "http" }, server.grpc_listener());
     if config.log.format == LogFormat::Json {
-        let admin_token_file = admin_token_file.map(|file| file.display().to_string());
+        let admin_token_file = made.map(|made| made.file.display().to_string());
         tracing::info!(
             version,
             config = origin,
@@ -41,13 +45,19 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ad
         eprintln!("  koala   {rules} rules of {}", path.display());
     }
     eprintln!("  store   {store}");
-    if let Some(file) = admin_token_file {
-        eprintln!("  admin   by the token in {}", file.display());
+    if let Some(made) = made {
+        eprintln!("  admin   by the token in {}", made.file.display());
     }
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
     if server.grpc_listener().is_some() {
         eprintln!("  grpc    {grpc}");
+    }
+    // A log must not hold the token: only a person sees the link.
+    if io::stderr().is_terminal()
+        && let Some(link) = console_link(server.http_listener(), config, made)
+    {
+        eprintln!("  console {link}");
     }
     if let Some(command) = try_it(server.resp_listener(), server.http_listener(), config) {
         eprintln!("try: {command}");
@@ -63,8 +73,29 @@ fn url(scheme: &str, address: Option<&ListenAddress>) -> String {
     }
 }
 
+/// The address of the console. With a token that the server has made, it logs in: a browser sends the part after `#` to
+/// no server. A token of the configuration is not shown.
+fn console_link(http: Option<&ListenAddress>, config: &Config, made: Option<&MadeToken>) -> Option<String> {
+    let Some(ListenAddress::Tcp(address)) = http else { return None };
+    if !config.console.enabled {
+        return None;
+    }
+    let mut address = *address;
+    if address.ip().is_unspecified() {
+        let local = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        address.set_ip(local);
+    }
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let login = made.map_or_else(String::new, |made| format!("#login={}", made.token.expose()));
+    Some(format!("{scheme}://{address}/{login}"))
+}
+
 /// A command that shows that the server answers. Over TLS it names files that only its reader knows.
 fn try_it(resp: Option<&ListenAddress>, http: Option<&ListenAddress>, config: &Config) -> Option<String> {
+    // Who brings Koala's rules has clients that ask over HTTP.
+    if let (true, Some(ListenAddress::Tcp(address)), None) = (config.koala.rules.is_some(), http, &config.tls) {
+        return Some(format!("curl 'http://{address}/rule/browse?act=ask&uid=42'"));
+    }
     let decide = "FG.LIMIT user:42:reply 5/60s";
     let password = if config.auth.resp_password.is_some() { " --askpass" } else { "" };
     let (scheme, tls) = match &config.tls {
@@ -105,6 +136,8 @@ fn describe_store(store: &Store) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flowgate_engine::config::Secret;
+
     use super::*;
 
     #[track_caller]
@@ -112,6 +145,23 @@ mod tests {
         let config = Config::from_toml(toml).unwrap();
         let command = try_it(Some(&config.listen.resp), Some(&config.listen.http), &config);
         assert_eq!(command.unwrap(), expected);
+    }
+
+    #[test]
+    fn the_link_to_the_console_logs_in_by_a_token_that_the_server_has_made() {
+        let made = MadeToken { file: "admin-token".into(), token: Secret::new("0af3") };
+        let link = |toml: &str, made| {
+            let config = Config::from_toml(toml).unwrap();
+            console_link(Some(&config.listen.http), &config, made)
+        };
+        assert_eq!(link("", Some(&made)).as_deref(), Some("http://127.0.0.1:7070/#login=0af3"));
+        assert_eq!(link("auth.admin_token = 'x'", None).as_deref(), Some("http://127.0.0.1:7070/"));
+        let public = "listen.http = '0.0.0.0:80'\nauth.insecure = true";
+        assert_eq!(link(public, Some(&made)).as_deref(), Some("http://127.0.0.1:80/#login=0af3"));
+        let public = "listen.http = '[::]:80'\nauth.insecure = true";
+        assert_eq!(link(public, None).as_deref(), Some("http://[::1]:80/"));
+        assert_eq!(link("console.enabled = false", Some(&made)), None);
+        assert_eq!(link("listen.http = 'unix:/run/http'", Some(&made)), None);
     }
 
     #[test]

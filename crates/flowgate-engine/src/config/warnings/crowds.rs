@@ -1,7 +1,7 @@
 //! Rules by which a single client can fill the store: long-lived counters, by a value that the client invents.
 //!
-//! A full store evicts the counters that are used least, so a crowd of invented values shortens the memory of all rules.
-//! A request that a limit by address denies makes no counter in any other rule, so one such limit is enough.
+//! A full store evicts the counters that are used least, so a crowd of invented values shortens the memory of all
+//! rules. A request that a limit by address denies makes no counter in any other rule, so one such limit is enough.
 
 use flowgate::{Limit, Period, Span};
 

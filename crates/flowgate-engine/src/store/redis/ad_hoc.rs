@@ -6,7 +6,7 @@ use flowgate::{
 };
 
 use super::decode::{Reply, ReplyError};
-use super::encode::{self, Ask, NANOS_PER_SECOND, ScriptTime};
+use super::encode::{Ask, Bans, Cells, NANOS_PER_SECOND, ScriptTime};
 use super::keys;
 use super::owned_plan::takes;
 use super::script::{DECIDE, ScriptCall, THROTTLE};
@@ -16,7 +16,7 @@ use crate::decider::{AdHoc, AdHocKey};
 /// The key in Redis of an ad hoc key: for `DEL`, `EXISTS`, `PTTL`.
 pub fn ad_hoc_key<'k>(prefix: &str, key: impl Into<AdHocKey<'k>>) -> Vec<u8> {
     let mut name = Vec::new();
-    keys::write(&mut name, prefix, &keys::ad_hoc(key.into()), "");
+    keys::write_subject(&mut name, prefix, &keys::ad_hoc(key.into()));
     name
 }
 
@@ -53,9 +53,14 @@ impl PreparedLimit {
     /// The call that decides; see [`OwnedPlan::call`](super::OwnedPlan::call).
     pub fn call(&self, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
         let mut call = ScriptCall::new(&DECIDE);
-        call.keys.write(|key| keys::write(key, prefix, &self.tag, ""));
+        call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
         let ask = Ask { op: self.op, cost: self.cost, time };
-        encode::one_limit(&mut call.args, ask, RuleFlags::default(), &self.limit, around, 0);
+        Cells::write(&mut call.args, |cells| {
+            cells.head(ask, 1);
+            cells.rule(RuleFlags::default(), 1, Bans::No, 1);
+            cells.limit(&keys::AD_HOC, &self.limit, ask, around);
+            cells.padding();
+        });
         call
     }
 
@@ -78,8 +83,8 @@ impl PreparedLimit {
         if !takes(self.op) || self.cost == 0 || !hit.outcome().allowed() {
             return None;
         }
-        let mut undo = UndoCall::new(time, self.cost, now);
-        undo.add(&hit, |key| keys::write(key, prefix, &self.tag, ""));
+        let mut undo = UndoCall::new(prefix, time, self.cost, now);
+        undo.add(&hit, &self.tag, &keys::AD_HOC);
         undo.finish()
     }
 
@@ -111,13 +116,16 @@ impl PreparedThrottle {
     /// The call that decides. An injected time may have nanoseconds.
     pub fn call(&self, prefix: &str, time: ScriptTime) -> ScriptCall {
         let mut call = ScriptCall::new(&THROTTLE);
-        call.keys.write(|key| keys::write(key, prefix, &self.tag, ""));
+        call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
         let (increment, tolerance) = self.throttle.nanos();
-        encode::nanos(&mut call.args, increment);
-        encode::nanos(&mut call.args, tolerance);
-        if let ScriptTime::Injected(now) = time {
-            encode::nanos(&mut call.args, now.as_nanos() as i64);
-        }
+        Cells::write(&mut call.args, |cells| {
+            cells.nanos(increment);
+            cells.nanos(tolerance);
+            match time {
+                ScriptTime::Injected(now) => cells.nanos(now.as_nanos() as i64),
+                ScriptTime::Redis => cells.nanos(-NANOS_PER_SECOND),
+            }
+        });
         call
     }
 
@@ -142,8 +150,8 @@ impl PreparedThrottle {
             return None;
         }
         let tat = i64::try_from(tat.max(now).as_nanos()).ok()?.checked_add(increment)?;
-        let mut undo = UndoCall::new(time, 0, now);
-        undo.add_throttle(tat, increment, |key| keys::write(key, prefix, &self.tag, ""));
+        let mut undo = UndoCall::new(prefix, time, 0, now);
+        undo.add_throttle(tat, increment, &self.tag);
         undo.finish()
     }
 }

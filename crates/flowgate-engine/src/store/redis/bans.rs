@@ -11,7 +11,7 @@ mod copy;
 use flowgate::{Span, Time};
 
 use super::decode::ReplyError;
-use super::encode::{self, ScriptTime};
+use super::encode::ScriptTime;
 use super::script::{BANS, ScriptCall};
 use crate::bans::{BanId, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, target_name};
 
@@ -82,7 +82,10 @@ impl BanCall<'_> {
         for key in ["", ":order", ":ends", ":lifted"] {
             call.keys.write(|out| super::keys::write(out, self.prefix, b"bans", key));
         }
-        encode::time(&mut call.args, self.time);
+        match self.time.micros() {
+            None => call.args.push(b""),
+            Some(micros) => call.args.number(micros),
+        }
         call.args.push(what);
         call
     }
@@ -90,7 +93,7 @@ impl BanCall<'_> {
 
 /// The reply to a `set` or a `del`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Changed {
+struct ChangeReply {
     now: Time,
     epoch: String,
     version: u64,
@@ -106,8 +109,8 @@ enum ChangeResult {
     TooMuchText,
 }
 
-impl Changed {
-    fn read(reply: &[Vec<u8>]) -> Result<Changed, ReplyError> {
+impl ChangeReply {
+    fn read(reply: &[Vec<u8>]) -> Result<ChangeReply, ReplyError> {
         let [now, epoch, version, result, until] = reply else { return Err(ReplyError::Malformed) };
         let result = match result.as_slice() {
             b"done" => ChangeResult::Done,
@@ -118,7 +121,7 @@ impl Changed {
         };
         let (now, version, until) = (number(now)?, number(version)?, number(until)?);
         let epoch = text(epoch)?.to_owned();
-        Ok(Changed { now: Time::from_micros(now), epoch, version, result, until: Time::from_micros(until) })
+        Ok(ChangeReply { now: Time::from_micros(now), epoch, version, result, until: Time::from_micros(until) })
     }
 }
 
@@ -180,7 +183,8 @@ fn ban(bytes: &[u8]) -> Option<ManualBan> {
         Some(part.into())
     };
     let (field, value, reason) = (part()?, part()?, part()?);
-    Some(ManualBan { id: id.parse().ok()?, field, value, until: Time::from_micros(until.parse().ok()?), reason })
+    let until = Time::from_micros(until.parse().ok()?);
+    Some(ManualBan { id: id.parse().ok()?, field, value, since: None, until, reason })
 }
 
 fn text(bytes: &[u8]) -> Result<&str, ReplyError> {

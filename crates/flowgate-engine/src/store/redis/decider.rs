@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use flowgate::{Op, Reading, Time};
 
-use super::keys;
+use super::encode::{Cells, ScriptTime};
+use super::keys::{self, CounterName};
 use super::owned_plan::{Conclusion, JointConclusion, NewBan, OwnedJointPlan, OwnedPlan, tag};
+use super::script::{FORGET, ScriptCall};
 use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
 use crate::decider::Decider;
 use crate::decision::Decision;
@@ -17,8 +19,8 @@ use crate::rules::RuleSet;
 use crate::store::Store;
 
 impl Decider {
-    /// Decides a plan on these counters while Redis is away, under the limits of `limits`: a copy of the plan's rules that
-    /// differs in limits alone.
+    /// Decides a plan on these counters while Redis is away, under the limits of `limits`: a copy of the plan's rules
+    /// that differs in limits alone.
     pub fn decide_owned(&self, plan: &OwnedPlan, limits: &RuleSet, request: &Request<'_>, at: Reading) -> Decision {
         let mut plan = plan.under(limits, at);
         self.apply(&mut plan, || request.clone(), at.now);
@@ -27,11 +29,12 @@ impl Decider {
         decision
     }
 
-    /// As [`Decider::decide_owned`], for several requests; `denied` if something else denies all of them.
-    pub fn decide_joint_owned(
+    /// As [`Decider::decide_owned`], for several requests, each under its own limits; `denied` if something else denies
+    /// all of them.
+    pub fn decide_joint_owned<'r>(
         &self,
-        plan: &OwnedJointPlan,
-        limits: &RuleSet,
+        plan: &'r OwnedJointPlan,
+        limits: impl Iterator<Item = &'r RuleSet>,
         requests: &[Request<'_>],
         denied: bool,
         at: Reading,
@@ -40,10 +43,7 @@ impl Decider {
         if denied {
             plan = plan.denied();
         }
-        self.apply_joint(&mut plan, requests.iter(), at.now);
-        let mut joint = plan.conclude(at.now);
-        joint.make_real(at);
-        joint
+        self.decide_joint_plan(plan, requests.iter(), at)
     }
 
     /// As [`Decider::decide_owned`], why a `peek` is decided as it is.
@@ -55,35 +55,38 @@ impl Decider {
         explanation
     }
 
-    /// The keys of all that matching rules have counted for the request's subjects, bans included, those of each
-    /// subject together: what to delete for a `reset`. Afterwards, a `peek` of 0 tells how things stand.
-    pub fn reset_keys_by(&self, rules: &RuleSet, prefix: &str, request: &Request<'_>) -> Vec<Vec<Vec<u8>>> {
+    /// The calls that forget all that matching rules have counted for the request's subjects, bans included: one for
+    /// each subject. Afterwards, a `peek` of 0 tells how things stand.
+    pub fn reset_calls_by(
+        &self,
+        rules: &RuleSet,
+        prefix: &str,
+        time: ScriptTime,
+        request: &Request<'_>,
+    ) -> Vec<ScriptCall> {
         let values = rules.read(request);
-        let mut groups: Vec<(Vec<u8>, Vec<Vec<u8>>)> = Vec::new();
-        for (rule, _) in rules.matching(&values) {
+        let mut groups: Vec<(Vec<u8>, Vec<CounterName>)> = Vec::new();
+        let matching = rules.matching(&values).map(|(rule, _)| (rule, true));
+        for (rule, matches) in matching.chain(rules.bans_to_lift(&values).map(|(rule, _)| (rule, false))) {
             let tag = tag(rules, rule, request);
-            let mut found: Vec<Vec<u8>> = Vec::new();
-            let mut name = |counter: &str| {
-                let mut key = Vec::new();
-                keys::write(&mut key, prefix, &tag, counter);
-                if !found.contains(&key) {
-                    found.push(key);
+            let group = groups.iter().position(|(known, _)| *known == tag).unwrap_or_else(|| {
+                groups.push((tag, Vec::new()));
+                groups.len() - 1
+            });
+            let found = &mut groups[group].1;
+            let limits = rules.all_limits(rule).filter(|_| matches);
+            for name in limits.map(|named| &named.name).chain(rule.ban_name()) {
+                if !found.contains(name) {
+                    found.push(*name);
                 }
-            };
-            rules.all_limits(rule).for_each(|named| name(&named.tail));
-            if rule.records_bans() {
-                name(&keys::ban_counter(rule.name()));
-            }
-            match groups.iter_mut().find(|(known, _)| *known == tag) {
-                Some((_, keys)) => keys.append(&mut found),
-                None => groups.push((tag, found)),
             }
         }
-        groups.into_iter().map(|(_, keys)| keys).filter(|keys| !keys.is_empty()).collect()
+        let calls = groups.into_iter().filter(|(_, names)| !names.is_empty());
+        calls.map(|(tag, names)| forget_call(prefix, &tag, time, &names)).collect()
     }
 
-    /// Lists the bans that a request has started, with the names of their subjects. The request is asked for only if there
-    /// is a new ban.
+    /// Lists the bans that a request has started, with the names of their subjects. The request is asked for only if
+    /// there is a new ban.
     pub fn note_conclusion<'q>(&self, conclusion: &Conclusion, request: impl Fn() -> Request<'q>) {
         self.note_new_bans(&conclusion.new_bans, request);
     }
@@ -103,21 +106,22 @@ impl Decider {
             by.sort_unstable();
             let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
             let subject = by.into_iter().map(value).collect();
-            let place = RuleBanPlace::Redis(ban.key.clone());
+            let place = RuleBanPlace::Redis(ban.tag.clone());
             self.imposed().note(RuleBan { id, rule, subject, until: ban.until, place });
         }
     }
 
-    /// What follows the prefix in the key that is to be deleted for a ban to be lifted that a rule has imposed. `None`
-    /// when there is no such ban.
-    pub fn rule_ban_key(&self, id: BanId, now: Time) -> Option<Box<[u8]>> {
-        match self.imposed().find(id, now)?.place {
-            RuleBanPlace::Redis(key) => Some(key),
+    /// The call that lifts a ban that a rule has imposed: the script answers 1 if it was on record. `None` when there
+    /// is no such ban.
+    pub fn rule_ban_call(&self, id: BanId, prefix: &str, time: ScriptTime, now: Time) -> Option<ScriptCall> {
+        let ban = self.imposed().find(id, now)?;
+        match ban.place {
+            RuleBanPlace::Redis(tag) => Some(forget_call(prefix, &tag, time, &[*ban.rule.ban_name()?])),
             RuleBanPlace::Memory(_) => None,
         }
     }
 
-    /// Strikes a ban that a rule has imposed from the list: its key was deleted.
+    /// Strikes a ban that a rule has imposed from the list: its record was deleted.
     pub fn strike_rule_ban(&self, id: BanId, now: Time) {
         self.imposed().take(id, now);
     }
@@ -139,11 +143,22 @@ impl Engine {
     pub fn prepare_joint(&self, requests: &[(Op, Request<'_>)], at: Reading) -> OwnedJointPlan {
         let rules = self.rules();
         let plan = self.plan_joint(&rules, requests, at);
-        OwnedJointPlan::new(&rules, &plan, requests.iter().map(|(_, request)| request))
+        OwnedJointPlan::new(&plan, requests.iter().map(|(_, request)| (&rules, request)))
     }
 
-    /// As [`Decider::reset_keys_by`], by the rules in force.
-    pub fn reset_keys(&self, prefix: &str, request: &Request<'_>) -> Vec<Vec<Vec<u8>>> {
-        self.reset_keys_by(&self.rules(), prefix, request)
+    /// As [`Decider::reset_calls_by`], by the rules in force.
+    pub fn reset_calls(&self, prefix: &str, time: ScriptTime, request: &Request<'_>) -> Vec<ScriptCall> {
+        self.reset_calls_by(&self.rules(), prefix, time, request)
     }
+}
+
+/// The call that forgets counters of a subject.
+fn forget_call(prefix: &str, tag: &[u8], time: ScriptTime, names: &[CounterName]) -> ScriptCall {
+    let mut call = ScriptCall::new(&FORGET);
+    call.keys.write(|key| keys::write_subject(key, prefix, tag));
+    Cells::write(&mut call.args, |cells| {
+        cells.time(time);
+        names.iter().for_each(|name| cells.name(name));
+    });
+    call
 }

@@ -1,37 +1,33 @@
-//! A request as the arguments of `decide.lua`.
+//! A request as the argument of `decide.lua`: cells of eight bytes, each a double in little-endian order, or a name.
 //!
 //! ```text
-//! call   = op time cost rules {rule}                   op: take, peek, record, check (and record), refund, deny
-//! rule   = flags limits bans {limit} [ban]             flags: 1 counts denied, 2 shadow; limits: how many; bans: 1 it
-//!                                                      bans, 2 it only may have banned the subject (no `ban` follows)
-//! limit  = letter terms after
-//! after  = "-" | free window
-//! ban    = strikes within forget number {length}
+//! call   = op time cost rules {rule} padding           op: 1 take, 2 peek, 3 record, 4 check (and record), 5 refund, 6 deny
+//! rule   = flags limits bans key {limit} [ban]         flags: 1 counts denied, 2 shadow; limits: how many; bans: 1 it
+//!                                                      bans, 2 it only may have banned the subject; key: which, from 1 on
+//! limit  = name letter terms [free window]             a capital letter: the window of `after=` follows
+//! ban    = name [strikes within forget number {length}]
 //! ```
 //!
-//! The letter names the algorithm. The library writes its terms; each algorithm's file there lists them.
-//!
-//! A take from a single limit has a shorter call, which begins with the letter. Behind the key of the counter may stand those of
-//! bans that are only watched:
-//!
-//! ```text
-//! take   = (b|p) want room [want room ticks [time]]    wholes before remainders
-//!        | letter time cost terms                      all other algorithms
-//! ```
+//! The letter, by its code, names the algorithm. The library writes its terms; each algorithm's file there lists them.
+//! The padding lets the script read seven terms of every limit, though few have as many.
 //!
 //! Several requests that pass together or not at all go to `joint.lua`:
 //!
 //! ```text
-//! joint  = "joint" time denied parts {part}            denied: 1 if something other than a limit denies
-//! part   = op cost rules {rule}
+//! joint  = time denied parts {part}                    denied: 1 if something other than a limit denies
+//! part   = op cost rules keys {rule}                   keys: how many of KEYS are this part's
 //! ```
 //!
-//! Times are microseconds; an empty `time` is Redis's own.
+//! Times are microseconds; a `time` of -1 is Redis's own.
 
 use flowgate::portable::Arguments;
 use flowgate::{Limit, MAX_COUNT, Op, RuleFlags, Time};
 
+use super::keys::CounterName;
 use super::script::Parts;
+
+/// What the script reads of every limit: the name, the letter and seven terms.
+const LIMIT_BYTES: usize = 9 * 8;
 
 pub(super) const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -63,19 +59,19 @@ pub(super) struct Ask {
 
 impl Ask {
     /// What costs nothing changes nothing.
-    fn word(self) -> &'static [u8] {
-        if self.cost == 0 { b"peek" } else { self.op_word() }
+    fn number(self) -> u64 {
+        if self.cost == 0 { 2 } else { self.op_number() }
     }
 
-    fn op_word(self) -> &'static [u8] {
+    fn op_number(self) -> u64 {
         match self.op {
-            Op::Take | Op::TakeWithin(_) => b"take",
-            Op::Peek => b"peek",
-            Op::Record => b"record",
-            Op::CheckAndRecord => b"check",
-            Op::Refund => b"refund",
+            Op::Take | Op::TakeWithin(_) => 1,
+            Op::Peek => 2,
+            Op::Record => 3,
+            Op::CheckAndRecord => 4,
+            Op::Refund => 5,
             // `Op::Deny`.
-            _ => b"deny",
+            _ => 6,
         }
     }
 
@@ -93,27 +89,110 @@ impl Ask {
     }
 }
 
-/// What precedes the rules of a call.
-pub(super) fn head(args: &mut Parts, ask: Ask, rules: usize) {
-    args.push(ask.word());
-    time(args, ask.time);
-    args.number(ask.units());
-    args.number(rules as u64);
+/// The argument of a call, cell by cell.
+pub(super) struct Cells<'a> {
+    bytes: &'a mut Vec<u8>,
+    /// Where the last limit begins.
+    last_limit: usize,
 }
 
-/// What precedes the parts of a call for several requests.
-pub(super) fn joint_head(args: &mut Parts, at: ScriptTime, denied: bool, parts: usize) {
-    args.push(b"joint");
-    time(args, at);
-    args.number(u64::from(denied));
-    args.number(parts as u64);
+impl Cells<'_> {
+    /// Writes the one argument of a call.
+    pub(super) fn write(args: &mut Parts, write: impl FnOnce(&mut Cells<'_>)) {
+        args.write(|bytes| write(&mut Cells::on(bytes)));
+    }
+
+    /// Further cells behind those of `bytes`.
+    pub(super) fn on(bytes: &mut Vec<u8>) -> Cells<'_> {
+        Cells { last_limit: bytes.len(), bytes }
+    }
+
+    /// Appends cells that were written elsewhere.
+    pub(super) fn append(&mut self, cells: &[u8]) {
+        self.bytes.extend_from_slice(cells);
+    }
+
+    fn double(&mut self, number: f64) {
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn name(&mut self, name: &CounterName) {
+        self.bytes.extend_from_slice(name);
+    }
+
+    /// What precedes the rules of a call.
+    pub(super) fn head(&mut self, ask: Ask, rules: usize) {
+        self.number(ask.number());
+        self.time(ask.time);
+        self.number(ask.units());
+        self.number(rules as u64);
+    }
+
+    /// What follows the rules of a call.
+    pub(super) fn padding(&mut self) {
+        while self.bytes.len() < self.last_limit + LIMIT_BYTES {
+            self.number(0);
+        }
+    }
+
+    /// What precedes the parts of a call for several requests.
+    pub(super) fn joint_head(&mut self, at: ScriptTime, denied: bool, parts: usize) {
+        self.time(at);
+        self.number(u64::from(denied));
+        self.number(parts as u64);
+    }
+
+    /// What precedes the rules of a part.
+    pub(super) fn part_head(&mut self, ask: Ask, rules: usize, keys: usize) {
+        self.number(ask.op_number());
+        self.number(ask.units());
+        self.number(rules as u64);
+        self.number(keys as u64);
+    }
+
+    /// What precedes the limits of a rule.
+    pub(super) fn rule(&mut self, flags: RuleFlags, limits: usize, bans: Bans, key: usize) {
+        self.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
+        self.number(limits as u64);
+        self.number(bans as u64);
+        self.number(key as u64);
+    }
+
+    /// A limit on a counter.
+    pub(super) fn limit(&mut self, name: &CounterName, limit: &Limit, ask: Ask, around: Time) {
+        self.last_limit = self.bytes.len();
+        self.name(name);
+        limit.write_terms(ask.around(around), self);
+    }
+
+    pub(super) fn time(&mut self, time: ScriptTime) {
+        match time.micros() {
+            None => self.minus_one(),
+            Some(micros) => self.number(micros),
+        }
+    }
+
+    /// Nanoseconds as seconds, rounded down, and nanoseconds of the next.
+    pub(super) fn nanos(&mut self, nanos: i64) {
+        // Seconds of an i64 of nanoseconds are well below 2^53.
+        self.double(nanos.div_euclid(NANOS_PER_SECOND) as f64);
+        self.number(nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs());
+    }
 }
 
-/// What precedes the rules of a part.
-pub(super) fn part_head(args: &mut Parts, ask: Ask, rules: usize) {
-    args.push(ask.op_word());
-    args.number(ask.units());
-    args.number(rules as u64);
+impl Arguments for Cells<'_> {
+    fn letter(&mut self, letter: u8) {
+        self.number(letter.into());
+    }
+
+    fn number(&mut self, number: u64) {
+        // Every number is below 2^53, so the double is exact.
+        self.double(number as f64);
+    }
+
+    fn minus_one(&mut self) {
+        self.double(-1.0);
+    }
 }
 
 /// What a rule has to do with bans.
@@ -123,47 +202,4 @@ pub(super) enum Bans {
     Yes = 1,
     /// Only a ban in force matters.
     Watched = 2,
-}
-
-/// What precedes the limits of a rule.
-pub(super) fn rule(args: &mut Parts, flags: RuleFlags, limits: usize, bans: Bans) {
-    args.number(u64::from(flags.count_denied) + 2 * u64::from(flags.shadow));
-    args.number(limits as u64);
-    args.number(bans as u64);
-}
-
-/// A call of one limit and, behind it, some bans that are only watched.
-pub(super) fn one_limit(args: &mut Parts, ask: Ask, flags: RuleFlags, limit: &Limit, around: Time, watched: usize) {
-    let plain_take = ask.word() == b"take" && !flags.count_denied;
-    if plain_take && limit.write_take(ask.around(around), ask.time.micros(), args) {
-        return;
-    }
-    head(args, ask, 1 + watched);
-    rule(args, flags, 1, Bans::No);
-    limit.write_terms(ask.around(around), args);
-    (0..watched).for_each(|_| rule(args, RuleFlags::default(), 0, Bans::Watched));
-}
-
-pub(super) fn time(args: &mut Parts, time: ScriptTime) {
-    match time.micros() {
-        None => args.push(b""),
-        Some(micros) => args.number(micros),
-    }
-}
-
-/// Nanoseconds as seconds, rounded down, and nanoseconds of the next.
-pub(super) fn nanos(args: &mut Parts, nanos: i64) {
-    let seconds = nanos.div_euclid(NANOS_PER_SECOND);
-    args.write(|arg| arg.extend_from_slice(seconds.to_string().as_bytes()));
-    args.number(nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs());
-}
-
-impl Arguments for Parts {
-    fn text(&mut self, text: &str) {
-        self.push(text.as_bytes());
-    }
-
-    fn number(&mut self, number: u64) {
-        self.number(number);
-    }
 }

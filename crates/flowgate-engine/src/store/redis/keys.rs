@@ -1,17 +1,17 @@
 //! The names of keys in Redis: readable, unambiguous, of bounded length.
 //!
 //! ```text
-//! fg:{s:user=42}:reply:sliding:60s:0    the subject user=42, its counter of the rule `reply` for a sliding minute
-//! fg:{s:user=42}:reply:ban              its strikes and bans
-//! fg:{a:upload}:upload:bucket:1s:0      a rule without `by`: one subject for all
-//! fg:{k:hist:42}                        an ad hoc key
-//! fg:{k3:hist:42}                       an ad hoc key in the database 3
-//! fg:{k:hist:42}:undone                 the rollbacks in its bucket that still matter
-//! fg:{bans}                             the bans by hand
+//! fg:{s:user=42}:2             the subject user=42: all its counters, strikes and bans; 2 is the version of the layout
+//! fg:{s:user=42}:2:Xw3kq0Tz    the older part of a long sliding log of it, by the name of its counter
+//! fg:{a:upload}:2              a rule without `by`: one subject for all
+//! fg:{k:hist:42}:2             an ad hoc key
+//! fg:{k3:hist:42}:2            an ad hoc key in the database 3
+//! fg:{bans}                    the bans by hand
 //! ```
 //!
 //! Rule       What stands in braces is the hash tag: all counters of a subject live in one slot of a cluster. A counter
-//!            is named by what stays the same when its limit is edited, as in memory (see [`key`](crate::key)).
+//!            is named by what stays the same when its limit is edited, as in memory (see [`key`](crate::key)): eight
+//!            letters, 48 bits of the SHA-256 of `reply:sliding:60s:0`, or of `reply:ban`.
 //! Invariant  Different things have different names: every byte that has a meaning in a name, or does not print, is
 //!            escaped as `%XX`. A tag longer than [`MAX_TAG`] becomes `h:` and 128 bits of its SHA-256.
 
@@ -29,8 +29,14 @@ pub(super) const MAX_TAG: usize = 160;
 /// Room for most tags.
 const USUAL_TAG_BYTES: usize = 64;
 
-/// What follows the key of a counter in the key of what was undone in it.
-pub(super) const UNDONE: &str = ":undone";
+/// The name of a counter among those of its subject.
+pub(crate) type CounterName = [u8; 8];
+
+/// The name of the one counter of an ad hoc key. No hash has a dash.
+pub(super) const AD_HOC: CounterName = *b"--------";
+
+/// What follows the tag of every subject: the version of the layout. Nodes of another version count in other keys.
+const LAYOUT: &str = ":2";
 
 /// The tag of a subject: the names and values of its `by` fields, in the order of the names.
 pub(super) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
@@ -72,26 +78,41 @@ pub(super) fn ad_hoc(key: AdHocKey<'_>) -> Vec<u8> {
     bounded(tag)
 }
 
-/// What follows the tag in the key of a limit's counter. `nth` tells limits of one algorithm and period apart.
-pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> Box<str> {
-    let (algorithm, period) = identity(limit);
-    let period = if period == 0 { "month".to_owned() } else { flowgate::Span::from_nanos(period).to_string() };
-    format!(":{rule}:{}:{period}:{nth}", algorithm.name()).into()
+/// The name of a limit's counter. `nth` tells limits of one algorithm and period apart.
+pub(crate) fn limit_name(rule: &str, limit: &Limit, nth: usize) -> CounterName {
+    name_of(&limit_counter(rule, limit, nth))
 }
 
-/// What follows the tag in the key of a rule's bans.
-pub(super) fn ban_counter(rule: &str) -> String {
-    format!(":{rule}:ban")
+/// The name of the record of a rule's bans.
+pub(crate) fn ban_name(rule: &str) -> CounterName {
+    name_of(&format!("{rule}:ban"))
+}
+
+fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> String {
+    let (algorithm, period) = identity(limit);
+    let period = if period == 0 { "month".to_owned() } else { flowgate::Span::from_nanos(period).to_string() };
+    format!("{rule}:{}:{period}:{nth}", algorithm.name())
+}
+
+fn name_of(counter: &str) -> CounterName {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
+    let hash = Sha256::digest(counter);
+    std::array::from_fn(|at| LETTERS[usize::from(hash[at] & 63)])
+}
+
+/// The key of a subject.
+pub(super) fn write_subject(key: &mut Vec<u8>, prefix: &str, tag: &[u8]) {
+    write(key, prefix, tag, LAYOUT);
 }
 
 /// A whole key.
-pub(super) fn write(key: &mut Vec<u8>, prefix: &str, tag: &[u8], counter: &str) {
-    key.reserve(prefix.len() + tag.len() + counter.len() + 2);
+pub(super) fn write(key: &mut Vec<u8>, prefix: &str, tag: &[u8], behind: &str) {
+    key.reserve(prefix.len() + tag.len() + behind.len() + 2);
     key.extend_from_slice(prefix.as_bytes());
     key.push(b'{');
     key.extend_from_slice(tag);
     key.push(b'}');
-    key.extend_from_slice(counter.as_bytes());
+    key.extend_from_slice(behind.as_bytes());
 }
 
 fn escape(tag: &mut Vec<u8>, text: &[u8]) {
@@ -170,9 +191,11 @@ mod tests {
         assert_eq!(shown(ad_hoc(in_database(b"hist:42:{x}", 0))), "k:hist:42:%7Bx%7D");
         assert_eq!(shown(ad_hoc(in_database(b"hist:42", 15))), "k15:hist:42");
         let counter = |limit: &str| limit_counter("reply", &limit.parse().unwrap(), 1);
-        assert_eq!(&*counter("5/1m"), ":reply:sliding:60s:1");
-        assert_eq!(&*counter("fixed 5/month tz=UTC"), ":reply:fixed:month:1");
-        assert_eq!(&*counter("bucket 5/10us"), ":reply:bucket:0.00001s:1");
+        assert_eq!(counter("5/1m"), "reply:sliding:60s:1");
+        assert_eq!(counter("fixed 5/month tz=UTC"), "reply:fixed:month:1");
+        assert_eq!(counter("bucket 5/10us"), "reply:bucket:0.00001s:1");
+        assert_ne!(ban_name("reply"), ban_name("post"));
+        assert!(ban_name("reply").iter().all(|letter| letter.is_ascii_graphic() && *letter != b'-'));
     }
 
     #[test]

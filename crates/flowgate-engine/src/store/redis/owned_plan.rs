@@ -1,10 +1,10 @@
 //! A plan on its way to Redis: what to send, and the outcomes that follow from the reply.
 //!
-//! Rule       A reply is awaited between the call and the conclusion, for as long as that takes. The plan therefore owns
-//!            all that it needs, and is concluded by the rules it was made by.
-//! Rule       On a single server one call decides the whole plan. In a cluster each *group*, the rules that count for one
-//!            subject, is decided where that subject lives; if one of them denies, what the others have taken is rolled
-//!            back by name ([`OwnedPlan::rollbacks`]).
+//! Rule       A reply is awaited between the call and the conclusion, for as long as that takes. The plan therefore
+//!            owns all that it needs, and is concluded by the rules it was made by.
+//! Rule       On a single server one call decides the whole plan. In a cluster each *group*, the rules that count for
+//!            one subject, is decided where that subject lives; if one of them denies, what the others have taken is
+//!            rolled back by name ([`OwnedPlan::rollbacks`]).
 
 mod joint;
 
@@ -15,7 +15,7 @@ use flowgate::{Algorithm, BanHit, Hit, Limit, Op, Reading, Standing, Time};
 use smallvec::SmallVec;
 
 use super::decode::{Reply, ReplyError};
-use super::encode::{self, Ask, Bans, ScriptTime};
+use super::encode::{Ask, Bans, Cells, ScriptTime};
 use super::keys;
 use super::script::{DECIDE, Parts, ScriptCall};
 use super::undo::UndoCall;
@@ -60,8 +60,8 @@ impl From<Decision> for Conclusion {
 pub(crate) struct NewBan {
     pub(crate) rule: Arc<Rule>,
     pub(crate) until: Time,
-    /// The part of the key of its record that follows the prefix.
-    pub(crate) key: Box<[u8]>,
+    /// The hash tag of its subject.
+    pub(crate) tag: Box<[u8]>,
 }
 
 /// Which groups a call is about.
@@ -157,8 +157,8 @@ impl OwnedPlan {
         self.call_for(group.map_or(Which::All, Which::Only), prefix, time, around)
     }
 
-    /// What `conclude` makes of the outcomes and of Redis's time, by the reply to [`OwnedPlan::call`], or by the replies to
-    /// each [`OwnedPlan::group_call`].
+    /// What `conclude` makes of the outcomes and of Redis's time, by the reply to [`OwnedPlan::call`], or by the
+    /// replies to each [`OwnedPlan::group_call`].
     ///
     /// # Errors
     /// When one of the replies has no decision in it.
@@ -167,12 +167,12 @@ impl OwnedPlan {
         replies: &[&[i64]],
         conclude: impl FnOnce(Outcomes<'_, '_>, Time) -> T,
     ) -> Result<T, ReplyError> {
-        let mut decided = Decided::default();
+        let mut decided = PartOutcomes::default();
         match replies {
             [reply] => self.decide_into(&mut decided, Which::All, self.op, reply)?,
             replies => decided = self.decide_groups(replies)?,
         }
-        let Decided { hits, bans, now, .. } = &decided;
+        let PartOutcomes { hits, bans, now, .. } = &decided;
         Ok(conclude(Outcomes::new(&self.rules, &self.evaluation, hits, bans), *now))
     }
 
@@ -205,17 +205,18 @@ impl OwnedPlan {
     pub fn rollbacks(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<(usize, ScriptCall)> {
         let decide =
             |group: usize| self.decide(Which::Only(group), self.op, replies.get(group).copied().flatten()?).ok();
-        let decided: Vec<Option<Decided<'_>>> = (0..self.groups()).map(decide).collect();
+        let decided: Vec<Option<PartOutcomes<'_>>> = (0..self.groups()).map(decide).collect();
         if decided.iter().all(|group| group.as_ref().is_some_and(|group| !group.denied)) {
             return Vec::new();
         }
-        let undo = |(group, decided): (usize, &Option<Decided<'_>>)| {
+        let undo = |(group, decided): (usize, &Option<PartOutcomes<'_>>)| {
             Some((group, self.undo(Which::Only(group), decided.as_ref()?, prefix, time)?))
         };
         decided.iter().enumerate().filter_map(undo).collect()
     }
 
-    /// The calls of [`OwnedPlan::rollback`], by the reply to the whole, or of [`OwnedPlan::rollbacks`], by those to all groups.
+    /// The calls of [`OwnedPlan::rollback`], by the reply to the whole, or of [`OwnedPlan::rollbacks`], by those to all
+    /// groups.
     pub fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
         match replies {
             [reply] => reply.and_then(|reply| self.rollback(prefix, time, reply)).into_iter().collect(),
@@ -230,7 +231,7 @@ impl OwnedPlan {
     }
 
     /// The call that undoes what a part of the plan has charged, if it has charged anything.
-    fn undo(&self, which: Which, decided: &Decided<'_>, prefix: &str, time: ScriptTime) -> Option<ScriptCall> {
+    fn undo(&self, which: Which, decided: &PartOutcomes<'_>, prefix: &str, time: ScriptTime) -> Option<ScriptCall> {
         let cost = self.evaluation.cost;
         if decided.denied || !takes(self.op) || cost == 0 {
             return None;
@@ -242,18 +243,18 @@ impl OwnedPlan {
     fn undo_charges(
         &self,
         which: Which,
-        decided: &Decided<'_>,
+        decided: &PartOutcomes<'_>,
         prefix: &str,
         time: ScriptTime,
         is_undone: impl Fn(&Hit<'_>) -> bool,
     ) -> Option<ScriptCall> {
         let cost = self.evaluation.cost;
         let mut hits = decided.hits.iter();
-        let mut undo = UndoCall::new(time, cost, decided.now);
+        let mut undo = UndoCall::new(prefix, time, cost, decided.now);
         for (group, step) in self.steps(which) {
             for (named, hit) in self.rules.limits(step.limits).iter().zip(hits.by_ref()) {
                 if let Some(group) = group.filter(|_| is_undone(hit)) {
-                    undo.add(hit, |key| self.write_key(key, prefix, group, &named.tail));
+                    undo.add(hit, self.tags.get(group as usize), &named.name);
                 }
             }
         }
@@ -263,37 +264,21 @@ impl OwnedPlan {
     fn conclusion(&self, outcomes: Outcomes<'_, '_>, now: Time) -> Conclusion {
         let new_ban = |(rule, until): (&Arc<Rule>, Time)| {
             let (group, _) = self.steps(Which::All).find(|(_, step)| step.rule == rule.id())?;
-            let mut key = Vec::new();
-            self.write_key(&mut key, "", group?, &keys::ban_counter(rule.name()));
-            Some(NewBan { rule: Arc::clone(rule), until, key: key.into() })
+            Some(NewBan { rule: Arc::clone(rule), until, tag: self.tags.get(group? as usize).into() })
         };
         let new_bans = outcomes.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
         Conclusion { decision: outcomes.conclude(now), new_bans }
     }
 
     fn call_for(&self, which: Which, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        let (op, cost) = (self.op, self.evaluation.cost);
-        let ask = Ask { op, cost, time };
+        let ask = Ask { op: self.op, cost: self.evaluation.cost, time };
         let mut call = ScriptCall::new(&DECIDE);
-        let asked = || self.asked_steps(which);
-        let watched = || asked().skip(1);
-        let only = asked().next().filter(|_| watched().all(|(_, step)| !step.has_limits()));
-        if let Some((group, step)) = only
-            && let [named] = self.rules.limits(step.limits)
-            && let rule = self.rules.rule(step.rule)
-            && is_kept(&named.limit)
-            && (rule.ban().is_none() || !op.asks())
-        {
-            call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
-            for (group, step) in watched() {
-                let name = self.rules.rule(step.rule).name();
-                call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(name)));
-            }
-            encode::one_limit(&mut call.args, ask, rule.flags(), &named.limit, around, watched().count());
-            return call;
-        }
-        encode::head(&mut call.args, ask, asked().count());
-        self.write_rules(&mut call, which, prefix, ask, around);
+        self.write_keys(&mut call, which, prefix);
+        Cells::write(&mut call.args, |cells| {
+            cells.head(ask, self.asked_steps(which).count());
+            self.write_rules(cells, which, ask, around);
+            cells.padding();
+        });
         call
     }
 
@@ -302,8 +287,21 @@ impl OwnedPlan {
         self.steps(which).filter_map(|(group, step)| Some((group?, step)))
     }
 
+    /// Writes the keys of the subjects of a part of the plan; their number.
+    fn write_keys(&self, call: &mut ScriptCall, which: Which, prefix: &str) -> usize {
+        let groups = match which {
+            Which::All => 0..self.groups(),
+            Which::Only(group) => group..group + 1,
+            Which::None => 0..0,
+        };
+        for group in groups.clone() {
+            call.keys.write(|key| keys::write_subject(key, prefix, self.tags.get(group)));
+        }
+        groups.len()
+    }
+
     /// Writes the rules of a part of the plan, with their limits and bans.
-    fn write_rules(&self, call: &mut ScriptCall, which: Which, prefix: &str, ask: Ask, around: Time) {
+    fn write_rules(&self, cells: &mut Cells<'_>, which: Which, ask: Ask, around: Time) {
         for (group, step) in self.asked_steps(which) {
             let rule = self.rules.rule(step.rule);
             let kept = || self.rules.limits(step.limits).iter().filter(|named| is_kept(&named.limit));
@@ -313,23 +311,16 @@ impl OwnedPlan {
                 Some(_) if step.has_limits() => Bans::Yes,
                 Some(_) => Bans::Watched,
             };
-            encode::rule(&mut call.args, rule.flags(), kept().count(), bans);
-            for named in kept() {
-                call.keys.write(|key| self.write_key(key, prefix, group, &named.tail));
-                named.limit.write_terms(ask.around(around), &mut call.args);
-            }
-            if let Some((ban, _)) = ban {
-                call.keys.write(|key| self.write_key(key, prefix, group, &keys::ban_counter(rule.name())));
+            let key = if which == Which::All { group as usize + 1 } else { 1 };
+            cells.rule(rule.flags(), kept().count(), bans, key);
+            kept().for_each(|named| cells.limit(&named.name, &named.limit, ask, around));
+            if let (Some((ban, _)), Some(name)) = (ban, rule.ban_name()) {
+                cells.name(name);
                 if bans == Bans::Yes {
-                    ban.write_terms(&mut call.args);
+                    ban.write_terms(cells);
                 }
             }
         }
-    }
-
-    /// The key of one of a group's counters.
-    fn write_key(&self, key: &mut Vec<u8>, prefix: &str, group: u32, counter: &str) {
-        keys::write(key, prefix, self.tags.get(group as usize), counter);
     }
 
     /// The steps of a part of the plan, each with its group.
@@ -343,8 +334,8 @@ impl OwnedPlan {
     }
 
     /// Decides a part of the plan as its script did, by the states that the script found.
-    fn decide(&self, which: Which, op: Op, reply: &[i64]) -> Result<Decided<'_>, ReplyError> {
-        let mut decided = Decided::default();
+    fn decide(&self, which: Which, op: Op, reply: &[i64]) -> Result<PartOutcomes<'_>, ReplyError> {
+        let mut decided = PartOutcomes::default();
         self.decide_into(&mut decided, which, op, reply)?;
         Ok(decided)
     }
@@ -352,7 +343,7 @@ impl OwnedPlan {
     /// As [`OwnedPlan::decide`], in place: hits are large.
     fn decide_into<'r>(
         &'r self,
-        decided: &mut Decided<'r>,
+        decided: &mut PartOutcomes<'r>,
         which: Which,
         op: Op,
         reply: &[i64],
@@ -361,7 +352,7 @@ impl OwnedPlan {
         decided.now = now;
         self.restore(decided, which, &mut reply)?;
         reply.close()?;
-        let Decided { hits, bans, .. } = decided;
+        let PartOutcomes { hits, bans, .. } = decided;
         let ask = flowgate::Ask::new(op, self.evaluation.cost, now);
         portable::decide(&mut flowgate::Plan::banning(ask, hits, bans));
         let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
@@ -371,8 +362,13 @@ impl OwnedPlan {
     }
 
     /// Reads the states that the script found for a part of the plan, at `decided.now`.
-    fn restore<'r>(&'r self, decided: &mut Decided<'r>, which: Which, reply: &mut Reply<'_>) -> Result<(), ReplyError> {
-        let Decided { hits, bans, now, .. } = decided;
+    fn restore<'r>(
+        &'r self,
+        decided: &mut PartOutcomes<'r>,
+        which: Which,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), ReplyError> {
+        let PartOutcomes { hits, bans, now, .. } = decided;
         for (_, step) in self.steps(which) {
             let (first_hit, first_ban) = (hits.len(), bans.len());
             Evaluation::hit(step, &self.rules, hits, bans);
@@ -387,12 +383,12 @@ impl OwnedPlan {
     }
 
     /// Decides each group, and puts the outcomes together.
-    fn decide_groups(&self, replies: &[&[i64]]) -> Result<Decided<'_>, ReplyError> {
+    fn decide_groups(&self, replies: &[&[i64]]) -> Result<PartOutcomes<'_>, ReplyError> {
         if replies.len() != self.groups() {
             return Err(ReplyError::Malformed);
         }
         let decide = |(group, reply): (usize, &&[i64])| self.decide(Which::Only(group), self.op, reply);
-        let mut groups: Vec<Decided<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
+        let mut groups: Vec<PartOutcomes<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
         let denied = groups.iter().any(|group| group.denied);
         for (index, group) in groups.iter_mut().enumerate() {
             // A group that passes by itself and is rolled back was denied by another.
@@ -409,20 +405,20 @@ impl OwnedPlan {
             let Some(decided) = group.map(|group| &groups[group as usize]) else { continue };
             decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
         }
-        Ok(Decided { denied, now, hits, bans })
+        Ok(PartOutcomes { denied, now, hits, bans })
     }
 }
 
 /// What a part of a plan has decided by itself.
 #[derive(Default)]
-struct Decided<'r> {
+struct PartOutcomes<'r> {
     denied: bool,
     now: Time,
     hits: Hits<'r>,
     bans: BanHits<'r>,
 }
 
-impl Decided<'_> {
+impl PartOutcomes<'_> {
     /// Puts the outcomes of a step into its hits and bans.
     fn settle(&self, step: &Step, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
         let outcomes = self.hits.iter().filter(|decided| decided.rule_id() == step.rule);

@@ -19,17 +19,21 @@ macro_rules! script {
     };
 }
 
-/// Decides limits and bans. A take from a single limit is decided before the rest is even set up.
-pub static DECIDE: Script = script!("lua/short.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/decide.lua");
+/// Decides limits and bans. A plain take is decided before the rest is even set up.
+pub static DECIDE: Script =
+    script!("lua/start.lua", "lua/straight.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/decide.lua");
 
 /// Decides several requests, all or none.
 pub static JOINT: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/joint.lua");
 
 /// Answers `CL.THROTTLE`.
-pub static THROTTLE: Script = script!("lua/start.lua", "lua/value.lua", "lua/throttle.lua");
+pub static THROTTLE: Script = script!("lua/start.lua", "lua/throttle.lua");
 
 /// Rolls back.
 pub static UNDO: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/undone.lua", "lua/undo.lua");
+
+/// Forgets counters of a subject.
+pub(super) static FORGET: Script = script!("lua/start.lua", "lua/value.lua", "lua/forget.lua");
 
 /// Imposes and lifts bans by hand.
 pub static BANS: Script = script!("lua/bans.lua");
@@ -84,7 +88,7 @@ pub(super) struct Parts {
 
 /// Room for the key of a counter, and for the arguments of one limit.
 const USUAL_KEY_BYTES: usize = 96;
-const USUAL_ARGUMENT_BYTES: usize = 48;
+const USUAL_ARGUMENT_BYTES: usize = 256;
 
 impl Parts {
     /// With room for some bytes.

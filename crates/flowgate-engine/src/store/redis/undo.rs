@@ -1,71 +1,90 @@
-//! Rolls back a charge to a request that is denied in the end: another server of a cluster denied it, or Redis replied too
-//! late and the node denied it alone.
+//! Rolls back a charge to a request that is denied in the end: another server of a cluster denied it, or Redis replied
+//! too late and the node denied it alone.
 //!
-//! Rule       The name of a charge is its time or its window. The script removes the charge while the counter still holds
-//!            it, and of a bucket's charge the part that has not leaked out. Later charges have other names.
+//! Rule       The name of a charge is its time or its window. The script removes the charge while the counter still
+//!            holds it, and of a bucket's charge the part that has not leaked out. Later charges have other names.
 //! Rule       Undoing a charge to a bucket moves the charges behind it, but not their names. The script remembers that
-//!            under a key beside the counter, and tells by when a charge was made whether it was moved.
+//!            beside the counter, and tells by when a charge was made whether it was moved.
 
-use flowgate::portable::Undo;
+use flowgate::portable::Arguments;
 use flowgate::{Ask, Hit, Op, Time};
 
-use super::encode::{self, ScriptTime};
-use super::keys;
+use super::encode::{Cells, ScriptTime};
+use super::keys::{self, CounterName};
 use super::script::{ScriptCall, UNDO};
 
 /// A call that undoes charges, which are added one by one.
-pub(super) struct UndoCall {
-    call: ScriptCall,
+pub(super) struct UndoCall<'a> {
+    prefix: &'a str,
+    time: ScriptTime,
     cost: u64,
     charged_at: Time,
+    /// The tags of the subjects, in the order of their keys.
+    tags: Vec<&'a [u8]>,
+    charges: Vec<u8>,
 }
 
-impl UndoCall {
+impl<'a> UndoCall<'a> {
     /// Undoes charges of `cost` that were made at `charged_at`, by the script's time.
-    pub(super) fn new(time: ScriptTime, cost: u64, charged_at: Time) -> UndoCall {
-        let mut call = ScriptCall::new(&UNDO);
-        encode::time(&mut call.args, time);
-        call.args.number(cost);
-        call.args.number(charged_at.as_nanos() / 1000);
-        UndoCall { call, cost, charged_at }
+    pub(super) fn new(prefix: &'a str, time: ScriptTime, cost: u64, charged_at: Time) -> UndoCall<'a> {
+        UndoCall { prefix, time, cost, charged_at, tags: Vec::new(), charges: Vec::new() }
     }
 
-    /// Undoes what was charged to a hit that has passed. A shadow rule keeps its charge: it counts whatever the others
-    /// decide.
-    pub(super) fn add(&mut self, hit: &Hit<'_>, write_key: impl Fn(&mut Vec<u8>)) {
+    /// Undoes what was charged to a hit that has passed, on a counter of the subject of `tag`. A shadow rule keeps its
+    /// charge: it counts whatever the others decide.
+    pub(super) fn add(&mut self, hit: &Hit<'_>, tag: &'a [u8], name: &CounterName) {
         if hit.flags().shadow {
             return;
         }
-        let undo = hit.write_undo(Ask::new(Op::Take, self.cost, self.charged_at), &mut self.call.args);
-        if undo != Undo::Nothing {
-            self.call.keys.write(&write_key);
-        }
-        if undo == Undo::CounterAndMoves {
-            self.add_undone(write_key);
+        let before = self.charges.len();
+        let mut cells = self.counter(tag, name);
+        let is_charged = hit.write_undo(Ask::new(Op::Take, self.cost, self.charged_at), &mut Cells::on(&mut cells));
+        self.charges = cells;
+        if !is_charged {
+            self.charges.truncate(before);
         }
     }
 
     /// Undoes a call of `CL.THROTTLE` that has passed: it is over at `tat`, and took `increment` nanoseconds.
-    pub(super) fn add_throttle(&mut self, tat: i64, increment: i64, write_key: impl Fn(&mut Vec<u8>)) {
-        self.call.keys.write(&write_key);
-        self.add_undone(write_key);
-        self.call.args.push(b"c");
-        encode::nanos(&mut self.call.args, tat);
-        encode::nanos(&mut self.call.args, increment);
-        self.call.args.number(0);
+    pub(super) fn add_throttle(&mut self, tat: i64, increment: i64, tag: &'a [u8]) {
+        let mut charges = self.counter(tag, &keys::AD_HOC);
+        let mut cells = Cells::on(&mut charges);
+        cells.letter(b'c');
+        cells.nanos(tat);
+        cells.nanos(increment);
+        cells.number(0);
+        self.charges = charges;
     }
 
-    /// The key of what was undone in the counter of a key, in the same slot.
-    fn add_undone(&mut self, write_key: impl Fn(&mut Vec<u8>)) {
-        self.call.keys.write(|key| {
-            write_key(key);
-            key.extend_from_slice(keys::UNDONE.as_bytes());
+    /// The charges so far, and what precedes one to a counter.
+    fn counter(&mut self, tag: &'a [u8], name: &CounterName) -> Vec<u8> {
+        let known = self.tags.iter().position(|known| *known == tag);
+        let key = known.unwrap_or_else(|| {
+            self.tags.push(tag);
+            self.tags.len() - 1
         });
+        let mut charges = std::mem::take(&mut self.charges);
+        let mut cells = Cells::on(&mut charges);
+        cells.number(key as u64 + 1);
+        cells.name(name);
+        charges
     }
 
     /// The call, unless nothing was charged.
     pub(super) fn finish(self) -> Option<ScriptCall> {
-        let charged = self.call.keys().len() > 0;
-        charged.then_some(self.call)
+        if self.charges.is_empty() {
+            return None;
+        }
+        let mut call = ScriptCall::new(&UNDO);
+        for tag in &self.tags {
+            call.keys.write(|key| keys::write_subject(key, self.prefix, tag));
+        }
+        Cells::write(&mut call.args, |cells| {
+            cells.time(self.time);
+            cells.number(self.cost);
+            cells.number(self.charged_at.as_nanos() / 1000);
+            cells.append(&self.charges);
+        });
+        Some(call)
     }
 }

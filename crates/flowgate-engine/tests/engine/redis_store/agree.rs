@@ -210,8 +210,8 @@ fn stores_agree_on_random_rules_and_traces() {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// In a cluster each subject is decided by itself and what was taken is rolled back. At one and the same time that comes
-/// to the same, but where a ban stops what another place has counted.
+/// In a cluster each subject is decided by itself and what was taken is rolled back. At one and the same time that
+/// comes to the same, but where a ban stops what another place has counted.
 #[test]
 fn stores_agree_on_groups_that_are_rolled_back() {
     let server = Redis::start();

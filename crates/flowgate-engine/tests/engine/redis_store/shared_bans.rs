@@ -326,11 +326,11 @@ fn a_ban_by_a_rule_is_in_force_on_every_node_and_can_be_lifted() {
     let bans = one.engine.rule_bans(at(5));
     assert_eq!(bans.len(), 1);
     assert_eq!(bans[0].subject, [("user".to_owned(), "4 2".to_owned())]);
-    let key = one.engine.rule_ban_key(bans[0].id, at(5)).unwrap();
-    let key = [PREFIX.as_bytes(), &key].concat();
-    assert_eq!(key, b"fg:{s:user=4%202}:reply:ban");
-    assert_eq!(redis::cmd("DEL").arg(key).query::<usize>(&mut one.connection).unwrap(), 1);
+    let lift = |node: &RedisEngine| node.engine.rule_ban_call(bans[0].id, PREFIX, ScriptTime::Injected(at(5)), at(5));
+    let call = lift(&one).unwrap();
+    assert_eq!(call.keys().collect::<Vec<_>>(), [b"fg:{s:user=4%202}:2"]);
+    assert_eq!([(); 2].map(|()| eval::<i64>(&mut one.connection, &call)), [1, 0]);
     assert!(two.decide(Op::Take, &request, at(5)).allowed());
     one.engine.strike_rule_ban(bans[0].id, at(5));
-    assert!(one.engine.rule_bans(at(5)).is_empty() && one.engine.rule_ban_key(bans[0].id, at(5)).is_none());
+    assert!(one.engine.rule_bans(at(5)).is_empty() && lift(&one).is_none());
 }

@@ -1,4 +1,4 @@
-//! Values that no script of ours has written: each counts as absent, is overwritten, and is told.
+//! Values that no script of ours has written: each counts as absent, is overwritten, and is counted as unreadable.
 
 use std::cell::RefCell;
 
@@ -68,7 +68,7 @@ fn value(letter: u8, doubles: &[f64]) -> Vec<u8> {
     std::iter::once(letter).chain(doubles.iter().flat_map(|double| double.to_le_bytes())).collect()
 }
 
-/// One limit of each algorithm by itself, which goes the short way, and what goes the long way.
+/// One limit of each algorithm by itself, which goes the straight way, and what goes the long way.
 fn rules() -> Vec<Vec<RuleDef>> {
     let short =
         ["bucket 5/s", "bucket 7/s burst=4", "pace 5/s", "fixed 5/s", "sliding 5/s", "sliding 5000/s", "approx 5/s"];
@@ -121,8 +121,8 @@ fn decisions_are_those_of_an_absent_key() {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A value of ours in which one number is another, or which was cut off, is read or counts as absent, but it never makes
-/// a script fail, nor a reply that cannot be understood; and at most one fresh allowance comes of it.
+/// A value of ours in which one number is another, or which was cut off, is read or counts as absent, but it never
+/// makes a script fail, nor a reply that cannot be understood; and at most one fresh allowance comes of it.
 #[test]
 fn values_with_one_wrong_number_are_no_error() {
     let server = Redis::start();
@@ -148,7 +148,8 @@ fn values_with_one_wrong_number_are_no_error() {
         keys.sort_unstable();
         let key = &keys[which.index(keys.len())];
         let mut text: Vec<u8> = redis::cmd("GET").arg(key).query(&mut redis.connection).unwrap();
-        let place = 1 + 8 * place.index((text.len() - 1) / 8);
+        // From the end of the first entry on: its end and its state.
+        let place = 12 + 8 * place.index((text.len() - 12) / 8);
         text[place..place + 8].copy_from_slice(&wrong.to_le_bytes());
         if let Some(cut) = cut {
             text.truncate(cut.index(text.len()));
@@ -192,14 +193,14 @@ fn ad_hoc_keys_and_throttles() {
         flush(&mut redis.connection);
         let expected = decide(redis);
         flush(&mut redis.connection);
-        for key in ["fg:{k:k}", "fg:{k:t}"] {
+        for key in ["fg:{k:k}:2", "fg:{k:t}:2"] {
             planted.plant(&mut redis.connection, key.as_bytes());
         }
         let told = |redis: &mut RedisEngine, call: &ScriptCall| eval::<Vec<i64>>(&mut redis.connection, call).pop();
         let peek = PreparedLimit::new(Op::Peek, call).call(PREFIX, ScriptTime::Injected(NOW), NOW);
         prop_assert_eq!(told(redis, &peek), Some(-3));
         prop_assert_eq!(decide(redis), expected);
-        planted.plant(&mut redis.connection, b"fg:{k:other}");
+        planted.plant(&mut redis.connection, b"fg:{k:other}:2");
         let other = PreparedThrottle::new(b"other", throttle).call(PREFIX, ScriptTime::Injected(NOW));
         prop_assert_eq!(told(redis, &other), Some(-3));
         Ok(())
@@ -214,7 +215,13 @@ fn another_algorithm_under_the_key_of_a_rule() {
     let mut redis = RedisEngine::new(&[rule("r").by("user").limits(&["sliding 2/s"])], server.connect());
     let request = Request::new().field("user", "a");
     let until = 1.7e15 + 1e12;
-    Planted::Text(value(b'f', &[until, 2.0])).plant(&mut redis.connection, b"fg:{s:user=a}:r:sliding:1s:0");
+    redis.decide(Op::Take, &request, NOW);
+    let mut text: Vec<u8> = redis::cmd("GET").arg("fg:{s:user=a}:2").query(&mut redis.connection).unwrap();
+    // The version, a name of eight letters, the letter, the size, the end, the state.
+    text.truncate(9);
+    text.extend_from_slice(b"f\x10\0");
+    text.extend([until, until, 2.0].iter().flat_map(|number: &f64| number.to_le_bytes()));
+    Planted::Text(text).plant(&mut redis.connection, b"fg:{s:user=a}:2");
     let admitted = (0..5).filter(|_| redis.decide(Op::Take, &request, NOW).allowed()).count();
     assert_eq!(admitted, 2);
 }

@@ -1,11 +1,11 @@
 //! A denial in headers, for a gateway that chooses its status and does not pass its body on.
 //!
-//! nginx's `auth_request` knows 403 alone and drops the body. So `/gate/403` says in `X-Flowgate-Status` what `/gate` would
-//! have answered, and in `X-Flowgate-Problem` the problem document, for the gateway to hand to its client.
+//! nginx's `auth_request` knows 403 alone and drops the body. So `/gate/403` says in `X-Flowgate-Status` what `/gate`
+//! would have answered, and in `X-Flowgate-Problem` the problem document, for the gateway to hand to its client.
 //!
-//! Bound      A document of at most [`MAX_DOCUMENT_BYTES`]: a gateway that cannot read the head of an answer takes Flowgate
-//!            for away, and lets the request through. A longer document goes without the rule's message and the names
-//!            of the rules.
+//! Bound      A document of at most [`MAX_DOCUMENT_BYTES`]: a gateway that cannot read the head of an answer takes
+//!            Flowgate for away, and lets the request through. A longer document goes without the rule's message and
+//!            the names of the rules.
 
 use flowgate_api::Problem;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

@@ -2,10 +2,10 @@
 //!
 //! State      For a question (the counters that a request meets, and its cost): the denial, and until when it holds.
 //!            For each of [`EPOCH_COUNT`] groups of counters: how often something was given back to one of them.
-//! Rule       A denial holds until the first of the limits that were exceeded lets go, and for at most `longest`: for so
-//!            long a refund or a reset through another node may go unnoticed. Through this node it ends at once.
-//! Rule       A denial holds only for the cost that was denied. A lower cost may pass; a higher one has a longer wait, and
-//!            a client counts on the wait that it is told.
+//! Rule       A denial holds until the first of the limits that were exceeded lets go, and for at most `longest`: for
+//!            so long a refund or a reset through another node may go unnoticed. Through this node it ends at once.
+//! Rule       A denial holds only for the cost that was denied. A lower cost may pass; a higher one has a longer wait,
+//!            and a client counts on the wait that it is told.
 //! Invariant  A denial is kept only if nothing was given back to its counters since the question was sent.
 //! Bound      At most [`MAX_DENIALS`]; a full shard forgets what has ended, and if that is not enough all of it.
 
@@ -17,7 +17,7 @@ use flowgate::{Span, Time};
 use flowgate_engine::AdHocKey;
 use hashbrown::HashMap;
 
-use super::Denied;
+use super::Denial;
 
 const SHARD_COUNT: usize = 16;
 /// Some 16 MB with the usual denials.
@@ -26,17 +26,17 @@ const EPOCH_COUNT: usize = 4096;
 
 /// Denials by their questions.
 #[derive(Debug)]
-pub(crate) struct DenyTable<A = Denied> {
+pub(crate) struct DenyTable<A = Denial> {
     shards: Box<[Mutex<Denials<A>>]>,
     epochs: Box<[AtomicU32]>,
     longest: Span,
     hasher: RandomState,
 }
 
-type Denials<A> = HashMap<u128, Denial<A>>;
+type Denials<A> = HashMap<u128, Entry<A>>;
 
 #[derive(Debug)]
-struct Denial<A> {
+struct Entry<A> {
     answer: A,
     at: Time,
     until: Time,
@@ -103,7 +103,7 @@ impl<A: Clone> DenyTable<A> {
                 shard.clear();
             }
         }
-        shard.insert(question.hash, Denial { answer, at, until, epoch: question.epoch });
+        shard.insert(question.hash, Entry { answer, at, until, epoch: question.epoch });
     }
 
     /// Something was, or may have been, given back to these counters.

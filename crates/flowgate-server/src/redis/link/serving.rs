@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
-use super::{Arrived, Kind, Shared, Waiter};
+use super::{CommandResult, Kind, Shared, Waiter};
 use crate::redis::target::Stream;
 use crate::redis::wire::{self, Reply};
 
@@ -23,7 +23,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
 /// Why a connection has ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Ended {
+pub(super) enum LinkEnd {
     /// Another link of the same node has found another address behind the server's name.
     #[error("its name is another server's by now")]
     Moved,
@@ -46,7 +46,8 @@ pub(super) struct Serving<'a> {
     input: Vec<u8>,
     /// The waiting ends of replies to come, oldest first. Deadlines are in order, too.
     waiters: VecDeque<Waiter>,
-    /// The server has become a replica. The one that took over may have its name by now, so the name is looked up again.
+    /// The server has become a replica. The one that took over may have its name by now, so the name is looked up
+    /// again.
     replaced: bool,
     /// The number of the oldest waiters whose callers were told that the deadline is over.
     expired: usize,
@@ -76,10 +77,10 @@ impl<'a> Serving<'a> {
 
     /// Takes the commands that wait to be sent. If the node has moved to another address, it leaves them for the next
     /// connection, and this connection ends once its own requests are answered.
-    fn take_queued(&mut self, cx: &Context<'_>) -> Result<(), Ended> {
+    fn take_queued(&mut self, cx: &Context<'_>) -> Result<(), LinkEnd> {
         if self.shared.node.place() != self.place {
             let is_idle = self.waiters.len() == self.expired;
-            return if is_idle { Err(Ended::Moved) } else { Ok(()) };
+            return if is_idle { Err(LinkEnd::Moved) } else { Ok(()) };
         }
         let mut queue = self.shared.lock();
         if self.out.is_empty() {
@@ -109,7 +110,7 @@ impl<'a> Serving<'a> {
     }
 
     /// Reads all bytes that have arrived and hands the replies to their waiters.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), LinkEnd> {
         loop {
             self.input.reserve(16 * 1024);
             match pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
@@ -121,7 +122,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    fn hand_out(&mut self) -> Result<(), Ended> {
+    fn hand_out(&mut self) -> Result<(), LinkEnd> {
         let (mut parsed, mut replies) = (0, 0);
         while let Some((reply, length)) = wire::parse(&self.input[parsed..]).map_err(io::Error::other)? {
             parsed += length;
@@ -139,8 +140,8 @@ impl<'a> Serving<'a> {
         }
         // Answers that are still awaited come first.
         if self.replaced && self.waiters.is_empty() {
-            self.shared.node.trip(&Ended::Replaced.to_string());
-            return Err(Ended::Replaced);
+            self.shared.node.trip(&LinkEnd::Replaced.to_string());
+            return Err(LinkEnd::Replaced);
         }
         Ok(())
     }
@@ -159,7 +160,7 @@ impl<'a> Serving<'a> {
                     Some(_) => node.failed(node.now()),
                 }
                 // No caller waits for it.
-                let _ = waiting.send(Arrived::Reply(reply));
+                let _ = waiting.send(CommandResult::Reply(reply));
             }
             Kind::Late(listening) => _ = listening.send(reply),
         }
@@ -179,7 +180,7 @@ impl<'a> Serving<'a> {
                 Kind::Request(waiting) => {
                     node.failed(now);
                     let (listening, late) = oneshot::channel();
-                    if waiting.send(Arrived::Late(late)).is_ok() {
+                    if waiting.send(CommandResult::Late(late)).is_ok() {
                         waiter.kind = Kind::Late(listening);
                     }
                 }
@@ -213,7 +214,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<(), LinkEnd> {
         self.poll_read(cx)?;
         self.take_queued(cx)?;
         self.poll_write(cx)?;
@@ -239,9 +240,9 @@ fn is_replica(reply: &Reply) -> bool {
 }
 
 impl Future for Serving<'_> {
-    type Output = Ended;
+    type Output = LinkEnd;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LinkEnd> {
         match self.get_mut().poll_once(cx) {
             Ok(()) => Poll::Pending,
             Err(ended) => Poll::Ready(ended),

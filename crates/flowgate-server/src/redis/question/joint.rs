@@ -8,44 +8,57 @@ use flowgate_engine::{Decider, JointDecision, JointPlan, Request};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::owned_request::OwnedRequest;
-use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
-use crate::service::Snapshot;
+use crate::service::{JointRequest, PartRules, Snapshot};
 
 /// Some requests and their plan.
 pub(crate) struct JointQuestion<'a, 'r, 'q> {
     pub(crate) snapshot: &'a Arc<Snapshot>,
     pub(crate) plan: &'a JointPlan<'r>,
-    pub(crate) requests: &'a [(Op, Request<'q>)],
+    pub(crate) requests: &'a [JointRequest<'q>],
 }
 
 /// Some requests that await their decision.
 pub(crate) struct OwnedJointQuestion {
     snapshot: Arc<Snapshot>,
     plan: OwnedJointPlan,
-    pub(crate) requests: Vec<(Op, OwnedRequest)>,
+    pub(crate) parts: Vec<OwnedPart>,
+}
+
+/// As [`JointRequest`].
+pub(crate) struct OwnedPart {
+    pub(crate) op: Op,
+    pub(crate) request: OwnedRequest,
+    pub(crate) rules: PartRules,
 }
 
 impl Question for JointQuestion<'_, '_, '_> {
     type Owned = OwnedJointQuestion;
 
     fn to_owned(&self) -> OwnedJointQuestion {
-        let requests = self.requests.iter().map(|(_, request)| request);
+        let requests = self.requests.iter().map(|part| (part.rules.snapshot(self.snapshot).rules(), &part.request));
+        let part = |JointRequest { op, request, rules }: &JointRequest<'_>| OwnedPart {
+            op: *op,
+            request: OwnedRequest::new(request),
+            rules: rules.clone(),
+        };
         OwnedJointQuestion {
             snapshot: Arc::clone(self.snapshot),
-            plan: OwnedJointPlan::new(self.snapshot.rules(), self.plan, requests),
-            requests: self.requests.iter().map(|(op, request)| (*op, OwnedRequest::new(request))).collect(),
+            plan: OwnedJointPlan::new(self.plan, requests),
+            parts: self.requests.iter().map(part).collect(),
         }
     }
 
-    /// Denials of a step are not remembered: each part has its own. Its refunds end what is remembered of their counters.
+    /// The cache keeps no denials of joint steps, which have one for each part. But refunds of a step remove the cached
+    /// denials of their counters.
     fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
         let refunds = self.plan.parts().iter().filter(|part| part.op() == Op::Refund);
         let counters: Vec<u128> = refunds.flat_map(|part| part.hits()).map(|hit| hit.key().bits()).collect();
         (!counters.is_empty()).then(|| DenyQuestion::giving_back(counters.into_iter()))
     }
 
-    fn recall(&self, _: Denied) -> Option<JointDecision> {
+    fn recall(&self, _: Denial) -> Option<JointDecision> {
         None
     }
 }
@@ -63,7 +76,7 @@ impl OwnedQuestion for OwnedJointQuestion {
 
     fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<JointDecision, ReplyError> {
         let conclusion = self.plan.conclude(answers)?;
-        decider.note_joint_conclusion(&conclusion, |part| self.requests[part].1.get());
+        decider.note_joint_conclusion(&conclusion, |part| self.parts[part].request.get());
         Ok(conclusion.decision)
     }
 
@@ -74,15 +87,16 @@ impl OwnedQuestion for OwnedJointQuestion {
 
 impl LocalQuestion for OwnedJointQuestion {
     fn decide(&self, local: &Local, at: Reading) -> JointDecision {
-        let requests: Vec<Request<'_>> = self.requests.iter().map(|(_, request)| request.get()).collect();
-        local.decide_joint(&self.snapshot, &self.plan, &requests, at)
+        let requests: Vec<Request<'_>> = self.parts.iter().map(|part| part.request.get()).collect();
+        let snapshots = self.parts.iter().map(|part| &**part.rules.snapshot(&self.snapshot));
+        local.decide_joint(snapshots, &self.plan, &requests, at)
     }
 
     fn keeps_charge(joint: &JointDecision) -> bool {
         joint.allowed()
     }
 
-    fn denied(&self, _: &JointDecision) -> Option<Denied> {
+    fn denied(&self, _: &JointDecision) -> Option<Denial> {
         None
     }
 }

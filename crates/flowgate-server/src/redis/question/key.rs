@@ -5,7 +5,7 @@ use flowgate_engine::redis::{PreparedLimit, ReplyError, ScriptCall, ScriptTime};
 use flowgate_engine::{AdHoc, AdHocKey, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
-use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 use crate::service::KeyDecision;
 
@@ -42,10 +42,10 @@ impl Question for KeyQuestion<'_> {
         }
     }
 
-    fn recall(&self, denied: Denied) -> Option<Result<KeyDecision, OtherAlgorithm>> {
+    fn recall(&self, denied: Denial) -> Option<Result<KeyDecision, OtherAlgorithm>> {
         match denied {
-            Denied::Key(decision) => Some(Ok(KeyDecision { decision, degraded: false })),
-            Denied::Request(_) | Denied::Throttle(..) => None,
+            Denial::Key(decision) => Some(Ok(KeyDecision { decision, degraded: false })),
+            Denial::Request(_) | Denial::Throttle(..) => None,
         }
     }
 }
@@ -80,8 +80,8 @@ impl LocalQuestion for OwnedKeyQuestion {
         reply.as_ref().is_ok_and(|decided| decided.decision.allowed())
     }
 
-    fn denied(&self, reply: &Self::Reply) -> Option<Denied> {
+    fn denied(&self, reply: &Self::Reply) -> Option<Denial> {
         let decision = reply.as_ref().ok()?.decision;
-        Some(Denied::Key(decision)).filter(|_| !decision.allowed())
+        Some(Denial::Key(decision)).filter(|_| !decision.allowed())
     }
 }

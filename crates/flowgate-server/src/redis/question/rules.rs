@@ -8,7 +8,7 @@ use flowgate_engine::{Decider, Decision, Explanation, Plan, Request};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::owned_request::OwnedRequest;
-use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 use crate::service::Snapshot;
 
@@ -58,10 +58,10 @@ impl Question for RuleQuestion<'_, '_, '_> {
         Some(DenyQuestion::about(table, counters(), asked))
     }
 
-    fn recall(&self, denied: Denied) -> Option<Decision> {
+    fn recall(&self, denied: Denial) -> Option<Decision> {
         match denied {
-            Denied::Request(decision) => Some(decision),
-            Denied::Key(_) | Denied::Throttle(..) => None,
+            Denial::Request(decision) => Some(decision),
+            Denial::Key(_) | Denial::Throttle(..) => None,
         }
     }
 }
@@ -97,8 +97,8 @@ impl LocalQuestion for OwnedRuleQuestion {
         decision.allowed()
     }
 
-    fn denied(&self, decision: &Decision) -> Option<Denied> {
-        (!decision.allowed()).then(|| Denied::Request(decision.clone()))
+    fn denied(&self, decision: &Decision) -> Option<Denial> {
+        (!decision.allowed()).then(|| Denial::Request(decision.clone()))
     }
 }
 
@@ -119,7 +119,7 @@ impl Question for ExplainQuestion<'_, '_, '_> {
         None
     }
 
-    fn recall(&self, _: Denied) -> Option<Explanation> {
+    fn recall(&self, _: Denial) -> Option<Explanation> {
         None
     }
 }
@@ -155,7 +155,7 @@ impl LocalQuestion for OwnedExplainQuestion {
         true
     }
 
-    fn denied(&self, _: &Explanation) -> Option<Denied> {
+    fn denied(&self, _: &Explanation) -> Option<Denial> {
         None
     }
 }

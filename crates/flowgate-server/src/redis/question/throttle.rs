@@ -5,7 +5,7 @@ use flowgate_engine::redis::{PreparedThrottle, ReplyError, ScriptCall, ScriptTim
 use flowgate_engine::{AdHocKey, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
-use crate::redis::deny_cache::{Denied, DenyQuestion, DenyTable};
+use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 
 /// A key and what is asked of it.
@@ -41,9 +41,9 @@ impl Question for ThrottleQuestion<'_> {
         }
     }
 
-    fn recall(&self, denied: Denied) -> Option<Result<ThrottleReply, ThrottleError>> {
+    fn recall(&self, denied: Denial) -> Option<Result<ThrottleReply, ThrottleError>> {
         match denied {
-            Denied::Throttle(throttle, reply) if throttle == self.throttle => Some(Ok(reply)),
+            Denial::Throttle(throttle, reply) if throttle == self.throttle => Some(Ok(reply)),
             _ => None,
         }
     }
@@ -76,8 +76,8 @@ impl LocalQuestion for OwnedThrottleQuestion {
         reply.as_ref().is_ok_and(|reply| !reply.limited)
     }
 
-    fn denied(&self, reply: &Self::Reply) -> Option<Denied> {
+    fn denied(&self, reply: &Self::Reply) -> Option<Denial> {
         let reply = *reply.as_ref().ok()?;
-        Some(Denied::Throttle(self.throttle, reply)).filter(|_| reply.limited)
+        Some(Denial::Throttle(self.throttle, reply)).filter(|_| reply.limited)
     }
 }

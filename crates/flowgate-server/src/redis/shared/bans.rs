@@ -12,7 +12,7 @@ use flowgate_engine::redis::{BanCall, BanCopy, ReplyError, ScriptCall, ScriptTim
 
 use super::SharedStore;
 use crate::answer::Answer;
-use crate::redis::redirect::{Plain, Sent};
+use crate::redis::redirect::SentCommand;
 use crate::redis::wire::Reply;
 use crate::service::{BanError, StoreAway};
 
@@ -69,14 +69,13 @@ impl SharedStore {
         })
     }
 
-    /// Lifts a ban that a rule has imposed through this node; false when there is none. It stays listed until Redis says
-    /// that it is gone.
+    /// Lifts a ban that a rule has imposed through this node; false when there is none. It stays listed until Redis
+    /// says that it is gone.
     fn unban_rule(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
-        let Some(tail) = self.decider.rule_ban_key(id, self.redis_time()) else { return Answer::Now(Ok(false)) };
-        let key = [self.redis.prefix.as_bytes(), &tail].concat();
-        let command = move || Plain(vec![b"DEL".to_vec(), key.clone()]);
+        let call = self.decider.rule_ban_call(id, &self.redis.prefix, ScriptTime::Redis, self.redis_time());
+        let Some(call) = call else { return Answer::Now(Ok(false)) };
         let store = Arc::clone(self);
-        self.plain(command).map(move |reply| {
+        self.reply_to(self.redis.send_script(&call), move || call.clone()).map(move |reply| {
             let lifted = reply? == Reply::Integer(1);
             store.decider.strike_rule_ban(id, store.redis_time());
             Ok(lifted)
@@ -112,7 +111,7 @@ impl SharedStore {
         Ok(taken)
     }
 
-    async fn ban_reply(&self, mut sent: Sent, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
+    async fn ban_reply(&self, mut sent: SentCommand, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
         let reply = self.redis.servers.reply(&mut sent, || call.clone()).await.map_err(|_| StoreAway)?;
         texts(reply).ok_or(StoreAway)
     }

@@ -68,8 +68,8 @@ fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Error
     Ok(())
 }
 
-/// `HELLO [version [AUTH user password] [SETNAME name]]`. As in Redis, nothing changes unless all of it is right, and of
-/// options that are given twice the last ones count.
+/// `HELLO [version [AUTH user password] [SETNAME name]]`. As in Redis, nothing changes unless all of it is right, and
+/// of options that are given twice the last ones count.
 pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Error> {
     let version = match call.command.arg(0).map(number::parse) {
         None => call.session.version,

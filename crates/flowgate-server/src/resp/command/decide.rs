@@ -3,14 +3,14 @@
 //! A decision is eight elements: allowed, limit, remaining, retry after, reset after, delay, action, rule. Times are
 //! milliseconds, rounded up; -1 stands for "no wait" and "no limit", -2 for "no wait helps".
 
-use flowgate::{Retry, Span, Verdict};
-use flowgate_engine::{AdHoc, Request, bans::BanOrder};
+use flowgate::{LimitError, OtherAlgorithm, Reading, Retry, Span, Verdict};
+use flowgate_engine::{AdHoc, AdHocKey, Decision, Request, bans::BanOrder};
 
 use super::{Call, number};
 use crate::limit_cache;
 use crate::resp::error::Error;
 use crate::resp::reply::Reply;
-use crate::service::Operation;
+use crate::service::{Answer, KeyDecision, Operation, Prefetched, Service};
 
 pub(super) fn take(call: &mut Call<'_>) -> Result<(), Error> {
     decide(call, Operation::Take)
@@ -40,11 +40,29 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     }
     let answer = call.session.shared.service.decide_at(operation, &request, call.at);
     call.reply_with(answer, |decision, reply| {
-        let rule = decision.rule().map_or("", |rule| rule.name());
-        let numbers = numbers(decision.verdict(), decision.limit(), decision.remaining(), decision.reset_after());
-        write(reply, numbers, decision.action(), rule);
+        write_decision(&decision, reply);
         Ok(())
     })
+}
+
+/// The request of the arguments of `FG.TAKE`; `None` if there is a mistake in them.
+#[inline]
+pub(crate) fn request<'a>(args: &[&'a [u8]]) -> Option<Request<'a>> {
+    let (cost, fields) = args.split_first()?;
+    let mut request = Request::new();
+    request.set_cost(number_of_units(cost)?);
+    let (fields, []) = fields.as_chunks() else { return None };
+    for [field, value] in fields {
+        request.push(str::from_utf8(field).ok()?, str::from_utf8(value).ok()?);
+    }
+    Some(request)
+}
+
+#[inline]
+pub(crate) fn write_decision(decision: &Decision, reply: &mut Reply<'_>) {
+    let rule = decision.rule().map_or("", |rule| rule.name());
+    let numbers = numbers(decision.verdict(), decision.limit(), decision.remaining(), decision.reset_after());
+    write(reply, numbers, decision.action(), rule);
 }
 
 /// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
@@ -60,16 +78,31 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         4 if call.is(3, "refund") => Operation::Refund,
         _ => return Err(Error::Syntax),
     };
-    let (service, prefetched, at) = (&call.session.shared.service, call.prefetched(), call.at);
-    let answer = limit_cache::with(limit, |limit| {
-        service.limit_prefetched_at(operation, AdHoc { key, limit, cost }, prefetched, at)
-    })?;
+    let key = (key, call.prefetched());
+    let answer = limit_text(&call.session.shared.service, operation, key, limit, cost, call.at)?;
     call.reply_with(answer, |answer, reply| {
-        let decision = answer?.decision;
-        let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
-        write(reply, numbers, "", "");
+        write_limit(&answer?.decision, reply);
         Ok(())
     })
+}
+
+/// Applies the limit that a text says to a key, which may have been prefetched.
+#[inline]
+pub(crate) fn limit_text(
+    service: &Service,
+    operation: Operation,
+    (key, prefetched): (AdHocKey<'_>, Option<Prefetched>),
+    limit: &str,
+    cost: u64,
+    at: Reading,
+) -> Result<Answer<Result<KeyDecision, OtherAlgorithm>>, LimitError> {
+    limit_cache::with(limit, |limit| service.limit_prefetched_at(operation, AdHoc { key, limit, cost }, prefetched, at))
+}
+
+#[inline]
+pub(crate) fn write_limit(decision: &flowgate::Decision, reply: &mut Reply<'_>) {
+    let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
+    write(reply, numbers, "", "");
 }
 
 /// The cost. A part of a limit in its place means that a shell has split a limit without quotes.
@@ -112,8 +145,12 @@ pub(super) fn unban(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// A number of units or seconds.
 fn units(call: &Call<'_>, index: usize) -> Result<u64, Error> {
-    let text = call.command.arg(index).unwrap_or_default();
-    number::parse(text).and_then(|number| u64::try_from(number).ok()).ok_or(Error::NotInteger)
+    number_of_units(call.command.arg(index).unwrap_or_default()).ok_or(Error::NotInteger)
+}
+
+#[inline]
+fn number_of_units(text: &[u8]) -> Option<u64> {
+    number::parse(text).and_then(|number| u64::try_from(number).ok())
 }
 
 fn numbers(verdict: Verdict, limit: Option<u64>, remaining: Option<u64>, reset_after: Span) -> [i64; 6] {

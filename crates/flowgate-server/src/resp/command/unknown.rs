@@ -1,4 +1,5 @@
-//! Commands that there are not: refused in Redis's words or, where users of Redis expect them, with what to use instead.
+//! Commands that there are not: refused in Redis's words or, where users of Redis expect them, with what to use
+//! instead.
 
 use super::Command;
 use crate::resp::error::{Error, QuotedText};

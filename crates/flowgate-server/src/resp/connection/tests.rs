@@ -1,5 +1,7 @@
 //! One connection from inside: what it holds, when it yields, when it ends.
 
+mod pipelines;
+
 use std::sync::Arc;
 
 use flowgate_engine::config::{Config, Secret};

@@ -1,5 +1,7 @@
 //! Requests that wait for their turn.
 
+use flowgate_testkit::wait::eventually;
+
 use super::*;
 
 #[test]
@@ -52,4 +54,17 @@ fn a_turn_that_is_far_away_is_denied() {
     ] {
         assert!(metrics.contains(&format!("\nflowgate_{line}\n")), "{line} in\n{metrics}");
     }
+}
+
+#[test]
+fn a_turn_is_given_back_when_the_gateway_leaves_before_it() {
+    let server = Running::start("rule = [{ name = 'turns', limits = ['pace 1/1s max_wait=9s'] }]");
+    let delay = || server.post("/v1/peek", r#"{"fields":{}}"#).json()["delay"].clone();
+    assert_eq!((server.gate(&[]).status, delay()), (200, json!(1)));
+    let mut gateway = server.connect();
+    gateway.http.send("GET /gate HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    // The clock stands still, so a turn that is not given back stays taken.
+    eventually("the request is held", || delay() == json!(2));
+    drop(gateway);
+    eventually("the turn is free", || delay() == json!(1));
 }

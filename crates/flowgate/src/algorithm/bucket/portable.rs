@@ -4,7 +4,7 @@ use super::{Bucket, FullAt, Pace, Ticks};
 use crate::algorithm::{MAX_DEBT_NANOS, MAX_EXACT_INTEGER};
 use crate::ask::{Ask, Op};
 use crate::limit::MAX_COUNT;
-use crate::portable::{Arguments, Portable, Undo};
+use crate::portable::{Arguments, Portable};
 use crate::time::NANOS_PER_MICRO;
 
 const MAX_DEBT_MICROS: u64 = MAX_DEBT_NANOS / NANOS_PER_MICRO;
@@ -40,48 +40,24 @@ impl<T: Ticks> Bucket<T> {
 impl BucketTerms {
     fn write(self, args: &mut impl Arguments) {
         self.want.write(args);
-        self.write_room(args);
-        args.number(self.room_ticks());
+        match self.room {
+            Some(room) => room.write(args),
+            None => {
+                // Every debt is more than -1.
+                args.minus_one();
+                args.number(0);
+            }
+        }
         self.capacity.write(args);
         args.number(self.ticks);
-    }
-
-    /// Wholes before remainders; the remainders only if there can be any, or a time follows.
-    fn write_take(self, time: Option<u64>, args: &mut impl Arguments) {
-        args.number(self.want.micros);
-        self.write_room(args);
-        if self.ticks > 1 || time.is_some() {
-            args.number(self.want.ticks);
-            args.number(self.room_ticks());
-            args.number(self.ticks);
-        }
-        if let Some(micros) = time {
-            args.number(micros);
-        }
-    }
-
-    /// Every debt is more than -1.
-    fn write_room(&self, args: &mut impl Arguments) {
-        match self.room {
-            Some(room) => args.number(room.micros),
-            None => args.text("-1"),
-        }
-    }
-
-    fn room_ticks(&self) -> u64 {
-        self.room.map_or(0, |room| room.ticks)
     }
 }
 
 impl<T: Ticks> Portable for Bucket<T> {
-    const LETTER: &'static str = "b";
+    const LETTER: u8 = b'b';
 
     fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
         self.terms(ask, 0).write(args);
-    }
-
-    fn write_take(&self, ask: Ask, time: Option<u64>, args: &mut impl Arguments) {
-        self.terms(ask, 0).write_take(time, args);
     }
 
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<FullAt>> {
@@ -89,33 +65,28 @@ impl<T: Ticks> Portable for Bucket<T> {
         Some((full_at != Exact::default()).then(|| Scale::new(self).full_at(full_at)))
     }
 
-    fn write_undo(&self, full_at: &FullAt, ask: Ask, args: &mut impl Arguments) -> Undo {
+    fn write_undo(&self, full_at: &FullAt, ask: Ask, args: &mut impl Arguments) {
         let BucketTerms { want, ticks, .. } = self.terms(ask, 0);
-        args.text("b");
+        args.letter(b'b');
         Scale::new(self).exact_full_at(*full_at).write(args);
         want.write(args);
         args.number(ticks);
-        Undo::CounterAndMoves
     }
 }
 
 impl Portable for Pace {
-    const LETTER: &'static str = "p";
+    const LETTER: u8 = b'p';
 
     fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
         self.bucket.terms(ask, self.max_wait(ask.op)).write(args);
-    }
-
-    fn write_take(&self, ask: Ask, time: Option<u64>, args: &mut impl Arguments) {
-        self.bucket.terms(ask, self.max_wait(ask.op)).write_take(time, args);
     }
 
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<FullAt>> {
         self.bucket.read(reply)
     }
 
-    fn write_undo(&self, full_at: &FullAt, ask: Ask, args: &mut impl Arguments) -> Undo {
-        self.bucket.write_undo(full_at, ask, args)
+    fn write_undo(&self, full_at: &FullAt, ask: Ask, args: &mut impl Arguments) {
+        self.bucket.write_undo(full_at, ask, args);
     }
 }
 

@@ -6,14 +6,14 @@ use super::{Fixed, Window, WindowCount};
 use crate::ask::Ask;
 use crate::calendar::Calendar;
 use crate::limit::Unit;
-use crate::portable::{Arguments, Portable, Undo};
+use crate::portable::{Arguments, Portable};
 use crate::time::NANOS_PER_MICRO;
 
 /// How far the script's clock may be from the caller's before the script asks for other ends of calendar periods.
 const MAX_CLOCK_SKEW_NANOS: u64 = 60 * 1_000_000_000;
 
 impl Portable for Fixed {
-    const LETTER: &'static str = "f";
+    const LETTER: u8 = b'f';
 
     fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
         args.number(self.count);
@@ -24,10 +24,9 @@ impl Portable for Fixed {
         WindowCount::read(reply)
     }
 
-    fn write_undo(&self, window: &WindowCount, _: Ask, args: &mut impl Arguments) -> Undo {
-        args.text("f");
+    fn write_undo(&self, window: &WindowCount, _: Ask, args: &mut impl Arguments) {
+        args.letter(b'f');
         args.number(window.ends_at / NANOS_PER_MICRO);
-        Undo::Counter
     }
 }
 
@@ -43,13 +42,13 @@ impl Window {
     pub(crate) fn write_terms(&self, around: u64, args: &mut impl Arguments) {
         match self {
             Window::Plain(length) => {
-                args.text("p");
+                args.letter(b'p');
                 args.number(length / NANOS_PER_MICRO);
             }
             Window::Calendar(calendar) => match calendar.unit {
                 // Zones differ from each other by whole seconds, so shorter units are the same in all of them.
                 Unit::Microsecond | Unit::Millisecond | Unit::Second => {
-                    args.text("c");
+                    args.letter(b'c');
                     args.number(calendar.unit.nanos().map_or(1, |nanos| nanos / NANOS_PER_MICRO));
                 }
                 _ => write_ends(calendar, around, args),
@@ -68,7 +67,7 @@ fn write_ends(calendar: &Calendar, around: u64, args: &mut impl Arguments) {
         end = calendar.end(end);
         ends.push(end);
     }
-    args.text("l");
+    args.letter(b'l');
     args.number(from);
     args.number(ends.len() as u64);
     ends.into_iter().for_each(|end| args.number(end / NANOS_PER_MICRO));

@@ -23,8 +23,33 @@ pub(crate) enum Entries {
     Ring {
         ring: VecDeque<Entry>,
         total: u64,
+        /// Whether a journal must write an entry.
+        changed: ChangedFrom,
     },
 }
+
+/// Entries that leave at this instant or later were written or removed since the last visit. Logs of the same entries are
+/// equal whether or not they were visited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChangedFrom(u64);
+
+impl ChangedFrom {
+    const EVERYTHING: ChangedFrom = ChangedFrom(0);
+    const NOTHING: ChangedFrom = ChangedFrom(u64::MAX);
+
+    #[inline]
+    fn note(&mut self, leaves_at: u64) {
+        self.0 = self.0.min(leaves_at);
+    }
+}
+
+impl PartialEq for ChangedFrom {
+    fn eq(&self, _: &ChangedFrom) -> bool {
+        true
+    }
+}
+
+impl Eq for ChangedFrom {}
 
 impl Default for Entries {
     #[inline]
@@ -34,8 +59,23 @@ impl Default for Entries {
 }
 
 impl Entries {
+    /// The first instant of the entries that changed since the last visit; 0 where all are to be written.
+    pub(crate) fn changed_from(&self) -> u64 {
+        match self {
+            Entries::Few(_) => 0,
+            Entries::Ring { changed, .. } => changed.0,
+        }
+    }
+
+    /// Notes that the entries were visited.
+    pub(crate) fn clear_changed(&mut self) {
+        if let Entries::Ring { changed, .. } = self {
+            *changed = ChangedFrom::NOTHING;
+        }
+    }
+
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Entries::Few(few) => few.iter().take_while(|entry| entry.units > 0).count(),
             Entries::Ring { ring, .. } => ring.len(),
@@ -44,7 +84,7 @@ impl Entries {
 
     /// All units.
     #[inline]
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         match self {
             Entries::Few(few) => few.iter().map(|entry| entry.units).sum(),
             Entries::Ring { total, .. } => *total,
@@ -62,7 +102,7 @@ impl Entries {
     }
 
     #[inline]
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let (first, second) = match self {
             Entries::Few(few) => (&few[..self.len()], &[][..]),
             Entries::Ring { ring, .. } => ring.as_slices(),
@@ -71,7 +111,7 @@ impl Entries {
     }
 
     #[inline]
-    pub(super) fn front(&self) -> Option<&Entry> {
+    pub(crate) fn front(&self) -> Option<&Entry> {
         match self {
             Entries::Few(few) => few.first().filter(|first| first.units > 0),
             Entries::Ring { ring, .. } => ring.front(),
@@ -95,6 +135,15 @@ impl Entries {
         last.map_or(0, |entry| entry.leaves_at)
     }
 
+    /// Where the oldest and the newest entry of a ring lie. Reads neither.
+    #[inline]
+    pub(super) fn ends(&self) -> [Option<*const Entry>; 2] {
+        match self {
+            Entries::Few(_) => [None; 2],
+            Entries::Ring { ring, .. } => [ring.front(), ring.back()].map(|end| end.map(|entry| &raw const *entry)),
+        }
+    }
+
     /// The bytes it holds beside itself, those that the allocator needs for it included.
     #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -113,22 +162,29 @@ impl Entries {
             Entries::Ring { ring, .. } => {
                 let (len, fewest) = (ring.len(), fewest_entries(ring));
                 let (Some(first), Some(last)) = (ring.front(), ring.back()) else { return false };
-                let has_room = len < ring.capacity() || first.leaves_at <= now || leaves_at <= last.leaves_at;
+                if now < first.leaves_at {
+                    return len >= fewest && (len < ring.capacity() || leaves_at <= last.leaves_at);
+                }
                 let stays = len.checked_sub(fewest).and_then(|index| ring.get(index));
-                has_room && stays.is_some_and(|entry| now < entry.leaves_at)
+                stays.is_some_and(|entry| now < entry.leaves_at)
             }
         }
     }
 
     /// Appends `new` to a log of `most` units.
     #[inline]
-    pub(super) fn push_back(&mut self, new: Entry, most: u64) {
+    pub(crate) fn push_back(&mut self, new: Entry, most: u64) {
+        let mut written_at = new.leaves_at;
         match self.back_mut() {
-            Some(last) if new.leaves_at <= last.leaves_at => last.units += new.units,
+            Some(last) if new.leaves_at <= last.leaves_at => {
+                last.units += new.units;
+                written_at = last.leaves_at;
+            }
             _ => self.append(new, most),
         }
-        if let Entries::Ring { total, .. } = self {
+        if let Entries::Ring { total, changed, .. } = self {
             *total += new.units;
+            changed.note(written_at);
         }
     }
 
@@ -140,7 +196,7 @@ impl Entries {
                 Some(place) => *place = new,
                 None => {
                     let (few, total) = (*few, self.total());
-                    *self = Entries::Ring { ring: VecDeque::new(), total };
+                    *self = Entries::Ring { ring: VecDeque::new(), total, changed: ChangedFrom::EVERYTHING };
                     few.into_iter().chain([new]).for_each(|entry| self.append(entry, most));
                 }
             },
@@ -170,12 +226,13 @@ impl Entries {
     pub(super) fn drop_newest(&mut self, units: u64) {
         let mut rest = units;
         while let Some(last) = self.back_mut().filter(|_| rest > 0) {
-            let taken = last.units.min(rest);
+            let (taken, leaves_at) = (last.units.min(rest), last.leaves_at);
             last.units -= taken;
             let is_gone = last.units == 0;
             rest -= taken;
-            if let Entries::Ring { ring, total } = self {
+            if let Entries::Ring { ring, total, changed } = self {
                 *total -= taken;
+                changed.note(leaves_at);
                 if is_gone {
                     ring.pop_back();
                 }
@@ -203,7 +260,7 @@ impl Entries {
                     few[INLINE_ENTRIES - 1] = Entry::default();
                 }
             }
-            Entries::Ring { ring, total } => {
+            Entries::Ring { ring, total, .. } => {
                 *total -= units;
                 if let Some(first) = ring.front_mut() {
                     first.units -= units;

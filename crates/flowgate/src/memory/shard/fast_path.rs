@@ -1,9 +1,9 @@
 //! The fast path: takes from counters where they lie in the table, without taking them out.
 //!
-//! Rule       It repeats the rule of `plan::take` for plain rules: look at every counter, and if all let the request pass, charge
-//!            every counter.
-//! Rule       It changes nothing and leaves the plan to the slow path where a counter is not as usual: there is no room for a new
-//!            one, another algorithm has left its own, or a log needs more memory or less.
+//! Rule       It repeats the rule of `plan::take` for plain rules: look at every counter, and if all let the request
+//!            pass, charge every counter.
+//! Rule       It changes nothing and leaves the plan to the slow path where a counter is not as usual: there is no room
+//!            for a new one, another algorithm has left its own, or a log needs more memory or less.
 //! Invariant  It answers as the slow path does, which `memory/shard/tests/fast_path.rs` and the property tests check.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,6 +16,7 @@ use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
 use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, Words, dispatch};
 use crate::ask::{Ask, Op};
+use crate::class::Class;
 use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit};
@@ -97,7 +98,8 @@ impl Shard {
         true
     }
 
-    /// As [`Shard::take_in_place`], for one sliding log, the most frequent plan: it needs no list of places and no dispatch.
+    /// As [`Shard::take_in_place`], for one sliding log, the most frequent plan: it needs no list of places and no
+    /// dispatch.
     fn take_log(&mut self, cost: u64, now: Time, hit: &mut Hit<'_>, sliding: &Sliding, budget: &Budget) -> bool {
         let at = self.begin(now, budget);
         let found = self.find(hit.key.tag());
@@ -144,7 +146,8 @@ impl Shard {
         (growth != LogGrowth::Bytes).then_some(Look { verdict, needs_place: growth == LogGrowth::Place })
     }
 
-    /// Charges `units` to the counter that was found, or inserts one, and gives the outcome with the verdict that is in.
+    /// Charges `units` to the counter that was found, or inserts one, and gives the outcome with the verdict that is
+    /// in.
     #[inline]
     fn charge(&mut self, found: Result<usize, usize>, hit: &Hit<'_>, units: u64, now: u64) -> Decision {
         dispatch!(
@@ -175,7 +178,7 @@ impl Shard {
         let decision = meter.numbers(state.as_ref(), now).beside(hit.outcome.verdict);
         let class = meter.class(&decision);
         match (found, state.as_ref().map(Words::pack)) {
-            (Ok(index), Some(words)) => self.slots[index].rewrite(kind, class, words),
+            (Ok(index), Some(words)) => self.rewrite(index, kind, class, words),
             (Err(index), Some(words)) => {
                 let label = Label { mark: hit.limit.algorithm() as u8, class };
                 self.insert(index, Slot::of_words(hit.key.tag(), kind, label, words));
@@ -205,9 +208,9 @@ impl Shard {
         let (class, last_leaves_at) = (decision.class(), log.last_leaves_at());
         if let Log::One(Entry { leaves_at, units }) = *log {
             self.logs.remove(place);
-            self.slots[index].rewrite(Kind::One, class, [leaves_at, units]);
+            self.rewrite(index, Kind::One, class, [leaves_at, units]);
         } else {
-            self.slots[index].rewrite(Kind::Log, class, [last_leaves_at, place as u64]);
+            self.rewrite(index, Kind::Log, class, [last_leaves_at, place as u64]);
         }
         decision
     }
@@ -230,12 +233,12 @@ impl Shard {
         let class = decision.class();
         match (found, log) {
             (Ok(index), Some(Log::One(Entry { leaves_at, units }))) => {
-                self.slots[index].rewrite(Kind::One, class, [leaves_at, units]);
+                self.rewrite(index, Kind::One, class, [leaves_at, units]);
             }
             (Ok(index), Some(log)) => {
                 let leaves_at = log.last_leaves_at();
                 let place = self.logs.insert(log) as u64;
-                self.slots[index].rewrite(Kind::Log, class, [leaves_at, place]);
+                self.rewrite(index, Kind::Log, class, [leaves_at, place]);
             }
             (Err(index), Some(Log::One(Entry { leaves_at, units }))) => {
                 let label = Label { mark: hit.limit.algorithm() as u8, class };
@@ -245,6 +248,15 @@ impl Shard {
             (Err(_), _) | (_, None) => {}
         }
         decision
+    }
+
+    /// Writes a state of the same kind.
+    #[inline(always)]
+    fn rewrite(&mut self, index: usize, kind: Kind, class: Class, words: [u64; 2]) {
+        let slot = &mut self.slots[index];
+        slot.rewrite(kind, class, words);
+        let group = slot.group();
+        self.mark_group(group);
     }
 
     /// A step of the sweep, and the instant to decide for.
@@ -277,8 +289,8 @@ impl Shard {
         match (found, words) {
             (Ok(index), words) if !self.slots[index].is(kind) => self.change_kind(index, kind, label(), words, budget),
             (Ok(index), Some(words)) if op == Op::Peek => self.slots[index].set_words(words),
-            (Ok(index), Some(words)) => self.slots[index].rewrite(kind, class, words),
-            (Ok(index), None) => self.close_gap(index),
+            (Ok(index), Some(words)) => self.rewrite(index, kind, class, words),
+            (Ok(index), None) => self.remove(index),
             (Err(index), Some(words)) => {
                 let slot = Slot::of_words(tag, kind, label(), words);
                 if !self.insert_new(index, slot, at.as_nanos(), budget) {
@@ -310,8 +322,8 @@ impl Shard {
         let mut reply = throttle.decide(&mut tat, at)?;
         let label = Label { mark: THROTTLE_MARK, class: reply.class() };
         match (found, tat) {
-            (Ok(index), Some(tat)) => self.slots[index].rewrite(Kind::Throttle, label.class, [tat, 0]),
-            (Ok(index), None) => self.close_gap(index),
+            (Ok(index), Some(tat)) => self.rewrite(index, Kind::Throttle, label.class, [tat, 0]),
+            (Ok(index), None) => self.remove(index),
             (Err(index), Some(tat)) => {
                 let slot = Slot::of_words(tag, Kind::Throttle, label, [tat, 0]);
                 if !self.insert_new(index, slot, at.as_nanos(), budget) {
@@ -370,6 +382,7 @@ impl Shard {
         let Some(words) = words else { return };
         self.take_at(index);
         self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, label, words);
+        self.mark(index);
         self.settle(budget);
     }
 }

@@ -1,15 +1,16 @@
 //! Room for new counters: a table that grows, shrinks and stays within the budget.
 
 use super::super::budget::{Budget, WhenFull};
-use super::super::slot::{Logs, Slot};
+use super::super::logs::Logs;
+use super::super::slot::Slot;
 use super::{Shard, place_bytes, position};
 
 /// A table is laid out anew when more than 56/64 of its positions would be taken, or 55/64 where one 64th is kept for
-/// the records of bans...
+/// the records of bans.
 const FULL_FRACTION: (usize, usize) = (56, 64);
-/// ...with as many positions as leave 4/5 of them taken.
+/// A table laid out anew has as many positions as leave 4/5 of them taken.
 const ROOMY_FRACTION: (usize, usize) = (4, 5);
-/// It shrinks when fewer than 3/8 are.
+/// A table shrinks when fewer than 3/8 of its positions are taken.
 const SPARSE_FRACTION: (usize, usize) = (3, 8);
 
 /// The places of its logs are as sparse, but packed only when that frees one place for every this many slots of the table: fewer
@@ -116,7 +117,7 @@ impl Shard {
         if self.held() < held && self.resize(room, now, budget) {
             return true;
         }
-        // No counter goes where all of them together would not make enough room.
+        // Evicts only if that can make enough room: otherwise counters would be lost for nothing.
         let evicts = budget.when_full == WhenFull::Evict && self.could_hold(room);
         if evicts && self.narrowed(room) < self.positions {
             self.narrow(room, now, budget);

@@ -55,8 +55,13 @@ impl Shard {
         for (index, forget_at) in logs {
             assert_eq!(self.logs[index].last_leaves_at(), forget_at);
         }
-        assert_eq!(self.log_bytes, self.logs.iter().map(|(_, log)| log.heap_bytes()).sum::<usize>());
+        assert_eq!(self.log_bytes, self.logs.iter().map(Log::heap_bytes).sum::<usize>());
         assert_eq!(self.reserved, self.held(), "what is held is reserved");
+        let is_marked = |group: u8| self.changed_groups[usize::from(group / 64)] >> (group % 64) & 1 == 1;
+        assert!(
+            taken.iter().all(|(_, slot)| !slot.is_changed() || is_marked(slot.group())),
+            "a visit finds what changed"
+        );
     }
 }
 

@@ -1,8 +1,10 @@
 //! Descriptors as Flowgate's rules.
 //!
-//! Rule       A node with a `rate_limit` is a rule. `descriptor` names its keys, so that the depth is equal, as it must be there.
-//! Rule       Of siblings with one key, the exact value comes before wildcards in file order before the key alone, and a
-//!            descriptor that chose one of them never tries another. Each rule therefore excludes what comes before it.
+//! Rule       A node with a `rate_limit` is a rule. `descriptor` names its keys, so that the depth is equal, as it must
+//!            be there.
+//! Rule       Of siblings with one key, the exact value comes before wildcards in file order before the key alone, and
+//!            a descriptor that chose one of them never tries another. Each rule therefore excludes what comes before
+//!            it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -22,7 +24,7 @@ const HEAD: &str = "\
 
 /// The TOML, and what it lacks of the original.
 #[derive(Debug, Default)]
-pub(super) struct Imported {
+pub(super) struct ImportedRules {
     pub(super) toml: String,
     pub(super) warnings: Vec<(Place, String)>,
     names: BTreeSet<String>,
@@ -36,9 +38,9 @@ struct Field {
     is_counted: bool,
 }
 
-impl Imported {
-    pub(super) fn new() -> Imported {
-        Imported { toml: HEAD.to_owned(), ..Imported::default() }
+impl ImportedRules {
+    pub(super) fn new() -> ImportedRules {
+        ImportedRules { toml: HEAD.to_owned(), ..ImportedRules::default() }
     }
 
     /// Adds the rules of a domain.
@@ -240,8 +242,8 @@ mod tests {
         tree::read(&yaml::read(text).unwrap()).unwrap().0
     }
 
-    fn import(text: &str) -> Imported {
-        let mut imported = Imported::new();
+    fn import(text: &str) -> ImportedRules {
+        let mut imported = ImportedRules::new();
         imported.add(&read(text));
         imported
     }
@@ -296,8 +298,8 @@ count_denied = true
         Config::from_toml(&imported.toml).unwrap();
     }
 
-    /// The matching of envoyproxy/ratelimit, on the tree: exact, then wildcards in file order, then the key alone, without
-    /// a way back. Gives the number of the limit.
+    /// The matching of envoyproxy/ratelimit, on the tree: exact, then wildcards in file order, then the key alone,
+    /// without a way back. Gives the number of the limit.
     fn matched(mut siblings: &[Descriptor], entries: &[(&str, &str)]) -> Option<u32> {
         for (index, (key, value)) in entries.iter().enumerate() {
             let of_key = || siblings.iter().filter(|sibling| sibling.key == *key);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use flowgate::Time;
 
-use super::{Change, ChangeResult, Changed, Page};
+use super::{Change, ChangeReply, ChangeResult, Page};
 use crate::bans::{BanId, BanOrder, BanOrderError, Edit, ManualBan, target_name};
 use crate::decider::Decider;
 use crate::store::redis::ReplyError;
@@ -61,7 +61,8 @@ impl BanCopy {
         }
         bans.edit(now, |edit| page.changes.into_iter().for_each(|change| self.take_change(edit, change, page.version)));
         (self.read, self.floor) = (page.version, page.floor);
-        // A version is at or after the time of its change. One that Redis's clock has passed and the table has not reached is lost.
+        // A version is at or after the time of its change. One that Redis's clock has passed and the table has not
+        // reached is lost.
         let upto = page.version.max((now.as_nanos() / 1000).saturating_sub(1));
         self.own.retain(|_, version| *version > upto);
         if !page.more
@@ -100,7 +101,7 @@ impl BanCopy {
         id: BanId,
         reply: &[Vec<u8>],
     ) -> Result<Result<Arc<ManualBan>, BanOrderError>, ReplyError> {
-        let changed = Changed::read(reply)?;
+        let changed = ChangeReply::read(reply)?;
         let (bans, now) = (decider.manual_bans(), changed.now);
         self.redis_time = now;
         match changed.result {
@@ -127,7 +128,7 @@ impl BanCopy {
         (field, value): (&str, &str),
         reply: &[Vec<u8>],
     ) -> Result<bool, ReplyError> {
-        let changed = Changed::read(reply)?;
+        let changed = ChangeReply::read(reply)?;
         let (bans, now) = (decider.manual_bans(), changed.now);
         self.redis_time = now;
         if changed.result != ChangeResult::Done {
@@ -141,7 +142,7 @@ impl BanCopy {
     }
 
     /// Notes a change of this node's own; false when something newer is known of the target.
-    fn take_own(&mut self, name: &str, changed: &Changed) -> bool {
+    fn take_own(&mut self, name: &str, changed: &ChangeReply) -> bool {
         if changed.epoch != self.epoch {
             // Another table than the one that was read: all of it is read anew.
             *self = BanCopy { epoch: changed.epoch.clone(), redis_time: changed.now, ..BanCopy::default() };

@@ -15,21 +15,22 @@ local function product_at_most(a, x, b, y)
   return al <= bl
 end
 
--- What is asked. No more units are ever counted at once than 10^12; a cost may be one more, which never passes.
-local cost, units, asks = 0, 0, true
--- The next argument and the last key that were read, and whether a calendar period is needed that the caller left out.
-local i, k, outside = 5, 0, false
+-- What is asked, as encode.rs numbers it. No more units are ever counted at once than 10^12; a cost may be one more, which never passes.
+local PEEK, RECORD, CHECK, REFUND, DENY = 2, 3, 4, 5, 6
+local op, cost, units, asks = 0, 0, 0, true
+-- The next cell, the first key of the request, and whether a calendar period is needed that the caller left out.
+local i, first_key, outside = 5, 0, false
 
 -- The end of a window that opens now.
 local function window_end()
   local kind = A[i]
   i = i + 2
-  if kind == 'p' then return now + A[i - 1] end
-  if kind == 'c' then return now - now % A[i - 1] + A[i - 1] end
-  local from, last = A[i - 1] + 0, i + A[i]
+  if kind == 112 then return now + A[i - 1] end
+  if kind == 99 then return now - now % A[i - 1] + A[i - 1] end
+  local from, last = A[i - 1], i + A[i]
   local ends
   for at = i + 1, last do
-    ends = A[at] + 0
+    ends = A[at]
     if ends > now then break end
   end
   i = last + 1
@@ -51,8 +52,8 @@ local kinds = {}
 
 local bucket = {}
 function bucket.read(h, v, at)
-  h.want, h.want_rest, h.room, h.room_rest = A[i] + 0, A[i + 1] + 0, A[i + 2] + 0, A[i + 3] + 0
-  h.cap, h.cap_rest, h.ticks = A[i + 4] + 0, A[i + 5] + 0, A[i + 6] + 0
+  h.want, h.want_rest, h.room, h.room_rest = A[i], A[i + 1], A[i + 2], A[i + 3]
+  h.cap, h.cap_rest, h.ticks = A[i + 4], A[i + 5], A[i + 6]
   i = i + 7
   h.debt, h.rest = 0, 0
   local full, rest = 0, 0
@@ -84,7 +85,7 @@ kinds.b, kinds.p = bucket, bucket
 
 kinds.f = {
   read = function(h, v, at)
-    h.most = A[i] + 0
+    h.most = A[i]
     i = i + 1
     h.new_ends = window_end()
     h.ends, h.count = 0, 0
@@ -111,7 +112,7 @@ kinds.f = {
 -- contradicts itself.
 local function log_entries(h)
   local log, entries, first, second = h.log, {}, 0, 0
-  if head == 'refund' then
+  if op == REFUND then
     first = log.used - cost
   elseif asks and cost <= h.most then
     first = log.used + cost - h.most
@@ -133,7 +134,7 @@ end
 
 kinds.s = {
   read = function(h, v, at)
-    h.most, h.period, h.grid = A[i] + 0, A[i + 1] + 0, A[i + 2] + 0
+    h.most, h.period, h.grid = A[i], A[i + 1], A[i + 2]
     i = i + 3
     h.log = log_open(v, at)
     local entries = log_entries(h)
@@ -160,7 +161,7 @@ kinds.s = {
 
 kinds.a = {
   read = function(h, v, at)
-    local most, period = A[i] + 0, A[i + 1] + 0
+    local most, period = A[i], A[i + 1]
     i = i + 2
     local start, decided_at, forget, previous, current = now - now % period, now, 0, 0, 0
     if v then forget, previous, current = unpack('<ddd', v, at) end
@@ -203,20 +204,19 @@ kinds.u = {
   write = function() return '', 0 end,
 }
 
--- ARGV per limit: letter, the algorithm's numbers, `-` or the free number and its window.
-local function read_hit(counts_denied)
-  k = k + 1
-  local h = {key = KEYS[k], letter = A[i], counts_denied = counts_denied, seen_ends = 0, seen = 0}
-  i = i + 1
-  local v, at = text_at(h.key), 2
+-- Per limit: name, letter, the algorithm's numbers; where the letter is a capital, the free number and its window.
+local function read_hit(key, counts_denied)
+  local mark = string.char(A[i + 1])
+  local h = {key = key, name = name_at(i), letter = mark:lower(), counts_denied = counts_denied, seen_ends = 0, seen = 0}
+  i = i + 2
+  local v, at = text_at(key, h.name), 2
   if v then
     local letter, own_at, ends, seen = open_value(v)
     if letter == h.letter then
       at, h.seen_ends, h.seen = own_at, ends, seen
     else
-      -- The key of a rule's counter names its algorithm; an ad hoc key, which ends with its tag, does not.
-      local is_ad_hoc = sub(h.key, -1) == '}'
-      if not letter or not is_ad_hoc then
+      -- The name of a rule's counter says which algorithm it has; that of an ad hoc key does not.
+      if not letter or h.name ~= AD_HOC then
         unreadable = unreadable + 1
       elseif math.max(ends, own_until(letter, v, own_at)) > now then
         return nil
@@ -226,10 +226,8 @@ local function read_hit(counts_denied)
   end
   h.kind = kinds[h.letter]
   h.kind.read(h, v, at)
-  if A[i] == '-' then
-    i = i + 1
-  else
-    h.free, h.found = A[i] + 0, v and sub(v, at)
+  if mark ~= h.letter then
+    h.free, h.found = A[i], v and sub(v, at)
     i = i + 1
     h.seen_new_ends = window_end()
     say(h.seen_ends) say(h.seen)
@@ -243,7 +241,7 @@ local function write_hit(h, enforced)
   local own, ends = h.kind.write(h)
   -- What was not counted in is left as it was.
   if not enforced and h.found then own, ends = h.found, own_until(h.letter, h.found, 1) end
-  keep_both(h.key, h.letter, own, ends, h.seen_ends, h.seen)
+  keep_both(h.key, h.name, h.letter, own, ends, h.seen_ends, h.seen)
 end
 
 local function charge(h, denied)
@@ -270,16 +268,16 @@ local function refund(h)
   write_hit(h, enforced)
 end
 
--- ARGV: strikes, within, forget, number of lengths, lengths. A record is the end of the last ban, until when it is
+-- Per ban: name, strikes, within, forget, number of lengths, lengths. A record is the end of the last ban, until when it is
 -- remembered, how many there were in a row, and the log of strikes. One that is only watched has no numbers.
-local function read_ban(watched)
-  k = k + 1
-  local b = {key = KEYS[k]}
+local function read_ban(key, watched)
+  local b = {key = key, name = name_at(i)}
+  i = i + 1
   if not watched then
-    b.after, b.within, b.forget, b.lengths = A[i] + 0, A[i + 1] + 0, A[i + 2] + 0, i + 3
+    b.after, b.within, b.forget, b.lengths = A[i], A[i + 1], A[i + 2], i + 3
     i = i + 4 + A[i + 3]
   end
-  local v = text_at(b.key)
+  local v = text_at(key, b.name)
   b.ends, b.forget_at, b.level = 0, 0, 0
   if v and open_value(v) ~= 'x' then
     unreadable = unreadable + 1
@@ -296,27 +294,28 @@ local function strike(b)
     log_push(b.log, now + b.within, 1, b.after)
   else
     if now >= b.forget_at then b.level = 0 end
-    b.ends = now + A[b.lengths + math.min(b.level + 1, A[b.lengths] + 0)]
+    b.ends = now + A[b.lengths + math.min(b.level + 1, A[b.lengths])]
     b.forget_at, b.level = b.ends + b.forget, math.min(b.level + 1, 255)
     b.log = log_empty()
   end
   local value = pack('<c1ddd', 'x', b.ends, b.forget_at, b.level)
   if b.log.used > 0 then value = value .. pack('<d', b.log.used) .. b.log.pairs end
-  keep(b.key, value, math.max(b.forget_at, log_last(b.log)))
+  keep(b.key, b.name, value, math.max(b.forget_at, log_last(b.log)))
 end
 
--- ARGV per rule: 1 counts denied, 2 is a shadow, 3 is both; number of limits; 1 if it bans, 2 if a ban of it is
--- only watched; its limits, its ban. Nil where a counter is of another algorithm.
+-- Per rule: 1 counts denied, 2 is a shadow, 3 is both; number of limits; 1 if it bans, 2 if a ban of it is
+-- only watched; which of the request's keys is that of its subject; its limits, its ban. Nil where a counter is of another
+-- algorithm.
 local function read_rule()
-  local flags, count, bans = A[i], A[i + 1] + 0, A[i + 2]
-  i = i + 3
-  local rule = {counts_denied = flags == '1' or flags == '3', shadow = flags == '2' or flags == '3'}
+  local flags, count, bans, key = A[i], A[i + 1], A[i + 2], KEYS[first_key + A[i + 3]]
+  i = i + 4
+  local rule = {counts_denied = flags % 2 == 1, shadow = flags >= 2}
   for n = 1, count do
-    local h = read_hit(rule.counts_denied and head ~= 'peek')
+    local h = read_hit(key, rule.counts_denied and op ~= PEEK)
     if not h then return nil end
     if not h.passes then rule.exceeded = true end
     rule[n] = h
   end
-  if bans ~= '0' then rule.ban = read_ban(bans == '2') end
+  if bans ~= 0 then rule.ban = read_ban(key, bans == 2) end
   return rule
 end

@@ -1,23 +1,28 @@
 -- Decides several requests, the parts, in one step: all of them pass, or none is charged. Answers with the states it
 -- FOUND, part by part; the caller derives the decisions. The order of the steps is that of joint.rs in the library.
 --
--- ARGV: `joint`, time, 1 if something other than a limit denies, number of parts; per part: op, cost, number of rules, and
--- its rules as decide.lua has them.
+-- Cells: time, 1 if something other than a limit denies, number of parts; per part: op, cost, number of rules, number of keys,
+-- and its rules as decide.lua has them.
 
-read_time(A[2])
+read_time(A[1])
 reply[1] = now
 
 -- The values before the step, and those that it leaves (false: the key goes). All parts read and write these; Redis gets
 -- them at the end.
 local found, left, lives = {}, {}, {}
 local stored_text, store, delete = text_at, keep, drop
-text_at = function(key)
-  if left[key] ~= nil then return left[key] end
-  if found[key] == nil then found[key] = stored_text(key) end
-  return found[key]
+-- By place: the key and the name of a counter in one.
+local places = {}
+text_at = function(key, name)
+  local place = key .. name
+  if left[place] ~= nil then return left[place] end
+  if found[place] == nil then
+    found[place], places[#places + 1] = stored_text(key, name), {key = key, name = name}
+  end
+  return found[place]
 end
-keep = function(key, value, lives_until) left[key], lives[key] = value, lives_until end
-drop = function(key) left[key] = false end
+keep = function(key, name, text, lives_until) left[key .. name], lives[key .. name] = text, lives_until end
+drop = function(key, name) left[key .. name] = false end
 
 local function copy(values)
   local all = {}
@@ -37,7 +42,7 @@ log_entries = function(h)
   end
   if used ~= h.log.used then
     -- Later looks find it empty, too.
-    found[h.key] = false
+    found[h.key .. h.name] = false
     return nil
   end
   return entries
@@ -45,8 +50,8 @@ end
 
 -- Reads the rules of a part with their counters as they are now; nil where a counter is of another algorithm.
 local function look(part)
-  head, cost, i, k = part.op, part.cost, part.at, part.key
-  asks, units = head ~= 'record' and head ~= 'refund', math.min(cost, 1000000000000)
+  op, cost, i, first_key = part.op, part.cost, part.at, part.first_key
+  asks, units = op ~= RECORD and op ~= REFUND, math.min(cost, 1000000000000)
   local rules = {}
   for r = 1, part.rules do
     rules[r] = read_rule()
@@ -57,17 +62,18 @@ local function look(part)
   return rules
 end
 
-local parts, denied = {}, A[3] == '1'
-i = 5
-for p = 1, A[4] + 0 do
-  local part = {op = A[i], cost = A[i + 1] + 0, rules = A[i + 2] + 0, at = i + 3, key = k, exceeded = {}}
+local parts, denied, keys = {}, A[2] == 1, 0
+i = 4
+for p = 1, A[3] do
+  local part = {op = A[i], cost = A[i + 1], rules = A[i + 2], at = i + 4, first_key = keys, exceeded = {}}
+  keys = keys + A[i + 3]
   local rules = look(part)
   if not rules then return {-2} end
   for _, rule in ipairs(rules) do
     if asks and rule.ban and now < rule.ban.ends then part.banned = true end
   end
   if part.banned then denied = true end
-  part.asks, part.counts = asks, head ~= 'refund' and head ~= 'peek' and cost > 0
+  part.asks, part.counts = asks, op ~= REFUND and op ~= PEEK and cost > 0
   parts[p] = part
 end
 if outside then return {-1, now} end
@@ -81,7 +87,7 @@ end
 
 -- Refunds come first and count in any case.
 for _, part in ipairs(parts) do
-  if part.op == 'refund' and part.cost > 0 then
+  if part.op == REFUND and part.cost > 0 then
     for _, rule in ipairs(look(part)) do
       for _, h in ipairs(rule) do refund(h) end
     end
@@ -92,7 +98,7 @@ end
 local left_before, lives_before = left, lives
 left, lives = copy(left), copy(lives)
 for _, part in ipairs(parts) do
-  if part.op ~= 'refund' then
+  if part.op ~= REFUND then
     for r, rule in ipairs(look(part)) do
       if not rule.shadow then
         if asks and rule.exceeded then part.exceeded[r], denied = true, true end
@@ -109,7 +115,7 @@ for _, part in ipairs(parts) do
     for r, rule in ipairs(look(part)) do
       if rule.shadow then
         -- A shadow rule sees each part by itself, whatever the step decides.
-        if head == 'record' or not rule.exceeded then
+        if op == RECORD or not rule.exceeded then
           charge_all(rule, false)
         elseif rule.counts_denied then
           charge_all(rule, true)
@@ -118,8 +124,9 @@ for _, part in ipairs(parts) do
         charge_all(rule, false)
       elseif part.exceeded[r] then
         if rule.counts_denied then charge_all(rule, true) end
-        if rule.ban and not struck[rule.ban.key] then
-          struck[rule.ban.key] = true
+        local record = rule.ban and rule.ban.key .. rule.ban.name
+        if record and not struck[record] then
+          struck[record] = true
           strike(rule.ban)
         end
       end
@@ -127,13 +134,14 @@ for _, part in ipairs(parts) do
   end
 end
 
-for _, key in ipairs(KEYS) do
-  if left[key] then
-    store(key, left[key], lives[key])
-  elseif left[key] == false then
-    delete(key)
+for _, at in ipairs(places) do
+  local place = at.key .. at.name
+  if left[place] then
+    store(at.key, at.name, left[place], lives[place])
+  elseif left[place] == false then
+    delete(at.key, at.name)
   end
-  left[key] = nil
 end
+write_subjects()
 unreadable = unreadable_values
 return told(reply)

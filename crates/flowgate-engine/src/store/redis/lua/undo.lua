@@ -1,14 +1,15 @@
 
 -- Takes a charge back out of what it was put into, if that is still there.
--- KEYS   the counters; behind each one that leaks (b, c), what was undone in it: see undone.lua
--- ARGV   time cost charged_at, and per counter the name of the charge to the limit's own count and of that to `after=`
---        (0: none)
+-- KEYS   one per subject
+-- ARGV   cells: time cost charged_at, and per counter which key, its name, the name of the charge to the limit's own count and
+--        of that to `after=` (0: none)
 --        b full_at full_at want want ticks | f ends | s leaves | a forget_at period | n
 --        | c until until took took                 each as seconds and nanoseconds
 -- Reply  {now}, and a -3 for each value that cannot be read, which is left as it is
 
 read_time(A[1])
-local cost, charged, i, k = A[2] + 0, A[3] + 0, 4, 1
+local cost, charged, i = A[2], A[3], 4
+local key, name
 
 -- Each gives the own part anew and until when it lives.
 local undo = {}
@@ -16,11 +17,11 @@ local undo = {}
 -- Of a counter that leaks, and is full at `full`: what has leaked out since was the older part. `at` is the time. Both are
 -- pairs of a whole and a rest, of which `base` make a whole.
 local function leak_less(letter, own, full, at, base)
-  local name, took = {A[i + 1] + 0, A[i + 2] + 0}, {A[i + 3] + 0, A[i + 4] + 0}
-  if is_before(name, at) or is_before(full, at) then return own, own_until(letter, own, 1) end
-  local undone = undone_open(KEYS[k + 1], letter, own, name, base)
-  local start = micros_of(letter, minus(name, took, base))
-  local leaks = minus(name, undone_ahead(undone, charged, start, base), base)
+  local charge, took = {A[i + 1], A[i + 2]}, {A[i + 3], A[i + 4]}
+  if is_before(charge, at) or is_before(full, at) then return own, own_until(letter, own, 1) end
+  local undone = undone_open(key, name, letter, own, charge, base)
+  local start = micros_of(letter, minus(charge, took, base))
+  local leaks = minus(charge, undone_ahead(undone, charged, start, base), base)
   if is_before(at, leaks) then
     local left = minus(leaks, at, base)
     if is_before(left, took) then took = left end
@@ -38,12 +39,12 @@ end
 
 function undo.b(own)
   local full, rest = unpack('<dd', own)
-  return leak_less('b', own, {full, rest}, {now, 0}, A[i + 5] + 0)
+  return leak_less('b', own, {full, rest}, {now, 0}, A[i + 5])
 end
 
 function undo.f(own)
   local ends, count = unpack('<dd', own)
-  if ends == A[i + 1] + 0 and now < ends then
+  if ends == A[i + 1] and now < ends then
     count = count - cost
     if count <= 0 then ends, count = 0, 0 end
   end
@@ -51,25 +52,25 @@ function undo.f(own)
 end
 
 function undo.s(own)
-  local name, log = A[i + 1] + 0, log_open(own, 1)
+  local charge, log = A[i + 1], log_open(own, 1)
   for at = #log.pairs - 15, 1, -16 do
     local leaves, units = unpack('<dd', log.pairs, at)
-    if leaves == name then
+    if leaves == charge then
       local taken = math.min(units, cost)
       local left = units > taken and pack('<dd', leaves, units - taken) or ''
       log.pairs, log.used = sub(log.pairs, 1, at - 1) .. left .. sub(log.pairs, at + 16), log.used - taken
     end
-    if leaves <= name then break end
+    if leaves <= charge then break end
   end
   return log_write(log)
 end
 
 function undo.a(own)
-  local name, period = A[i + 1] + 0, A[i + 2] + 0
+  local charge, period = A[i + 1], A[i + 2]
   local forget, previous, current = unpack('<ddd', own)
-  if forget == name then
+  if forget == charge then
     current = math.max(current - cost, 0)
-  elseif forget == name + period then
+  elseif forget == charge + period then
     previous = math.max(previous - cost, 0)
   end
   if current == 0 and previous == 0 then forget = 0 end
@@ -87,8 +88,10 @@ function undo.n(own, letter)
 end
 
 local sizes = {b = 6, f = 2, s = 2, a = 3, c = 5, n = 1}
-while k <= #KEYS do
-  local kind, v = A[i], text_at(KEYS[k])
+while i <= #A do
+  key, name = KEYS[A[i]], name_at(i + 1)
+  i = i + 2
+  local kind, v = string.char(A[i]), text_at(key, name)
   local letter, at, ends, seen
   if v then
     letter, at, ends, seen = open_value(v)
@@ -96,12 +99,13 @@ while k <= #KEYS do
   end
   if letter and (kind == 'n' or kind == (letter == 'p' and 'b' or letter)) then
     local own, own_until = undo[kind](sub(v, at), letter)
-    if ends > 0 and ends == A[i + sizes[kind]] + 0 then
+    if ends > 0 and ends == A[i + sizes[kind]] then
       seen = seen - cost
       if seen <= 0 then ends, seen = 0, 0 end
     end
-    keep_both(KEYS[k], letter, own, own_until, ends, seen)
+    keep_both(key, name, letter, own, own_until, ends, seen)
   end
-  i, k = i + sizes[kind] + 1, k + ((kind == 'b' or kind == 'c') and 2 or 1)
+  i = i + sizes[kind] + 1
 end
+write_subjects()
 return told({now})

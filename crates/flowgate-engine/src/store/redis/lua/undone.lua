@@ -2,14 +2,14 @@
 -- What was undone of late in a counter that leaks (bucket, pace, CL.THROTTLE).
 --
 -- A charge is named by the instant at which it has leaked out. When one is undone, those behind it leak out earlier than
--- their names say. So each rollback that may have a charge behind it leaves an entry under a key beside the counter:
+-- their names say. So each rollback that may have a charge behind it leaves an entry beside the counter:
 --   charged    when the charge was made
 --   undone     when it was undone
 --   leaks      when it would have leaked out, at the earliest
 --   ends       when the counter would have been full: no later than that does the entry matter, as every charge that was
 --              there has leaked out by then
 --   base whole rest     what was taken out, and how many rests make a whole
--- The first four are microseconds. The value is the letter u and the entries, oldest first, each as seven doubles.
+-- The first four are microseconds. The text is the letter u and the entries, oldest first, each as seven doubles.
 --
 -- Every doubt makes what is taken out smaller: then something stays charged that was not taken, until it leaks out.
 
@@ -39,10 +39,11 @@ end
 
 -- The entries that matter. Where they cannot be read, one entry stands for all that may have been undone: more than any
 -- counter holds.
-local function undone_open(key, letter, own, name, base)
-  local known = unreadable
-  local v = text_at(key)
-  local undone, is_sound_list = {key = key, changed = false}, unreadable == known
+local function undone_open(key, counter, letter, own, charge, base)
+  -- Beside the counter: its name with another first letter.
+  local name, known = '!' .. sub(counter, 2), unreadable
+  local v = text_at(key, name)
+  local undone, is_sound_list = {key = key, name = name, changed = false}, unreadable == known
   if v then
     is_sound_list = sub(v, 1, 1) == 'u' and #v % 56 == 1
     for at = 2, is_sound_list and #v or 0, 56 do
@@ -54,8 +55,8 @@ local function undone_open(key, letter, own, name, base)
     if not is_sound_list then unreadable = unreadable + 1 end
   end
   if not is_sound_list then
-    local ends = math.max(own_until(letter, own, 1), micros_of(letter, name) + 1)
-    undone = {key = key, changed = true, {0, now, 0, ends, base, MOST_TAKEN, 0}}
+    local ends = math.max(own_until(letter, own, 1), micros_of(letter, charge) + 1)
+    undone = {key = key, name = name, changed = true, {0, now, 0, ends, base, MOST_TAKEN, 0}}
   end
   return undone
 end
@@ -95,5 +96,5 @@ local function undone_keep(undone)
   for n = 1, #undone do
     v, ends = v .. pack('<ddddddd', each(undone[n])), math.max(ends, undone[n][4])
   end
-  keep(undone.key, v, ends)
+  keep(undone.key, undone.name, v, ends)
 end

@@ -1,19 +1,19 @@
 //! Several requests on their way to Redis: they pass together or not at all.
 //!
-//! Rule       On a single server one call decides all parts. In a cluster each *group*, the rules of all parts that count
-//!            for one subject, is decided where that subject lives; if one group denies, what the others have charged is
-//!            rolled back by name, part by part, the newest charge first.
+//! Rule       On a single server one call decides all parts. In a cluster each *group*, the rules of all parts that
+//!            count for one subject, is decided where that subject lives; if one group denies, what the others have
+//!            charged is rolled back by name, part by part, the newest charge first.
 
 use std::sync::Arc;
 
 use flowgate::{Algorithm, Hit, Op, PlanPart, Reading, Standing, Time, portable};
 
-use super::{Decided, NewBan, OwnedPlan, Which};
+use super::{NewBan, OwnedPlan, PartOutcomes, Which};
 use crate::plan::{BanHits, Evaluation, Hits, JointDecision, JointPlan, Outcomes, PartDecision, Plan};
 use crate::request::Request;
 use crate::rules::RuleSet;
 use crate::store::redis::decode::{Reply, ReplyError};
-use crate::store::redis::encode::{self, Ask, ScriptTime};
+use crate::store::redis::encode::{Ask, Cells, ScriptTime};
 use crate::store::redis::script::{JOINT, ScriptCall};
 
 /// A joint plan that awaits its reply.
@@ -39,7 +39,7 @@ pub struct JointConclusion {
 struct DecidedStep<'r> {
     denied: bool,
     now: Time,
-    parts: Vec<Decided<'r>>,
+    parts: Vec<PartOutcomes<'r>>,
 }
 
 impl JointPlan<'_> {
@@ -50,13 +50,12 @@ impl JointPlan<'_> {
 }
 
 impl OwnedJointPlan {
-    /// The owned form of a joint plan that was made by `rules` for `requests`.
+    /// The owned form of a joint plan. `requests` are its requests, each with the rules that its part was made by.
     pub fn new<'q, 'a: 'q>(
-        rules: &Arc<RuleSet>,
         plan: &JointPlan<'_>,
-        requests: impl Iterator<Item = &'q Request<'a>>,
+        requests: impl Iterator<Item = (&'q Arc<RuleSet>, &'q Request<'a>)>,
     ) -> OwnedJointPlan {
-        let own = |(part, request)| OwnedPlan::new(rules, part, request);
+        let own = |(part, (rules, request))| OwnedPlan::new(rules, part, request);
         let parts: Vec<OwnedPlan> = plan.parts().iter().zip(requests).map(own).collect();
         let mut tags: Vec<&[u8]> = Vec::new();
         let mut groups: Vec<Vec<Option<usize>>> = Vec::new();
@@ -84,25 +83,29 @@ impl OwnedJointPlan {
         &self.parts
     }
 
-    /// As [`OwnedPlan::under`].
-    pub fn under<'r>(&'r self, rules: &'r RuleSet, at: Reading) -> JointPlan<'r> {
-        JointPlan::new(self.parts.iter().map(|part| part.under(rules, at)).collect())
+    /// As [`OwnedPlan::under`], with the rules of each part.
+    pub fn under<'r>(&'r self, rules: impl Iterator<Item = &'r RuleSet>, at: Reading) -> JointPlan<'r> {
+        JointPlan::new(self.parts.iter().zip(rules).map(|(part, rules)| part.under(rules, at)).collect())
     }
 
     /// The call of one group, or of the whole step. `around` is as [`OwnedPlan::call`] has it.
     pub fn call_of(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
         let mut call = ScriptCall::new(&JOINT);
-        encode::joint_head(&mut call.args, time, self.is_denied, self.parts.len());
-        for (number, part) in self.parts.iter().enumerate() {
-            let ask = Ask { op: part.evaluation.asked, cost: part.evaluation.cost, time };
-            let which = self.which(group, number);
-            encode::part_head(&mut call.args, ask, part.asked_steps(which).count());
-            part.write_rules(&mut call, which, prefix, ask, around);
-        }
+        let parts = || self.parts.iter().enumerate().map(|(number, part)| (part, self.which(group, number)));
+        let keys: Vec<usize> = parts().map(|(part, which)| part.write_keys(&mut call, which, prefix)).collect();
+        Cells::write(&mut call.args, |cells| {
+            cells.joint_head(time, self.is_denied, self.parts.len());
+            for ((part, which), keys) in parts().zip(keys) {
+                let ask = Ask { op: part.evaluation.asked, cost: part.evaluation.cost, time };
+                cells.part_head(ask, part.asked_steps(which).count(), keys);
+                part.write_rules(cells, which, ask, around);
+            }
+        });
         call
     }
 
-    /// The decision that follows from the reply to the call of the whole step, or from those to the calls of all groups.
+    /// The decision that follows from the reply to the call of the whole step, or from those to the calls of all
+    /// groups.
     ///
     /// # Errors
     /// When one of the replies has no decision in it.
@@ -112,7 +115,7 @@ impl OwnedJointPlan {
             replies => self.decide_groups(replies)?,
         };
         let (mut parts, mut new_bans) = (Vec::with_capacity(self.parts.len()), Vec::with_capacity(self.parts.len()));
-        for (part, Decided { hits, bans, .. }) in self.parts.iter().zip(&decided.parts) {
+        for (part, PartOutcomes { hits, bans, .. }) in self.parts.iter().zip(&decided.parts) {
             let outcomes = Outcomes::new(&part.rules, &part.evaluation, hits, bans);
             let conclusion = part.conclusion(outcomes, decided.now);
             parts.push(PartDecision { decision: conclusion.decision, charged: outcomes.is_charged() });
@@ -151,7 +154,7 @@ impl OwnedJointPlan {
         time: ScriptTime,
     ) -> Vec<ScriptCall> {
         let parts = self.parts.iter().enumerate().zip(decided.map(|step| &step.parts).into_iter().flatten());
-        let undo = |((number, part), decided): ((usize, &OwnedPlan), &Decided<'_>)| {
+        let undo = |((number, part), decided): ((usize, &OwnedPlan), &PartOutcomes<'_>)| {
             let counts = !matches!(part.op(), Op::Peek | Op::Refund) && part.evaluation.cost > 0;
             if !counts {
                 return None;
@@ -180,15 +183,15 @@ impl OwnedJointPlan {
     /// Decides as the script did, by the states that it found. `denied`: something outside the group denies the step.
     fn decide(&self, group: Option<usize>, denied: bool, reply: &[i64]) -> Result<DecidedStep<'_>, ReplyError> {
         let (mut reply, now) = Reply::open(reply)?;
-        let mut parts: Vec<Decided<'_>> = Vec::with_capacity(self.parts.len());
+        let mut parts: Vec<PartOutcomes<'_>> = Vec::with_capacity(self.parts.len());
         for (number, part) in self.parts.iter().enumerate() {
-            let mut decided = Decided { now, ..Decided::default() };
+            let mut decided = PartOutcomes { now, ..PartOutcomes::default() };
             part.restore(&mut decided, self.which(group, number), &mut reply)?;
             parts.push(decided);
         }
         reply.close()?;
         let mut plan = flowgate::Plan::new(now);
-        for (part, Decided { hits, bans, .. }) in self.parts.iter().zip(&mut parts) {
+        for (part, PartOutcomes { hits, bans, .. }) in self.parts.iter().zip(&mut parts) {
             // The script tells the bans of parts that ask.
             let bans = if part.op().asks() { &mut bans[..] } else { &mut [] };
             plan.push(PlanPart { op: part.op(), cost: part.evaluation.cost, hits, bans });
@@ -198,7 +201,7 @@ impl OwnedJointPlan {
         }
         portable::decide(&mut plan);
         drop(plan);
-        let exceeds = |(part, Decided { hits, bans, .. }): (&OwnedPlan, &Decided<'_>)| {
+        let exceeds = |(part, PartOutcomes { hits, bans, .. }): (&OwnedPlan, &PartOutcomes<'_>)| {
             let exceeded = hits.iter().any(|hit| !hit.flags().shadow && !hit.outcome().allowed());
             let banned = bans.iter().any(|ban| ban.standing() != Standing::Clear);
             part.op().asks() && (exceeded || banned)
@@ -234,7 +237,7 @@ impl OwnedJointPlan {
                 let decided = &groups[group].parts[number];
                 decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
             }
-            parts.push(Decided { denied, now, hits, bans });
+            parts.push(PartOutcomes { denied, now, hits, bans });
         }
         Ok(DecidedStep { denied, now, parts })
     }

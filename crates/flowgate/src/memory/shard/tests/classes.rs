@@ -14,20 +14,13 @@ fn key(memory: &MemoryStore, name: &[u8]) -> Key {
 }
 
 /// Ways to take from a counter. All answer alike.
-const WAYS: [&str; 6] = ["one", "plan", "plan of two", "across shards", "each", "same"];
+const WAYS: [&str; 5] = ["one", "plan", "plan of two", "across shards", "same"];
 
 fn take_by(way: &str, memory: &MemoryStore, key: Key, limit: &Limit, cost: u64, now: Time) -> Decision {
     let wide = "fixed 1000/60s".parse().unwrap();
     match way {
         "one" => return memory.apply_one(Ask::new(Op::Take, cost, now), key, limit),
         "same" => return memory.apply_same(Ask::new(Op::Take, cost, now), key, limit).unwrap(),
-        "each" => {
-            let (subject, mut answers) = (memory.subject(b"subject"), Vec::new());
-            let counter = memory.counter(b"counter");
-            memory
-                .take_each(subject, cost, now, [(counter, limit, RuleFlags::default())], |answer| answers.push(answer));
-            return answers[0];
-        }
         _ => {}
     }
     let beside = match way {

@@ -1,0 +1,46 @@
+//! A sample of the traffic: `/v1/sample`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Millis, Text};
+
+/// `POST /v1/sample`: a recording to begin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleOrder<'a> {
+    /// For how long: `5m`.
+    #[serde(borrow, rename = "for")]
+    pub length: Text<'a>,
+}
+
+/// The answer of `/v1/sample`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample<'a> {
+    /// The server's time.
+    pub now: Millis,
+    /// `recording`, `recorded`, `empty`, or `off` by the configuration.
+    #[serde(borrow)]
+    pub state: Cow<'a, str>,
+    /// When the recording began.
+    pub since: Option<Millis>,
+    /// When it ends or has ended; null: it goes on, and the last `longest` is kept.
+    pub until: Option<Millis>,
+    /// The requests in it.
+    pub requests: u64,
+    /// The bytes that they take.
+    pub bytes: u64,
+    /// The bytes that they may take.
+    pub max_bytes: u64,
+    /// The longest recording, in seconds.
+    pub longest: Millis,
+    /// One of so many subjects is recorded.
+    pub one_in: u64,
+    /// The field that tells subjects apart.
+    #[serde(borrow)]
+    pub by: Option<Cow<'a, str>>,
+    /// Fields that are not recorded.
+    #[serde(borrow)]
+    pub left_out: Vec<Cow<'a, str>>,
+}

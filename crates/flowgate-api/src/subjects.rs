@@ -1,0 +1,91 @@
+//! Who is counted by a rule, and who is denied: `/v1/subjects/NAME`, `/v1/denials`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Fields, Millis};
+
+/// The answer of `GET /v1/subjects/NAME`: the subjects of a rule, the most frequent first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subjects<'a> {
+    /// The server's time.
+    pub now: Millis,
+    /// Since when they are counted: one to two minutes; null: there are none.
+    pub since: Option<Millis>,
+    /// Subjects that asked.
+    #[serde(borrow)]
+    pub asked: Vec<SubjectCount<'a>>,
+    /// Subjects that were denied.
+    #[serde(borrow)]
+    pub denied: Vec<SubjectCount<'a>>,
+    /// Subjects that would have been denied if the rule were not a shadow.
+    #[serde(borrow)]
+    pub shadow: Vec<SubjectCount<'a>>,
+}
+
+/// How often a subject was counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubjectCount<'a> {
+    /// The names and values of the rule's `by` fields.
+    #[serde(borrow)]
+    pub subject: Fields<'a>,
+    /// Whether a value is too long and is cut.
+    pub cut: bool,
+    /// How often, at most.
+    pub count: u64,
+    /// By how much that may be too high.
+    pub error: u64,
+    /// Since when it is seen in every minute.
+    pub first: Millis,
+    /// When it was seen last.
+    pub last: Millis,
+}
+
+/// The answer of `GET /v1/denials`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denials<'a> {
+    /// The server's time.
+    pub now: Millis,
+    /// What to ask for next, as `after`.
+    pub next: u64,
+    /// Denials that were not kept long enough.
+    pub lost: u64,
+    /// In their order.
+    #[serde(borrow)]
+    pub events: Vec<Denial<'a>>,
+}
+
+/// A denied request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// The rule; null: a limit that the caller brought, or a ban by hand.
+    #[serde(borrow)]
+    pub rule: Option<Cow<'a, str>>,
+    /// What denied: `limit`, `rule`, `ban` or `ban by hand`.
+    #[serde(borrow)]
+    pub by: Cow<'a, str>,
+    /// What the caller was to do.
+    #[serde(borrow)]
+    pub action: Cow<'a, str>,
+    /// The names and values of the rule's `by` fields; `key` for a limit that the caller brought.
+    #[serde(borrow)]
+    pub subject: Fields<'a>,
+    /// Whether a value of the subject is too long and is cut.
+    pub cut: bool,
+    /// The other fields, without headers and queries.
+    #[serde(borrow)]
+    pub fields: Fields<'a>,
+    /// What it asked for.
+    pub cost: u64,
+    /// The wait that it was told; null: none.
+    pub retry_after: Option<Millis>,
+    /// The number of requests that it stands for.
+    pub stands_for: u32,
+    /// Whether the shared store was away.
+    pub degraded: bool,
+}

@@ -1,0 +1,65 @@
+//! `flowgate journal`: looks into the journal of durable counters.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use flowgate_journal::{Inspection, inspect};
+
+use crate::terminal;
+
+/// Look into the journal of durable counters
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show what a journal holds: counters by algorithm, sizes, generations and damage
+    ///
+    /// Reveals no key, changes nothing, and works beside a running server. Exits with 1 if a part is damaged.
+    Inspect {
+        /// The directory: store.dir, or the state directory
+        directory: PathBuf,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Command::Inspect { directory } = &args.command;
+    let found = inspect(directory).with_context(|| format!("cannot inspect {}", directory.display()))?;
+    terminal::print(&describe(directory, &found))?;
+    Ok(if found.report.damaged > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn describe(directory: &Path, found: &Inspection) -> String {
+    let Inspection { files, report, states, foreign, unknown } = found;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<22} {value}");
+    line("directory", directory.display().to_string());
+    for (name, bytes) in files {
+        line(name, format!("{bytes} bytes"));
+    }
+    if files.is_empty() {
+        line("files", "none".to_owned());
+        return text;
+    }
+    let generations: Vec<String> = report.generations.iter().map(u64::to_string).collect();
+    line("generations read", generations.join(", "));
+    line("blocks", report.blocks.to_string());
+    line("records", report.records.to_string());
+    line("damaged parts", report.damaged.to_string());
+    line("torn end", format!("{} bytes", report.torn_bytes));
+    if let Some(written_at) = report.written_at {
+        line("newest block", format!("{} s since 1970", written_at.as_nanos() / 1_000_000_000));
+    }
+    line("stopped in order", if report.stopped { "yes" } else { "no" }.to_owned());
+    for (name, count) in states {
+        line(name, count.to_string());
+    }
+    line("records of bans", foreign.to_string());
+    line("unknown records", unknown.to_string());
+    text
+}

@@ -1,0 +1,234 @@
+//! A disk that is full, gone, failing or slow while the server runs.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flowgate_testkit::server_process::serve_command;
+use flowgate_testkit::wait::eventually;
+use tempfile::TempDir;
+
+use crate::{BINARY, Serving, State, throttle};
+
+/// Waits for what `/readyz` says.
+#[track_caller]
+fn await_readiness(server: &Serving, expected: &str) {
+    eventually(expected, || server.get("/readyz").trim() == expected);
+}
+
+/// Uses up one of the key's ten.
+fn take(server: &Serving, key: &str) -> bool {
+    throttle(&mut server.resp(), key, 10).unwrap()
+}
+
+fn metric(server: &Serving, name: &str) -> f64 {
+    let metrics = server.get("/metrics");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap();
+    line.parse().unwrap()
+}
+
+fn promtool_takes(metrics: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = promtool.spawn().expect("promtool (see scripts/test)");
+    process.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+/// A library for `LD_PRELOAD`: while the file `$DISK/full` exists writes of journals find no room, while `$DISK/fail` exists syncs
+/// fail, and while `$DISK/slow` exists they do not return.
+const DISK: &str = r#"
+    #define _GNU_SOURCE
+    #include <errno.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    static int has(const char *name) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", getenv("DISK"), name);
+        return access(path, F_OK) == 0;
+    }
+    static int is_journal(int fd) {
+        char link[64], path[4096] = {0};
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        return readlink(link, path, sizeof path - 1) > 0 && strstr(path, ".fgj");
+    }
+    ssize_t write(int fd, const void *bytes, size_t length) {
+        if (is_journal(fd) && has("full")) { errno = ENOSPC; return -1; }
+        return syscall(SYS_write, fd, bytes, length);
+    }
+    int fdatasync(int fd) {
+        while (has("slow")) usleep(1000);
+        if (has("fail")) { errno = EIO; return -1; }
+        return syscall(SYS_fdatasync, fd);
+    }
+"#;
+
+/// A disk that does what the test asks for.
+struct Disk {
+    directory: TempDir,
+    library: PathBuf,
+}
+
+impl Disk {
+    fn new() -> Disk {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, library) = (directory.path().join("disk.c"), directory.path().join("disk.so"));
+        fs::write(&source, DISK).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
+        assert!(compiler.status().unwrap().success());
+        Disk { directory, library }
+    }
+
+    fn serve(&self, state: &State) -> Serving {
+        let mut command = serve_command(BINARY);
+        command.env("LD_PRELOAD", &self.library).env("DISK", self.directory.path());
+        state.serve_by(&mut command)
+    }
+
+    fn begin(&self, trouble: &str) {
+        fs::write(self.directory.path().join(trouble), "").unwrap();
+    }
+
+    fn end(&self, trouble: &str) {
+        fs::remove_file(self.directory.path().join(trouble)).unwrap();
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_or_fails_to_sync_degrades_the_server_until_it_is_well() {
+    let disk = Disk::new();
+    for mode in ["everysec", "always"] {
+        for trouble in ["full", "fail"] {
+            let state = State::new(mode, "flush = \"50ms\"", "");
+            let server = disk.serve(&state);
+            assert_eq!(server.get("/readyz").trim(), "ready");
+            assert!(take(&server, "before"));
+            disk.begin(trouble);
+            assert!(take(&server, "begins"), "{mode}, {trouble}");
+            await_readiness(&server, "degraded: journal behind");
+            // Decisions and bans go on in memory.
+            assert!((0..10).all(|_| take(&server, "during")) && !take(&server, "during"), "{mode}, {trouble}");
+            assert_eq!(server.resp().call("FG.BAN user 7 3600"), "OK");
+            let metrics = server.get("/metrics");
+            assert!(metrics.contains("\nflowgate_journal_failing 1\n"), "{metrics}");
+            assert!(metric(&server, "flowgate_journal_failures_total") >= 1.0);
+            promtool_takes(&metrics);
+            disk.end(trouble);
+            await_readiness(&server, "ready");
+            assert!(server.get("/metrics").contains("\nflowgate_journal_failing 0\n"));
+            // All that happened meanwhile was written anew, before anything else is changed.
+            server.kill();
+            let server = disk.serve(&state);
+            assert!(!take(&server, "during") && !server.take(&["user=7"]), "{mode}, {trouble}");
+            assert!((0..9).all(|_| take(&server, "before")) && !take(&server, "before"), "{mode}, {trouble}");
+            server.stop();
+        }
+    }
+}
+
+#[test]
+fn with_always_answers_wait_for_a_slow_disk_no_longer_than_the_request_timeout() {
+    let disk = Disk::new();
+    let state = State::new("always", "", "[server]\nrequest_timeout = \"2s\"\n");
+    let server = disk.serve(&state);
+    assert!(take(&server, "k"));
+    disk.begin("slow");
+    let began = Instant::now();
+    assert!(take(&server, "k"));
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_millis(1_900) && waited < Duration::from_secs(20), "{waited:?}");
+    await_readiness(&server, "degraded: journal behind");
+    // A denial does not wait.
+    let began = Instant::now();
+    assert!(!throttle(&mut server.resp(), "k", 1).unwrap());
+    assert!(began.elapsed() < Duration::from_millis(1_900));
+    eventually("the lag grows", || metric(&server, "flowgate_journal_lag_seconds") > 0.5);
+    disk.end("slow");
+    await_readiness(&server, "ready");
+    server.kill();
+    let server = disk.serve(&state);
+    assert!((0..8).all(|_| take(&server, "k")) && !take(&server, "k"));
+}
+
+/// A file system in memory, which is unmounted at the end.
+struct Tmpfs(TempDir);
+
+impl Tmpfs {
+    /// `None` where this user may not mount.
+    fn mount(options: &str) -> Option<Tmpfs> {
+        let tmpfs = Tmpfs(tempfile::tempdir().unwrap());
+        tmpfs.mounted(options).then_some(tmpfs)
+    }
+
+    fn mounted(&self, options: &str) -> bool {
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", options, "flowgate-test"]).arg(self.0.path());
+        command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        // Fails if it could not be mounted.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).stderr(Stdio::null()).status();
+    }
+}
+
+/// The system's own answer of no room, where this user may mount a file system.
+#[test]
+fn a_small_file_system_that_is_full_is_used_again_once_there_is_room() {
+    // Less than the 16 MiB that are allocated ahead.
+    let Some(tmpfs) = Tmpfs::mount("size=8m") else { return };
+    let state = State::at(&tmpfs.0.path().join("state"), "everysec", "flush = \"50ms\"", "");
+    let server = state.serve();
+    assert!((0..9).all(|_| take(&server, "k")));
+    await_readiness(&server, "degraded: journal behind");
+    assert!(take(&server, "k") && !take(&server, "k"));
+    assert!(tmpfs.mounted("remount,size=64m"));
+    await_readiness(&server, "ready");
+    server.kill();
+    let server = state.serve();
+    assert!(!take(&server, "k"));
+    server.stop();
+}
+
+/// The journal is written on where the directory is moved to, and read where it was.
+#[test]
+fn a_directory_that_is_moved_away_and_back_has_all_counters() {
+    let state = State::new("everysec", "flush = \"50ms\"", "");
+    let server = state.serve();
+    assert!(take(&server, "k"));
+    let elsewhere = state.directory.path().join("elsewhere");
+    fs::rename(state.path(), &elsewhere).unwrap();
+    assert!(take(&server, "k"));
+    assert_eq!(server.get("/healthz").trim(), "ok");
+    fs::rename(&elsewhere, state.path()).unwrap();
+    server.stop();
+    let server = state.serve();
+    assert!((0..8).all(|_| take(&server, "k")) && !take(&server, "k"));
+}
+
+#[test]
+fn a_journal_that_was_removed_is_written_anew() {
+    let state = State::new("everysec", "flush = \"50ms\"", "");
+    let server = state.serve();
+    assert!((0..10).all(|_| take(&server, "k")));
+    let seed = fs::read(state.path().join("seed")).unwrap();
+    fs::remove_dir_all(state.path()).unwrap();
+    await_readiness(&server, "degraded: journal behind");
+    assert!(take(&server, "other") && !take(&server, "k"));
+    fs::create_dir(state.path()).unwrap();
+    fs::write(state.path().join("seed"), seed).unwrap();
+    await_readiness(&server, "ready");
+    server.kill();
+    let server = state.serve();
+    assert!(!take(&server, "k") && (0..9).all(|_| take(&server, "other")) && !take(&server, "other"));
+}

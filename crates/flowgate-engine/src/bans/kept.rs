@@ -1,0 +1,179 @@
+//! Bans as bytes that outlive the process: those by hand whole, and those by rules with the names of their subjects. (The records of
+//! bans by rules are counters, and are kept with them.)
+//!
+//! ```text
+//! hand    id, until (8), since (8, zero if unknown), field, value, reason
+//! lifted  id
+//! noted   id, until (8), key (16), rule, number of fields (2), names and values
+//! text    length (2), bytes
+//! ```
+
+use std::sync::Arc;
+
+use flowgate::{Key, Time};
+use hashbrown::HashSet;
+
+use super::{BanId, BanKind, ManualBan, RuleBan, RuleBanPlace, target_name};
+use crate::decider::Decider;
+use crate::rules::RuleSet;
+
+/// What a kept ban is. The numbers are frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum KeptKind {
+    /// A ban by hand.
+    Hand = 1,
+    /// A ban by hand that was lifted.
+    Lifted = 2,
+    /// A ban by a rule, with its subject.
+    Noted = 3,
+}
+
+/// Which bans were written.
+#[derive(Debug, Default)]
+pub struct BanCursor {
+    version: u64,
+    by_hand: HashSet<BanId>,
+    noted: Option<BanId>,
+}
+
+impl Decider {
+    /// Gives the bans that came or went since the last call with this cursor to `write`.
+    pub fn changed_bans(&self, cursor: &mut BanCursor, now: Time, mut write: impl FnMut(KeptKind, &[u8])) {
+        let version = self.manual_bans().version();
+        if version != cursor.version {
+            cursor.version = version;
+            let bans = self.manual_bans().list(now);
+            let in_force: HashSet<BanId> = bans.iter().map(|ban| ban.id).collect();
+            for id in cursor.by_hand.difference(&in_force) {
+                write(KeptKind::Lifted, &Text::default().text(&id.to_string()).0);
+            }
+            for ban in bans.iter().filter(|ban| !cursor.by_hand.contains(&ban.id)) {
+                write(KeptKind::Hand, &hand(ban));
+            }
+            cursor.by_hand = in_force;
+        }
+        for ban in self.imposed().noted_after(cursor.noted.unwrap_or(self.first_ban_id(BanKind::Rule))) {
+            cursor.noted = Some(ban.id);
+            noted(&ban).into_iter().for_each(|body| write(KeptKind::Noted, &body));
+        }
+    }
+
+    /// Gives all bans in force to `write`.
+    pub fn all_bans(&self, now: Time, mut write: impl FnMut(KeptKind, &[u8])) {
+        self.manual_bans().list(now).iter().for_each(|ban| write(KeptKind::Hand, &hand(ban)));
+        for ban in self.imposed().list(self.memory(), now) {
+            noted(&ban).into_iter().for_each(|body| write(KeptKind::Noted, &body));
+        }
+    }
+
+    /// Brings a ban back that an earlier process has written, `back` earlier in time. False if it cannot be read, or its rule is no more. To be
+    /// called in the order in which they were written, once all counters are there.
+    pub fn restore_ban(&self, kind: u8, body: &[u8], rules: &RuleSet, back: flowgate::Span, now: Time) -> bool {
+        self.try_restore(kind, &mut Reader(body), rules, back, now).is_some()
+    }
+
+    fn try_restore(
+        &self,
+        kind: u8,
+        body: &mut Reader<'_>,
+        rules: &RuleSet,
+        back: flowgate::Span,
+        now: Time,
+    ) -> Option<()> {
+        let id: BanId = body.text()?.parse().ok()?;
+        if kind == KeptKind::Lifted as u8 {
+            self.manual_bans().lift(id, now);
+            return Some(());
+        }
+        let until = Time::from_nanos(body.word()?.saturating_sub(back.as_nanos()));
+        if kind == KeptKind::Hand as u8 {
+            let since = body.word()?.saturating_sub(back.as_nanos());
+            let since = (since > 0).then(|| Time::from_nanos(since));
+            let [field, value, reason] = [body.text()?, body.text()?, body.text()?];
+            let name = target_name(field, value).ok()?;
+            let [field, value, reason] = [field, value, reason].map(Arc::from);
+            let ban = Arc::new(ManualBan { id, field, value, since, until, reason });
+            self.manual_bans().edit(now, |edit| edit.put(name.into(), ban));
+            return Some(());
+        }
+        if kind != KeptKind::Noted as u8 {
+            return None;
+        }
+        let key = u128::from(body.word()?) << 64 | u128::from(body.word()?);
+        let rule = body.text()?;
+        let rule = Arc::clone(rules.rules().iter().find(|known| known.name() == rule)?);
+        let mut subject = Vec::new();
+        for _ in 0..body.half()? {
+            subject.push((body.text()?.to_owned(), body.text()?.to_owned()));
+        }
+        let place = RuleBanPlace::Memory(Key::from_bits(key));
+        self.imposed().note(RuleBan { id, rule, subject, until, place });
+        Some(())
+    }
+}
+
+fn hand(ban: &ManualBan) -> Vec<u8> {
+    let text =
+        Text::default().text(&ban.id.to_string()).word(ban.until.as_nanos()).word(ban.since.map_or(0, Time::as_nanos));
+    text.text(&ban.field).text(&ban.value).text(&ban.reason).0
+}
+
+/// `None` if its record is not in memory.
+fn noted(ban: &RuleBan) -> Option<Vec<u8>> {
+    let bits = match &ban.place {
+        RuleBanPlace::Memory(key) => key.bits(),
+        #[cfg(feature = "redis")]
+        RuleBanPlace::Redis(_) => return None,
+    };
+    let text = Text::default().text(&ban.id.to_string()).word(ban.until.as_nanos());
+    let text = text.word((bits >> 64) as u64).word(bits as u64).text(ban.rule.name()).half(ban.subject.len());
+    Some(ban.subject.iter().fold(text, |text, (name, value)| text.text(name).text(value)).0)
+}
+
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    /// Texts of bans are far shorter than 64 KiB.
+    fn text(self, text: &str) -> Text {
+        let mut all = self.half(text.len());
+        all.0.extend_from_slice(text.as_bytes());
+        all
+    }
+
+    fn half(mut self, number: usize) -> Text {
+        self.0.extend_from_slice(&u16::try_from(number).unwrap_or(u16::MAX).to_le_bytes());
+        self
+    }
+
+    fn word(mut self, word: u64) -> Text {
+        self.0.extend_from_slice(&word.to_le_bytes());
+        self
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    fn half(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn word(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.half()?;
+        let (text, rest) = self.0.split_at_checked(length.into())?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+}

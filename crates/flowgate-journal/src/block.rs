@@ -1,0 +1,86 @@
+//! A block: records behind a header that tells whether they are whole.
+
+use flowgate::Time;
+
+/// The version is part of it: a reader of another version finds no block.
+const MAGIC: [u8; 4] = *b"FGJ1";
+
+/// Blocks begin at multiples of this, so that a reader finds the next one behind damage.
+pub(crate) const ALIGNMENT: usize = 4 << 10;
+
+/// The most bytes of a block, its header included.
+pub(crate) const MAX_BLOCK_BYTES: usize = 64 << 10;
+
+/// Where the check begins: behind the magic and itself.
+const CHECKED_FROM: usize = 8;
+pub(crate) const HEADER_BYTES: usize = 48;
+
+/// The most bytes of records in a block.
+pub(crate) const MAX_RECORD_BYTES: usize = MAX_BLOCK_BYTES - HEADER_BYTES;
+
+/// The block is the last one of a process that stopped in order.
+pub(crate) const STOPPED: u32 = 1;
+
+/// The header of a block, without magic and check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// See [`flowgate::Seed::fingerprint`].
+    pub(crate) fingerprint: u64,
+    pub(crate) generation: u64,
+    /// Of the block in its file, from 0 on.
+    pub(crate) sequence: u64,
+    /// When the writer began to look for changes.
+    pub(crate) written_at: Time,
+    /// The bytes of its records.
+    pub(crate) length: u32,
+    pub(crate) flags: u32,
+}
+
+impl Header {
+    /// Appends a block.
+    pub(crate) fn write(&self, records: &[u8], out: &mut Vec<u8>) {
+        debug_assert!(records.len() == self.length as usize && records.len() <= MAX_RECORD_BYTES);
+        let start = out.len();
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[0; 4]);
+        for word in [self.fingerprint, self.generation, self.sequence, self.written_at.as_nanos()] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&self.length.to_le_bytes());
+        out.extend_from_slice(&self.flags.to_le_bytes());
+        out.extend_from_slice(records);
+        let check = crc32fast::hash(&out[start + CHECKED_FROM..]);
+        out[start + 4..start + CHECKED_FROM].copy_from_slice(&check.to_le_bytes());
+        out.resize(start + self.padded(), 0);
+    }
+
+    /// The header at the beginning of `bytes`, which may be damaged: only [`Header::is_whole`] knows. `None` if it is none.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
+        let header = bytes.first_chunk::<HEADER_BYTES>()?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| header[at + index]));
+        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| header[at + index]));
+        let length = half(40);
+        let is_one = header.starts_with(&MAGIC) && length as usize <= MAX_RECORD_BYTES;
+        is_one.then(|| Header {
+            fingerprint: word(8),
+            generation: word(16),
+            sequence: word(24),
+            written_at: Time::from_nanos(word(32)),
+            length,
+            flags: half(44),
+        })
+    }
+
+    /// The records of the block in `bytes`, which begin with this header; `None` if a byte of it differs from what was
+    /// written, or is missing.
+    pub(crate) fn records<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let block = bytes.get(..HEADER_BYTES + self.length as usize)?;
+        let check = crc32fast::hash(&block[CHECKED_FROM..]);
+        (block[4..CHECKED_FROM] == check.to_le_bytes()).then(|| &block[HEADER_BYTES..])
+    }
+
+    /// The bytes of the block with its zeros.
+    pub(crate) fn padded(&self) -> usize {
+        (HEADER_BYTES + self.length as usize).next_multiple_of(ALIGNMENT)
+    }
+}

@@ -1,0 +1,362 @@
+//! The journal at work: a thread that writes, and one that syncs.
+//!
+//! Rule       Changes are written every `flush`. The disk is synced by another thread, and the next write does not wait for it.
+//! Rule       A caller that needs its change on the disk notes the epoch behind its change and asks for it: the next flush begins
+//!            at once, and is synced before the epoch is told.
+//! Rule       When the disk fails, memory goes on. A new generation is tried at once, then every second.
+
+use std::io;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flowgate::{Clock, MemoryStore, Time};
+
+use crate::disk::Disk;
+use crate::status::{JournalStatus, Synced};
+use crate::writer::{Companion, Writer};
+
+/// How often a disk that fails is tried.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A base is written this many bytes at a time, and not faster than this many such pieces a second: 100 MB/s.
+const BASE_PIECE_BYTES: u64 = 1 << 20;
+const BASE_PIECE_TIME: Duration = Duration::from_millis(10);
+
+/// How a journal is written.
+pub struct JournalSettings {
+    /// How often changes are written.
+    pub flush: Duration,
+    /// Reads the time of changes.
+    pub clock: Clock,
+    /// Hears what is synced, and when the disk begins to fail or recovers.
+    pub report: Box<dyn Fn(Synced) + Send + Sync>,
+}
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub struct Journal {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    status: JournalStatus,
+    /// The epoch of changes that are made now: the next flush ends it.
+    epoch: AtomicU64,
+    orders: Mutex<Orders>,
+    ordered: Condvar,
+    sync: Mutex<SyncOrder>,
+    sync_ordered: Condvar,
+    sync_failed: AtomicBool,
+}
+
+/// What the writer is to do.
+#[derive(Debug, Default)]
+struct Orders {
+    /// Somebody waits for this epoch.
+    wanted: Option<u64>,
+    stops: bool,
+}
+
+/// What the syncing thread is to do. A newer order takes the place of one that was not begun.
+#[derive(Default)]
+struct SyncOrder {
+    next: Option<Box<dyn FnOnce() + Send>>,
+    stops: bool,
+}
+
+impl std::fmt::Debug for SyncOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SyncOrder").field("stops", &self.stops).finish_non_exhaustive()
+    }
+}
+
+/// What the writing thread works on.
+struct Work<D: Disk, M> {
+    shared: Arc<Shared>,
+    memory: M,
+    companion: Box<dyn Companion>,
+    writer: Writer<D>,
+    flush: Duration,
+    clock: Clock,
+    report: Arc<dyn Fn(Synced) + Send + Sync>,
+}
+
+impl Journal {
+    /// Begins a generation of `writer` and starts the threads.
+    ///
+    /// # Errors
+    /// When the generation cannot begin, or the system gives no thread.
+    pub fn start<D: Disk, M: AsRef<MemoryStore> + Send + 'static>(
+        mut writer: Writer<D>,
+        memory: M,
+        companion: Box<dyn Companion>,
+        settings: JournalSettings,
+    ) -> io::Result<Journal> {
+        memory.as_ref().follow_changes();
+        writer.begin()?;
+        // Epoch 0 is over: nobody who changes something now may take it for synced.
+        let shared = Arc::new(Shared { epoch: AtomicU64::new(1), ..Shared::default() });
+        let JournalSettings { flush, clock, report } = settings;
+        shared.status.synced_until.store(clock.monotonic().as_nanos(), Relaxed);
+        let report = Arc::from(report);
+        let mut work = Work { shared: Arc::clone(&shared), memory, companion, writer, flush, clock, report };
+        work.note();
+        let syncing = Arc::clone(&shared);
+        let sync = std::thread::Builder::new().name("journal-sync".to_owned()).spawn(move || sync_loop(&syncing))?;
+        let write = std::thread::Builder::new().name("journal".to_owned()).spawn(move || work.run())?;
+        Ok(Journal { shared, threads: Mutex::new(vec![write, sync]) })
+    }
+
+    /// The epoch of the changes that the caller has made: they are on the disk once this epoch is.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.shared.epoch.load(SeqCst)
+    }
+
+    /// Asks for an epoch to be synced soon.
+    pub fn want(&self, epoch: u64) {
+        let mut orders = lock(&self.shared.orders);
+        if orders.wanted.is_none_or(|wanted| wanted < epoch) {
+            orders.wanted = Some(epoch);
+            self.shared.ordered.notify_one();
+        }
+    }
+
+    /// Counts, for reports.
+    pub fn status(&self) -> &JournalStatus {
+        &self.shared.status
+    }
+
+    /// Writes and syncs the last changes, and ends the threads.
+    pub fn stop(&self) {
+        lock(&self.shared.orders).stops = true;
+        self.shared.ordered.notify_one();
+        for thread in lock(&self.threads).drain(..) {
+            // A thread that panicked has told so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
+    fn run(&mut self) {
+        let mut next_flush = self.clock.monotonic();
+        let mut next_piece = next_flush;
+        loop {
+            let wanted = match self.wait(next_flush) {
+                Order::Stop => break,
+                Order::Flush(wanted) => wanted,
+                Order::Base => {
+                    self.write_base();
+                    next_piece = self.clock.monotonic() + span(BASE_PIECE_TIME);
+                    continue;
+                }
+            };
+            let began = self.clock.monotonic();
+            next_flush = began + span(self.flush);
+            if self.shared.sync_failed.swap(false, SeqCst) {
+                self.fail(&io::Error::other("the disk did not sync"));
+            }
+            if self.writer.file().is_none() && !self.recover() {
+                next_flush = began + span(RETRY_INTERVAL);
+                continue;
+            }
+            // Changes made from now on are of the next epoch, and may or may not be written by this flush.
+            let epoch = self.shared.epoch.fetch_add(1, SeqCst);
+            let before = self.writer.written_bytes();
+            let flushed = self.writer.flush(self.memory.as_ref(), &mut *self.companion, self.clock.now());
+            self.shared.status.flushes.fetch_add(1, Relaxed);
+            match flushed {
+                Err(error) => {
+                    self.fail(&error);
+                    continue;
+                }
+                Ok(()) => self.note(),
+            }
+            self.sync(epoch, began, wanted, self.writer.written_bytes() > before);
+            if self.writer.needs_generation(self.memory.as_ref())
+                && let Err(error) = self.writer.begin()
+            {
+                self.fail(&error);
+            }
+            // Where somebody always waits, the base would find no time between flushes.
+            if wanted && self.writer.writes_base() && self.clock.monotonic() >= next_piece {
+                self.write_base();
+                next_piece = self.clock.monotonic() + span(BASE_PIECE_TIME);
+            }
+        }
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        // An order that is not begun is not needed: what follows syncs the file.
+        let mut order = lock(&self.shared.sync);
+        (order.next, order.stops) = (None, true);
+        drop(order);
+        self.shared.sync_ordered.notify_one();
+        if self.shared.sync_failed.swap(false, SeqCst) {
+            self.fail(&io::Error::other("the disk did not sync"));
+        }
+        let epoch = self.shared.epoch.fetch_add(1, SeqCst);
+        let mut last = || {
+            if self.writer.file().is_none() {
+                self.writer.begin_again()?;
+                while !self.writer.write_base(self.memory.as_ref(), &mut *self.companion, u64::MAX >> 1)? {}
+            }
+            self.writer.stop(self.memory.as_ref(), &mut *self.companion, self.clock.now())
+        };
+        match last() {
+            Ok(()) => (self.report)(Synced { epoch, failure: None }),
+            Err(error) => self.fail(&error),
+        }
+        self.note();
+    }
+
+    /// Waits for something to do.
+    fn wait(&self, next_flush: Time) -> Order {
+        let is_failing = self.writer.file().is_none();
+        let mut orders = lock(&self.shared.orders);
+        loop {
+            if orders.stops {
+                return Order::Stop;
+            }
+            let left = next_flush.since(self.clock.monotonic());
+            match orders.wanted.take() {
+                // It asks for an epoch that a flush before has written and synced.
+                Some(wanted) if wanted < self.shared.epoch.load(SeqCst) => continue,
+                Some(_) if !is_failing => return Order::Flush(true),
+                _ if left.is_zero() => return Order::Flush(false),
+                _ => {}
+            }
+            let left = Duration::from_nanos(left.as_nanos());
+            if self.writer.writes_base() {
+                let pause = left.min(BASE_PIECE_TIME);
+                let (held, timeout) =
+                    self.shared.ordered.wait_timeout(orders, pause).unwrap_or_else(PoisonError::into_inner);
+                orders = held;
+                if timeout.timed_out() && pause == BASE_PIECE_TIME {
+                    return Order::Base;
+                }
+            } else {
+                orders = self.shared.ordered.wait_timeout(orders, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    fn write_base(&mut self) {
+        match self.writer.write_base(self.memory.as_ref(), &mut *self.companion, BASE_PIECE_BYTES) {
+            Ok(_) => self.note(),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// Syncs what was written up to the end of `epoch`, by this thread where somebody waits.
+    fn sync(&mut self, epoch: u64, began: Time, is_wanted: bool, has_written: bool) {
+        let Some(file) = self.writer.file() else { return };
+        let (disk, shared, report) =
+            (Arc::clone(self.writer.disk()), Arc::clone(&self.shared), Arc::clone(&self.report));
+        let sync = move || {
+            let synced = disk.sync(&file);
+            if synced.is_ok() {
+                shared.status.syncs.fetch_add(1, Relaxed);
+                shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
+                report(Synced { epoch, failure: None });
+            }
+            synced
+        };
+        if is_wanted {
+            if let Err(error) = sync() {
+                self.fail(&error);
+            }
+            return;
+        }
+        let mut order = lock(&self.shared.sync);
+        if !has_written && order.next.is_none() && !order.stops {
+            // Nothing is left to sync unless a sync is under way, whose end will tell.
+            self.shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
+        }
+        let shared = Arc::clone(&self.shared);
+        order.next = Some(Box::new(move || {
+            if sync().is_err() {
+                shared.sync_failed.store(true, SeqCst);
+            }
+        }));
+        drop(order);
+        self.shared.sync_ordered.notify_one();
+    }
+
+    /// The disk has failed.
+    fn fail(&mut self, error: &io::Error) {
+        self.writer.give_up();
+        let status = &self.shared.status;
+        status.failures.fetch_add(1, Relaxed);
+        status.is_failing.store(true, Relaxed);
+        (self.report)(Synced { epoch: 0, failure: Some(error.to_string()) });
+    }
+
+    /// Begins a generation after trouble and writes its base at once; false if that fails, too.
+    fn recover(&mut self) -> bool {
+        let mut begin = || {
+            self.writer.begin_again()?;
+            while !self.writer.write_base(self.memory.as_ref(), &mut *self.companion, BASE_PIECE_BYTES)? {}
+            io::Result::Ok(())
+        };
+        if let Err(error) = begin() {
+            self.fail(&error);
+            return false;
+        }
+        self.shared.status.is_failing.store(false, Relaxed);
+        self.note();
+        true
+    }
+
+    fn note(&self) {
+        let status = &self.shared.status;
+        status.written_bytes.store(self.writer.written_bytes(), Relaxed);
+        status.file_bytes.store(self.writer.file_bytes(), Relaxed);
+        status.generation.store(self.writer.generation(), Relaxed);
+    }
+}
+
+/// What the writer does next.
+enum Order {
+    /// True: somebody waits for the disk.
+    Flush(bool),
+    Base,
+    Stop,
+}
+
+fn sync_loop(shared: &Shared) {
+    let mut order = lock(&shared.sync);
+    loop {
+        match order.next.take() {
+            Some(sync) => {
+                drop(order);
+                sync();
+                order = lock(&shared.sync);
+            }
+            None if order.stops => return,
+            None => order = shared.sync_ordered.wait(order).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No thread panics while it holds one of these.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn span(duration: Duration) -> flowgate::Span {
+    flowgate::Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,198 @@
+//! Reading: the newest generation with a finished base and all after it.
+//!
+//! Rule       Only the records of whole blocks are read. Behind damage, reading goes on at the next block that is whole.
+//! Rule       Damage at the end of a file is a torn end: what was being written when the process or the machine died. Damage before
+//!            a whole block, or a block that is missing, is counted.
+//! Bound      Reading holds 1 MiB of a file at a time.
+
+use std::io::{self, Read};
+
+use flowgate::{Record, Records, Time};
+
+use crate::block::{ALIGNMENT, Header, MAX_BLOCK_BYTES, STOPPED};
+use crate::disk::Disk;
+
+const FINISHED: &str = ".fgj";
+const UNFINISHED: &str = ".fgj.part";
+
+/// Takes what is read.
+pub trait Sink {
+    /// A record. `since` is a time before all changes that this record and later ones tell of, and after most others.
+    fn record(&mut self, record: Record<'_>, since: Time);
+
+    /// So many bytes of so many were read.
+    fn progress(&mut self, read: u64, of: u64) {
+        let _ = (read, of);
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// The generations that were read.
+    pub generations: Vec<u64>,
+    /// The newest generation that has a file, 0 if there is none. A new one begins behind it.
+    pub newest: u64,
+    /// Whole blocks.
+    pub blocks: u64,
+    /// Their records.
+    pub records: u64,
+    /// The bytes of all files that were read.
+    pub bytes: u64,
+    /// Stretches of damage before a whole block.
+    pub damaged: u64,
+    /// The bytes behind the last whole block of each file.
+    pub torn_bytes: u64,
+    /// When the newest block was written.
+    pub written_at: Option<Time>,
+    /// Whether the process that wrote the newest generation stopped in order.
+    pub stopped: bool,
+}
+
+/// Why a journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The disk fails.
+    #[error("cannot read {name}")]
+    Disk {
+        /// The file, or what else was read.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file was written under another seed.
+    #[error("{name} was written with another seed: its keys cannot be told")]
+    OtherSeed {
+        /// The file.
+        name: String,
+    },
+}
+
+/// The name of a generation's file.
+pub(crate) fn file_name(generation: u64, is_finished: bool) -> String {
+    format!("{generation:08}{}", if is_finished { FINISHED } else { UNFINISHED })
+}
+
+/// The generation of a file, and whether its base is finished.
+pub(crate) fn generation_of(name: &str) -> Option<(u64, bool)> {
+    let (number, is_finished) = match name.strip_suffix(UNFINISHED) {
+        Some(number) => (number, false),
+        None => (name.strip_suffix(FINISHED)?, true),
+    };
+    let generation = number.parse().ok()?;
+    (file_name(generation, is_finished) == name).then_some((generation, is_finished))
+}
+
+/// The generations on a disk, oldest first, and whether their bases are finished.
+pub(crate) fn generations(disk: &impl Disk) -> Result<Vec<(u64, bool)>, ReadError> {
+    let names = disk.list().map_err(|source| ReadError::Disk { name: "the directory".to_owned(), source })?;
+    let mut generations: Vec<(u64, bool)> = names.iter().filter_map(|name| generation_of(name)).collect();
+    generations.sort_unstable();
+    Ok(generations)
+}
+
+/// Reads all that counts into `sink`.
+///
+/// # Errors
+/// When a file cannot be read, or was written under a seed with another fingerprint. Damage is no error.
+pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) -> Result<ReadReport, ReadError> {
+    let generations = generations(disk)?;
+    let first = generations.iter().rposition(|(_, is_finished)| *is_finished).unwrap_or(0);
+    let mut report =
+        ReadReport { newest: generations.last().map_or(0, |(newest, _)| *newest), ..ReadReport::default() };
+    let names: Vec<(u64, String)> =
+        generations[first..].iter().map(|&(number, is_finished)| (number, file_name(number, is_finished))).collect();
+    let failed = |name: &str| {
+        let name = name.to_owned();
+        move |source| ReadError::Disk { name, source }
+    };
+    let mut total = 0;
+    for (_, name) in &names {
+        total += disk.length(name).map_err(failed(name))?;
+    }
+    let mut since = Time::from_nanos(0);
+    for (generation, name) in &names {
+        let file = disk.open(name).map_err(failed(name))?;
+        let mut blocks = Blocks { file, buffer: Vec::new(), start: 0, is_over: false };
+        report.generations.push(*generation);
+        report.stopped = false;
+        let (mut next_sequence, mut is_damaged) = (0, false);
+        loop {
+            blocks.fill().map_err(failed(name))?;
+            let bytes = blocks.bytes();
+            if bytes.is_empty() {
+                break;
+            }
+            let found = Header::read(bytes).and_then(|header| Some((header, header.records(bytes)?)));
+            let Some((header, records)) = found else {
+                is_damaged = true;
+                report.torn_bytes += bytes.len().min(ALIGNMENT) as u64;
+                blocks.skip(ALIGNMENT);
+                continue;
+            };
+            if fingerprint.is_some_and(|expected| expected != header.fingerprint) {
+                return Err(ReadError::OtherSeed { name: name.clone() });
+            }
+            if header.generation != *generation || header.sequence < next_sequence {
+                // Whole, but not of this place: a copy, or what a file system has mixed up.
+                is_damaged = true;
+                blocks.skip(ALIGNMENT);
+                continue;
+            }
+            if is_damaged || header.sequence != next_sequence {
+                report.damaged += 1;
+                (report.torn_bytes, is_damaged) = (0, false);
+            }
+            next_sequence = header.sequence + 1;
+            // The records of this visit tell of changes since the visit before it.
+            let last = report.written_at.unwrap_or_default();
+            if header.written_at > last {
+                since = last;
+                report.written_at = Some(header.written_at);
+            }
+            for record in Records::new(records) {
+                report.records += 1;
+                sink.record(record, since);
+            }
+            report.blocks += 1;
+            report.stopped = header.flags & STOPPED != 0;
+            let length = header.padded();
+            report.bytes += length.min(bytes.len()) as u64;
+            blocks.skip(length);
+            sink.progress(report.bytes, total);
+        }
+    }
+    Ok(report)
+}
+
+/// A file, a block or more of it in memory.
+struct Blocks {
+    file: Box<dyn Read>,
+    buffer: Vec<u8>,
+    start: usize,
+    is_over: bool,
+}
+
+impl Blocks {
+    /// What has been read and not skipped: at least the longest block, unless the file ends.
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Reads until a whole block is there.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.is_over || self.bytes().len() >= MAX_BLOCK_BYTES {
+            return Ok(());
+        }
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let missing = 16 * MAX_BLOCK_BYTES - self.buffer.len();
+        let read = (&mut self.file).take(missing as u64).read_to_end(&mut self.buffer)?;
+        self.is_over = read < missing;
+        Ok(())
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.start = (self.start + bytes).min(self.buffer.len());
+    }
+}

@@ -1,0 +1,70 @@
+//! What the journal has written and how far it is behind, for reports and for those who wait for the disk.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use flowgate::{Span, Time};
+
+/// Counts of a journal. Read without a lock.
+#[derive(Debug, Default)]
+pub struct JournalStatus {
+    pub(crate) written_bytes: AtomicU64,
+    pub(crate) file_bytes: AtomicU64,
+    pub(crate) generation: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) syncs: AtomicU64,
+    pub(crate) failures: AtomicU64,
+    pub(crate) is_failing: AtomicBool,
+    /// The monotonic time before which all changes are on the disk.
+    pub(crate) synced_until: AtomicU64,
+}
+
+impl JournalStatus {
+    /// The bytes written since the start.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Relaxed)
+    }
+
+    /// The bytes of the file in use.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Relaxed)
+    }
+
+    /// The generation that is written.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+
+    /// How often changes were written.
+    pub fn flushes(&self) -> u64 {
+        self.flushes.load(Relaxed)
+    }
+
+    /// How often the disk was synced.
+    pub fn syncs(&self) -> u64 {
+        self.syncs.load(Relaxed)
+    }
+
+    /// How often the disk failed.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+
+    /// Whether the disk fails, so that changes are in memory alone.
+    pub fn is_failing(&self) -> bool {
+        self.is_failing.load(Relaxed)
+    }
+
+    /// The age of the oldest change that may not be on the disk, at a monotonic time.
+    pub fn lag(&self, monotonic: Time) -> Span {
+        monotonic.since(Time::from_nanos(self.synced_until.load(Relaxed)))
+    }
+}
+
+/// What the journal tells those who wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// Changes that were made in this epoch or before are on the disk.
+    pub epoch: u64,
+    /// Why the disk fails. Nobody should wait for it then.
+    pub failure: Option<String>,
+}

@@ -1,0 +1,291 @@
+//! Writing: the changes since the last flush, and the base of a generation between flushes. A state machine without threads.
+
+use std::io;
+use std::sync::Arc;
+
+use flowgate::{MemoryStore, Time, VisitCursor};
+
+use crate::block::{Header, MAX_RECORD_BYTES, STOPPED};
+use crate::disk::Disk;
+use crate::reader::{file_name, generation_of};
+
+/// Bytes are handed to the disk when there are this many.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A new generation begins when a file exceeds twice the live states and this.
+const MIN_GENERATION_BYTES: u64 = 64 << 20;
+
+/// The least that a counter takes, in the estimate of the live states. Logs take more, which the base tells.
+const COUNTER_BYTES: u64 = 32;
+
+/// Writes records beside those of the counters.
+pub trait Companion: Send {
+    /// Appends the records of what has changed since the last call.
+    fn changed(&mut self, out: &mut Vec<u8>);
+
+    /// Appends the records of all that there is.
+    fn all(&mut self, out: &mut Vec<u8>);
+}
+
+/// Nothing beside the counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCompanion;
+
+impl Companion for NoCompanion {
+    fn changed(&mut self, _: &mut Vec<u8>) {}
+    fn all(&mut self, _: &mut Vec<u8>) {}
+}
+
+/// Writes the journal of a store.
+#[derive(Debug)]
+pub struct Writer<D: Disk> {
+    disk: Arc<D>,
+    fingerprint: u64,
+    generation: u64,
+    /// `None`: there was trouble, and the next generation has not begun.
+    file: Option<Arc<D::File>>,
+    /// The files of earlier generations, which go when the base is finished.
+    older: Vec<String>,
+    sequence: u64,
+    /// The base, while it is being written.
+    base: Option<VisitCursor>,
+    /// Whether the file has the name of a finished base.
+    is_finished: bool,
+    /// When the last flush began. The blocks of the base have this time, too: a change that the next flush writes is later.
+    flushed_at: Time,
+    /// The bytes in the file, and those of them that were there once its base was finished.
+    file_bytes: u64,
+    base_bytes: u64,
+    written_bytes: u64,
+    /// Blocks that are not handed to the disk yet, and the records of the next block.
+    blocks: Vec<u8>,
+    records: Vec<u8>,
+    /// Too many counters vanished to be listed.
+    lost_track: bool,
+    /// The file in use was created after trouble, and no base was finished since.
+    is_attempt: bool,
+}
+
+impl<D: Disk> Writer<D> {
+    /// A writer behind the newest generation that has a file. Nothing is written until [`Writer::begin`].
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn new(disk: Arc<D>, fingerprint: u64, now: Time) -> io::Result<Writer<D>> {
+        let older: Vec<String> = disk.list()?.into_iter().filter(|name| generation_of(name).is_some()).collect();
+        let newest = older.iter().filter_map(|name| generation_of(name)).map(|(generation, _)| generation).max();
+        Ok(Writer {
+            disk,
+            fingerprint,
+            generation: newest.unwrap_or(0),
+            file: None,
+            older,
+            sequence: 0,
+            base: None,
+            is_finished: false,
+            flushed_at: now,
+            file_bytes: 0,
+            base_bytes: 0,
+            written_bytes: 0,
+            blocks: Vec::new(),
+            records: Vec::new(),
+            lost_track: false,
+            is_attempt: false,
+        })
+    }
+
+    /// Begins a generation: its base is to be written.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn begin(&mut self) -> io::Result<()> {
+        if let Some(file) = self.file.take() {
+            // Changes since the last sync are in this file alone until the base is finished.
+            self.disk.sync(&file)?;
+            self.older.push(file_name(self.generation, self.is_finished));
+        }
+        self.generation += 1;
+        (self.is_attempt, self.is_finished) = (false, false);
+        let file = self.disk.create(&file_name(self.generation, false))?;
+        self.file = Some(Arc::new(file));
+        (self.sequence, self.file_bytes, self.lost_track) = (0, 0, false);
+        self.base = Some(VisitCursor::default());
+        Ok(())
+    }
+
+    /// Begins a generation after trouble. If that fails, too, its file is removed: it holds nothing that the next one will not.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    pub fn begin_again(&mut self) -> io::Result<()> {
+        let begun = self.begin();
+        self.is_attempt = true;
+        begun.inspect_err(|_| self.give_up())
+    }
+
+    /// Notes that the file in use cannot be trusted any more.
+    pub fn give_up(&mut self) {
+        self.blocks.clear();
+        self.records.clear();
+        let name = file_name(self.generation, self.is_finished);
+        self.file = None;
+        if self.is_attempt {
+            // A file that stays is read back: its records are older than those of the next generation.
+            let _ = self.disk.remove(&name);
+            self.is_attempt = false;
+        } else if !self.older.contains(&name) {
+            self.older.push(name);
+        }
+        self.base = None;
+    }
+
+    /// Writes the changes since the last flush.
+    ///
+    /// # Errors
+    /// When the disk fails: [`Writer::give_up`] then, since changes that were visited are lost to the file.
+    pub fn flush(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
+        self.flushed_at = now;
+        let mut cursor = VisitCursor::default();
+        let mut step = Vec::new();
+        while memory.changed(&mut cursor, &mut step) {
+            self.add(&mut step)?;
+        }
+        companion.changed(&mut step);
+        self.add_records(&step)?;
+        self.lost_track |= cursor.lost_track();
+        self.hand_over()
+    }
+
+    /// Writes some of the base, about `bytes`; true once all of it is written, synced, and older generations are gone.
+    ///
+    /// # Errors
+    /// As [`Writer::flush`].
+    pub fn write_base(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, bytes: u64) -> io::Result<bool> {
+        let Some(mut cursor) = self.base.take() else { return Ok(true) };
+        let (until, mut step) = (self.written_bytes + bytes, Vec::new());
+        while self.written_bytes + ((self.blocks.len() + self.records.len()) as u64) < until {
+            if !memory.all(&mut cursor, &mut step) {
+                companion.all(&mut step);
+                self.add_records(&step)?;
+                self.hand_over()?;
+                return self.finish_base().map(|()| true);
+            }
+            self.add(&mut step)?;
+        }
+        self.base = Some(cursor);
+        self.hand_over()?;
+        Ok(false)
+    }
+
+    fn finish_base(&mut self) -> io::Result<()> {
+        if let Some(file) = &self.file {
+            self.disk.sync(file)?;
+            self.disk.rename(&file_name(self.generation, false), &file_name(self.generation, true))?;
+            (self.is_attempt, self.is_finished) = (false, true);
+        }
+        self.base_bytes = self.file_bytes;
+        // A file that cannot be removed is older than a finished base, so it is never read.
+        self.older.retain(|name| self.disk.remove(name).is_err_and(|error| error.kind() != io::ErrorKind::NotFound));
+        Ok(())
+    }
+
+    /// Writes the last changes and that the process stops, and syncs.
+    ///
+    /// # Errors
+    /// As [`Writer::flush`].
+    pub fn stop(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
+        self.flush(memory, companion, now)?;
+        self.seal(STOPPED);
+        self.hand_over()?;
+        match &self.file {
+            Some(file) => self.disk.sync(file),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the base is being written.
+    pub fn writes_base(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// Whether a new generation is due: the file is far longer than the states need, or cannot tell what is gone.
+    pub fn needs_generation(&self, memory: &MemoryStore) -> bool {
+        let live = self.base_bytes.max(memory.stats().counters as u64 * COUNTER_BYTES);
+        let is_whole = self.file.is_some() && self.base.is_none();
+        is_whole && (self.lost_track || self.file_bytes > 2 * live + MIN_GENERATION_BYTES)
+    }
+
+    /// The generation that is written.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The bytes written since the start.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// The bytes of the file in use.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// The file in use, for a sync.
+    pub fn file(&self) -> Option<Arc<D::File>> {
+        self.file.clone()
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> &Arc<D> {
+        &self.disk
+    }
+
+    /// Adds the records of a step of a visit, which fit in a block.
+    fn add(&mut self, step: &mut Vec<u8>) -> io::Result<()> {
+        if self.records.len() + step.len() > MAX_RECORD_BYTES {
+            self.seal(0);
+        }
+        self.records.append(step);
+        if self.blocks.len() >= WRITE_BYTES { self.append() } else { Ok(()) }
+    }
+
+    /// Adds any number of records.
+    fn add_records(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (mut records, mut rest) = (flowgate::Records::new(bytes), bytes);
+        while records.next().is_some() {
+            let (record, behind) = rest.split_at(rest.len() - records.rest().len());
+            self.add(&mut record.to_vec())?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Makes a block of the records.
+    fn seal(&mut self, flags: u32) {
+        let (fingerprint, generation, sequence) = (self.fingerprint, self.generation, self.sequence);
+        // At most the records of a block.
+        let length = self.records.len() as u32;
+        let header = Header { fingerprint, generation, sequence, written_at: self.flushed_at, length, flags };
+        header.write(&self.records, &mut self.blocks);
+        self.records.clear();
+        self.sequence += 1;
+    }
+
+    /// Hands all records to the disk.
+    fn hand_over(&mut self) -> io::Result<()> {
+        if !self.records.is_empty() {
+            self.seal(0);
+        }
+        self.append()
+    }
+
+    fn append(&mut self) -> io::Result<()> {
+        if let Some(file) = self.file.as_ref().filter(|_| !self.blocks.is_empty()) {
+            self.disk.append(file, &self.blocks)?;
+            self.file_bytes += self.blocks.len() as u64;
+            self.written_bytes += self.blocks.len() as u64;
+        }
+        self.blocks.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! Durable counters: reads the journal at the start, writes it while the server runs, and keeps answers until they are on the disk where
+//! that was asked for.
+//!
+//! Rule       The listeners open once the counters are there.
+//! Rule       With `always`, an answer that changed a counter waits for the sync of its epoch; a denial does not. A ban by hand waits in
+//!            every mode. Nobody waits longer than `server.request_timeout`, or for a disk that fails.
+//! Rule       A journal that cannot be written never holds up a decision: the server is degraded, and goes on in memory.
+
+mod open;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flowgate::{Clock, MemoryStore, Record, Span, Time};
+use flowgate_engine::Decider;
+use flowgate_engine::bans::BanCursor;
+use flowgate_engine::config::{Config, Durability};
+use flowgate_journal::{Companion, Directory, Journal, JournalSettings, JournalStatus, ReadReport, Synced, Writer};
+use tokio::sync::watch;
+
+use crate::answer::Answer;
+use crate::readiness::Readiness;
+use crate::service::Service;
+pub use open::DurableError;
+pub(crate) use open::{Opened, open};
+
+const BEHIND: &str = "journal behind";
+const DAMAGED: &str = "counters damaged";
+
+/// The journal of a server's counters.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    journal: Journal,
+    synced: watch::Receiver<Synced>,
+    /// The last epoch that somebody did not wait for any longer.
+    late: Arc<watch::Sender<u64>>,
+    /// Whether every answer waits for the disk.
+    is_always: bool,
+    patience: Duration,
+    /// What was read at the start.
+    pub(crate) read: ReadReport,
+    clock: Clock,
+    /// Locked while the journal is written.
+    _directory: Directory,
+}
+
+impl Durable {
+    /// Brings bans back and begins to write.
+    pub(crate) fn start(opened: Opened, config: &Config, service: &Service) -> Result<Durable, DurableError> {
+        let Opened { directory, bans, read, back, .. } = opened;
+        let (rules, now, clock) = (service.rules(), service.now(), service.clock().clone());
+        for (kind, body) in &bans {
+            service.decider().restore_ban(*kind, body, &rules, back, now);
+        }
+        let failed = |source| DurableError::Write { path: directory.path().to_owned(), source };
+        let mut writer =
+            Writer::new(Arc::new(directory.disk()), directory.seed().fingerprint(), now).map_err(failed)?;
+        let (sender, synced) = watch::channel(Synced::default());
+        let report = Box::new(move |news: Synced| {
+            sender.send_modify(|synced| {
+                synced.epoch = synced.epoch.max(news.epoch);
+                synced.failure = news.failure;
+            });
+        });
+        let mut keeper = BanKeeper {
+            decider: Arc::clone(service.shared_decider()),
+            cursor: BanCursor::default(),
+            clock: clock.clone(),
+        };
+        if !back.is_zero() {
+            // Beside states that are not moved back, those that are would be moved once more by the next start.
+            let memory = service.decider().memory();
+            writer.begin().map_err(failed)?;
+            while !writer.write_base(memory, &mut keeper, u64::MAX >> 1).map_err(failed)? {}
+        }
+        let settings = JournalSettings { flush: config.store.durable.flush, clock: clock.clone(), report };
+        let table = Table(Arc::clone(service.shared_decider()));
+        let journal = Journal::start(writer, table, Box::new(keeper), settings).map_err(failed)?;
+        let is_always = config.store.durable.mode == Durability::Always;
+        let patience = config.server.request_timeout;
+        let late = Arc::default();
+        Ok(Durable { journal, synced, late, is_always, patience, read, clock, _directory: directory })
+    }
+
+    /// Whether every answer that changed a counter waits for the disk.
+    pub(crate) fn is_always(&self) -> bool {
+        self.is_always
+    }
+
+    pub(crate) fn status(&self) -> &JournalStatus {
+        self.journal.status()
+    }
+
+    pub(crate) fn lag(&self) -> Span {
+        self.status().lag(self.clock.monotonic())
+    }
+
+    /// Writes the last changes. Blocks until they are on the disk.
+    pub(crate) fn stop(&self) {
+        self.journal.stop();
+    }
+
+    /// Reports the state of the journal to `readiness`, and to the log.
+    pub(crate) fn watch(&self, readiness: &Readiness) {
+        let (mut synced, mut late, readiness) = (self.synced.clone(), self.late.subscribe(), readiness.clone());
+        let is_damaged = self.read.damaged > 0;
+        if is_damaged {
+            readiness.degrade(DAMAGED);
+        }
+        tokio::spawn(async move {
+            let (mut was_failing, mut was_slow) = (false, false);
+            loop {
+                let changed =
+                    tokio::select! { changed = synced.changed() => changed, changed = late.changed() => changed };
+                if changed.is_err() {
+                    return;
+                }
+                let Synced { epoch, failure } = synced.borrow_and_update().clone();
+                let (is_failing, is_slow) = (failure.is_some(), *late.borrow_and_update() > epoch);
+                match &failure {
+                    Some(error) if !was_failing => {
+                        tracing::error!(%error, "the journal cannot be written: counters are kept in memory alone, and a new journal is tried every second");
+                    }
+                    None if was_failing => tracing::info!("the journal is whole again: all counters were written anew"),
+                    None if is_slow && !was_slow => {
+                        tracing::warn!(
+                            "the disk takes longer than server.request_timeout: answers no longer wait for it"
+                        );
+                    }
+                    _ => {}
+                }
+                match (is_failing || is_slow, was_failing || was_slow) {
+                    (true, false) => readiness.degrade(BEHIND),
+                    (false, true) if is_damaged => readiness.degrade(DAMAGED),
+                    (false, true) => readiness.recover(),
+                    _ => {}
+                }
+                (was_failing, was_slow) = (is_failing, is_slow);
+            }
+        });
+    }
+
+    /// The answer, once all that the caller has changed is on the disk.
+    fn later<T: Send + 'static>(&self, answer: T) -> Answer<T> {
+        let (epoch, mut synced, patience) = (self.journal.epoch(), self.synced.clone(), self.patience);
+        let late = Arc::clone(&self.late);
+        self.journal.want(epoch);
+        Answer::later(async move {
+            let is_over = |synced: &Synced| synced.epoch >= epoch || synced.failure.is_some();
+            // After `patience` the answer goes out as it would with `everysec`.
+            if tokio::time::timeout(patience, synced.wait_for(is_over)).await.is_err() {
+                late.send_modify(|late| *late = epoch.max(*late));
+            }
+            answer
+        })
+    }
+}
+
+impl Service {
+    /// The answer to what may have changed a counter: at once, or with `always` once the change is on the disk.
+    #[inline]
+    pub(crate) fn kept<T: Send + 'static>(&self, has_changed: bool, answer: T) -> Answer<T> {
+        match self.durable() {
+            Some(durable) if has_changed && durable.is_always => durable.later(answer),
+            _ => Answer::Now(answer),
+        }
+    }
+
+    /// The answer to an order of an admin: once the change is on the disk, in every mode.
+    pub(crate) fn kept_for_sure<T: Send + 'static>(&self, answer: T) -> Answer<T> {
+        match self.durable() {
+            Some(durable) => durable.later(answer),
+            None => Answer::Now(answer),
+        }
+    }
+}
+
+/// The counters of a server.
+struct Table(Arc<Decider>);
+
+impl AsRef<MemoryStore> for Table {
+    fn as_ref(&self) -> &MemoryStore {
+        self.0.memory()
+    }
+}
+
+/// Keeps the bans beside the counters.
+struct BanKeeper {
+    decider: Arc<Decider>,
+    cursor: BanCursor,
+    clock: Clock,
+}
+
+impl BanKeeper {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+}
+
+impl Companion for BanKeeper {
+    fn changed(&mut self, out: &mut Vec<u8>) {
+        let now = self.now();
+        self.decider.changed_bans(&mut self.cursor, now, |kind, body| _ = Record::write_foreign(kind as u8, body, out));
+    }
+
+    fn all(&mut self, out: &mut Vec<u8>) {
+        self.decider.all_bans(self.now(), |kind, body| _ = Record::write_foreign(kind as u8, body, out));
+    }
+}

@@ -1,0 +1,93 @@
+//! `/v1/koala`: the rule file in force, and a check of the text of another.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use flowgate_api::koala::{FileRule, RuleFile, RuleText};
+use flowgate_api::{Broken, Validation};
+use flowgate_engine::front::absolute;
+use flowgate_koala::{LoadedKoala, RuleDescription};
+use hyper::Method;
+use hyper::body::Incoming;
+
+use super::KoalaInForce;
+use crate::http::{Access, Call, Error, Reply, body, broken, reply};
+use crate::service::Service;
+
+/// What `/v1/koala` answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Read,
+    Validate,
+}
+
+/// A path, the right that it needs, its methods, and what it answers.
+type Route = (&'static str, Access, &'static str, Endpoint);
+
+/// All of them are described in `openapi.json`.
+pub(crate) const ROUTES: [Route; 2] = [
+    ("/v1/koala", Access::Read, "GET, HEAD", Endpoint::Read),
+    ("/v1/koala/validate", Access::Admin, "POST", Endpoint::Validate),
+];
+
+/// The route of a path.
+pub(super) fn route(path: &str) -> Option<&'static Route> {
+    ROUTES.iter().find(|(known, ..)| *known == path)
+}
+
+/// Answers a request to one of the routes.
+pub(super) async fn answer(call: &Call<'_>, body: Incoming, route: &Route) -> Result<Reply, Error> {
+    let (_, access, methods, endpoint) = route;
+    call.check_access(*access)?;
+    let method = &call.head.method;
+    let in_force = || {
+        let koala = call.shared.service.koala_rules();
+        koala.ok_or(Error::NoSuchThing("there are no Koala rules: name a rule file by koala.rules or --koala"))
+    };
+    match endpoint {
+        Endpoint::Read if matches!(*method, Method::GET | Method::HEAD) => read(call, in_force()?).await,
+        Endpoint::Validate if *method == Method::POST => validate(call, body, in_force()?).await,
+        _ => Err(Error::Method(methods)),
+    }
+}
+
+/// The rules with what each did today, and the whole as TOML.
+async fn read(call: &Call<'_>, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
+    let (service, broken) = (call.shared.service.clone(), broken(call.shared));
+    // Paths in the TOML start from the configuration, or from where the server was started.
+    let directory = call.shared.rules.get().map_or_else(|| absolute(Path::new("")), |file| file.directory());
+    let written = call.on_thread(move || document(&service, &koala, broken, &directory)).await?;
+    Ok(reply::json_text(written))
+}
+
+fn document(service: &Service, koala: &KoalaInForce, broken: Option<Broken>, directory: &Path) -> Vec<u8> {
+    let now = service.now();
+    let rule = |rule: RuleDescription<'_>| FileRule {
+        number: rule.counts.rule,
+        line: rule.line,
+        method: rule.method.into(),
+        conditions: rule.conditions.to_owned().into(),
+        time: rule.time,
+        count: rule.count,
+        base: rule.base,
+        result: rule.result.into(),
+        passed: rule.counts.allowed,
+        refused: rule.counts.denied,
+    };
+    let rules = koala.rules.describe(now).map(rule).collect();
+    reply::written(&RuleFile { now: now.into(), broken, rules, toml: koala.rules.file().to_toml(directory) })
+}
+
+/// Checks a text in place of the rule file: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
+async fn validate(call: &Call<'_>, body: Incoming, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
+    let body = body::read_json(call.shared, call.headers(), body).await?;
+    let RuleText { text } = body::parse(&body)?;
+    let text = text.0.into_owned();
+    let checked = call.on_thread(move || koala.rules.file().check(&text)).await?;
+    Ok(reply::json(&match &checked {
+        Ok(LoadedKoala { file, warnings, .. }) => {
+            Validation { valid: true, rules: Some(file.len() as u64), findings: warnings.into() }
+        }
+        Err(report) => Validation { valid: false, rules: None, findings: report.into() },
+    }))
+}

@@ -1,0 +1,125 @@
+//! The rules with a history of their own: a bounded number.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+
+use super::rings::{Resolution, Rings};
+use super::{StepCounts, Tally};
+
+/// A rule that was quiet for so long gives its place to a rule that decides.
+const QUIET_SECONDS: u64 = 600;
+
+#[derive(Debug)]
+pub(super) struct RulePlaces {
+    most: usize,
+    places: HashMap<Box<str>, Place>,
+    /// The tallies of the rules that have decided and have no place.
+    others: HashMap<Box<str>, Tally>,
+}
+
+#[derive(Debug)]
+pub(super) struct Place {
+    before: Tally,
+    /// When the rule got its place.
+    pub(super) since: u64,
+    /// The last second in which it decided.
+    active: u64,
+    pub(super) counts: Rings<StepCounts>,
+}
+
+/// What a record has found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) total: Tally,
+    /// What rules without a place have counted.
+    pub(super) other: Tally,
+    /// The counts of rules that have lost their place.
+    pub(super) displaced: Vec<Rings<StepCounts>>,
+}
+
+impl RulePlaces {
+    pub(super) fn new(most: usize) -> RulePlaces {
+        RulePlaces { most, places: HashMap::new(), others: HashMap::new() }
+    }
+
+    pub(super) fn clear(&mut self, begun: &[(Resolution, u64)]) {
+        self.places.values_mut().for_each(|place| place.counts.clear(begun));
+    }
+
+    /// Adds what is new in the tallies to the steps that hold `second`.
+    pub(super) fn record<'r>(&mut self, rules: impl Iterator<Item = (Cow<'r, str>, Tally)>, second: u64) -> Found {
+        let mut found = Found::default();
+        for (name, tally) in rules {
+            if let Some(place) = self.places.get_mut(&*name) {
+                let new = tally.since(std::mem::replace(&mut place.before, tally));
+                found.total += new;
+                place.add(new, second);
+                continue;
+            }
+            let new = tally.since(self.others.get(&*name).copied().unwrap_or_default());
+            if new.is_zero() {
+                continue;
+            }
+            found.total += new;
+            match self.make_place(second, &mut found) {
+                true => {
+                    self.others.remove(&*name);
+                    let mut place = Place { before: tally, since: second, active: second, counts: Rings::default() };
+                    place.add(new, second);
+                    self.places.insert(name.into(), place);
+                }
+                false => {
+                    found.other += new;
+                    self.others.insert(name.into(), tally);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether there is a place for one more rule. If need be, the rule that was quiet longest leaves.
+    fn make_place(&mut self, second: u64, found: &mut Found) -> bool {
+        if self.places.len() < self.most {
+            return true;
+        }
+        let Some((name, place)) = self.places.iter().min_by_key(|(_, place)| place.active) else { return false };
+        if second.saturating_sub(place.active) < QUIET_SECONDS {
+            return false;
+        }
+        let name = name.clone();
+        if let Some(place) = self.places.remove(&name) {
+            self.others.insert(name, place.before);
+            found.displaced.push(place.counts);
+        }
+        true
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Place> {
+        self.places.get(name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Place)> {
+        self.places.iter().map(|(name, place)| (&**name, place))
+    }
+
+    /// Forgets the rules without a place that are not in force any more.
+    pub(super) fn retain_others(&mut self, is_in_force: impl Fn(&str) -> bool) {
+        self.others.retain(|name, _| is_in_force(name));
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |(name, place): (&str, &Place)| name.len() + size_of::<Place>() + place.counts.bytes();
+        self.iter().map(bytes).sum()
+    }
+}
+
+impl Place {
+    fn add(&mut self, new: Tally, second: u64) {
+        if !new.is_zero() {
+            self.active = second;
+            self.counts.change(second, |counts| counts.add(new));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The recorder: a thread that writes the history once a second, just after a second has begun.
+//!
+//! Rule       Requests pay nothing: the recorder reads the tallies that they count anyway.
+//! Rule       Who reads the history records first, so that it holds what has happened until now.
+
+use std::borrow::Cow;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
+use std::{io, thread};
+
+use flowgate::Time;
+use hashbrown::HashSet;
+
+use super::history::{Gauges, MarkKind, Tally};
+use crate::metrics::{BAN_BY_HAND, KEY_LIMITS, Metrics, NO_RULE};
+use crate::service::Service;
+
+const SECOND_NANOS: u64 = 1_000_000_000;
+
+/// Records until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RecorderThread {
+    #[expect(dead_code, reason = "the thread ends when this end of the channel is dropped")]
+    running: Sender<()>,
+}
+
+impl RecorderThread {
+    /// Starts to record.
+    pub(crate) fn start(service: Service) -> io::Result<RecorderThread> {
+        let (running, stopped) = mpsc::channel::<()>();
+        thread::Builder::new().name("history".to_owned()).spawn(move || {
+            while stopped.recv_timeout(until_next_second(service.now())) == Err(RecvTimeoutError::Timeout) {
+                service.record_history();
+            }
+        })?;
+        Ok(RecorderThread { running })
+    }
+}
+
+fn until_next_second(now: Time) -> Duration {
+    Duration::from_nanos(SECOND_NANOS - now.as_nanos() % SECOND_NANOS)
+}
+
+impl Service {
+    /// Adds what was counted since the last record to the history.
+    pub(crate) fn record_history(&self) {
+        let (now, metrics, history) = (self.now(), self.metrics(), &self.recent().history);
+        self.recent().sample.tick(now);
+        if let Some(shared) = self.shared_stats() {
+            history.note_store(now, shared.away > 0);
+        }
+        let snapshot = self.snapshot();
+        let (rules, fronts) = (snapshot.rules().rules(), snapshot.fronts().tallies());
+        let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), rule.counters().read()));
+        let by_others = [(KEY_LIMITS, &metrics.keys), (NO_RULE, &metrics.unruled), (BAN_BY_HAND, &metrics.banned)];
+        let by_others = by_others.into_iter().map(|(name, counters)| (Cow::Borrowed(name), counters.read()));
+        let by_fronts = fronts.map(|(name, counts)| (Cow::Owned(name), counts));
+        let all = by_rules.chain(by_others).chain(by_fronts).map(|(name, counts)| (name, Tally::from(counts)));
+        history.record(now, all, &gauges(self, metrics));
+    }
+
+    /// Marks that the rules of a version are in force.
+    pub(crate) fn note_rules(&self, version: Option<u64>) {
+        let rules = self.rules();
+        let names: HashSet<&str> = rules.rules().iter().map(|rule| rule.name()).collect();
+        self.recent().history.note_rules(self.now(), version, |name| names.contains(name));
+    }
+
+    /// Marks an instant in the history.
+    pub(crate) fn mark(&self, kind: MarkKind) {
+        self.recent().history.mark(self.now(), kind);
+    }
+}
+
+fn gauges(service: &Service, metrics: &Metrics) -> Gauges {
+    let Metrics { resp_latency, http_latency, grpc_latency, store_latency, .. } = metrics;
+    Gauges {
+        degraded: metrics.degraded.get(),
+        memory: service.stats().bytes as u64,
+        latencies: [resp_latency, http_latency, grpc_latency, store_latency].map(|histogram| histogram.buckets()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recorder_wakes_when_a_second_begins() {
+        let until = |nanos| until_next_second(Time::from_nanos(nanos)).as_nanos();
+        assert_eq!((until(0), until(1), until(999_999_999)), (1_000_000_000, 999_999_999, 1));
+        assert_eq!(until(1_700_000_000_250_000_000), 750_000_000);
+    }
+}

@@ -1,0 +1,313 @@
+//! A sample of the traffic, to try other rules on: takes by the rules, as lines of a trace that `flowgate replay` reads.
+//!
+//! Rule       Nothing is recorded until an administrator asks for it (`console.sample`). A recording ends by itself and is
+//!            forgotten [`KEPT_AFTER`] later; `always` keeps the last `sample_for`.
+//! Rule       Whole subjects are recorded, never single requests: the requests whose value of one field falls into one of
+//!            `one_in` parts, by a keyed hash. `one_in` doubles when [`MAX_PER_SECOND`] or the memory is exceeded, and
+//!            what falls out leaves the sample, too.
+//! Rule       Headers and queries may hold secrets, so they are left out.
+//! Cost       While nothing is recorded, a request pays one relaxed load.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flowgate::{Span, Time};
+use flowgate_api::Fields;
+use flowgate_engine::Request;
+use flowgate_engine::config::{self, Sampling};
+
+/// How long a recording that has ended is kept.
+const KEPT_AFTER: Span = Span::from_secs(30 * 60);
+
+/// The most requests that are recorded in a second, before a part of the subjects is left out.
+const MAX_PER_SECOND: u32 = 1_000;
+
+/// What a line takes besides its text.
+const LINE_BYTES: usize = size_of::<Line>();
+
+/// What is left out.
+pub(crate) const LEFT_OUT: [&str; 2] = ["header.*", "query.*"];
+
+#[derive(Debug)]
+pub(crate) struct Sample {
+    mode: Sampling,
+    longest: Span,
+    max_bytes: usize,
+    is_on: AtomicBool,
+    hasher: RandomState,
+    recording: Mutex<Option<Recording>>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    since: Time,
+    /// `None`: it goes on for ever, and only the last requests are kept.
+    until: Option<Time>,
+    /// The field whose values are kept or left out; empty: all requests are one.
+    by: String,
+    one_in: u64,
+    lines: VecDeque<Line>,
+    bytes: usize,
+    second: u64,
+    in_second: u32,
+}
+
+#[derive(Debug)]
+struct Line {
+    at: Time,
+    part: u64,
+    text: Box<str>,
+}
+
+/// How a recording stands.
+#[derive(Clone, Debug)]
+pub(crate) struct SampleStatus {
+    pub(crate) is_recording: bool,
+    pub(crate) since: Time,
+    pub(crate) until: Option<Time>,
+    pub(crate) requests: usize,
+    pub(crate) bytes: usize,
+    pub(crate) one_in: u64,
+    pub(crate) by: String,
+}
+
+/// A recorded trace.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedTrace {
+    /// Lines of JSON.
+    pub(crate) text: Vec<u8>,
+    /// From the first request to the last.
+    pub(crate) length: Span,
+    pub(crate) one_in: u64,
+    pub(crate) by: String,
+}
+
+impl Sample {
+    pub(crate) fn new(settings: &config::Console) -> Sample {
+        Sample {
+            mode: settings.sample,
+            longest: settings.sample_for.into(),
+            max_bytes: usize::try_from(settings.sample_memory.bytes()).unwrap_or(usize::MAX),
+            is_on: AtomicBool::new(false),
+            hasher: RandomState::new(),
+            recording: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Sampling {
+        self.mode
+    }
+
+    pub(crate) fn longest(&self) -> Span {
+        self.longest
+    }
+
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    /// Whether requests are recorded.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    /// Begins a recording in place of an earlier one. `by` is the field whose values are kept or left out.
+    pub(crate) fn start(&self, now: Time, length: Option<Span>, by: String) {
+        let until = length.map(|length| now + length.min(self.longest));
+        let (lines, bytes, one_in) = (VecDeque::new(), 0, 1);
+        *self.lock() = Some(Recording { since: now, until, by, one_in, lines, bytes, second: 0, in_second: 0 });
+        self.is_on.store(true, Relaxed);
+    }
+
+    /// Forgets the recording. One that always goes on begins anew.
+    pub(crate) fn forget(&self, now: Time) {
+        let mut recording = self.lock();
+        match recording.take().filter(|recording| recording.until.is_none()) {
+            Some(Recording { by, .. }) => {
+                drop(recording);
+                self.start(now, None, by);
+            }
+            None => self.is_on.store(false, Relaxed),
+        }
+    }
+
+    /// Ends a recording whose time is over, and forgets one that ended long ago.
+    pub(crate) fn tick(&self, now: Time) {
+        let mut recording = self.lock();
+        let Some(Recording { until, .. }) = &*recording else { return };
+        match *until {
+            Some(until) if now >= until + KEPT_AFTER => *recording = None,
+            Some(until) if now >= until => self.is_on.store(false, Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Records a take.
+    #[cold]
+    pub(crate) fn note(&self, request: &Request<'_>, now: Time) {
+        let fields: Fields<'_> =
+            request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query.")).collect();
+        let mut guard = self.lock();
+        let Some(recording) = &mut *guard else { return };
+        if recording.until.is_some_and(|until| now >= until) {
+            self.is_on.store(false, Relaxed);
+            return;
+        }
+        let value = request.counted(&recording.by).unwrap_or_default();
+        let part = self.hasher.hash_one(value);
+        if part % recording.one_in != 0 {
+            return;
+        }
+        recording.add(Line { at: now, part, text: line(now, &fields, request.units()).into() });
+        let oldest = now.as_nanos().saturating_sub(self.longest.as_nanos());
+        while recording.lines.front().is_some_and(|line| line.at.as_nanos() < oldest) {
+            recording.remove_first();
+        }
+        while recording.in_second > MAX_PER_SECOND || recording.bytes > self.max_bytes {
+            recording.halve();
+        }
+    }
+
+    pub(crate) fn status(&self, now: Time) -> Option<SampleStatus> {
+        self.tick(now);
+        let recording = self.lock();
+        recording.as_ref().map(|recording| SampleStatus {
+            is_recording: self.is_on(),
+            since: recording.since,
+            until: recording.until,
+            requests: recording.lines.len(),
+            bytes: recording.bytes,
+            one_in: recording.one_in,
+            by: recording.by.clone(),
+        })
+    }
+
+    /// What was recorded so far; `None`: nothing.
+    pub(crate) fn trace(&self) -> Option<RecordedTrace> {
+        let recording = self.lock();
+        let Recording { lines, by, one_in, .. } = recording.as_ref()?;
+        let (first, last) = (lines.front()?, lines.back()?);
+        let mut text = Vec::with_capacity(lines.iter().map(|line| line.text.len() + 1).sum());
+        for line in lines {
+            text.extend_from_slice(line.text.as_bytes());
+            text.push(b'\n');
+        }
+        Some(RecordedTrace { text, length: last.at.since(first.at), one_in: *one_in, by: by.clone() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Recording>> {
+        // No call panics while it holds the lock.
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording {
+    fn add(&mut self, line: Line) {
+        let second = line.at.as_nanos() / 1_000_000_000;
+        if second != self.second {
+            (self.second, self.in_second) = (second, 0);
+        }
+        self.in_second += 1;
+        self.bytes += line.text.len() + LINE_BYTES;
+        self.lines.push_back(line);
+    }
+
+    fn remove_first(&mut self) {
+        if let Some(line) = self.lines.pop_front() {
+            self.bytes -= line.text.len() + LINE_BYTES;
+        }
+    }
+
+    /// Leaves out half of the subjects.
+    fn halve(&mut self) {
+        self.one_in *= 2;
+        let one_in = self.one_in;
+        self.lines.retain(|line| line.part % one_in == 0);
+        self.bytes = self.lines.iter().map(|line| line.text.len() + LINE_BYTES).sum();
+        self.in_second /= 2;
+        if self.one_in >= 1 << 40 {
+            // One subject alone exceeds the bound: the oldest requests leave.
+            self.in_second = 0;
+            self.lines.drain(..self.lines.len() / 2);
+            self.bytes = self.lines.iter().map(|line| line.text.len() + LINE_BYTES).sum();
+        }
+    }
+}
+
+/// A line of a trace.
+fn line(at: Time, fields: &Fields<'_>, cost: u64) -> String {
+    let (secs, nanos) = (at.as_nanos() / 1_000_000_000, at.as_nanos() % 1_000_000_000);
+    // Texts as JSON cannot fail.
+    let fields = serde_json::to_string(fields).unwrap_or_default();
+    format!(r#"{{"ts":{secs}.{nanos:09},"fields":{fields},"cost":{cost}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Time = Time::from_secs(1_700_000_000);
+
+    fn sample(memory: u64) -> Sample {
+        let sample_memory = config::ByteSize::new(memory);
+        Sample::new(&config::Console { sample_memory, ..config::Console::default() })
+    }
+
+    fn after(secs: u64) -> Time {
+        START + Span::from_secs(secs)
+    }
+
+    #[test]
+    fn a_recording_ends_by_itself_and_is_forgotten() {
+        let sample = sample(16_000_000);
+        assert!(!sample.is_on() && sample.status(START).is_none());
+        sample.start(START, Some(Span::from_secs(60)), "user".to_owned());
+        let request = Request::new().field("user", "42\n").field("header.cookie", "secret").cost(3);
+        sample.note(&request, after(1));
+        sample.note(&request, after(60));
+        let status = sample.status(after(60)).unwrap();
+        assert_eq!((status.is_recording, status.requests, status.one_in), (false, 1, 1));
+        let trace = sample.trace().unwrap();
+        let expected = "{\"ts\":1700000001.000000000,\"fields\":{\"user\":\"42\\n\"},\"cost\":3}\n";
+        assert_eq!(String::from_utf8(trace.text).unwrap(), expected);
+        assert!(sample.status(after(60 + 1_799)).is_some() && sample.status(after(60 + 1_800)).is_none());
+        sample.start(START, Some(Span::from_secs(100_000)), String::new());
+        assert_eq!(sample.status(START).unwrap().until, Some(after(600)), "no longer than console.sample_for");
+        sample.forget(START);
+        assert!(!sample.is_on() && sample.status(START).is_none());
+    }
+
+    #[test]
+    fn beyond_a_bound_whole_subjects_leave() {
+        let sample = sample(16_000_000);
+        sample.start(START, None, "user".to_owned());
+        let users: Vec<String> = (0..4_000).map(|number| number.to_string()).collect();
+        for round in 0..2 {
+            for user in &users {
+                sample.note(&Request::new().field("user", user), after(round));
+            }
+        }
+        let status = sample.status(after(1)).unwrap();
+        assert!(status.one_in >= 4 && status.requests <= 2 * 1_000, "{status:?}");
+        let text = String::from_utf8(sample.trace().unwrap().text).unwrap();
+        for user in &users {
+            let times = text.matches(&format!("\"user\":\"{user}\"")).count();
+            assert!(times == 0 || times == 2, "{user} {times}");
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_even_for_one_subject() {
+        let sample = sample(1_000_000);
+        sample.start(START, None, "user".to_owned());
+        let long = "x".repeat(1_000);
+        for number in 0..5_000 {
+            sample.note(&Request::new().field("user", "42").field("text", &long), after(number / 10));
+        }
+        let status = sample.status(after(500)).unwrap();
+        assert!(status.bytes <= 1_000_000, "{status:?}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Changes: which counters were written since the last visit, so that a journal writes those and no others.
+//!
+//! State      A slot has a changed bit. A shard has a bit for each group of its slots, those whose homes share their
+//!            upper eight bits: neighbours, and the same ones however the table is laid out. Where changes are
+//!            followed, the shard also lists the counters that vanished before their time.
+//! Invariant  A slot that is changed lies in a group whose bit is set.
+//! Rule       Every write of a state sets both bits, whether or not changes are followed: that is cheaper than to ask.
+//!            A counter that expires or is evicted needs no note. Expired, it is as if never used; evicted, it may come
+//!            back, which is stricter.
+//! Rule       Visits come at least once per [`GRACE_NANOS`](super::expiry::GRACE_NANOS). So a refund, after which a counter
+//!            expires earlier than its last record says, is visited before the counter is dropped. After a longer pause
+//!            refunded units may come back, which is stricter.
+//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots at a time and goes on behind the last tag it
+//!            has seen: inserts, gaps and a new layout move slots, and tags stay in order.
+//! Bound      A shard lists [`MAX_GONE`] counters. Beyond that it notes only that it lost track, and all states must be
+//!            written anew.
+
+use super::MemoryStore;
+use super::key::Tag;
+use super::record::{write_gone, write_log, write_slot};
+use super::shard::Shard;
+use crate::algorithm::Log;
+
+/// The groups of a shard.
+pub(super) const CHANGED_GROUPS: usize = 256;
+
+/// The slots that a visit looks at, and the bytes that it writes, before it lets go of the lock.
+const VISIT_SLOTS: usize = 64;
+const VISIT_BYTES: usize = 4 << 10;
+
+/// The most counters in the list of those that vanished.
+const MAX_GONE: usize = 1024;
+
+/// The counters of a shard that vanished before their time: by a reset, a ban that is lifted, a refund of all.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    tags: Vec<Tag>,
+    /// More vanished than the list holds.
+    lost_track: bool,
+}
+
+/// How far a visit of all shards has come; a new one begins with the first.
+#[derive(Debug, Default)]
+pub struct VisitCursor {
+    shard: usize,
+    /// Where to go on in the shard; `None` at its beginning.
+    next: Option<Tag>,
+    lost_track: bool,
+}
+
+impl VisitCursor {
+    /// Whether more counters vanished than a shard can list. All states must then be written anew: those in older
+    /// records may be of counters that are gone.
+    pub fn lost_track(&self) -> bool {
+        self.lost_track
+    }
+
+    fn next_shard(&mut self) {
+        self.shard += 1;
+        self.next = None;
+    }
+}
+
+/// Which slots a visit writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    Changed,
+    All,
+}
+
+impl MemoryStore {
+    /// Lists counters that vanish before their time from now on, for [`MemoryStore::changed`].
+    pub fn follow_changes(&self) {
+        for index in 0..self.shards.len() {
+            self.lock(index).gone.get_or_insert_default();
+        }
+    }
+
+    /// Appends the [records](crate::Record) of some counters that changed since they were last visited, and of those
+    /// that vanished. To be called until it gives false: the visit is then over. A counter that changes during the
+    /// visit may be visited twice or not at all, and is visited by the next one in any case.
+    pub fn changed(&self, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {
+        self.visit(Visit::Changed, cursor, out)
+    }
+
+    /// As [`MemoryStore::changed`], of all counters. For the next visit of changes it is as if this one had not been.
+    pub fn all(&self, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {
+        self.visit(Visit::All, cursor, out)
+    }
+
+    fn visit(&self, visit: Visit, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {
+        if cursor.shard >= self.shards.len() {
+            return false;
+        }
+        let mut shard = self.lock(cursor.shard);
+        if visit == Visit::Changed && cursor.next.is_none() {
+            cursor.lost_track |= shard.write_gone(out);
+        }
+        match shard.visit(visit, cursor.next, out) {
+            Some(next) => cursor.next = Some(next),
+            None => cursor.next_shard(),
+        }
+        true
+    }
+}
+
+impl Shard {
+    /// Notes that the slot at `index` was written.
+    #[inline(always)]
+    pub(super) fn mark(&mut self, index: usize) {
+        self.mark_group(self.slots[index].group());
+    }
+
+    #[inline(always)]
+    pub(super) fn mark_group(&mut self, group: u8) {
+        self.changed_groups[usize::from(group / 64)] |= 1 << (group % 64);
+    }
+
+    /// Notes that a counter vanishes before its time.
+    pub(super) fn note_gone(&mut self, tag: Tag) {
+        let Some(gone) = &mut self.gone else { return };
+        if gone.tags.len() < MAX_GONE {
+            gone.tags.push(tag);
+        } else {
+            gone.lost_track = true;
+        }
+    }
+
+    /// Writes the counters that vanished and did not come back. True if more vanished than are listed.
+    fn write_gone(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(gone) = self.gone.as_deref_mut().map(std::mem::take) else { return false };
+        for tag in gone.tags.into_iter().filter(|tag| self.find(*tag).is_err()) {
+            write_gone(tag, out);
+        }
+        gone.lost_track
+    }
+
+    /// The first group from `first` on whose bit is set.
+    fn changed_group(&self, first: u8) -> Option<u8> {
+        (first..=u8::MAX).find(|group| self.changed_groups[usize::from(group / 64)] >> (group % 64) & 1 == 1)
+    }
+
+    /// Writes the next slots from the tag `next` on. Gives the tag to go on with; `None` if it was the last.
+    fn visit(&mut self, visit: Visit, next: Option<Tag>, out: &mut Vec<u8>) -> Option<Tag> {
+        let mut next = next.unwrap_or(Tag::first_of_group(0));
+        let (mut looked_at, written) = (0, out.len());
+        loop {
+            if visit == Visit::Changed && next == Tag::first_of_group(next.group()) {
+                let group = self.changed_group(next.group())?;
+                next = Tag::first_of_group(group);
+                self.changed_groups[usize::from(group / 64)] &= !(1 << (group % 64));
+            }
+            let (Ok(mut index) | Err(mut index)) = self.find(next);
+            let group = next.group();
+            while let Some(slot) = self.slots.get(index) {
+                if !slot.is_empty() && visit == Visit::Changed && slot.group() != group {
+                    break;
+                }
+                if looked_at >= VISIT_SLOTS || out.len() - written >= VISIT_BYTES {
+                    match self.slots[index..].iter().find(|slot| !slot.is_empty()) {
+                        // What lies between the two tags is inserted later, and marks its group.
+                        Some(slot) if visit == Visit::All || slot.group() == group => return Some(slot.tag()),
+                        _ => break,
+                    }
+                }
+                looked_at += 1;
+                self.write(index, visit, out);
+                index += 1;
+            }
+            if visit == Visit::All || group == u8::MAX {
+                return None;
+            }
+            next = Tag::first_of_group(group + 1);
+            if looked_at >= VISIT_SLOTS || out.len() - written >= VISIT_BYTES {
+                return Some(next);
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, index: usize, visit: Visit, out: &mut Vec<u8>) {
+        let slot = &mut self.slots[index];
+        if slot.is_empty() || visit == Visit::Changed && !slot.is_changed() {
+            return;
+        }
+        if visit == Visit::Changed {
+            slot.clear_changed();
+        }
+        match slot.log_index().and_then(|place| self.logs.get_mut(place)) {
+            Some(Log::Many(entries)) => {
+                write_log(slot, entries, if visit == Visit::All { 0 } else { entries.changed_from() }, out);
+                if visit == Visit::Changed {
+                    entries.clear_changed();
+                }
+            }
+            // A log of one entry lies in its slot.
+            Some(Log::One(_)) => {}
+            None => write_slot(slot, out),
+        }
+    }
+}

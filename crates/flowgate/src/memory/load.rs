@@ -1,0 +1,150 @@
+//! Loading: the states of [records](super::record) into a table, whatever its size.
+//!
+//! Rule       Records are loaded in the order in which they were written; of the records of a counter the last one
+//!            counts.
+//! Rule       A state that is over replaces an older one as any other does: a part of a counter may be over while the
+//!            other is not. A table that needs room drops what is over; the caller sweeps it once all is loaded.
+//! Rule       What is over is told by a time at which the records were written, not by the time of loading: a later
+//!            record may continue a log of which all entries have left by now.
+//! Rule       A record that cannot be used changes nothing: it is of a kind this version does not know, it is
+//!            malformed, or it continues a log that is not there.
+//! Bound      The table stays within its budget: where the states do not fit, it evicts or refuses as it does for new
+//!            keys.
+
+use super::MemoryStore;
+use super::budget::Budget;
+use super::key::Tag;
+use super::record::{Content, LogTail, Record};
+use super::shard::Shard;
+use super::slot::{Kind, Slot};
+use crate::algorithm::{Entries, Entry, Log, MAX_DEBT_NANOS, MAX_EXACT_INTEGER, State};
+use crate::time::{Span, Time};
+
+/// No state lasts longer than two of the longest debts: a ban of that length, remembered as long.
+const MAX_LIFETIME_NANOS: u64 = 2 * MAX_DEBT_NANOS;
+
+/// For when records are loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadAt {
+    /// States that are over at this time may be dropped. It is no later than any change that this record or a later one
+    /// tells of.
+    pub now: Time,
+    /// How far all states are moved back in time: where the clock was put back between two runs.
+    pub back: Span,
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// The counter has this state.
+    Kept,
+    /// The counter is gone.
+    Gone,
+    /// The record continues a log, and one before it is missing.
+    Orphan,
+    /// A full table had no room for the counter.
+    NoRoom,
+    /// The record is of a kind that this version does not know, or malformed.
+    Unknown,
+}
+
+impl MemoryStore {
+    /// Loads a record.
+    pub fn load(&self, record: Record<'_>, at: LoadAt) -> Loaded {
+        let Some(content) = record.content() else { return Loaded::Unknown };
+        let tag = content.tag();
+        if tag.is_in_other_database() {
+            self.count_databases();
+        }
+        let (now, back) = (at.now.as_nanos(), at.back.as_nanos());
+        let mut shard = self.lock(tag.shard(self.shards.len()));
+        match content {
+            Content::Gone(_) => {
+                shard.unload(tag, &self.budget);
+                Loaded::Gone
+            }
+            Content::Slot(slot) => shard.load_state(&slot.moved_back(back), None, now, &self.budget),
+            Content::Log(slot, tail) => match shard.continued(tag, &tail, back) {
+                Some(log) => shard.load_state(&slot, Some(log), now, &self.budget),
+                None => Loaded::Orphan,
+            },
+        }
+    }
+}
+
+impl Shard {
+    fn unload(&mut self, tag: Tag, budget: &Budget) {
+        if let Ok(index) = self.find(tag) {
+            self.take_at(index);
+            self.close_gap(index);
+            self.settle(budget);
+        }
+    }
+
+    /// Puts a slot, or one for `log`, in the place of the one that the counter has.
+    fn load_state(&mut self, slot: &Slot, log: Option<Log>, now: u64, budget: &Budget) -> Loaded {
+        let (tag, forget_at) = (slot.tag(), log.as_ref().map_or(slot.forget_at(), Log::last_leaves_at));
+        if forget_at > now.saturating_add(MAX_LIFETIME_NANOS) {
+            return Loaded::Unknown;
+        }
+        match self.find(tag) {
+            Ok(index) => _ = self.take_at(index),
+            Err(_) if !self.make_room(budget.room(1, 1), now, budget) => return Loaded::NoRoom,
+            Err(_) => {}
+        }
+        let slot = match log {
+            Some(log) => self.slot(tag, State::Sliding(log), slot.label(), now, budget),
+            None => Some(*slot),
+        };
+        self.put(tag, slot);
+        self.settle(budget);
+        self.forget_that_it_changed(tag);
+        Loaded::Kept
+    }
+
+    /// What was read need not be written.
+    fn forget_that_it_changed(&mut self, tag: Tag) {
+        if let Ok(index) = self.find(tag) {
+            self.slots[index].clear_changed();
+        }
+    }
+
+    /// The log of which `tail` is the end.
+    fn continued(&mut self, tag: Tag, tail: &LogTail<'_>, back: u64) -> Option<Log> {
+        let old = match self.find(tag) {
+            Ok(index) => match self.slots[index].log_index() {
+                Some(place) => self.logs.get(place).cloned(),
+                None => {
+                    let words = self.slots[index].words(Kind::One);
+                    words.map(|[leaves_at, units]| Log::One(Entry { leaves_at, units }))
+                }
+            },
+            Err(_) => None,
+        };
+        // Older records of the log were moved back, too.
+        let entries =
+            tail.continue_from(old.map(|log| moved(log, back, u64::saturating_add)).as_ref(), MAX_EXACT_INTEGER)?;
+        let mut log = Log::from_entries(entries)?;
+        if let Log::Many(entries) = &mut log {
+            entries.clear_changed();
+        }
+        Some(moved(log, back, u64::saturating_sub))
+    }
+}
+
+/// A log whose times are moved by `nanos`.
+fn moved(log: Log, nanos: u64, by: fn(u64, u64) -> u64) -> Log {
+    if nanos == 0 {
+        return log;
+    }
+    let moved = |entry: &Entry| Entry { leaves_at: by(entry.leaves_at, nanos), units: entry.units };
+    match log {
+        Log::One(entry) => Log::One(moved(&entry)),
+        Log::Many(entries) => {
+            let mut all = Entries::default();
+            entries.iter().for_each(|entry| all.push_back(moved(entry), u64::MAX));
+            all.clear_changed();
+            Log::Many(all)
+        }
+    }
+}

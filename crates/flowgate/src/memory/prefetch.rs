@@ -1,0 +1,58 @@
+//! Prefetching: lets the processor fetch the counters of later requests while earlier ones are decided.
+//!
+//! A counter lies at the end of a chain: the slot says where the log is, the log where its entries are. Each link can be
+//! fetched once the one before has arrived. A caller with several requests at hand goes over all of them for each link:
+//!
+//! 1. [`MemoryStore::prefetch`]: the slots. Takes no lock.
+//! 2. [`MemoryStore::prefetch_logs`]: the logs that the slots name.
+//! 3. [`MemoryStore::prefetch_entries`]: the oldest and the newest entry of each log, which a take reads and writes.
+//!
+//! Nothing here changes a state or an answer, and none of it is ever needed.
+
+use super::key::Key;
+use super::shard::Shard;
+use super::shards::prefetch;
+use super::{Logs, MemoryStore};
+
+impl MemoryStore {
+    /// Fetches the counters of a key's subject into the processor's cache. Worth it for a caller that knows the next key while
+    /// the one before it is decided; never needed.
+    #[inline]
+    pub fn prefetch(&self, key: Key) {
+        self.shards.prefetch(key.shard(self.shards.len()), key.tag());
+    }
+
+    /// As [`MemoryStore::prefetch`], further: the sliding logs of the counters that were fetched. False if there are none.
+    pub fn prefetch_logs(&self, key: Key) -> bool {
+        let shard = self.lock(key.shard(self.shards.len()));
+        let mut found = false;
+        for place in shard.log_places(key) {
+            let address = shard.logs.address(place);
+            prefetch(address);
+            prefetch(address.wrapping_add(Logs::PLACE_BYTES - 1));
+            found = true;
+        }
+        found
+    }
+
+    /// As [`MemoryStore::prefetch_logs`], further: the ends of the logs that were fetched.
+    pub fn prefetch_entries(&self, key: Key) {
+        let shard = self.lock(key.shard(self.shards.len()));
+        for log in shard.log_places(key).filter_map(|place| shard.logs.get(place)) {
+            log.ends().into_iter().flatten().for_each(|end| prefetch(end.cast()));
+        }
+    }
+}
+
+impl Shard {
+    /// The places of the logs of a key's subject.
+    #[inline]
+    fn log_places(&self, key: Key) -> impl Iterator<Item = usize> {
+        let home = key.tag().home;
+        let (Ok(first) | Err(first)) = self.find(key.tag().first_at_home());
+        let of_subject = self.slots[first.min(self.slots.len())..].iter();
+        of_subject
+            .take_while(move |slot| !slot.is_empty() && slot.tag().home == home)
+            .filter_map(|slot| slot.log_index())
+    }
+}

@@ -1,0 +1,80 @@
+// Texts, numbers, times, TOML, networks and fields: what the pages show is right.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { parseFields, printFields } from "../../../crates/flowgate-server/console/lib/fields.js";
+import { countdown, formats, span } from "../../../crates/flowgate-server/console/lib/format.js";
+import { bars, recentRate, tick } from "../../../crates/flowgate-server/console/lib/history.js";
+import { holds, isWide, network } from "../../../crates/flowgate-server/console/lib/network.js";
+import { clean, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
+import { markAt, painted, ruleBlocks, withCount, withKey } from "../../../crates/flowgate-server/console/lib/toml.js";
+import { denier } from "../../../crates/flowgate-server/console/lib/verdict.js";
+
+test("characters that mislead are shown, and long texts cut by characters", () => {
+  assert.equal(clean("a\u202eb\nc\u0000\u200b"), "a\ufffdb\ufffdc\ufffd\ufffd");
+  assert.equal(clean("<b>{{7*7}}"), "<b>{{7*7}}");
+  assert.equal(cut("😀😀😀😀", 3), "😀😀…");
+  assert.equal(unitOfColumn("😀a", 2), 2);
+});
+
+test("numbers and times in both languages", () => {
+  const en = formats("en", "UTC");
+  assert.deepEqual([en.num(24419), en.rate(31.44), en.rate(812.4), en.rate(0.01), en.percent(3, 1000), en.percent(1, 1e6), en.percent(0, 0)], ["24,419", "31.4", "812", "< 0.1", "0.3 %", "< 0.1 %", "–"]);
+  assert.deepEqual([en.milliseconds(210), en.milliseconds(2), en.bytes(61e6), en.bytes(1e9), en.clock(1763283600)], ["0.21", "< 0.01", ["61", "MB"], ["1", "GB"], "09:00"]);
+  assert.equal(formats("zh-CN", "Asia/Shanghai").clock(1763283600), "17:00");
+  assert.deepEqual([countdown(12.11), countdown(59.99), countdown(3452), countdown(0)], ["12.2 s", "60.0 s", "57:32", "0 s"]);
+  assert.deepEqual([span(41), span(552), span(7200), span(0.4)], ["41 s", "9 min 12 s", "2 h", "0.4 s"]);
+});
+
+test("bars keep their steps from one answer to the next, and gaps stay gaps", () => {
+  const history = (end) => ({ step: 10, end, length: 360 });
+  const list = (end) => Array.from({ length: 360 }, (_, i) => ((end - (360 - i) * 10) % 200 === 0 ? 20 : null));
+  const [first, second] = [1_000_000, 1_000_010].map((end) => bars(history(end), [["denied", list(end)]], 180));
+  assert.equal(first.width, 20);
+  const at = first.starts.indexOf(second.starts[5]);
+  assert.equal(first.values.get("denied")[at], second.values.get("denied")[5]);
+  assert.ok(first.values.get("denied").includes(null) && first.values.get("denied").includes(2));
+  assert.equal(recentRate([60, 60, 999], 1, 60), 60);
+  assert.deepEqual([0.3, 3, 34, 846].map(tick), [0.2, 2, 20, 500]);
+});
+
+test("the sentence names the rule that denies loudly, and only then", () => {
+  const quiet = { rule: "api", allowed: 400, denied: 2 };
+  assert.equal(denier([quiet]), null);
+  assert.equal(denier([quiet, { rule: "login", allowed: 5, denied: 31 }]).rule, "login");
+  assert.equal(denier([{ rule: "seldom", allowed: 0, denied: 0.5 }]), null);
+});
+
+test("TOML is painted, and a finding marks its word", () => {
+  const line = 'limit = ["5/60s"] # "x"';
+  assert.deepEqual(painted(line, []).map((piece) => piece.kind), ["key", "text", "comment"]);
+  assert.deepEqual(markAt(line, 1), [0, 5]);
+  assert.equal(painted(line, [{ from: 0, to: 5, severity: "error" }])[0].mark, "error");
+  assert.deepEqual(markAt("  x", 99), [2, 3]);
+  assert.equal(painted('a = "#"', []).map((piece) => piece.text).join(""), 'a = "#"');
+});
+
+const FILE = '[server]\nx = 1\n\n# about a\n[[rule]]\nname   = "a"\nlimits = ["5/60s", "fixed 100/day"]\n\n# about b\n[[rule]]\nname = "b"\nshadow = true\n';
+
+test("a rule is found in its file, and changed there alone", () => {
+  assert.deepEqual(ruleBlocks(FILE).map(({ name, from, to }) => [name, from, to]), [["a", 4, 7], ["b", 9, 12]]);
+  assert.equal(withCount(FILE, "a", "10"), FILE.replace("5/60s", "10/60s"));
+  assert.equal(withKey(FILE, "a", "shadow", "true"), FILE.replace('"fixed 100/day"]\n', '"fixed 100/day"]\nshadow = true\n'));
+  assert.equal(withKey(FILE, "b", "shadow", null), FILE.replace("shadow = true\n", ""));
+  assert.equal(withKey(FILE, "none", "shadow", "true"), null);
+});
+
+test("networks: their width, and what they hold", () => {
+  assert.equal(network("203.0.0.0/14").addresses, 262144);
+  assert.ok(isWide(network("203.0.0.0/14")) && !isWide(network("203.0.0.0/16")) && isWide(network("2001::/31")) && !isWide(network("2001:db8::/32")));
+  assert.ok(holds(network("10.0.0.0/8"), network("10.1.2.3")) && !holds(network("10.0.0.0/8"), network("11.1.2.3")));
+  for (const wrong of ["x", "1.2.3", "1.2.3.256", "1.2.3.4/33", "::1::", "1::/129"]) assert.equal(network(wrong), null, wrong);
+});
+
+test("fields are read from pairs and from JSON, and printed so that they are read again", () => {
+  assert.deepEqual(parseFields('act=reply user="a \\"b" ip=::1'), [["act", "reply"], ["user", 'a "b'], ["ip", "::1"]]);
+  assert.deepEqual(parseFields('{"fields":{"act":"reply","n":5}}'), [["act", "reply"], ["n", "5"]]);
+  assert.equal(parseFields("no pairs here"), null);
+  const pairs = [["a", 'x "y" \\'], ["b", ""]];
+  assert.deepEqual(parseFields(printFields(pairs)), pairs);
+});

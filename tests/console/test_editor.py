@@ -1,0 +1,105 @@
+"""The editor: mistakes at their place, difference, publish, history, roll back, conflicts."""
+
+import re
+import unittest
+
+from harness import FORUM, Journey, expect
+
+OLD, NEW = 'limits = ["5/60s", "fixed', 'limits = ["10/60s", "fixed'
+
+
+class Editor(Journey):
+    def edit(self, server, **options):
+        page = self.open(server, "#/edit", **options)
+        text = page.get_by_role("textbox", name="text of the file")
+        expect(text).to_have_value(re.compile("rule"))
+        return page, text
+
+    def publish(self, page, note):
+        page.get_by_role("button", name="Publish…").click()
+        dialog = page.get_by_role("dialog", name="Publish the draft")
+        dialog.get_by_label("Note").fill(note)
+        dialog.get_by_role("button", name="Publish", exact=True).click()
+        expect(dialog).to_have_count(0)
+
+    def test_04_a_mistake_is_marked_while_typing(self):
+        server = self.server(FORUM)
+        page, text = self.edit(server)
+        text.fill(FORUM.replace(OLD, 'limit = ["5/60s", "fixed'))
+        expect(page.locator(".code-area mark")).to_have_text("limit")
+        expect(page.locator(".finding")).to_contain_text("did you mean")
+        expect(page.get_by_role("button", name="Publish…")).to_be_disabled()
+        text.focus()
+        page.keyboard.press("Control+Home")
+        page.keyboard.press("F8")
+        chosen = text.evaluate("area => area.value.slice(area.selectionStart, area.selectionEnd)")
+        self.assertEqual(chosen, "limit")
+
+    def test_05_publish_and_06_roll_back(self):
+        server = self.server(FORUM)
+        server.take(3, act="reply", user="42")
+        page, text = self.edit(server)
+        text.fill(FORUM.replace(OLD, NEW))
+        difference = page.locator(".diff").first
+        expect(difference.locator(".tx.out")).to_have_count(1)
+        expect(difference.locator(".tx.ins")).to_have_count(1)
+        expect(page.get_by_role("button", name="Publish…")).to_be_enabled()
+        self.publish(page, "reply: ten a minute")
+        expect(page.get_by_role("status").filter(has_text="is in force")).to_be_visible()
+        self.assertIn("10/60s", server.file.read_text())
+        # The limit is another, and what was used stays used.
+        answer = server.call("/v1/peek", {"fields": {"act": "reply", "user": "42"}})
+        self.assertEqual((answer["limit"], answer["remaining"]), (10, 7))
+        history = page.get_by_role("table").filter(has=page.get_by_role("columnheader", name="version"))
+        expect(history.get_by_text("reply: ten a minute")).to_be_visible()
+        # Back, after a look at the difference.
+        history.get_by_role("button", name=re.compile("^roll back v")).first.click()
+        dialog = page.get_by_role("dialog", name=re.compile("Roll back"))
+        expect(dialog.locator(".tx.ins")).to_contain_text("5/60s")
+        dialog.get_by_role("button", name=re.compile("^Roll back to")).click()
+        expect(dialog).to_have_count(0)
+        expect(text).to_have_value(FORUM)
+        self.assertEqual(server.file.read_text(), FORUM)
+        versions = [each["version"] for each in server.call("/v1/rules/history")["versions"]]
+        self.assertEqual(len(versions), len(set(versions)))
+        self.assertGreaterEqual(len(versions), 3)
+
+    def test_07_two_people_at_once(self):
+        server = self.server(FORUM)
+        a, text_a = self.edit(server)
+        # The editor of B is told with a 412 if its own look at the file comes too late.
+        b, text_b = self.edit(server, expected=("412",))
+        text_b.fill(FORUM.replace("fixed 10/day", "fixed 20/day"))
+        text_a.fill(FORUM.replace(OLD, NEW))
+        expect(a.get_by_role("button", name="Publish…")).to_be_enabled()
+        self.publish(a, "A")
+        b.get_by_role("button", name="Compare").click()
+        expect(b.get_by_text("changed by you")).to_be_visible()
+        expect(b.locator(".part").filter(has_text="changed by them").locator("pre.theirs")).to_contain_text("10/60s")
+        b.get_by_role("button", name="take theirs").click()
+        b.get_by_role("button", name="Continue with this text").click()
+        expect(text_b).to_have_value(FORUM.replace(OLD, NEW).replace("fixed 10/day", "fixed 20/day"))
+        expect(b.get_by_role("button", name="Publish…")).to_be_enabled()
+        self.publish(b, "B")
+        expect(b.get_by_role("status").filter(has_text="is in force")).to_be_visible()
+        self.assertEqual(server.file.read_text(), FORUM.replace(OLD, NEW).replace("fixed 10/day", "fixed 20/day"))
+
+    def test_08_the_file_changes_on_disk(self):
+        server = self.server(FORUM)
+        page, text = self.edit(server)
+        text.fill(FORUM + "# mine\n")
+        server.file.write_text("# theirs\n" + FORUM)
+        expect(page.get_by_text("The file has changed under your draft.")).to_be_visible()
+        page.get_by_role("button", name="Compare").click()
+        expect(page.get_by_text("changed by them")).to_be_visible()
+        server.file.write_text(FORUM.replace("limits", "limit", 1))
+        broken = page.get_by_role("link", name=re.compile("rules broken"))
+        expect(broken).to_be_visible()
+        broken.click()
+        expect(page.locator(".report")).to_contain_text("did you mean")
+        server.file.write_text(FORUM)
+        expect(broken).to_have_count(0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,29 @@
+"""Koala's rules: the page is there where they are served, tells what each did today, and checks a text."""
+
+import unittest
+
+from harness import FORUM, ROOT, Journey, expect
+
+
+class Koala(Journey):
+    def test_koala_rules_are_shown_and_a_text_is_checked(self):
+        server = self.server(FORUM, arguments=["--koala", str(ROOT / "testdata/koala/sample.conf")])
+        page = self.open(server)
+        page.get_by_role("navigation").get_by_role("link", name="Koala").click()
+        expect(page.locator("tbody tr").first).to_be_visible()
+        shown = server.call("/v1/koala")["rules"]
+        expect(page.locator("tbody tr")).to_have_count(len(shown))
+        expect(page.get_by_role("heading", name="As TOML")).to_be_visible()
+        page.get_by_role("textbox", name="Check a text").fill("nonsense")
+        page.get_by_role("button", name="Check").click()
+        expect(page.locator(".report").first).to_contain_text("error")
+
+    def test_without_koala_rules_there_is_no_page(self):
+        server = self.server(FORUM)
+        page = self.open(server)
+        expect(page.get_by_role("link", name="Store")).to_be_visible()
+        expect(page.get_by_role("link", name="Koala")).to_have_count(0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+"""The first minutes and the night: start card, who is denied and why, ban and lift, shadow rules."""
+
+import re
+import unittest
+import urllib.request
+
+from harness import FORUM, Journey, expect
+
+SHADOW = """
+[[rule]]
+name   = "strict"
+when   = { act = "search", user = "*" }
+by     = ["user"]
+limits = ["2/60s"]
+shadow = true
+"""
+
+
+class Overview(Journey):
+    def test_01_the_newcomer(self):
+        server = self.server(token=None, terminal=True)
+        page = self.page(server)
+        page.goto(server.link())
+        expect(page.get_by_text("Send a request, and watch it be denied")).to_be_visible()
+        self.assertNotIn("login=", page.url)
+        expect(page.get_by_role("textbox", name="limit")).to_have_value("5/60s")
+        for number in range(1, 7):
+            page.get_by_role("button", name=re.compile("^Send")).click()
+            expect(page.get_by_text(f"sent {number} time")).to_be_visible()
+        expect(page.locator(".sent li.no")).to_contain_text("passes in")
+        # The numbers of the overview count it. It shows them once the card is left.
+        page.get_by_role("link", name="Rules").click()
+        page.get_by_role("link", name="Overview").click()
+        expect(page.get_by_role("heading", name="Allowed and denied")).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text="user:42:reply").locator(".num")).to_have_text("1")
+
+    def test_02_who_is_denied_and_why_and_03_ban_and_lift(self):
+        server = self.server(FORUM)
+        server.take(20, act="reply", user="42")
+        page = self.open(server)
+        row = page.get_by_role("row").filter(has_text="user=42")
+        expect(row).to_contain_text("reply")
+        expect(row.locator(".num")).to_have_text("15")
+        row.get_by_role("button", name="inspect").click()
+        expect(page.get_by_role("heading", name="Subject")).to_be_visible()
+        expect(page.get_by_label("value of user")).to_have_value("42")
+        sentence = page.locator(".lead")
+        expect(sentence).to_contain_text("Denied by reply, passes in")
+        expect(page.locator(".rulebox").filter(has_text="5/60s")).to_contain_text("0 of 5")
+        # Ban it.
+        page.get_by_role("button", name="Ban by hand…").click()
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        dialog.get_by_label("Reason").fill("floods")
+        dialog.get_by_role("button", name="Ban for 1 h").click()
+        expect(dialog).to_have_count(0)
+        expect(sentence).to_contain_text("ban by hand")
+        self.assertFalse(server.take(act="view", user="42")["allowed"])
+        page.get_by_role("link", name="Bans").click()
+        banned = page.get_by_role("row").filter(has_text="user=42")
+        expect(banned).to_contain_text("floods")
+        expect(banned.locator(".num")).to_have_text(re.compile(r"^(59:\d\d|1:00:00)$"))
+        banned.get_by_role("button", name="lift").click()
+        expect(page.get_by_text("Nobody is banned.")).to_be_visible()
+        self.assertTrue(server.take(act="view", user="42")["allowed"])
+
+    def test_02_at_the_end_of_the_countdown_it_turns_to_allowed_by_itself(self):
+        server = self.server('[[rule]]\nname = "short"\nwhen = { user = "*" }\nby = ["user"]\nlimits = ["1/2s"]\n')
+        page = self.open(server, "#/subject")
+        page.get_by_label("value of user").fill("7")
+        server.take(user="7")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator(".lead")).to_contain_text("Denied by short")
+        expect(page.locator(".lead")).to_contain_text("Allowed")
+
+    def test_10_a_shadow_rule_denies_nobody(self):
+        server = self.server(SHADOW)
+        server.take(10, act="search", user="7")
+        page = self.open(server, "#/rules/strict")
+        expect(page.locator(".lead")).to_contain_text("Would have denied 8 times, 1 subject")
+        with urllib.request.urlopen(f"{server.origin}/metrics") as answer:
+            metrics = answer.read().decode()
+        self.assertIn('flowgate_shadow_denials_total{rule="strict"} 8', metrics)
+        self.assertIn('flowgate_decisions_total{rule="strict",action="deny"} 0', metrics)
+        expect(page.get_by_role("row").filter(has_text="user=7").first).to_be_visible()
+
+
+if __name__ == "__main__":
+    unittest.main()
