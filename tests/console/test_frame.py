@@ -74,6 +74,21 @@ class Frame(Journey):
         expect(page.get_by_role("heading", name="Log in")).to_be_visible()
         self.assertEqual(page.evaluate("sessionStorage.length"), 0)
 
+    def test_an_address_that_changes_right_after_the_first_drawing_is_shown(self):
+        server = self.server(FORUM)
+        page = self.page(server)
+        # The address changes as soon as the menu is in the page: before the effects of that drawing have run.
+        page.add_init_script("""
+            new MutationObserver((changes, observer) => {
+              if (!document.querySelector("nav")) return;
+              observer.disconnect();
+              history.replaceState(null, "", "#/bans");
+              dispatchEvent(new Event("hashchange"));
+            }).observe(document, { childList: true, subtree: true });
+        """)
+        page.goto(f"{server.origin}/#login={server.token}")
+        expect(page.get_by_role("heading", name="Bans")).to_be_visible()
+
     def test_15_view_token_shows_and_changes_nothing(self):
         server = self.server(FORUM, settings='[auth]\nview_token = "only-looking-0123456789"\n')
         page = self.page(server)

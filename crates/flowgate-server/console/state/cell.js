@@ -22,12 +22,12 @@ export function cell(value) {
 /** The value of a cell; the component is drawn anew when it changes. */
 export function useCell(source) {
   const [, draw] = useState(null);
+  const drawn = source.get();
   useEffect(() => {
-    const seen = source.get();
     const stop = source.watch(() => draw({}));
-    // It may have changed between the drawing and this effect.
-    if (!Object.is(source.get(), seen)) draw({});
+    // The effect runs after the drawing, and the value may have changed between the two.
+    if (!Object.is(source.get(), drawn)) draw({});
     return stop;
   }, [source]);
-  return source.get();
+  return drawn;
 }
