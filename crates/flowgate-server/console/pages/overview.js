@@ -7,6 +7,7 @@ import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
 import { stats } from "../state/stats.js";
+import { useState } from "../vendor/hooks.js";
 import { Card, Lead, Notice, Strip, Subject, Time } from "../ui/basics.js";
 import { FlowCard } from "../ui/chart.js";
 import { Page, RANGE_EVERY, RangeChoice, useRange } from "../ui/frame.js";
@@ -28,9 +29,11 @@ export function Overview() {
   const now = useCell(stats);
   const rates = useCell(summary);
   const { data: history } = usePoll(`/v1/stats/history?range=${range}&rules=top`, RANGE_EVERY.get(range));
-  const fresh = now && rates && isUnasked(now, history);
+  // The card stays while somebody sends from it: its own requests must not take it away.
+  const [sending, setSending] = useState(false);
+  const fresh = now && rates && (sending || isUnasked(now, history));
   return html`<${Page} title=${w("page.overview")} right=${html`<${RangeChoice} range=${range} />`}>
-    ${fresh ? html`<${Start} />` : now && rates && history && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
+    ${fresh ? html`<${Start} begin=${() => setSending(true)} />` : now && rates && history && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
   </${Page}>`;
 }
 

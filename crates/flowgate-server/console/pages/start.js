@@ -20,7 +20,8 @@ limits = ["5/60s"]
 `;
 const SHOWN = 6;
 
-export function Start() {
+/** `begin` is called before the first request is sent. */
+export function Start({ begin }) {
   const [key, setKey] = useState("user:42:reply");
   const [limit, setLimit] = useState("5/60s");
   const [sent, setSent] = useState([]);
@@ -29,6 +30,7 @@ export function Start() {
   const hasFile = Boolean(useCell(stats)?.file_etag);
   const send = async (event) => {
     event.preventDefault();
+    begin();
     try {
       const { body } = await call("/v1/limit", { json: { key, limit } });
       setSent((list) => [...list, body]);
