@@ -22,7 +22,6 @@ mod wire;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -40,7 +39,7 @@ use tonic_health::pb::health_server::HealthServer;
 use crate::http::auth::{Access, Tokens};
 use crate::listener::{Peer, Protocol, Stream};
 use crate::loops::Loops;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, ListenerCounters};
 use crate::readiness::Readiness;
 use crate::service::Service;
 use crate::shutdown::Shutdown;
@@ -78,14 +77,8 @@ pub fn read_rate_limit_request(message: &[u8]) -> Option<Vec<usize>> {
 /// What the gRPC listener counts.
 #[derive(Debug, Default)]
 pub(crate) struct GrpcCounters {
-    pub(crate) open: Counter,
-    pub(crate) connections: Counter,
-    pub(crate) refused: Counter,
-    /// Failed TLS handshakes.
-    pub(crate) handshakes: Counter,
-    /// All calls, health and reflection included.
-    pub(crate) requests: Counter,
-    pub(crate) unauthorized: Counter,
+    /// Its connections and all calls, health and reflection included.
+    pub(crate) listener: ListenerCounters,
     /// Calls of the rate limit service, by [`Code::ALL`].
     pub(crate) codes: [Counter; Code::ALL.len()],
     /// The descriptors of these calls.
@@ -184,16 +177,8 @@ impl Protocol for Grpc {
         self.loops.next().clone()
     }
 
-    fn for_local_address(self, _: Option<IpAddr>) -> Grpc {
-        self
-    }
-
-    fn note_refused(&self) {
-        self.shared.service.metrics().grpc.refused.add(1);
-    }
-
-    fn note_failed_handshake(&self) {
-        self.shared.service.metrics().grpc.handshakes.add(1);
+    fn counters(&self) -> &ListenerCounters {
+        &self.shared.service.metrics().grpc.listener
     }
 
     async fn serve_connection<S: Stream>(self, stream: S, _: Peer, shutdown: Shutdown) -> io::Result<()> {
@@ -222,7 +207,7 @@ impl Future for Answering {
 
 fn answer(guard: CallGuard, request: HttpRequest<Incoming>) -> Answering {
     let shared = guard.shared();
-    shared.service.metrics().grpc.requests.add(1);
+    shared.service.metrics().grpc.listener.requests.add(1);
     if let Some(status) = not_grpc(&request) {
         return Answering::Now(Some(status::not_grpc(status)));
     }
@@ -270,7 +255,7 @@ async fn by_tonic(
 
 fn check_access(shared: &Shared, headers: &HeaderMap) -> Result<(), Failure> {
     shared.tokens.check_token(Access::Decide, headers, || shared.service.now()).map_err(|_| {
-        shared.service.metrics().grpc.unauthorized.add(1);
+        shared.service.metrics().grpc.listener.unauthorized.add(1);
         Failure::new(Code::Unauthenticated, "this needs the API token, as authorization: Bearer")
     })
 }

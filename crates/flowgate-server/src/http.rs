@@ -59,6 +59,7 @@ use tokio::time::timeout;
 use crate::author::Author;
 use crate::listener::{LAST_CALL, Peer, Protocol, Stream};
 use crate::loops::Loops;
+use crate::metrics::ListenerCounters;
 use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
 use crate::rules_file::{AdminFile, RulesFile};
@@ -137,9 +138,7 @@ struct Conversation {
 
 impl Conversation {
     fn new(shared: Arc<Shared>, peer: IpAddr, local: Option<IpAddr>, progress: Arc<Progress>) -> Conversation {
-        let counters = &shared.service.metrics().http;
-        counters.connections.add(1);
-        counters.open.add(1);
+        shared.service.metrics().http.begin_connection();
         Conversation { shared, peer, local, progress }
     }
 }
@@ -280,16 +279,12 @@ impl Protocol for Http {
         self.loops.next().clone()
     }
 
-    fn note_refused(&self) {
-        self.shared.service.metrics().http.refused.add(1);
-    }
-
     fn for_local_address(self, local: Option<IpAddr>) -> Http {
         Http { local, ..self }
     }
 
-    fn note_failed_handshake(&self) {
-        self.shared.service.metrics().http.handshakes.add(1);
+    fn counters(&self) -> &ListenerCounters {
+        &self.shared.service.metrics().http
     }
 
     async fn serve_connection<S: Stream>(self, stream: S, peer: Peer, mut shutdown: Shutdown) -> io::Result<()> {

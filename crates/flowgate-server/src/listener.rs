@@ -25,6 +25,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::metrics::ListenerCounters;
 use crate::shutdown::Shutdown;
 use crate::tls::Certificates;
 use socket::{Incoming, Socket};
@@ -63,11 +64,8 @@ pub(crate) trait Protocol: Clone + Send + 'static {
         self
     }
 
-    /// Counts a client beyond `max_connections`.
-    fn note_refused(&self) {}
-
-    /// Counts a failed TLS handshake.
-    fn note_failed_handshake(&self) {}
+    /// What this listener counts.
+    fn counters(&self) -> &ListenerCounters;
 
     /// Serves one connection until it ends, which it does soon after a shutdown request.
     fn serve_connection<S: Stream>(
@@ -162,7 +160,7 @@ impl Listener {
 
     fn admit<P: Protocol>(&self, incoming: Incoming, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            protocol.note_refused();
+            protocol.counters().refused.add(1);
             // Over TLS the message would take several round trips.
             let clear = self.certificates.is_none() || incoming.peer() == Peer::Unix;
             return incoming.dismiss(if clear { P::FULL } else { b"" });
@@ -181,7 +179,7 @@ impl Listener {
                     let opening = async move {
                         tokio::select! {
                             opened = certificates.accept(TcpStream::from_std(stream)?, timeout) => {
-                                opened.inspect_err(|_| protocol.note_failed_handshake())
+                                opened.inspect_err(|_| protocol.counters().handshakes.add(1))
                             }
                             // No request has arrived on this connection yet.
                             () = shutdown.last_call(LAST_CALL) => Err(io::ErrorKind::ConnectionAborted.into()),
@@ -248,6 +246,13 @@ mod tests {
     struct Faulty {
         fault: Fault,
         admitted: mpsc::UnboundedSender<()>,
+        counters: Arc<ListenerCounters>,
+    }
+
+    impl Faulty {
+        fn new(fault: Fault, admitted: mpsc::UnboundedSender<()>) -> Faulty {
+            Faulty { fault, admitted, counters: Arc::default() }
+        }
     }
 
     #[derive(Clone)]
@@ -258,6 +263,10 @@ mod tests {
 
     impl Protocol for Faulty {
         const FULL: &'static [u8] = b"full";
+
+        fn counters(&self) -> &ListenerCounters {
+            &self.counters
+        }
 
         async fn serve_connection<S: Stream>(self, mut stream: S, _: Peer, _: Shutdown) -> io::Result<()> {
             stream.write_all(b"!").await?;
@@ -282,7 +291,7 @@ mod tests {
         let (admitted, mut was_admitted) = mpsc::unbounded_channel();
         let (trigger, shutdown) = Shutdown::new();
         let (listener, address) = listener(Duration::from_secs(3)).await;
-        let serving = tokio::spawn(listener.serve(Faulty { fault: Fault::NeverEnds, admitted }, shutdown));
+        let serving = tokio::spawn(listener.serve(Faulty::new(Fault::NeverEnds, admitted), shutdown));
 
         let mut client = TcpStream::connect(address).await.unwrap();
         was_admitted.recv().await.unwrap();
@@ -299,7 +308,7 @@ mod tests {
         let (admitted, mut was_admitted) = mpsc::unbounded_channel();
         let (trigger, shutdown) = Shutdown::new();
         let (listener, address) = listener(Duration::ZERO).await;
-        let serving = tokio::spawn(listener.serve(Faulty { fault: Fault::Panics, admitted }, shutdown));
+        let serving = tokio::spawn(listener.serve(Faulty::new(Fault::Panics, admitted), shutdown));
 
         for _ in 0..3 {
             let mut said = String::new();
@@ -319,7 +328,7 @@ mod tests {
         let (listener, _) = listener(Duration::ZERO).await;
         let Socket::Tcp(socket) = &listener.socket else { panic!("no TCP") };
         rustix::net::shutdown(socket, rustix::net::Shutdown::Both).unwrap();
-        let error = listener.serve(Faulty { fault: Fault::NeverEnds, admitted }, shutdown).await.unwrap_err();
+        let error = listener.serve(Faulty::new(Fault::NeverEnds, admitted), shutdown).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Metrics {
     operations: [Counter; OPERATIONS.len()],
     pub(crate) resp: Arc<Counters>,
     pub(crate) resp_latency: Histogram,
-    pub(crate) http: HttpCounters,
+    pub(crate) http: ListenerCounters,
     pub(crate) http_latency: Histogram,
     pub(crate) grpc: GrpcCounters,
     pub(crate) grpc_latency: Histogram,
@@ -90,16 +90,29 @@ impl Counter {
     }
 }
 
-/// The connections that speak HTTP.
+/// What the listener of every protocol counts.
 #[derive(Debug, Default)]
-pub(crate) struct HttpCounters {
+pub(crate) struct ListenerCounters {
+    /// Connections that are open now.
     pub(crate) open: Counter,
+    /// Connections that were accepted.
     pub(crate) connections: Counter,
+    /// Connections beyond `max_connections`.
     pub(crate) refused: Counter,
     /// Failed TLS handshakes.
     pub(crate) handshakes: Counter,
+    /// Requests, commands and calls.
     pub(crate) requests: Counter,
+    /// Wrong passwords and tokens.
     pub(crate) unauthorized: Counter,
+}
+
+impl ListenerCounters {
+    /// Counts a connection that begins.
+    pub(crate) fn begin_connection(&self) {
+        self.connections.add(1);
+        self.open.add(1);
+    }
 }
 
 /// How the attempts to load the configuration again went.

@@ -36,6 +36,7 @@ pub(crate) use counters::Counters;
 use memory_bound::MemoryBound;
 use session::{Session, Shared};
 
+use crate::metrics::ListenerCounters;
 use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
 
@@ -82,12 +83,8 @@ impl Protocol for Resp {
         self.loops.next().clone()
     }
 
-    fn note_refused(&self) {
-        self.shared.counters.refused.add(1);
-    }
-
-    fn note_failed_handshake(&self) {
-        self.shared.counters.handshakes.add(1);
+    fn counters(&self) -> &ListenerCounters {
+        &self.shared.counters.listener
     }
 
     async fn serve_connection<S: Stream>(self, stream: S, peer: Peer, shutdown: Shutdown) -> io::Result<()> {

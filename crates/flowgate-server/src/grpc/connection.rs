@@ -57,9 +57,7 @@ pub(crate) struct CallGuard(Arc<Conversation>);
 
 impl Conversation {
     fn new(shared: Arc<Shared>) -> Conversation {
-        let counters = &shared.service.metrics().grpc;
-        counters.connections.add(1);
-        counters.open.add(1);
+        shared.service.metrics().grpc.listener.begin_connection();
         Conversation { shared, begun: AtomicU64::new(0), under_way: AtomicUsize::new(0) }
     }
 
@@ -77,7 +75,7 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        self.shared.service.metrics().grpc.open.subtract(1);
+        self.shared.service.metrics().grpc.listener.open.subtract(1);
     }
 }
 

@@ -77,14 +77,14 @@ fn store(shared: &Shared) -> Store<'_> {
 
 fn connections(service: &Service, max: usize) -> Connections {
     let metrics = service.metrics();
-    let (http, resp, grpc) = (&metrics.http, &metrics.resp, &metrics.grpc);
+    let (http, resp, grpc) = (&metrics.http, &metrics.resp.listener, &metrics.grpc.listener);
     Connections {
         http: http.open.get(),
         resp: resp.open.get(),
         grpc: grpc.open.get(),
         max: max as u64,
         refused: http.refused.get() + resp.refused.get() + grpc.refused.get(),
-        unauthorized: http.unauthorized.get() + resp.wrong_passwords.get() + grpc.unauthorized.get(),
+        unauthorized: http.unauthorized.get() + resp.unauthorized.get() + grpc.unauthorized.get(),
     }
 }
 

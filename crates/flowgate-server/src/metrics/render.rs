@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use flowgate_engine::{Rule, RuleCounts, RuleOutcome};
 use flowgate_journal::JournalStatus;
 
-use super::exposition::{Exposition, seconds};
-use super::{Counter, Metrics, OPERATIONS, process};
+use super::exposition::{Exposition, Family, seconds};
+use super::{Counter, ListenerCounters, Metrics, OPERATIONS, process};
 use crate::grpc::Code;
 use crate::redis::SharedStats;
 use crate::service::Service;
@@ -183,28 +183,29 @@ fn clock(out: &mut Exposition, service: &Service) {
         .sample(&[("kind", "ignored")], status.ignored.count);
 }
 
+type ListenerCounter = fn(&ListenerCounters) -> &Counter;
+
+/// The counters that every listener has: name, help and value.
+const LISTENER_COUNTERS: [(&str, &str, ListenerCounter); 5] = [
+    ("flowgate_connections_total", "Connections that were let in.", |listener| &listener.connections),
+    ("flowgate_connections_refused_total", "Connections that found every place taken.", |listener| &listener.refused),
+    ("flowgate_tls_failures_total", "Connections that ended in the TLS handshake.", |listener| &listener.handshakes),
+    ("flowgate_requests_total", "Requests and commands.", |listener| &listener.requests),
+    ("flowgate_authentication_failures_total", "Wrong passwords and tokens.", |listener| &listener.unauthorized),
+];
+
 fn connections(out: &mut Exposition, metrics: &Metrics) {
-    let (resp, http, grpc) = (&*metrics.resp, &metrics.http, &metrics.grpc);
-    out.gauge("flowgate_connections", "Open connections.")
-        .sample(&[("protocol", "http")], http.open.get())
-        .sample(&[("protocol", "resp")], resp.open.get())
-        .sample(&[("protocol", "grpc")], grpc.open.get());
-    let mut counter = |name, help, counters: [&Counter; 3]| {
-        let mut family = out.counter(name, help);
-        for (protocol, counter) in ["http", "resp", "grpc"].into_iter().zip(counters) {
-            family.sample(&[("protocol", protocol)], counter.get());
+    let (resp, grpc) = (&*metrics.resp, &metrics.grpc);
+    let listeners = [("http", &metrics.http), ("resp", &resp.listener), ("grpc", &grpc.listener)];
+    let by_protocol = |mut family: Family<'_>, counter: ListenerCounter| {
+        for (protocol, counters) in listeners {
+            family.sample(&[("protocol", protocol)], counter(counters).get());
         }
     };
-    let connections = [&http.connections, &resp.connections, &grpc.connections];
-    counter("flowgate_connections_total", "Connections that were let in.", connections);
-    let refused = [&http.refused, &resp.refused, &grpc.refused];
-    counter("flowgate_connections_refused_total", "Connections that found every place taken.", refused);
-    let handshakes = [&http.handshakes, &resp.handshakes, &grpc.handshakes];
-    counter("flowgate_tls_failures_total", "Connections that ended in the TLS handshake.", handshakes);
-    let requests = [&http.requests, &resp.commands, &grpc.requests];
-    counter("flowgate_requests_total", "Requests and commands.", requests);
-    let unauthorized = [&http.unauthorized, &resp.wrong_passwords, &grpc.unauthorized];
-    counter("flowgate_authentication_failures_total", "Wrong passwords and tokens.", unauthorized);
+    by_protocol(out.gauge("flowgate_connections", "Open connections."), |listener| &listener.open);
+    for (name, help, counter) in LISTENER_COUNTERS {
+        by_protocol(out.counter(name, help), counter);
+    }
     let mut family = out.counter("flowgate_grpc_calls_total", "Calls of the rate limit service, by gRPC code.");
     for ((_, code), counter) in Code::ALL.iter().zip(&grpc.codes) {
         family.sample(&[("code", code)], counter.get());

@@ -43,7 +43,7 @@ impl BatchMetrics {
     /// Reports the commands of a batch and the answers of `CL.THROTTLE` among them.
     #[inline]
     pub(super) fn report(&mut self, shared: &Shared, commands: u64) {
-        shared.counters.commands.add(commands);
+        shared.counters.listener.requests.add(commands);
         let BatchMetrics { allowed, limited } = std::mem::take(self);
         let keys = &shared.service.metrics().keys;
         if allowed > 0 {

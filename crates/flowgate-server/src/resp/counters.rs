@@ -1,20 +1,14 @@
 //! Counts of the Redis protocol: connections, commands, and each bound that was hit.
 
-use crate::metrics::Counter;
+use crate::metrics::{Counter, ListenerCounters};
 
 /// Counts since the start, but for `open` and `occupied`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Connections that are open now.
-    pub(crate) open: Counter,
-    /// Bytes of half-received commands and unread replies on them.
+    /// Its connections, commands and wrong passwords.
+    pub(crate) listener: ListenerCounters,
+    /// Bytes of half-received commands and unread replies on open connections.
     pub(crate) occupied: Counter,
-    /// Connections that were accepted.
-    pub(crate) connections: Counter,
-    /// Connections beyond `max_connections`.
-    pub(crate) refused: Counter,
-    /// Commands that were answered.
-    pub(crate) commands: Counter,
     /// Connections that were closed because they broke the protocol or its bounds.
     pub(crate) protocol_errors: Counter,
     /// Connections that were closed because they spoke HTTP.
@@ -25,10 +19,6 @@ pub(crate) struct Counters {
     pub(crate) crowded: Counter,
     /// Connections that were closed because they were idle for too long.
     pub(crate) idle: Counter,
-    /// Connections that were closed because the TLS handshake failed.
-    pub(crate) handshakes: Counter,
-    /// Passwords that were wrong.
-    pub(crate) wrong_passwords: Counter,
     /// Wrong passwords that were answered late, because their address had given many.
     pub(crate) held_up: Counter,
     /// Transactions that were refused because they were too long.
@@ -39,18 +29,18 @@ impl Counters {
     /// Every count with its name, for a report.
     pub(crate) fn list(&self) -> [(&'static str, u64); 14] {
         [
-            ("connected_clients", self.open.get()),
-            ("total_connections_received", self.connections.get()),
+            ("connected_clients", self.listener.open.get()),
+            ("total_connections_received", self.listener.connections.get()),
             ("mem_clients_normal", self.occupied.get()),
-            ("rejected_connections", self.refused.get()),
-            ("total_commands_processed", self.commands.get()),
+            ("rejected_connections", self.listener.refused.get()),
+            ("total_commands_processed", self.listener.requests.get()),
             ("protocol_errors", self.protocol_errors.get()),
             ("cross_protocol_connections", self.cross_protocol.get()),
             ("client_output_buffer_limit_disconnections", self.backlogs.get()),
             ("evicted_clients", self.crowded.get()),
             ("idle_disconnections", self.idle.get()),
-            ("tls_handshake_errors", self.handshakes.get()),
-            ("acl_access_denied_auth", self.wrong_passwords.get()),
+            ("tls_handshake_errors", self.listener.handshakes.get()),
+            ("acl_access_denied_auth", self.listener.unauthorized.get()),
             ("delayed_auth_errors", self.held_up.get()),
             ("oversized_transactions", self.long_transactions.get()),
         ]

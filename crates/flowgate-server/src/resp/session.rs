@@ -84,9 +84,8 @@ pub(crate) enum End {
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, peer: Peer) -> Session {
-        shared.counters.connections.add(1);
-        shared.counters.open.add(1);
-        let id = shared.counters.connections.get();
+        shared.counters.listener.begin_connection();
+        let id = shared.counters.listener.connections.get();
         let (authenticated, admin) = shared.rights_of_strangers();
         Session {
             shared,
@@ -158,7 +157,7 @@ impl Session {
     #[cold]
     pub(crate) fn note_wrong_password(&mut self) {
         let shared = &self.shared;
-        shared.counters.wrong_passwords.add(1);
+        shared.counters.listener.unauthorized.add(1);
         if shared.wrong_passwords.count(self.source, shared.service.monotonic()) == ReplyTime::AfterPause {
             shared.counters.held_up.add(1);
             self.end = End::AfterPause;
@@ -196,7 +195,7 @@ impl Shared {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.shared.counters.open.subtract(1);
+        self.shared.counters.listener.open.subtract(1);
         self.held.release(&self.shared.counters.occupied);
     }
 }

@@ -78,7 +78,7 @@ async fn a_client_above_its_share_is_closed_when_memory_is_short() {
 
     // They leave, and there is room again.
     drop((greedy, small));
-    while shared.counters.open.get() > 0 {
+    while shared.counters.listener.open.get() > 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(shared.counters.occupied.get(), 0);
@@ -119,7 +119,7 @@ async fn a_busy_client_is_not_idle_and_sees_the_shutdown() {
     let restless = Restless { asks: b"PING\r\n", reads: true };
     let client = tokio::spawn(Connection::new(restless, session(&shared), Duration::from_millis(40)).run(shutdown));
     sleep(Duration::from_millis(200)).await;
-    while shared.counters.commands.get() < 1000 && !client.is_finished() {
+    while shared.counters.listener.requests.get() < 1000 && !client.is_finished() {
         sleep(Duration::from_millis(10)).await;
     }
     assert!(!client.is_finished());
@@ -287,7 +287,7 @@ async fn others_are_answered_between_pipelines_of_reports() {
     let (mut most, mut before) = (0, 0);
     while before < (CLIENTS * COMMANDS) as u64 {
         assert!(says_pong(&mut other).await);
-        let commands = shared.counters.commands.get();
+        let commands = shared.counters.listener.requests.get();
         most = most.max(commands - before);
         before = commands;
     }
@@ -333,7 +333,7 @@ async fn after_ten_wrong_passwords_each_further_one_is_answered_late_and_ends_th
         assert_eq!(start.elapsed(), Duration::from_secs(number as u64 + 1));
         drop(guesser);
     }
-    assert_eq!((shared.counters.wrong_passwords.get(), shared.counters.held_up.get()), (13, 3));
+    assert_eq!((shared.counters.listener.unauthorized.get(), shared.counters.held_up.get()), (13, 3));
     assert!(says_pong(&mut client).await);
 }
 
