@@ -12,12 +12,14 @@
 //! | [`files`], [`snapshots`], [`certificates`] | temporary files, recorded messages, certificates by `openssl` | |
 //! | [`properties`] | random limits and steps for property tests, and the naive reference | `properties` |
 //! | [`envoy`] | a client of Envoy's rate limit service, with messages by `prost` | `envoy` |
-//! | [`redis`], [`sentinel`] | a Redis server of a test's own; one with a replica and sentinels | `redis` |
+//! | [`redis`], [`sentinel`], [`cluster`] | a Redis server of a test's own; one with a replica and sentinels; a cluster | `redis` |
 //! | [`server`] | a server in a thread of the test's process | `server` |
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 pub mod certificates;
+#[cfg(all(unix, feature = "redis"))]
+pub mod cluster;
 #[cfg(feature = "envoy")]
 pub mod envoy;
 pub mod files;

@@ -2,6 +2,7 @@
 //!
 //! Rule       The counter belongs to domain, entries, algorithm and period: another count of the same unit goes on with
 //!            it.
+//! Rule       While the rules are paused, the rule is a shadow, as all others are: it counts and denies nothing.
 //! Bound      [`MAX_LIMITS`] rule sets are kept. Envoys send the same few limits; past the bound all are made anew.
 
 use std::collections::HashMap;
@@ -24,7 +25,8 @@ const MAX_LIMITS: usize = 1_024;
 /// The limits that descriptors have brought.
 #[derive(Debug, Default)]
 pub(super) struct BroughtLimits {
-    sets: Mutex<HashMap<Override, Arc<Snapshot>>>,
+    /// By limit, and whether it is paused.
+    sets: Mutex<HashMap<(Override, bool), Arc<Snapshot>>>,
 }
 
 /// Why the limit that a descriptor brings is refused.
@@ -39,18 +41,25 @@ pub(crate) enum OverrideError {
 }
 
 impl BroughtLimits {
-    /// The rules that hold for a descriptor with this limit.
-    pub(super) fn rules(&self, service: &Service, limit: Override) -> Result<Arc<Snapshot>, OverrideError> {
+    /// The rules that hold for a descriptor with this limit beside those that are in force.
+    pub(super) fn rules(
+        &self,
+        service: &Service,
+        in_force: &Snapshot,
+        limit: Override,
+    ) -> Result<Arc<Snapshot>, OverrideError> {
+        let key = (limit, in_force.is_paused());
         let sets = || self.sets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = sets().get(&limit) {
+        if let Some(known) = sets().get(&key) {
             return Ok(Arc::clone(known));
         }
-        let rules = Arc::new(service.compile_alone(&policy(limit)?)?);
+        let rules = service.compile_alone(&policy(limit)?)?;
+        let rules = Arc::new(if in_force.is_paused() { rules.shadowed() } else { rules });
         let mut sets = sets();
         if sets.len() >= MAX_LIMITS {
             sets.clear();
         }
-        sets.insert(limit, Arc::clone(&rules));
+        sets.insert(key, Arc::clone(&rules));
         Ok(rules)
     }
 }
@@ -126,7 +135,8 @@ mod tests {
         let service = Service::start(&Config::default()).unwrap();
         let limits = BroughtLimits::default();
         for requests_per_unit in 0..=MAX_LIMITS as u32 + 5 {
-            limits.rules(&service, Override { requests_per_unit, unit: 2, unit_multiplier: None }).unwrap();
+            let limit = Override { requests_per_unit, unit: 2, unit_multiplier: None };
+            limits.rules(&service, &service.snapshot(), limit).unwrap();
         }
         assert_eq!(limits.sets.lock().unwrap().len(), 6);
     }

@@ -131,13 +131,14 @@ fn decide_message(shared: &Shared, message: Result<Bytes, Failure>) -> Result<An
     let keys: SmallVec<[Option<String>; 2]> =
         call.descriptors.iter().map(|descriptor| descriptor.limit.map(|_| counted(descriptor))).collect();
     let service = &shared.service;
+    let in_force = service.snapshot();
     let mut requests: SmallVec<[JointRequest<'_>; 1]> = SmallVec::new();
     for ((descriptor, names), key) in call.descriptors.iter().zip(&names).zip(&keys) {
         let (op, cost) = question::operation(&call, descriptor);
         let request = question::request(&call, descriptor, names, cost);
         match (descriptor.limit, key) {
             (Some(limit), Some(key)) => {
-                let rules = shared.brought.rules(service, limit).map_err(|error| refused(&error))?;
+                let rules = shared.brought.rules(service, &in_force, limit).map_err(|error| refused(&error))?;
                 let limit = Request::new().field(brought_limit::FIELD, key).cost(cost);
                 requests.extend(JointRequest::with_limit(op, request, rules, limit));
             }
@@ -146,6 +147,6 @@ fn decide_message(shared: &Shared, message: Result<Bytes, Failure>) -> Result<An
     }
     service.metrics().grpc.descriptors.add(call.descriptors.len() as u64);
     let hits = call.hits_addend.max(1);
-    let decisions = service.decide_requests(&service.snapshot(), &requests, service.read());
+    let decisions = service.decide_requests(&in_force, &requests, service.read());
     Ok(decisions.map(move |decisions| reply::message(&decisions, hits)))
 }

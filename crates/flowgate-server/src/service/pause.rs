@@ -3,7 +3,8 @@
 //! State      The pause in force: its end, and the snapshot that is in force without it.
 //! Rule       While the rules are paused, the snapshot in force is a copy in which every rule is a shadow: it is evaluated,
 //!            counted and reported, and denies nothing. Rules that let requests pass stay as they are. Bans by rules do not
-//!            hold meanwhile, and denials do not count towards one. Bans by hand hold, and so do limits that callers bring.
+//!            hold meanwhile, and denials do not count towards one. Bans by hand hold, and so do limits on ad hoc keys.
+//! Rule       Limits that Envoy's descriptors bring are paused, too.
 //! Rule       Rules of other systems are paused, too: they answer as if the limits that deny were not exceeded.
 //! Rule       A reload during a pause replaces what the end of the pause puts in force. A restart ends the pause.
 //! Invariant  Requests pay nothing for it: they read one snapshot, paused or not.

@@ -20,6 +20,8 @@ pub struct Snapshot {
     /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
     pub(crate) local_rules: Option<Arc<RuleSet>>,
     fronts: Fronts,
+    /// Whether it is a copy that denies nothing.
+    is_paused: bool,
     /// When it was compiled, to be put in force at once.
     loaded: Time,
 }
@@ -32,7 +34,7 @@ impl Snapshot {
 
     /// These rules, with those in this node's shares, and no front of another system.
     pub(crate) fn of_rules(rules: Arc<RuleSet>, local_rules: Option<Arc<RuleSet>>) -> Snapshot {
-        Snapshot { rules, local_rules, fronts: Fronts::default(), loaded: Time::EPOCH }
+        Snapshot { rules, local_rules, fronts: Fronts::default(), is_paused: false, loaded: Time::EPOCH }
     }
 
     /// The rules.
@@ -46,13 +48,19 @@ impl Snapshot {
     }
 
     /// A copy that denies nothing.
-    pub(super) fn shadowed(&self) -> Snapshot {
+    pub(crate) fn shadowed(&self) -> Snapshot {
         Snapshot {
             rules: Arc::new(self.rules.shadowed()),
             local_rules: self.local_rules.as_ref().map(|rules| Arc::new(rules.shadowed())),
             fronts: self.fronts.paused(),
+            is_paused: true,
             loaded: self.loaded,
         }
+    }
+
+    /// Whether its rules are paused and deny nothing.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
     }
 
     /// When the rules were compiled, to be put in force at once.
@@ -99,6 +107,6 @@ impl Service {
     fn compile_with(&self, policy: &Policy, fronts: Fronts) -> Result<Snapshot, PolicyError> {
         let rules = Arc::new(self.decider.compile(policy, Some(self.snapshot.load().rules()))?);
         let local_rules = self.shared.as_ref().map(|shared| shared.local().compile(policy)).transpose()?.map(Arc::new);
-        Ok(Snapshot { rules, local_rules, fronts, loaded: self.now() })
+        Ok(Snapshot { rules, local_rules, fronts, is_paused: false, loaded: self.now() })
     }
 }

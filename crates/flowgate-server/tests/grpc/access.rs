@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use flowgate_testkit::certificates::Authority;
 use flowgate_testkit::envoy::{Client, Code, SHOULD_RATE_LIMIT, descriptor, framed, request};
+use flowgate_testkit::redis::Redis;
 use flowgate_testkit::server::RunningServer;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -18,7 +19,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
-use super::{config, start};
+use super::{config, metadata, start};
 
 const RULES: &str = "rule = [{ name = 'all', limits = ['1000/h'] }]";
 const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
@@ -46,7 +47,7 @@ async fn the_api_token_is_asked_for() {
     assert!(metrics.contains("flowgate_connections{protocol=\"grpc\"} 1\n"));
 }
 
-fn metrics(server: &RunningServer) -> String {
+pub(super) fn metrics(server: &RunningServer) -> String {
     let url = format!("http://{}/metrics", server.http.unwrap());
     let output = std::process::Command::new("curl").args(["-s", &url]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -65,6 +66,19 @@ async fn health_by_name() {
     assert_eq!(check("other").await, (5, None));
     let other = framed(&HealthCheckRequest { service: "other".to_owned() });
     assert_eq!(client.call("/grpc.health.v1.Health/Watch", &other).await.unwrap().code, Some(5));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_whose_store_is_away_is_serving() {
+    let away = Redis::absent(&[]);
+    let store = format!("store = {{ type = 'redis', url = '{}', on_failure = 'allow' }}", away.url());
+    let server = RunningServer::start(config(&format!("{store}\n{RULES}")));
+    let client = Client::connect(server.grpc.unwrap()).await;
+    let decided = client.ask(&request("d", vec![descriptor(&[("k", "v")])])).await.unwrap();
+    assert_eq!(metadata(&decided, "degraded").as_deref(), Some("true"));
+    let check = framed(&HealthCheckRequest { service: SERVICE.to_owned() });
+    let reply = client.call("/grpc.health.v1.Health/Check", &check).await.unwrap();
+    assert_eq!(reply.first::<HealthCheckResponse>().status, 1, "SERVING");
 }
 
 /// A watch hears that the server stops; calls under way are answered; the connection then ends.

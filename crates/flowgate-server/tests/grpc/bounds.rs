@@ -5,7 +5,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flowgate_testkit::envoy::{Client, SHOULD_RATE_LIMIT, descriptor, framed, request};
+use flowgate_testkit::envoy::{
+    Client, RateLimitDescriptor, RateLimitOverride, SHOULD_RATE_LIMIT, descriptor, framed, request,
+};
 use flowgate_testkit::server::RunningServer;
 use http_body_util::Full;
 use hyper::Request;
@@ -42,6 +44,9 @@ async fn refused_calls_count_nothing_and_the_connection_goes_on() {
     assert_eq!(long, (3, "a descriptor has more than 256 entries".to_owned()));
     let nameless = message(request("d", vec![one.clone(), descriptor(&[("", "v")])])).await;
     assert_eq!(nameless, (3, "an entry has an empty key".to_owned()));
+    let limit = Some(RateLimitOverride { requests_per_unit: 1, unit: 0, unit_multiplier: None });
+    let unit = message(request("d", vec![one.clone(), RateLimitDescriptor { limit, ..one.clone() }])).await;
+    assert_eq!(unit, (3, "the limit of a descriptor has the unknown unit 0".to_owned()));
     assert_eq!(refused(b"").await.0, 3);
     assert_eq!(refused(b"\0\0\0\0\x02\xff").await.0, 3, "shorter than announced");
     assert_eq!(refused(b"\0\0\0\0\x01\xff").await.0, 3, "not a message");
@@ -64,11 +69,13 @@ async fn a_message_above_max_request_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn compressed_messages_are_unimplemented() {
-    let (_server, _, client) = start(ONE).await;
+    let (_server, _, mut client) = start(ONE).await;
+    client.metadata.push(("grpc-encoding", "gzip".to_owned()));
     let mut compressed = framed(&request("d", vec![descriptor(&[("k", "v")])]));
     compressed[0] = 1;
     let reply = client.call(SHOULD_RATE_LIMIT, &compressed).await.unwrap();
     assert_eq!((reply.code, reply.headers["grpc-accept-encoding"].to_str().unwrap()), (Some(12), "identity"));
+    client.metadata.clear();
     let unknown = client.call("/envoy.service.ratelimit.v3.RateLimitService/Other", b"\0\0\0\0\0").await.unwrap();
     assert_eq!(unknown.code, Some(12));
     let get = Request::get("http://flowgate/").body(Full::new(Bytes::new())).unwrap();
@@ -113,6 +120,25 @@ async fn slow_message_is_cut_off_after_the_request_timeout() {
         assert_eq!(reply.headers()["grpc-status"], "4", "{method}");
     }
     assert_eq!(left(&client).await, 2);
+}
+
+/// A call whose message does not come, and a watch of the health, end with `drain` at the latest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_that_stops_ends_after_drain_whatever_is_open() {
+    let bounds = "server = { drain = '1500ms', request_timeout = '10m', idle_timeout = '10m' }";
+    let server = RunningServer::start(config(&format!("{bounds}\n{ONE}")));
+    let stream = TcpStream::connect(server.grpc.unwrap()).await.unwrap();
+    let (mut connection, driver) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(driver);
+    let slow = Request::post(format!("http://flowgate{SHOULD_RATE_LIMIT}")).header("content-type", "application/grpc");
+    let open = tokio::spawn(connection.send_request(slow.body(NeverSent).unwrap()));
+    while !super::access::metrics(&server).contains("flowgate_requests_total{protocol=\"grpc\"} 1\n") {
+        tokio::task::yield_now().await;
+    }
+    let stopped = tokio::task::spawn_blocking(move || drop(server));
+    timeout(Duration::from_secs(20), stopped).await.expect("the server ends").unwrap();
+    assert!(open.await.unwrap().is_err());
 }
 
 /// Envoy resets every call that it no longer waits for, all at once after a stall.

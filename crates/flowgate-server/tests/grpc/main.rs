@@ -9,7 +9,7 @@ mod outcomes;
 mod shared;
 
 use flowgate::ManualClock;
-use flowgate_server::{Config, Server};
+use flowgate_server::{Config, Server, Service};
 use flowgate_testkit::envoy::{Client, Code, DescriptorStatus, RateLimitResponse};
 use flowgate_testkit::server::RunningServer;
 
@@ -27,6 +27,12 @@ async fn start_prepared(
     (server, clock, client)
 }
 
+/// A server whose service the test calls, too.
+fn start_with_service(config: Config) -> (RunningServer, Service) {
+    let bind = async move || Server::bind(&config).await.unwrap();
+    RunningServer::start_with(bind, |server| server.service().clone())
+}
+
 /// The configuration with a gRPC listener and one event loop; `toml` begins with what belongs to the top level.
 fn config(toml: &str) -> Config {
     Config::from_toml(&format!("listen.grpc = '127.0.0.1:0'\nlisten.http = '127.0.0.1:0'\nlisten.resp = 'off'\n{toml}"))
@@ -41,8 +47,10 @@ fn statuses(response: &RateLimitResponse) -> Vec<String> {
 fn status(status: &DescriptorStatus) -> String {
     let mut text = format!("{} {}", status.code().as_str_name(), status.limit_remaining);
     if let Some(limit) = &status.current_limit {
+        assert_eq!(limit.unit_multiplier, None, "Envoys before 1.40 do not know it");
         text += &format!(" of {}/{} by {}", limit.requests_per_unit, limit.unit().as_str_name(), limit.name);
     }
+    assert_eq!(status.quota, None, "Envoy does not implement it");
     let reset = status.duration_until_reset.unwrap();
     assert_eq!(reset.nanos, 0, "Envoy cuts off fractions");
     text + &format!(", {} s", reset.seconds)

@@ -2,7 +2,7 @@
 
 use flowgate::Span;
 use flowgate_engine::bans::BanOrder;
-use flowgate_server::{Answer, Author, Server};
+use flowgate_server::{Answer, Author, Server, Service};
 use flowgate_testkit::envoy::{
     Client, Code, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, descriptor, request,
 };
@@ -163,6 +163,91 @@ async fn every_outcome_has_its_status() {
     assert_eq!(ask("strict").await.0, "OK 0 of 1/HOUR by strict, 3600 s");
     assert_eq!(ask("strict").await, ("OVER_LIMIT 0 of 1/HOUR by strict, 7200 s".to_owned(), deny.clone()));
     assert_eq!(ask("strict").await, ("OVER_LIMIT 0 of 1/HOUR by strict, 7200 s".to_owned(), deny));
+}
+
+/// Rules of one kind beside each other: the tightest limit is shown, and what does not deny is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_status_shows_the_tightest_limit() {
+    let (_server, clock, client) = start(
+        "rule = [
+            { name = 'wide', when = { k = '*' }, by = ['k'], limits = ['fixed 100/d', 'fixed 4/h'] },
+            { name = 'free', when = { k = 'free' }, limits = ['unlimited'] },
+            { name = 'shadow', when = { k = 'shadow' }, limits = ['1/h'], shadow = true },
+            { name = 'robot', when = { k = 'robot' }, limits = ['fixed 2/min'], action = 'captcha' },
+        ]",
+    )
+    .await;
+    let ask = async |kind: &str, hits: u64| {
+        let descriptor = RateLimitDescriptor { hits_addend: Some(hits), ..descriptor(&[("k", kind)]) };
+        client.ask(&request("d", vec![descriptor])).await.unwrap()
+    };
+    assert_eq!(first(&ask("any", 1).await).1, "OK 3 of 4/HOUR by wide, 3600 s");
+    clock.advance(Span::from_millis(500));
+    assert_eq!(first(&ask("any", 1).await).1, "OK 2 of 4/HOUR by wide, 3600 s", "3599.5 s are rounded up");
+    assert_eq!(first(&ask("free", 1).await).1, "OK 3 of 4/HOUR by wide, 3600 s", "a limit beside `unlimited` is shown");
+    for left in [3, 2] {
+        let shown = format!("OK {left} of 4/HOUR by wide, 3600 s");
+        assert_eq!(first(&ask("shadow", 1).await).1, shown, "a shadow is not shown, exceeded or not");
+    }
+    let never = ask("any", 5).await;
+    assert_eq!(first(&never), (Code::OverLimit, "OVER_LIMIT 2 of 4/HOUR by wide, 3600 s".to_owned()));
+    assert_eq!(header(&never, "retry-after"), None, "no wait lets 5 pass");
+    let robot = ask("robot", 2).await;
+    assert_eq!(first(&robot).1, "OK 0 of 2/MINUTE by robot, 60 s");
+    let robot = ask("robot", 1).await;
+    assert_eq!(first(&robot).1, "OVER_LIMIT 0 of 2/MINUTE by robot, 60 s");
+    assert_eq!(header(&robot, "x-flowgate-action"), Some("captcha"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_denial_tells_the_longest_wait_of_all_descriptors() {
+    let (_server, _, client) = start(
+        "rule = [
+            { name = 'minute', when = { k = 'minute' }, limits = ['fixed 1/min'] },
+            { name = 'hour', when = { k = 'hour' }, limits = ['fixed 1/h'] },
+        ]",
+    )
+    .await;
+    let call = request("d", ["minute", "hour"].map(|kind| descriptor(&[("k", kind)])).to_vec());
+    assert_eq!(client.ask(&call).await.unwrap().overall_code(), Code::Ok);
+    let denied = client.ask(&call).await.unwrap();
+    assert_eq!(
+        statuses(&denied),
+        ["OVER_LIMIT 0 of 1/MINUTE by minute, 60 s", "OVER_LIMIT 0 of 1/HOUR by hour, 3600 s"]
+    );
+    assert_eq!(header(&denied, "retry-after"), Some("3600"));
+}
+
+/// While the rules are paused, limits of callers count and deny nothing.
+pub(crate) async fn check_limits_of_callers_during_a_pause(client: &Client, service: &Service) {
+    let ask = async |requests_per_unit, beside: bool| {
+        let limit = Some(RateLimitOverride { requests_per_unit, unit: 3, unit_multiplier: None });
+        let mut descriptors = vec![RateLimitDescriptor { limit, ..descriptor(&[("user", "p")]) }];
+        descriptors.extend(beside.then(|| descriptor(&[("strict", "p")])));
+        let response = client.ask(&request("d", descriptors)).await.unwrap();
+        (response.overall_code(), statuses(&response)[0].clone())
+    };
+    let (code, shown) = ask(1, false).await;
+    assert!(code == Code::Ok && shown.starts_with("OK 0 of 1/HOUR by descriptor-limit, "), "{shown}");
+    assert_eq!(ask(1, false).await.0, Code::OverLimit);
+    service.pause(Span::from_secs(3600), &Author::PROGRAM);
+    let shadow = (Code::Ok, "OK 0, 0 s".to_owned());
+    for (requests_per_unit, beside) in [(1, false), (1, true), (0, false), (0, true), (3, false)] {
+        assert_eq!(ask(requests_per_unit, beside).await, shadow, "{requests_per_unit} an hour, {beside}");
+    }
+    assert!(service.resume(&Author::PROGRAM));
+    assert_eq!(ask(1, true).await.0, Code::OverLimit);
+    assert_eq!(ask(0, false).await.0, Code::OverLimit);
+    let (code, shown) = ask(3, false).await;
+    assert!(code == Code::Ok && shown.starts_with("OK 0 of 3/"), "the pause has counted what fitted: {shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn limits_of_callers_deny_nothing_during_a_pause() {
+    let config = super::config(RULES_BESIDE_LIMITS_OF_CALLERS);
+    let (server, service) = super::start_with_service(config);
+    let client = Client::connect(server.grpc.unwrap()).await;
+    check_limits_of_callers_during_a_pause(&client, &service).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

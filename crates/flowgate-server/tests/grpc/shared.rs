@@ -1,11 +1,14 @@
 //! Counters in Redis: a call of several descriptors passes whole or not at all.
 
+use flowgate_testkit::cluster::Cluster;
 use flowgate_testkit::envoy::{Client, Code, RateLimitDescriptor, RateLimitOverride, descriptor, request};
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::server::RunningServer;
 
-use super::outcomes::{RULES_BESIDE_LIMITS_OF_CALLERS, check_limits_of_callers_in_a_step};
-use super::{config, metadata, statuses};
+use super::outcomes::{
+    RULES_BESIDE_LIMITS_OF_CALLERS, check_limits_of_callers_during_a_pause, check_limits_of_callers_in_a_step,
+};
+use super::{config, metadata, start_with_service, statuses};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn descriptors_pass_together_or_not_at_all_on_redis() {
@@ -38,6 +41,31 @@ async fn limits_of_callers_are_part_of_the_step_on_redis() {
     let store = format!("store = {{ type = 'redis', url = '{}' }}", redis.url());
     let server = RunningServer::start(config(&format!("{store}\n{RULES_BESIDE_LIMITS_OF_CALLERS}")));
     let client = Client::connect(server.grpc.unwrap()).await;
+    check_limits_of_callers_in_a_step(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn limits_of_callers_deny_nothing_during_a_pause_on_redis() {
+    let redis = Redis::start();
+    let store = format!("store = {{ type = 'redis', url = '{}' }}", redis.url());
+    let (server, service) = start_with_service(config(&format!("{store}\n{RULES_BESIDE_LIMITS_OF_CALLERS}")));
+    let client = Client::connect(server.grpc.unwrap()).await;
+    check_limits_of_callers_during_a_pause(&client, &service).await;
+}
+
+/// The counters of a step lie in several slots, on several servers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn limits_of_callers_are_part_of_the_step_in_a_cluster() {
+    let cluster = Cluster::start();
+    let server = RunningServer::start(config(&cluster.config("on_failure = 'deny'", RULES_BESIDE_LIMITS_OF_CALLERS)));
+    let client = Client::connect(server.grpc.unwrap()).await;
+    // A look counts nothing, and its answer tells whether the server of its slot has been found.
+    for user in (0..3).flat_map(|master| cluster.users_of(master, 1)) {
+        let look = RateLimitDescriptor { hits_addend: Some(0), ..descriptor(&[("user", &user)]) };
+        while metadata(&client.ask(&request("d", vec![look.clone()])).await.unwrap(), "degraded").is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
     check_limits_of_callers_in_a_step(&client).await;
 }
 

@@ -8,85 +8,16 @@ use std::time::{Duration, Instant};
 use flowgate::Span;
 use flowgate_engine::{Request, Work, bans::BanOrder};
 use flowgate_server::{Author, Operation};
-use flowgate_testkit::port::Port;
+use flowgate_testkit::cluster::{Cluster, RANGES};
 use flowgate_testkit::redis::Redis;
-use flowgate_testkit::wait::{HANG_TIMEOUT, eventually};
+use flowgate_testkit::wait::HANG_TIMEOUT;
 
 use crate::counted_work::{ONCE, work_since};
 use crate::{Node, RECOVERY};
 
-/// Three masters, and a replica of the first.
-struct Cluster {
-    servers: Vec<Redis>,
-    ports: Vec<Port>,
-}
-
-const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
-
-/// A server counts as dead after this number of milliseconds of silence: more than a busy machine makes one wait.
-const NODE_TIMEOUT: &str = "2000";
-
-impl Cluster {
-    fn start() -> Cluster {
-        let ports: Vec<Port> = std::iter::repeat_with(Port::claim).take(8).collect();
-        let start = |index: usize| {
-            let (port, bus) = (ports[index].number.to_string(), ports[index + 4].number.to_string());
-            let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", NODE_TIMEOUT];
-            let ports = ["--bind", "127.0.0.1", "--port", &port, "--cluster-port", &bus];
-            Redis::start_with(&[&cluster[..], &ports, &["--repl-diskless-sync-delay", "0"]].concat())
-        };
-        let servers: Vec<Redis> = (0..4).map(start).collect();
-        for (index, (first, last)) in RANGES.into_iter().enumerate() {
-            let (first, last) = (first.to_string(), last.to_string());
-            servers[index].cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
-            assert!(servers[index].cli(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).contains("OK"));
-        }
-        for index in 1..4 {
-            let (port, bus) = (ports[index].number.to_string(), ports[index + 4].number.to_string());
-            assert!(servers[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).contains("OK"));
-        }
-        let cluster = Cluster { servers, ports };
-        let knows_all = |server: &Redis| server.cli(&["CLUSTER", "INFO"]).contains("cluster_known_nodes:4");
-        eventually("all know each other", || cluster.servers.iter().all(knows_all));
-        let id = cluster.id(0);
-        eventually("a replica", || cluster.servers[3].cli(&["CLUSTER", "REPLICATE", &id]).contains("OK"));
-        let is_ok = |server: &Redis| server.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
-        eventually("the cluster is there", || cluster.servers.iter().all(is_ok));
-        let synced = || cluster.servers[3].cli(&["INFO", "replication"]).contains("master_link_status:up");
-        eventually("the replica has it all", synced);
-        cluster
-    }
-
-    fn id(&self, index: usize) -> String {
-        let reply = self.servers[index].cli(&["CLUSTER", "MYID"]);
-        reply.lines().nth(1).unwrap().to_owned()
-    }
-
-    /// A node that knows one of the servers.
-    fn node(&self, settings: &str, rules: &str) -> Node {
-        Node::from_toml(&self.config(settings, rules))
-    }
-
-    fn config(&self, settings: &str, rules: &str) -> String {
-        let seeds = format!("cluster = ['redis://127.0.0.1:{}']", self.ports[1].number);
-        format!("{rules}\n[store]\ntype = 'redis'\n{seeds}\ntimeout = '500ms'\n{settings}")
-    }
-
-    fn slot(&self, user: &str) -> u16 {
-        self.slot_of(&format!("fg:{{s:user={user}}}:2"))
-    }
-
-    fn slot_of(&self, key: &str) -> u16 {
-        let reply = self.servers[0].cli(&["CLUSTER", "KEYSLOT", key]);
-        reply.trim_start_matches(':').trim().parse().unwrap()
-    }
-
-    /// Users whose slots a master has.
-    fn users_of(&self, index: usize, count: usize) -> Vec<String> {
-        let (first, last) = RANGES[index];
-        let users = (0..).map(|user: u32| user.to_string());
-        users.filter(|user| (first..=last).contains(&self.slot(user))).take(count).collect()
-    }
+/// A node that knows one of the servers.
+fn node_on(cluster: &Cluster, settings: &str, rules: &str) -> Node {
+    Node::from_toml(&cluster.config(settings, rules))
 }
 
 /// Once each master has been asked by a node.
@@ -104,7 +35,7 @@ async fn knows_its_way(cluster: &Cluster, node: &Node) {
 #[tokio::test]
 async fn steps_of_several_requests_across_slots_are_rolled_back_by_name() {
     let cluster = Cluster::start();
-    let node = || cluster.node("deny_cache = true", crate::joint::TWO_SUBJECTS);
+    let node = || node_on(&cluster, "deny_cache = true", crate::joint::TWO_SUBJECTS);
     let (one, other) = (node(), node());
     one.recovers().await;
     other.recovers().await;
@@ -119,7 +50,7 @@ async fn subjects_in_several_slots_are_decided_together() {
             { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
             { name = "ip", when = { ip = "*" }, by = ["ip"], limits = ["3/1h", "bucket 1/1h burst=9"] },
         ]"#;
-    let (node, other) = (cluster.node("", rules), cluster.node("deny_cache = false", rules));
+    let (node, other) = (node_on(&cluster, "", rules), node_on(&cluster, "deny_cache = false", rules));
     knows_its_way(&cluster, &node).await;
     knows_its_way(&cluster, &other).await;
     let users: Vec<String> = (0..3).flat_map(|master| cluster.users_of(master, 2)).collect();
@@ -161,7 +92,7 @@ async fn a_ban_everywhere_denies_what_another_slot_has_counted() {
               ban = { after = 1, within = "1m", for = ["1h"], scope = "subject" } },
             { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
         ]"#;
-    let node = cluster.node("", rules);
+    let node = node_on(&cluster, "", rules);
     knows_its_way(&cluster, &node).await;
     let login = Request::new().field("act", "login").field("ip", "10.0.0.1").cost(2);
     assert!(node.service.decide(Operation::Take, &login).await.banned_until().is_some());
@@ -189,7 +120,7 @@ async fn a_denied_request_is_rolled_back_although_its_client_is_gone() {
             { name = "five", when = { user = "*" }, by = ["user"], limits = ["5/1h"] },
             { name = "ip", when = { ip = "*" }, by = ["ip"], limits = ["1/1h"] },
         ]"#;
-    let node = cluster.node("deny_cache = false", rules);
+    let node = node_on(&cluster, "deny_cache = false", rules);
     knows_its_way(&cluster, &node).await;
     let request = Request::new().field("user", "42").field("ip", "10.0.0.1");
     assert!(node.service.decide(Operation::Take, &request).await.allowed());
@@ -210,7 +141,7 @@ async fn a_denied_request_is_rolled_back_although_its_client_is_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slot_that_moves_loses_nothing() {
     let cluster = Cluster::start();
-    let node = Arc::new(cluster.node("deny_cache = false\non_failure = 'deny'", crate::RULES));
+    let node = Arc::new(node_on(&cluster, "deny_cache = false\non_failure = 'deny'", crate::RULES));
     knows_its_way(&cluster, &node).await;
     let user = cluster.users_of(0, 1).remove(0);
     let slot = cluster.slot(&user).to_string();
@@ -247,7 +178,7 @@ async fn a_slot_that_moves_loses_nothing() {
 #[tokio::test]
 async fn a_master_that_is_killed_is_replaced_by_its_replica() {
     let mut cluster = Cluster::start();
-    let node = cluster.node("local_share = '1/5'", crate::RULES);
+    let node = node_on(&cluster, "local_share = '1/5'", crate::RULES);
     knows_its_way(&cluster, &node).await;
     let (hit, spared) = (cluster.users_of(0, 1).remove(0), cluster.users_of(1, 1).remove(0));
     assert_eq!((node.admits(&hit, 2).await, node.admits(&spared, 2).await), (2, 2));
@@ -275,7 +206,7 @@ async fn a_master_that_is_killed_is_replaced_by_its_replica() {
 #[tokio::test]
 async fn a_master_that_is_full_is_one_outage() {
     let cluster = Cluster::start();
-    let node = cluster.node("deny_cache = false", crate::RULES);
+    let node = node_on(&cluster, "deny_cache = false", crate::RULES);
     knows_its_way(&cluster, &node).await;
     let outages = || node.service.shared_stats().unwrap().outages;
     for master in 0..3 {
@@ -304,7 +235,7 @@ async fn a_master_that_is_full_is_one_outage() {
 async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
     let cluster = Cluster::start();
     let rules = crate::RULES.replace("\"5/1h\"", "\"5/1h\", \"bucket 9/1h\"");
-    let node = cluster.node("deny_cache = false\non_failure = 'deny'", &rules);
+    let node = node_on(&cluster, "deny_cache = false\non_failure = 'deny'", &rules);
     knows_its_way(&cluster, &node).await;
     let user = cluster.users_of(0, 1).remove(0);
     let slot = cluster.slot(&user).to_string();
@@ -338,7 +269,7 @@ async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
 async fn a_long_log_grants_no_more_while_its_slot_moves() {
     let cluster = Cluster::start();
     let rules = crate::RULES.replace("\"5/1h\"", "\"100/1h\"");
-    let node = cluster.node("deny_cache = false\non_failure = 'deny'", &rules);
+    let node = node_on(&cluster, "deny_cache = false\non_failure = 'deny'", &rules);
     knows_its_way(&cluster, &node).await;
     let (from, to) = (&cluster.servers[0], &cluster.servers[1]);
     let (from_id, to_id) = (cluster.id(0), cluster.id(1));
@@ -371,7 +302,7 @@ async fn a_long_log_grants_no_more_while_its_slot_moves() {
 async fn a_log_becomes_long_while_its_slot_moves() {
     let cluster = Cluster::start();
     let rules = crate::RULES.replace("\"5/1h\"", "\"100/1h\"");
-    let node = cluster.node("deny_cache = false\non_failure = 'deny'", &rules);
+    let node = node_on(&cluster, "deny_cache = false\non_failure = 'deny'", &rules);
     knows_its_way(&cluster, &node).await;
     let user = cluster.users_of(0, 1).remove(0);
     let slot = cluster.slot(&user).to_string();
@@ -393,7 +324,7 @@ async fn a_log_becomes_long_while_its_slot_moves() {
 #[tokio::test]
 async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
     let cluster = Cluster::start();
-    let node = cluster.node("deny_cache = false", crate::RULES);
+    let node = node_on(&cluster, "deny_cache = false", crate::RULES);
     knows_its_way(&cluster, &node).await;
     let slot = cluster.slot_of("fg:{bans}");
     let of_slot = |(first, last): &(u16, u16)| (*first..=*last).contains(&slot);
@@ -412,7 +343,7 @@ async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
     for server in [to, from] {
         assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
     }
-    let late = cluster.node("deny_cache = false", crate::RULES);
+    let late = node_on(&cluster, "deny_cache = false", crate::RULES);
     knows_its_way(&cluster, &late).await;
     let started = Instant::now();
     while late.service.bans().len() != 2 {
