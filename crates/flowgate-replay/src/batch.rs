@@ -2,13 +2,11 @@
 //!
 //! Invariant  All texts of a batch stand in one buffer, so a line costs no allocation of its own.
 
-use std::sync::Arc;
-
 use flowgate::Time;
 use flowgate_api::Operation;
 use flowgate_engine::Request;
 
-use super::event::{Event, FieldName, TextRange};
+use super::event::{Event, FieldName, TextRange, WantedFields};
 
 /// Requests of one slot of time.
 #[derive(Debug)]
@@ -108,34 +106,43 @@ impl Batch {
         &self.lines
     }
 
-    /// The request of a line; `queries` are the names of the wanted parameters.
+    /// The fields of a line, each with its value. A decision line shows all of them.
+    pub(crate) fn fields(&self, line: &HeldLine) -> impl Iterator<Item = (FieldName, &str)> {
+        let (start, end) = line.fields;
+        let fields = self.fields[start as usize..end as usize].iter();
+        fields.map(|(name, value)| (*name, value.within(&self.text)))
+    }
+
+    /// The name of a field of a line.
     #[inline]
-    pub(crate) fn request<'a>(&'a self, line: &HeldLine, queries: &'a Arc<[Box<str>]>) -> Request<'a> {
-        self.with_fields(line, line.fields, queries)
+    pub(crate) fn name<'a>(&'a self, name: FieldName, wanted: &'a WantedFields) -> &'a str {
+        match name {
+            FieldName::Log(field) => field.name(),
+            FieldName::Query(index) => wanted.queries().get(index as usize).map_or("", |name| name),
+            FieldName::Read(range) => range.within(&self.text),
+        }
+    }
+
+    /// The request of a line. Of an access log it has the wanted fields only.
+    #[inline]
+    pub(crate) fn request<'a>(&'a self, line: &HeldLine, wanted: &'a WantedFields) -> Request<'a> {
+        self.with_fields(line, line.fields, wanted)
     }
 
     /// The request of a line as the second policy reads it; `None` if that is the same.
-    pub(crate) fn second_request<'a>(&'a self, line: &HeldLine, queries: &'a Arc<[Box<str>]>) -> Option<Request<'a>> {
+    pub(crate) fn second_request<'a>(&'a self, line: &HeldLine, wanted: &'a WantedFields) -> Option<Request<'a>> {
         let differs = line.second_fields.1 > 0;
-        differs.then(|| self.with_fields(line, line.second_fields, queries))
+        differs.then(|| self.with_fields(line, line.second_fields, wanted))
     }
 
     #[inline]
-    fn with_fields<'a>(
-        &'a self,
-        line: &HeldLine,
-        (start, end): (u32, u32),
-        queries: &'a Arc<[Box<str>]>,
-    ) -> Request<'a> {
+    fn with_fields<'a>(&'a self, line: &HeldLine, (start, end): (u32, u32), wanted: &'a WantedFields) -> Request<'a> {
         let mut request = Request::new();
         request.set_cost(line.cost);
         for (name, value) in &self.fields[start as usize..end as usize] {
-            let name = match *name {
-                FieldName::Log(field) => field.name(),
-                FieldName::Query(index) => queries.get(index as usize).map_or("", |name| name),
-                FieldName::Read(range) => range.within(&self.text),
-            };
-            request.push(name, value.within(&self.text));
+            if !matches!(name, FieldName::Log(field) if !wanted.has(*field)) {
+                request.push(self.name(*name, wanted), value.within(&self.text));
+            }
         }
         request
     }

@@ -10,9 +10,10 @@
 use std::io::{self, Write};
 
 use flowgate_api::Decision;
-use flowgate_engine::Request;
+use flowgate_engine::field_name::canonical;
 
-use super::event::Format;
+use super::batch::{Batch, HeldLine};
+use super::event::{FieldName, Format, LogField, WantedFields};
 use super::input::Source;
 
 /// Writes each decision as one line of JSON.
@@ -20,6 +21,8 @@ pub struct DecisionWriter<'a> {
     out: &'a mut dyn Write,
     names_files: bool,
     traces: Vec<TraceOfDecisions>,
+    /// The names of the fields of access logs as keys of an object, by [`LogField`].
+    log_keys: [String; LogField::ALL.len()],
     line: Vec<u8>,
 }
 
@@ -31,20 +34,18 @@ struct TraceOfDecisions {
 }
 
 /// A line of a trace and its decision.
-pub(crate) struct DecisionLine<'a, 'q> {
-    /// The number of the trace, from 0.
-    pub(crate) source: u32,
-    pub(crate) number: u64,
-    /// The time as the line gives it.
-    pub(crate) time: &'a str,
-    pub(crate) request: &'a Request<'q>,
+pub(crate) struct DecisionLine<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) line: &'a HeldLine,
+    pub(crate) wanted: &'a WantedFields,
     pub(crate) decision: &'a flowgate_engine::Decision,
 }
 
 impl<'a> DecisionWriter<'a> {
     /// A writer for the decisions on this number of traces.
     pub fn new(out: &'a mut dyn Write, traces: usize) -> DecisionWriter<'a> {
-        DecisionWriter { out, names_files: traces > 1, traces: Vec::new(), line: Vec::new() }
+        let log_keys = LogField::ALL.map(|field| format!("\"{}\":", field.name()));
+        DecisionWriter { out, names_files: traces > 1, traces: Vec::new(), log_keys, line: Vec::new() }
     }
 
     /// Begins the next trace.
@@ -59,10 +60,11 @@ impl<'a> DecisionWriter<'a> {
         Ok(())
     }
 
-    pub(crate) fn write(&mut self, decision_line: DecisionLine<'_, '_>) -> io::Result<()> {
-        let DecisionLine { source, number, time, request, decision } = decision_line;
+    pub(crate) fn write(&mut self, decision_line: &DecisionLine<'_>) -> io::Result<()> {
+        let DecisionLine { batch, line: held, wanted, decision } = *decision_line;
         // Every trace was begun before its first line.
-        let Some(TraceOfDecisions { file, format }) = self.traces.get(source as usize) else { return Ok(()) };
+        let Some(TraceOfDecisions { file, format }) = self.traces.get(held.source as usize) else { return Ok(()) };
+        let time = batch.time_text(held);
         let line = &mut self.line;
         line.clear();
         line.extend_from_slice(b"{\"ts\":");
@@ -74,14 +76,19 @@ impl<'a> DecisionWriter<'a> {
         line.push(b',');
         line.extend_from_slice(file);
         line.extend_from_slice(b"\"line\":");
-        serde_json::to_writer(&mut *line, &number)?;
+        serde_json::to_writer(&mut *line, &held.number)?;
         line.extend_from_slice(b",\"fields\":{");
-        for (index, (name, value)) in request.fields().enumerate() {
+        for (index, (name, value)) in batch.fields(held).enumerate() {
             if index > 0 {
                 line.push(b',');
             }
-            write_text(line, name)?;
-            line.push(b':');
+            match name {
+                FieldName::Log(field) => line.extend_from_slice(self.log_keys[field as usize].as_bytes()),
+                name => {
+                    write_text(line, canonical(batch.name(name, wanted)))?;
+                    line.push(b':');
+                }
+            }
             write_text(line, value)?;
         }
         line.extend_from_slice(b"},");

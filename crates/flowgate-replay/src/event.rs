@@ -136,6 +136,12 @@ pub(crate) struct WantedFields {
 }
 
 impl WantedFields {
+    /// Only the fields of these names.
+    pub(crate) fn named(names: &[&str]) -> WantedFields {
+        let wanted = LogField::ALL.into_iter().filter(|field| names.contains(&field.name()));
+        WantedFields { log: wanted.fold(0, |bits, field| bits | 1 << field as u8), queries: queries(names) }
+    }
+
     #[inline]
     pub(crate) fn has(&self, field: LogField) -> bool {
         self.log & 1 << field as u8 != 0
@@ -188,30 +194,29 @@ impl TextRange {
 impl Default for Event {
     /// An event that takes every field but the parameters of queries from access logs.
     fn default() -> Event {
-        Event::new(u8::MAX, Arc::default())
+        Event::with_all_fields(&[])
     }
 }
 
 impl Event {
     /// An event that takes only the fields of these names from access logs.
     pub fn with_fields(names: &[&str]) -> Event {
-        let wanted = LogField::ALL.into_iter().filter(|field| names.contains(&field.name()));
-        Event::new(wanted.fold(0, |bits, field| bits | 1 << field as u8), queries(names))
+        Event::new(WantedFields::named(names))
     }
 
     /// An event that takes every field from access logs, and of the parameters of queries those of these names.
     pub(crate) fn with_all_fields(names: &[&str]) -> Event {
-        Event::new(u8::MAX, queries(names))
+        Event::new(WantedFields { log: u8::MAX, queries: queries(names) })
     }
 
-    fn new(log: u8, queries: Arc<[Box<str>]>) -> Event {
+    fn new(wanted: WantedFields) -> Event {
         Event {
             time: Time::EPOCH,
             time_range: 0..0,
             operation: Operation::Take,
             cost: 1,
             fields: Vec::new(),
-            wanted: WantedFields { log, queries },
+            wanted,
             spelling: PathSpelling::default(),
             last_of_log: LastOfLog::default(),
             scratch: String::new(),

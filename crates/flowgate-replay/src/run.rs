@@ -20,7 +20,7 @@ use flowgate_engine::{Decision, Engine, Plan, Policy, PolicyError, Request, Rule
 use super::batch::{Batch, HeldLine, ReadLine};
 use super::compare::Changes;
 use super::decisions::{DecisionLine, DecisionWriter};
-use super::event::{Event, Format, LineError};
+use super::event::{Event, Format, LineError, WantedFields};
 use super::fields_seen::FieldsSeen;
 use super::input::{InputError, Source};
 use super::lines::Line;
@@ -47,8 +47,8 @@ pub struct Replay<'a> {
     pub(crate) reorder: Reorder,
     /// The fields that the lines had.
     pub(crate) fields_seen: FieldsSeen,
-    /// The names of the wanted parameters of queries.
-    queries: Arc<[Box<str>]>,
+    /// The fields that the rules use.
+    wanted: WantedFields,
 }
 
 /// The settings of a replay.
@@ -72,6 +72,10 @@ struct BothRules {
 }
 
 impl BothRules {
+    fn new(first: &PolicyRun, second: Option<&(PolicyRun, Changes)>) -> BothRules {
+        BothRules { first: first.engine.rules(), second: second.map(|(second, _)| second.engine.rules()) }
+    }
+
     /// The fields that rules look at, each once.
     fn field_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
@@ -151,18 +155,18 @@ impl<'a> Replay<'a> {
             }
             None => None,
         };
-        let mut replay = Replay {
-            first: PolicyRun::new(job.config)?,
+        let first = PolicyRun::new(job.config)?;
+        let rules = BothRules::new(&first, second.as_ref());
+        Ok(Replay {
+            wanted: WantedFields::named(&rules.field_names()),
+            first,
             second,
             what_if: job.what_if.then(|| WhatIf::new(&job.config.policy.rules)),
             decisions: job.decisions,
             trace: Trace::default(),
             reorder: Reorder::new(job.reorder),
             fields_seen: FieldsSeen::default(),
-            queries: Arc::default(),
-        };
-        replay.queries = Arc::clone(replay.events().0.wanted().queries());
-        Ok(replay)
+        })
     }
 
     /// Replays a trace after the earlier ones. Its last lines wait for the start of the next trace.
@@ -243,10 +247,7 @@ impl<'a> Replay<'a> {
 
     /// The rules of both policies.
     fn rules(&self) -> BothRules {
-        BothRules {
-            first: self.first.engine.rules(),
-            second: self.second.as_ref().map(|(second, _)| second.engine.rules()),
-        }
+        BothRules::new(&self.first, self.second.as_ref())
     }
 
     /// Events that read lines for both policies; the second is present when the two policies spell paths differently.
@@ -277,13 +278,13 @@ impl<'a> Replay<'a> {
 
     /// Decides the lines of a batch, in order.
     fn decide_batch(&mut self, batch: &Batch, planned: &mut [PlannedLine<'_>]) -> Result<(), ReplayError> {
-        let queries = Arc::clone(&self.queries);
+        let wanted = self.wanted.clone();
         for lines in batch.lines().chunks(LOOKAHEAD_LINES) {
             for (line, next) in lines.iter().zip(&mut *planned) {
-                self.plan(next, batch, line, &queries);
+                self.plan(next, batch, line, &wanted);
             }
             for (line, next) in lines.iter().zip(&mut *planned) {
-                self.decide(next, batch, line, &queries).map_err(ReplayError::Decisions)?;
+                self.decide(next, batch, line, &wanted).map_err(ReplayError::Decisions)?;
             }
         }
         Ok(())
@@ -291,11 +292,11 @@ impl<'a> Replay<'a> {
 
     /// Plans a line under each policy.
     #[inline]
-    fn plan(&self, next: &mut PlannedLine<'_>, batch: &Batch, line: &HeldLine, queries: &Arc<[Box<str>]>) {
-        let request = batch.request(line, queries);
+    fn plan(&self, next: &mut PlannedLine<'_>, batch: &Batch, line: &HeldLine, wanted: &WantedFields) {
+        let request = batch.request(line, wanted);
         self.first.plan(&mut next.plan, line.operation, &request, line.time);
         if let (Some((second, _)), Some(plan)) = (&self.second, &mut next.second_plan) {
-            let second_request = batch.second_request(line, queries);
+            let second_request = batch.second_request(line, wanted);
             second.plan(plan, line.operation, second_request.as_ref().unwrap_or(&request), line.time);
         }
     }
@@ -306,12 +307,12 @@ impl<'a> Replay<'a> {
         next: &mut PlannedLine<'_>,
         batch: &Batch,
         line: &HeldLine,
-        queries: &Arc<[Box<str>]>,
+        wanted: &WantedFields,
     ) -> io::Result<()> {
         let PlannedLine { plan, second_plan } = next;
         let &HeldLine { operation, time: now, .. } = line;
         let is_take = operation == Operation::Take;
-        let request = || batch.request(line, queries);
+        let request = || batch.request(line, wanted);
         self.first.apply(operation, plan, request, now);
         self.trace.other_operations += u64::from(!is_take);
         if self.second.is_none() && self.decisions.is_none() && is_take && plan.merely_passes() {
@@ -321,7 +322,7 @@ impl<'a> Replay<'a> {
             let request = request();
             let decision = self.first.conclude(operation, plan, &request, now);
             if let (Some((second, changes)), Some(plan)) = (&mut self.second, second_plan) {
-                let second_request = batch.second_request(line, queries);
+                let second_request = batch.second_request(line, wanted);
                 let second_request = second_request.as_ref().unwrap_or(&request);
                 second.apply(operation, plan, || second_request.clone(), now);
                 let second_decision = second.conclude(operation, plan, second_request, now);
@@ -331,9 +332,7 @@ impl<'a> Replay<'a> {
                 }
             }
             if let Some(decisions) = &mut self.decisions {
-                let time = batch.time_text(line);
-                let (source, number) = (line.source, line.number);
-                decisions.write(DecisionLine { source, number, time, request: &request, decision: &decision })?;
+                decisions.write(&DecisionLine { batch, line, wanted, decision: &decision })?;
             }
         }
         if let Some(what_if) = &mut self.what_if {
@@ -351,7 +350,7 @@ impl<'a> Replay<'a> {
 
     /// The names of the wanted parameters of queries.
     pub(crate) fn queries(&self) -> &[Box<str>] {
-        &self.queries
+        self.wanted.queries()
     }
 
     /// The results of the policy.
