@@ -50,7 +50,7 @@ pub use operation::Operation;
 pub use pause::{Pause, PauseOrder};
 pub use policy::{BanRule, Broken, Condition, LimitsBy, Policy, PolicyRule, RuleTotals};
 pub use problem::{Problem, QUOTA_EXCEEDED};
-pub use rules::{Finding, Findings, History, ReplacedRules, Rollback, Severity, Validation, Version};
+pub use rules::{Author, Finding, Findings, History, ReplacedRules, Rollback, Severity, Validation, Version};
 pub use sample::{Sample, SampleOrder};
 pub use session::{Login, Rights, Session};
 pub use stats::{BanCounts, Connections, Memory, RedisServer, Reloads, Stats, Store, Top, TopSubject};

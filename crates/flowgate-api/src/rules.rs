@@ -91,6 +91,21 @@ pub struct Version {
     pub bytes: u64,
     /// What its author has noted.
     pub note: Option<String>,
+    /// Who has put it there; null for a version of a server that did not note it.
+    pub author: Option<Author>,
+}
+
+/// Who has made a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// The kind of right that was used: `admin token`, or `file` for a text that was found on disk.
+    pub by: String,
+    /// The address, or that it is a unix socket.
+    pub from: Option<String>,
+    /// The proxy through which the client has come.
+    pub through: Option<String>,
+    /// What the client calls itself.
+    pub agent: Option<String>,
 }
 
 /// `POST /v1/rules/rollback`: puts the text of a version in force, as a new version.

@@ -56,6 +56,9 @@ pub struct Stats<'a> {
     pub fronts: Vec<Cow<'a, str>>,
     /// Open connections.
     pub connections: Connections,
+    /// The settings in force as `section.key`, with their values in TOML and secrets hidden.
+    #[serde(borrow)]
+    pub settings: Fields<'a>,
     /// Its counters.
     pub memory: Memory,
     /// The subjects with the most requests.

@@ -16,23 +16,9 @@ pub(crate) fn log(config: &Config) {
 
 /// Every setting that is not the default, as `section.key = value`. Rules and lists are left out.
 fn differing(config: &Config) -> Vec<String> {
-    let defaults: BTreeSet<String> = settings(&Config::default().to_toml()).collect();
-    settings(&config.to_toml()).filter(|setting| !defaults.contains(setting)).collect()
-}
-
-/// The settings of a configuration as it is printed: a key a line, under the headers of their sections.
-fn settings(toml: &str) -> impl Iterator<Item = String> {
-    let mut section = String::new();
-    let mut found = Vec::new();
-    for line in toml.lines() {
-        match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            Some(name) => section = name.to_owned(),
-            None if section.is_empty() || section == "lists" || section.starts_with('[') => {}
-            None if line.contains(" = ") && !line.starts_with('#') => found.push(format!("{section}.{line}")),
-            None => {}
-        }
-    }
-    found.into_iter()
+    let defaults: BTreeSet<(String, String)> = Config::default().settings().into_iter().collect();
+    let differing = config.settings().into_iter().filter(|setting| !defaults.contains(setting));
+    differing.map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
 #[cfg(test)]

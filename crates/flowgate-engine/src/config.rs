@@ -134,6 +134,29 @@ impl Config {
     /// The configuration as TOML with every key that has an effect, secrets hidden. Without secrets it is read back
     /// as the same configuration.
     pub fn to_toml(&self) -> String {
+        let mut out = self.written_sections();
+        lists::write(&self.lists, &mut out);
+        for rule in &self.policy.rules {
+            rule::write(rule, &mut out);
+        }
+        out.finish()
+    }
+
+    /// Every setting as `section.key` with its value in TOML, secrets hidden. Lists and rules are not settings.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut section = String::new();
+        let mut settings = Vec::new();
+        for line in self.written_sections().finish().lines() {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                section = name.to_owned();
+            } else if let Some((key, value)) = line.split_once(" = ") {
+                settings.push((format!("{section}.{key}"), value.to_owned()));
+            }
+        }
+        settings
+    }
+
+    fn written_sections(&self) -> Writer {
         let mut out = Writer::default();
         self.listen.write(&mut out);
         self.server.write(&mut out);
@@ -144,11 +167,7 @@ impl Config {
         self.gate.write(&mut out);
         self.console.write(&mut out);
         self.koala.write(&mut out);
-        lists::write(&self.lists, &mut out);
-        for rule in &self.policy.rules {
-            rule::write(rule, &mut out);
-        }
-        out.finish()
+        out
     }
 
     /// Converts a tree. Reports mistakes; a wrong value keeps its default, so that the rest is checked, too.

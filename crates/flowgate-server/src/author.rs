@@ -1,10 +1,13 @@
-//! The author of a change of rules or bans, for the log.
+//! The author of a change of rules or bans, for the log and for the history of the rules.
 //!
 //! Rule       Each change that a person or a file makes is one line of the log, with the target `flowgate::changes`:
 //!            who (the kind of right that was used, never a secret), from where, and what. Bans that rules impose are
 //!            decisions, not changes: metrics count them.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::listener::Peer;
 
@@ -12,10 +15,10 @@ use crate::listener::Peer;
 const MAX_AGENT_BYTES: usize = 128;
 
 /// The author of a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// The kind of right.
-    pub(crate) by: &'static str,
+    pub(crate) by: Cow<'static, str>,
     /// The address, or that it is a unix socket.
     pub(crate) from: Option<String>,
     /// The proxy through which the client has come.
@@ -26,7 +29,7 @@ pub struct Author {
 
 impl Author {
     const fn named(by: &'static str) -> Author {
-        Author { by, from: None, through: None, agent: None }
+        Author { by: Cow::Borrowed(by), from: None, through: None, agent: None }
     }
 
     /// The program that embeds the server.
@@ -65,7 +68,7 @@ macro_rules! changed {
         let $crate::author::Author { by, from, through, agent } = $author;
         tracing::info!(
             target: "flowgate::changes",
-            by,
+            by = &**by,
             from = from.as_deref(),
             through = through.map(tracing::field::display),
             agent = agent.as_deref(),

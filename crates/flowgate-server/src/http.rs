@@ -39,7 +39,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -106,10 +105,10 @@ pub(crate) struct Shared {
     tokens: Tokens,
     gate: Gate,
     console: Console,
-    /// Whether a draft is being tried.
-    is_trying: AtomicBool,
     /// The name of the machine.
     node: String,
+    /// All settings, secrets hidden. A reload changes rules, lists and certificates alone.
+    settings: Vec<(String, String)>,
     /// The settings of the shared store, if there is one.
     redis: Option<config::Redis>,
     /// The most connections of a listener.
@@ -240,8 +239,8 @@ impl Http {
             tokens: Tokens::new(&config.auth),
             gate: Gate::new(&config.gate),
             console: Console::new(config.console.enabled),
-            is_trying: AtomicBool::new(false),
             node: node(),
+            settings: config.settings(),
             redis: config.store.redis.clone(),
             max_connections: config.server.max_connections,
             session: config.console.session.into(),

@@ -16,10 +16,13 @@ mod recorder;
 mod sample;
 mod subject;
 mod subjects;
+mod tries;
 mod windows;
 
 use flowgate::Time;
 use flowgate_engine::config;
+
+use crate::metrics::Exposition;
 
 pub(crate) use denials::{DenialEvent, Denials, told_fields};
 pub(crate) use history::{History, Latency as StepLatency, Mark, MarkKind, Range, Series, StepCounts, WantedRules};
@@ -27,6 +30,8 @@ pub(crate) use recorder::RecorderThread;
 pub(crate) use sample::{LEFT_OUT, RecordedTrace, Sample};
 pub(crate) use subject::Subject;
 pub(crate) use subjects::{RuleSubjects, SubjectKind};
+use tries::TRY_ENDS;
+pub(crate) use tries::{Tries, TryEnd};
 pub(crate) use windows::{SeenCount, Windows};
 
 /// All of it.
@@ -36,6 +41,7 @@ pub(crate) struct Recent {
     pub(crate) subjects: RuleSubjects,
     pub(crate) denials: Denials,
     pub(crate) sample: Sample,
+    pub(crate) tries: Tries,
 }
 
 impl Recent {
@@ -45,6 +51,37 @@ impl Recent {
             subjects: RuleSubjects::default(),
             denials: Denials::default(),
             sample: Sample::new(settings),
+            tries: Tries::default(),
+        }
+    }
+
+    /// How near each bound is, and what did not fit.
+    pub(crate) fn render(&self, out: &mut Exposition, now: Time) {
+        let (own, shared) = self.history.number_of_rules();
+        out.gauge("flowgate_history_rules", "Rules that have decided, by whether they have a history of their own.")
+            .sample(&[("place", "own")], own)
+            .sample(&[("place", "shared")], shared);
+        let help = "Samples of subjects that were not kept: the lists were in use, or all of them were taken.";
+        out.counter("flowgate_subjects_dropped_total", help)
+            .sample(&[("reason", "in_use")], self.subjects.in_use.get())
+            .sample(&[("reason", "full")], self.subjects.full.get());
+        let help = "Denials that left the list of the last ones, or never came there because it was in use.";
+        out.counter("flowgate_denials_dropped_total", help)
+            .sample(&[("reason", "in_use")], self.denials.in_use.get())
+            .sample(&[("reason", "full")], self.denials.full.get());
+        let sample = self.sample.status(now);
+        let recording = u8::from(sample.as_ref().is_some_and(|sample| sample.is_recording));
+        out.gauge("flowgate_sample_recording", "1 while traffic is recorded.").sample(&[], recording);
+        let bytes = sample.as_ref().map_or(0, |sample| sample.bytes);
+        out.gauge("flowgate_sample_bytes", "Bytes of recorded traffic.").sample(&[], bytes);
+        let one_in = sample.map_or(1, |sample| sample.one_in);
+        let help = "Of so many subjects one is recorded; above 1 the traffic is more than fits.";
+        out.gauge("flowgate_sample_one_in", help).sample(&[], one_in);
+        let help = "1 while a draft is tried on the recorded traffic.";
+        out.gauge("flowgate_try_under_way", help).sample(&[], u8::from(self.tries.is_under_way()));
+        let mut family = out.counter("flowgate_tries_total", "Tries of drafts, by how they ended.");
+        for (end, name) in TRY_ENDS {
+            family.sample(&[("result", name)], self.tries.ended(end));
         }
     }
 }

@@ -221,13 +221,14 @@ impl AdminFile {
     fn put(&self, turn: Turn, text: &str, old: &str, note: Option<&str>) -> Result<WriteReport, WriteError> {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
-        history.keep(old, None)?;
+        // Where it is not the newest version, it was written past the server.
+        history.keep(old, None, &Author::FILE)?;
         // The checks took a while. The time between this comparison and the rename is as short as possible.
         if self.text()? != old {
             return Err(WriteError::Changed);
         }
         // Kept before the file is replaced: if that fails, the file is as it was, though the oldest version is gone.
-        let version = history.keep(text, note)?;
+        let version = history.keep(text, note, &turn.author)?;
         replace::replace(&self.file.path, text).inspect_err(|_| {
             if text != old {
                 history.forget(version);

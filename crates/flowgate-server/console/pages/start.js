@@ -65,7 +65,7 @@ export function Start({ begin }) {
 }
 
 function respPort() {
-  return stats.get()?.listen?.resp?.split(":").pop() ?? "7071";
+  return /:([1-9]\d*)"$/.exec(stats.get()?.settings?.["listen.resp"] ?? "")?.[1] ?? "7071";
 }
 
 const CLASSES = new Map([["head", "h"], ["key", "k"], ["comment", "c"], ["text", "v"]]);

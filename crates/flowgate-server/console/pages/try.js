@@ -79,6 +79,7 @@ function SampleBar({ sample, again }) {
       <span class="grow"></span>
       ${!view && !recording && html`<${Segments} label=${w("try.length")} value=${length} pick=${setLength} options=${LENGTHS.map((each) => ({ value: each, label: w(`length.${each}`) }))} />
         <button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: length } })}>${sample.requests ? w("try.again") : w("try.record")}</button>`}
+      ${!view && recording && sample.until !== null && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: "0s" } })}>${w("try.stop")}</button>`}
       ${!view && (recording || sample.requests > 0) && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ method: "DELETE" })}>${w("try.forget")}</button>`}
     </div><${Mistake} error=${error} />`;
 }

@@ -70,7 +70,8 @@ export function BanDialog({ start = ["ip", ""], choices = [], close, done }) {
 const lengthWords = (length) => (["10m", "1h", "1d"].includes(length) ? w(`length.${length}`) : length);
 
 function Warnings({ field, found, fields }) {
-  const proxies = (stats.get()?.trusted_proxies ?? []).map(network).filter(Boolean);
+  // A list of texts in TOML is one in JSON.
+  const proxies = JSON.parse(stats.get()?.settings?.["gate.trusted_proxies"] ?? "[]").map(network).filter(Boolean);
   const proxy = found && proxies.find((each) => holds(found, each) || holds(each, found));
   return html`
     ${found && isWide(found) && html`<${Notice} title=${w("ban.wide", { prefix: found.prefix, n: f().num(found.addresses) })}>${w("ban.wide.more", { least: found.version === 4 ? 16 : 32 })}</${Notice}>`}

@@ -95,10 +95,10 @@ impl Tokens {
             | (_, Caller::Session(Rights::Admin))
             | (Access::Decide | Access::Peek, Caller::Api)
             | (Access::Peek | Access::Read, Caller::Session(Rights::View)) => Ok(()),
-            (Access::Decide | Access::Peek, _) if self.api.is_none() => Ok(()),
             (Access::Decide | Access::Admin, Caller::Session(Rights::View)) => {
                 Err(Error::Forbidden("the view token changes nothing: this needs the admin token"))
             }
+            (Access::Decide | Access::Peek, _) if self.api.is_none() => Ok(()),
             (Access::Decide | Access::Peek, _) => Err(Error::Unauthorized("API token")),
             (Access::Read | Access::Admin, _) if self.admin.get().is_none() => Err(NO_ADMIN_TOKEN),
             (Access::Read | Access::Admin, _) => Err(Error::Unauthorized("admin token")),

@@ -5,7 +5,7 @@
 use std::str;
 use std::sync::Arc;
 
-use flowgate_api::{History, ReplacedRules, Rollback, Validation, Version};
+use flowgate_api::{Author, History, ReplacedRules, Rollback, Validation, Version};
 use flowgate_engine::config::{Config, LoadedConfig};
 use hyper::body::Incoming;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
@@ -49,7 +49,7 @@ pub(super) async fn validate(call: &Call<'_>, body: Incoming) -> Result<Reply, E
     }))
 }
 
-/// `{"versions":[{"version":2,"time":1700000000,"bytes":512}, ..]}`, newest first.
+/// `{"versions":[{"version":2,"time":1700000000,"bytes":512,"note":null,"author":{"by":"admin token", ..}}, ..]}`, newest first.
 pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
     let versions = on_disk(call, |file| file.versions().map_err(WriteError::Io)).await??;
     let version = |version: &rules_file::Version| Version {
@@ -57,6 +57,12 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
         time: version.time.into(),
         bytes: version.bytes,
         note: version.note.clone(),
+        author: version.author.as_ref().map(|author| Author {
+            by: author.by.to_string(),
+            from: author.from.clone(),
+            through: author.through.map(|proxy| proxy.to_string()),
+            agent: author.agent.clone(),
+        }),
     };
     Ok(reply::json(&History { versions: versions.iter().map(version).collect() }))
 }

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
-use flowgate::{Span, Time};
+use flowgate::Span;
 use flowgate_api::{Sample, SampleOrder};
 use flowgate_engine::RuleSet;
 use flowgate_engine::config::{ByteSize, Config, Sampling, parse_duration};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body, rules};
-use crate::recent::{LEFT_OUT, RecordedTrace};
+use crate::recent::{LEFT_OUT, RecordedTrace, TryEnd};
 use crate::service::Service;
 
 /// The longest time of a try.
@@ -26,14 +27,17 @@ const LONGEST_TRY: Span = Span::from_secs(10);
 const TRY_MEMORY: ByteSize = ByteSize::new(32_000_000);
 
 /// A try works for a quarter of the time and rests for the rest.
-const RESTS_PER_WORK: u32 = 3;
+const RESTS_PER_WORK: u64 = 3;
+
+/// A try that rests looks so often whether it is to end.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// `{"state":"recording","since":..,"until":..,"requests":48210,"bytes":..,"max_bytes":..,"one_in":1,"by":"ip","left_out":[..]}`.
 pub(super) fn read(call: &Call<'_>) -> Reply {
     told(&call.shared.service)
 }
 
-/// `{"for":"5m"}` -> the recording.
+/// `{"for":"5m"}` -> the recording. `0s` ends the one under way and keeps it.
 pub(super) async fn start(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let SampleOrder { length } = body::parse(&body)?;
@@ -41,11 +45,12 @@ pub(super) async fn start(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
     let sample = &service.recent().sample;
     let longest = sample.longest();
     let length = match parse_duration(&length.0).map(Span::from) {
-        Some(length) if !length.is_zero() && length <= longest => length,
+        Some(length) if length <= longest => length,
         _ => return Err(Error::invalid("for", format!("expected a length such as \"5m\", at most {longest}"))),
     };
     match sample.mode() {
         Sampling::Off => return Err(Error::Forbidden("nothing is recorded: console.sample is \"off\"")),
+        Sampling::OnDemand if length.is_zero() => sample.stop(service.now()),
         Sampling::OnDemand => sample.start(service.now(), Some(length), commonest_field(&service.rules())),
         // It goes on all the time.
         Sampling::Always => {}
@@ -94,16 +99,24 @@ fn told(service: &Service) -> Reply {
     })
 }
 
-/// Marks that a try is over, or that its client has left.
-struct Trying<'a> {
-    is_busy: &'a AtomicBool,
-    is_stopped: Arc<AtomicBool>,
+/// Tells a try that its client has gone, unless it has ended.
+struct Leaving(Arc<AtomicBool>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
-impl Drop for Trying<'_> {
+/// The try that is under way. Its thread holds it, so that the next one begins when the work of this one has ended.
+struct Trying {
+    service: Service,
+    end: TryEnd,
+}
+
+impl Drop for Trying {
     fn drop(&mut self) {
-        self.is_stopped.store(true, Relaxed);
-        self.is_busy.store(false, Relaxed);
+        self.service.recent().tries.end(self.end);
     }
 }
 
@@ -112,41 +125,57 @@ pub(super) async fn try_rules(call: &Call<'_>, body: Incoming) -> Result<Reply, 
     let text = rules::text(call, body).await?;
     let (in_force, draft) = rules::both(call, text).await?;
     let service = call.shared.service.clone();
-    let trace = service.recent().sample.trace().ok_or(Error::NothingRecorded)?;
-    if call.shared.is_trying.swap(true, Relaxed) {
+    let began = service.monotonic();
+    if !service.recent().tries.begin() {
         return Err(Error::TryUnderWay);
     }
-    let is_stopped = Arc::new(AtomicBool::new(false));
-    let _trying = Trying { is_busy: &call.shared.is_trying, is_stopped: Arc::clone(&is_stopped) };
-    let work = move || replay(&service, in_force, draft, &trace, &is_stopped);
+    let mut trying = Trying { service, end: TryEnd::Finished };
+    let has_left = Arc::new(AtomicBool::new(false));
+    let leaving = Leaving(Arc::clone(&has_left));
+    let work = move || {
+        let Trying { service, end } = &mut trying;
+        let trace = service.recent().sample.trace().ok_or(Error::NothingRecorded)?;
+        let mut slice = began;
+        let mut go_on = || {
+            let worked = service.monotonic().since(slice).as_nanos();
+            let rested = slice + Span::from_nanos(worked.saturating_mul(1 + RESTS_PER_WORK));
+            *end = loop {
+                let now = service.monotonic();
+                if has_left.load(Relaxed) {
+                    break TryEnd::Left;
+                }
+                if now.since(began) > LONGEST_TRY {
+                    break TryEnd::TooLong;
+                }
+                if now >= rested {
+                    slice = now;
+                    return ControlFlow::Continue(());
+                }
+                thread::sleep(LOOK);
+            };
+            ControlFlow::Break(())
+        };
+        replay(in_force, draft, TRY_MEMORY, &trace, &mut go_on)
+    };
     let done = tokio::task::spawn_blocking(work).await.map_err(|_| Error::Overloaded)?;
+    drop(leaving);
     done.map(reply::json_text)
 }
 
+/// Replays a trace, with `memory` for the counters of each policy, for as long as `go_on` lets it.
 fn replay(
-    service: &Service,
     mut in_force: Config,
     mut draft: Config,
+    memory: ByteSize,
     trace: &RecordedTrace,
-    is_stopped: &AtomicBool,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<Vec<u8>, Error> {
-    (in_force.store.max_memory, draft.store.max_memory) = (TRY_MEMORY, TRY_MEMORY);
+    (in_force.store.max_memory, draft.store.max_memory) = (memory, memory);
     let job =
         Job { config: &in_force, compare: Some(&draft), what_if: true, decisions: None, reorder: Span::from_secs(1) };
     let mut replay = Replay::new(job).map_err(|error| Error::Body(error.to_string()))?;
     let source = Source::Memory(trace.text.as_slice().into());
-    let began = service.monotonic();
-    let mut last = began;
-    let mut rest = |_| {
-        let now: Time = service.monotonic();
-        if is_stopped.load(Relaxed) || now.since(began) > LONGEST_TRY {
-            return ControlFlow::Break(());
-        }
-        std::thread::sleep(Duration::from_nanos(now.since(last).as_nanos()) * RESTS_PER_WORK);
-        last = service.monotonic();
-        ControlFlow::Continue(())
-    };
-    replay.read(&source, Some(Format::Jsonl), &mut rest).map_err(|_| Error::TryTooLong)?;
+    replay.read(&source, Some(Format::Jsonl), &mut |_| go_on()).map_err(|_| Error::TryTooLong)?;
     let names = Names { traces: vec!["sample".into()], policy: "in force".into(), compare: "draft".into() };
     let (summary, finished) = replay.finish(names);
     finished.map_err(|_| Error::TryTooLong)?;
@@ -181,4 +210,25 @@ fn cannot_judge(draft: &Config, trace: &RecordedTrace) -> Vec<Value> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_try_has_64_megabytes_for_the_counters_of_both_policies() {
+        assert_eq!(2 * TRY_MEMORY.bytes(), 64_000_000);
+        let config = || Config::from_toml("rule = [{ name = 'reply', by = ['user'], limits = ['5/60s'] }]").unwrap();
+        let line = |user| format!("{{\"ts\":1700000000,\"fields\":{{\"user\":\"{user}\"}}}}\n");
+        let text = (0..20_000).map(line).collect::<String>().into_bytes();
+        let trace = RecordedTrace { text, length: Span::from_secs(1), one_in: 1, by: "user".to_owned() };
+        let evicted = |memory| {
+            let written = replay(config(), config(), memory, &trace, &mut || ControlFlow::Continue(())).unwrap();
+            let document: Value = serde_json::from_slice(&written).unwrap();
+            document["evicted"].as_u64().unwrap()
+        };
+        assert_eq!(evicted(TRY_MEMORY), 0);
+        assert!(evicted(ByteSize::new(100_000)) > 0, "the memory that is given bounds the counters");
+    }
 }

@@ -47,6 +47,7 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         }),
         fronts: service.snapshot().fronts().names().map(Into::into).collect(),
         connections: connections(service, shared.max_connections),
+        settings: shared.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
         memory: service.stats().into(),
         hottest: top(&hottest),
         most_denied: top(&most_denied),

@@ -35,6 +35,7 @@ pub(crate) async fn render(service: &Service) -> String {
     clock(&mut out, service);
     connections(&mut out, metrics);
     reloads(&mut out, service, metrics);
+    service.recent().render(&mut out, service.now());
     process::write(&mut out);
     out.finish()
 }

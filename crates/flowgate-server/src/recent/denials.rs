@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 use flowgate::{Span, Time};
 
 use super::subject::Subject;
+use crate::metrics::Counter;
 
 /// The oldest give way.
 pub(crate) const MAX_DENIALS: usize = 1_024;
@@ -45,6 +46,10 @@ pub(crate) struct Denials {
     /// The number of the last one.
     last: AtomicU64,
     ring: Mutex<VecDeque<(u64, DenialEvent)>>,
+    /// Samples that were dropped because another thread held the ring.
+    pub(super) in_use: Counter,
+    /// Samples that gave way to newer ones.
+    pub(super) full: Counter,
 }
 
 /// Denials in their order.
@@ -63,12 +68,13 @@ impl Denials {
             Ok(ring) => ring,
             Err(TryLockError::WouldBlock) => {
                 self.last.fetch_add(1, Relaxed);
-                return;
+                return self.in_use.add(1);
             }
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
         if ring.len() == MAX_DENIALS {
             ring.pop_front();
+            self.full.add(1);
         }
         let number = self.last.fetch_add(1, Relaxed) + 1;
         ring.push_back((number, denial));
@@ -164,6 +170,7 @@ mod tests {
         let page = denials.read(Some(5), None, 10);
         assert_eq!((page.lost, numbers(&page)[0], page.next), (2_005 - 1_024 - 5, 982, 991));
         assert_eq!(denials.ring.lock().unwrap().len(), MAX_DENIALS);
+        assert_eq!((denials.full.get(), denials.in_use.get()), (2_005 - 1_024, 0));
     }
 
     #[test]
@@ -176,6 +183,7 @@ mod tests {
         }
         let page = denials.read(Some(0), None, 10);
         assert_eq!((numbers(&page), page.next, page.lost), (vec![1], 2, 1));
+        assert_eq!((denials.full.get(), denials.in_use.get()), (0, 1));
         denials.note(denial("a"));
         let page = denials.read(Some(0), None, 10);
         assert_eq!((numbers(&page), page.next, page.lost), (vec![1, 3], 3, 1));

@@ -210,6 +210,11 @@ impl History {
         self.lock().store_since
     }
 
+    /// The number of rules that have decided: with a history of their own, and without one.
+    pub(super) fn number_of_rules(&self) -> (usize, usize) {
+        self.lock().rules.counts()
+    }
+
     /// Marks an instant.
     pub(crate) fn mark(&self, at: Time, kind: MarkKind) {
         self.lock().marks.note(at, kind);

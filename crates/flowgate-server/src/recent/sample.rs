@@ -122,6 +122,15 @@ impl Sample {
         self.is_on.store(true, Relaxed);
     }
 
+    /// Ends a recording now and keeps it. One that always goes on stays.
+    pub(crate) fn stop(&self, now: Time) {
+        let mut recording = self.lock();
+        if let Some(Recording { until: Some(until), .. }) = &mut *recording {
+            *until = now.min(*until);
+            self.is_on.store(false, Relaxed);
+        }
+    }
+
     /// Forgets the recording. One that always goes on begins anew.
     pub(crate) fn forget(&self, now: Time) {
         let mut recording = self.lock();
@@ -278,6 +287,23 @@ mod tests {
         assert_eq!(sample.status(START).unwrap().until, Some(after(600)), "no longer than console.sample_for");
         sample.forget(START);
         assert!(!sample.is_on() && sample.status(START).is_none());
+    }
+
+    #[test]
+    fn a_recording_that_is_stopped_is_kept() {
+        let sample = sample(16_000_000);
+        sample.stop(START);
+        sample.start(START, Some(Span::from_secs(60)), "user".to_owned());
+        sample.note(&Request::new().field("user", "42"), after(1));
+        sample.stop(after(2));
+        assert!(!sample.is_on());
+        let status = sample.status(after(3)).unwrap();
+        assert_eq!((status.is_recording, status.requests, status.until), (false, 1, Some(after(2))));
+        sample.stop(after(9));
+        assert_eq!(sample.status(after(9)).unwrap().until, Some(after(2)), "it has ended already");
+        sample.start(START, None, String::new());
+        sample.stop(after(1));
+        assert!(sample.is_on(), "one without an end goes on");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 
 use super::subject::Subject;
 use super::windows::{SeenCount, Windows};
+use crate::metrics::Counter;
 
 /// The subjects of a list.
 pub(crate) const SUBJECTS: usize = 32;
@@ -33,7 +34,13 @@ pub(crate) enum SubjectKind {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct RuleSubjects(Mutex<HashMap<Box<str>, Lists>>);
+pub(crate) struct RuleSubjects {
+    rules: Mutex<HashMap<Box<str>, Lists>>,
+    /// Samples that were dropped because another thread held the lists.
+    pub(super) in_use: Counter,
+    /// Samples that were dropped because all lists were taken.
+    pub(super) full: Counter,
+}
 
 #[derive(Debug)]
 struct Lists {
@@ -55,9 +62,9 @@ pub(crate) struct SubjectsOfRule {
 impl RuleSubjects {
     /// Notes a subject of a rule, once for `weight` requests.
     pub(crate) fn note(&self, rule: &str, kind: SubjectKind, subject: Subject, weight: u32, now: Time) {
-        let mut rules = match self.0.try_lock() {
+        let mut rules = match self.rules.try_lock() {
             Ok(rules) => rules,
-            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::WouldBlock) => return self.in_use.add(1),
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
         if let Some(lists) = rules.get_mut(rule) {
@@ -66,13 +73,16 @@ impl RuleSubjects {
             let mut lists = Lists { kinds: std::array::from_fn(|_| Windows::new(SUBJECTS)), noted: now };
             lists.note(kind, subject, weight, now);
             rules.insert(rule.into(), lists);
+        } else {
+            self.full.add(1);
         }
     }
 
     /// The subjects of a rule.
     pub(crate) fn read(&self, rule: &str, now: Time) -> SubjectsOfRule {
         // No call panics while it holds the lists.
-        let mut rules: MutexGuard<'_, HashMap<Box<str>, Lists>> = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules: MutexGuard<'_, HashMap<Box<str>, Lists>> =
+            self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(lists) = rules.get_mut(rule) else {
             return SubjectsOfRule { since: None, kinds: Default::default() };
         };
@@ -135,12 +145,16 @@ mod tests {
                 subjects.note(&rule.to_string(), SubjectKind::Denied, user(number), 1, START);
             }
         }
-        assert_eq!(subjects.0.lock().unwrap().len(), MAX_RULES);
+        assert_eq!(subjects.rules.lock().unwrap().len(), MAX_RULES);
+        assert_eq!((subjects.full.get(), subjects.in_use.get()), (36 * 100, 0));
         assert_eq!(subjects.read("0", START).kinds[SubjectKind::Denied as usize].len(), SUBJECTS);
         assert_eq!(subjects.read("99", START).since, None, "the lists of busy rules stay");
         let later = START + PAST;
         subjects.note("99", SubjectKind::Denied, user(1), 1, later);
         assert_eq!(subjects.read("99", later).since, Some(later));
-        assert_eq!(subjects.0.lock().unwrap().len(), MAX_RULES);
+        let held = subjects.rules.lock().unwrap();
+        assert_eq!(held.len(), MAX_RULES);
+        subjects.note("99", SubjectKind::Denied, user(1), 1, later);
+        assert_eq!(subjects.in_use.get(), 1, "a thread does not wait for the lists");
     }
 }

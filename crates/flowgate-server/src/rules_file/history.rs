@@ -10,6 +10,10 @@ use flowgate_engine::config::{MAX_CONFIG_BYTES, Unreadable, read_text_file};
 
 use super::replace::write_like;
 use super::{MAX_NOTE_BYTES, MAX_VERSIONS, etag};
+use crate::author::Author;
+
+/// The most bytes of a file with an author.
+const MAX_AUTHOR_BYTES: u64 = 4_096;
 
 /// The versions of one file.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct Version {
     pub(crate) bytes: u64,
     /// What its author has noted.
     pub(crate) note: Option<String>,
+    /// `None`: an earlier version of this program did not keep it.
+    pub(crate) author: Option<Author>,
 }
 
 impl History {
@@ -49,9 +55,11 @@ impl History {
             let metadata = entry.metadata()?;
             let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
             let (time, bytes) = (Time::EPOCH + Span::from(modified), metadata.len());
-            // A note that cannot be read is not worth losing the list.
+            // A note or an author that cannot be read is not worth losing the list.
             let note = read_text_file(&self.note_path(number), MAX_NOTE_BYTES as u64).ok();
-            versions.push(Version { number, time, bytes, note });
+            let author = read_text_file(&self.author_path(number), MAX_AUTHOR_BYTES).ok();
+            let author = author.and_then(|author| serde_json::from_str(&author).ok());
+            versions.push(Version { number, time, bytes, note, author });
         }
         versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
         Ok(versions)
@@ -74,7 +82,7 @@ impl History {
     }
 
     /// Keeps a text as the newest version, unless it already is, and drops the oldest versions. Returns its number.
-    pub(super) fn keep(&self, text: &str, note: Option<&str>) -> io::Result<u64> {
+    pub(super) fn keep(&self, text: &str, note: Option<&str>, author: &Author) -> io::Result<u64> {
         let versions = self.list()?;
         let newest = versions.first().map_or(0, |version| version.number);
         if newest > 0 && self.read(newest)?.is_some_and(|kept| etag(&kept) == etag(text)) {
@@ -86,10 +94,14 @@ impl History {
         if let Some(note) = note {
             write_like(&self.note_path(number), note, &self.file)?;
         }
+        write_like(&self.author_path(number), &serde_json::to_string(author)?, &self.file)?;
         for old in versions.iter().skip(MAX_VERSIONS - 1) {
             fs::remove_file(self.path(old.number))?;
             if old.note.is_some() {
                 fs::remove_file(self.note_path(old.number))?;
+            }
+            if old.author.is_some() {
+                fs::remove_file(self.author_path(old.number))?;
             }
         }
         Ok(number)
@@ -100,10 +112,15 @@ impl History {
         // If this fails, a version stays in the list that was never in force.
         let _ = fs::remove_file(self.path(number));
         let _ = fs::remove_file(self.note_path(number));
+        let _ = fs::remove_file(self.author_path(number));
     }
 
     fn note_path(&self, number: u64) -> PathBuf {
         self.directory.join(format!("{number}.note"))
+    }
+
+    fn author_path(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{number}.author"))
     }
 
     fn path(&self, number: u64) -> PathBuf {

@@ -327,6 +327,9 @@ fn a_version_has_a_text_and_a_note() {
     assert_eq!(published.status, 200, "{published:?}");
     let versions = admin.server.get("/v1/rules/history").json()["versions"].clone();
     assert_eq!((&versions[0]["note"], &versions[1]["note"]), (&json!("f\u{fc}r die Nacht"), &Value::Null));
+    let author = json!({"by": "admin token", "from": "127.0.0.1", "through": null, "agent": null});
+    assert_eq!(versions[0]["author"], author);
+    assert_eq!(versions[1]["author"]["by"], "file", "the text that was there before");
     let read = |version: u64| admin.server.get(&format!("/v1/rules/history/{version}"));
     assert!(read(1).body.contains("5/60s") && read(2).body.contains("7/60s"));
     assert!(!read(1).body.contains("sesame"), "secrets are hidden");
@@ -359,7 +362,8 @@ fn a_rollback_honours_if_match() {
     assert_eq!(admin.limit(), 7, "nothing has changed");
     assert_eq!(roll_back(&second).json()["version"], 3);
     assert_eq!(admin.limit(), 5);
-    assert_eq!(admin.server.get("/v1/rules/history").json()["versions"][0]["note"], "back");
+    let newest = admin.server.get("/v1/rules/history").json()["versions"][0].clone();
+    assert_eq!((&newest["note"], &newest["author"]["by"]), (&json!("back"), &json!("admin token")));
 }
 
 #[test]

@@ -121,3 +121,75 @@ fn a_server_without_an_admin_token_has_no_login() {
     refused.is_mistake(403, None);
     assert!(refused.body.contains("auth.admin_token_file"), "{refused:?}");
 }
+
+/// What is read by `POST`, so that what is looked for stays out of addresses; and the login.
+const READ_BY_POST: [&str; 4] = ["/v1/peek", "/v1/explain", "/v1/bans/find", "/v1/session"];
+
+/// Every path and method of openapi.json, which a test compares with the table of routes. Gateways check their callers
+/// themselves.
+fn routes(server: &Running) -> Vec<(String, String)> {
+    let document = server.get("/openapi.json").json();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys().filter(|key| *key != "parameters") {
+            let path = path.replace("{id}", "h-3f0k2m9qav-7").replace("{version}", "1").replace("{rule}", "reply");
+            routes.push((method.to_ascii_uppercase(), path));
+        }
+    }
+    assert!(routes.len() > 40, "{routes:?}");
+    routes.retain(|(_, path)| path.starts_with("/v1/"));
+    routes
+}
+
+/// A call without a body. The route decides on the caller before it looks at the body.
+fn ask(server: &Running, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    http::Client::connect(server.address).call(method, path, headers, "")
+}
+
+#[test]
+fn the_view_token_opens_no_write_of_any_route() {
+    for toml in [TOKENS, "auth = { admin_token = 'adm1n', view_token = 'v1ew' }"] {
+        let server = Running::start(toml);
+        let bearer = key(&server, "v1ew");
+        for (method, path) in routes(&server) {
+            let reply = ask(&server, &method, &path, &[("authorization", &bearer)]);
+            let reads = method == "GET" || READ_BY_POST.contains(&path.as_str());
+            let refused = reply.status == 403 && reply.body.contains("the view token changes nothing");
+            // Koala's own paths have rules of their own, and there are none here.
+            assert!(refused != reads || path.starts_with("/v1/koala"), "{method} {path}: {reply:?}");
+        }
+    }
+}
+
+#[test]
+fn no_route_answers_the_page_of_another_site() {
+    let server = Running::start(TOKENS);
+    for (method, path) in routes(&server) {
+        for site in ["cross-site", "same-site"] {
+            let headers = [("authorization", "Bearer adm1n"), ("sec-fetch-site", site)];
+            let reply = ask(&server, &method, &path, &headers);
+            assert!(reply.status == 403 || path.starts_with("/v1/koala"), "{method} {path} {site}: {reply:?}");
+        }
+        for site in ["same-origin", "none"] {
+            let headers = [("authorization", "Bearer adm1n"), ("sec-fetch-site", site)];
+            let reply = ask(&server, &method, &path, &headers);
+            assert_ne!(reply.status, 403, "{method} {path} {site}: {reply:?}");
+            for (name, value) in [
+                ("x-content-type-options", "nosniff"),
+                ("cache-control", "no-store"),
+                ("cross-origin-resource-policy", "same-origin"),
+            ] {
+                assert_eq!(reply.header(name), Some(value), "{method} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_route_but_the_login_answers_without_a_token() {
+    let server = Running::start(TOKENS);
+    for (method, path) in routes(&server).into_iter().filter(|(_, path)| path != "/v1/session") {
+        let reply = ask(&server, &method, &path, &[("authorization", "Bearer wrong")]);
+        assert!(reply.status == 401 || path.starts_with("/v1/koala"), "{method} {path}: {reply:?}");
+    }
+}

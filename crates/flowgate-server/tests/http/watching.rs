@@ -221,5 +221,9 @@ fn only_readers_see_it() {
         (&stats["file_etag"], &stats["broken"], &stats["connections"]["max"]),
         (&Value::Null, &Value::Null, &json!(10_000))
     );
+    let settings = &stats["settings"];
+    assert_eq!((&settings["console.session"], &settings["store.type"]), (&json!("\"8h\""), &json!("\"memory\"")));
+    assert_eq!(settings["auth.admin_token"], "\"***\"", "secrets are hidden");
+    assert!(!settings.to_string().contains(ADMIN_TOKEN), "{settings}");
     assert!(stats["node"].as_str().is_some_and(|node| !node.is_empty()) && stats["since"] == stats["started"]);
 }

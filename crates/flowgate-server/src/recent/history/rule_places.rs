@@ -103,6 +103,11 @@ impl RulePlaces {
         self.places.iter().map(|(name, place)| (&**name, place))
     }
 
+    /// The number of rules with a place, and of those that have decided and have none.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.places.len(), self.others.len())
+    }
+
     /// Forgets the rules without a place that are not in force any more.
     pub(super) fn retain_others(&mut self, is_in_force: impl Fn(&str) -> bool) {
         self.others.retain(|name, _| is_in_force(name));

@@ -1,0 +1,75 @@
+//! Tries of drafts on the recorded traffic: one at a time.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::metrics::Counter;
+
+#[derive(Debug, Default)]
+pub(crate) struct Tries {
+    is_under_way: AtomicBool,
+    ends: [Counter; TRY_ENDS.len()],
+}
+
+/// How a try ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TryEnd {
+    Finished,
+    /// Another one was under way.
+    Refused,
+    TooLong,
+    /// Its client has gone.
+    Left,
+}
+
+/// All of them, with their names in the metrics, in the order of their declaration.
+pub(super) const TRY_ENDS: [(TryEnd, &str); 4] = [
+    (TryEnd::Finished, "finished"),
+    (TryEnd::Refused, "refused"),
+    (TryEnd::TooLong, "too_long"),
+    (TryEnd::Left, "left"),
+];
+
+impl Tries {
+    /// True if a try may begin: none is under way. [`Tries::end`] must follow.
+    pub(crate) fn begin(&self) -> bool {
+        let may_begin = !self.is_under_way.swap(true, Relaxed);
+        if !may_begin {
+            self.count(TryEnd::Refused);
+        }
+        may_begin
+    }
+
+    /// The try that is under way has ended.
+    pub(crate) fn end(&self, end: TryEnd) {
+        self.count(end);
+        self.is_under_way.store(false, Relaxed);
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Relaxed)
+    }
+
+    pub(super) fn ended(&self, end: TryEnd) -> u64 {
+        self.ends[end as usize].get()
+    }
+
+    fn count(&self, end: TryEnd) {
+        self.ends[end as usize].add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_try_at_a_time() {
+        let tries = Tries::default();
+        assert!(tries.begin() && !tries.begin() && tries.is_under_way());
+        tries.end(TryEnd::TooLong);
+        assert!(!tries.is_under_way() && tries.begin());
+        tries.end(TryEnd::Finished);
+        assert_eq!(TRY_ENDS.map(|(end, _)| tries.ended(end)), [1, 1, 1, 0]);
+        assert!(TRY_ENDS.iter().enumerate().all(|(index, (end, _))| *end as usize == index));
+    }
+}
