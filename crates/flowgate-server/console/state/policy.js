@@ -10,6 +10,7 @@ import { useEffect } from "../vendor/hooks.js";
 /** The last answer; null before the first. */
 export const policy = cell(null);
 let asked = null;
+let isUsed = false;
 
 /** The rules of one answer. */
 const PAGE = 1000;
@@ -30,24 +31,31 @@ async function read(etag) {
   if (!session.get()) return;
   asked = etag;
   try {
-    policy.set(await readAll());
+    const found = await readAll();
+    // The answer to an older question may come last.
+    if (asked === etag) policy.set(found);
   } catch (error) {
     noteFailure(error);
-    asked = null;
+    if (asked === etag) asked = null;
   }
 }
 
 stats.watch((now) => {
   const wanted = now && JSON.stringify([now.policy_etag, now.broken?.since ?? null, now.started]);
-  if (wanted && policy.get() && wanted !== asked) read(wanted);
+  // Also after a reading that had no answer.
+  if (wanted && isUsed && wanted !== asked) read(wanted);
 });
-logOuts.watch(() => policy.set(null));
+logOuts.watch(() => {
+  policy.set(null);
+  asked = null;
+});
 
 /** The rules in force; read at the first use, and again when a page that shows their counts comes up. */
 export function usePolicy(fresh = false) {
   const found = useCell(policy);
   const now = useCell(stats);
   useEffect(() => {
+    isUsed = true;
     if (now && (!policy.get() || fresh)) read(JSON.stringify([now.policy_etag, now.broken?.since ?? null, now.started]));
   }, [now === null]);
   return found;

@@ -9,9 +9,12 @@ import { Brand } from "./brand.js";
 import { html } from "./html.js";
 import { f, w } from "./words.js";
 
+/** A login is awaited longer than data: nothing is on the page yet. */
+const PATIENCE_MS = 15_000;
+
 /** Trades a token for a key. The token is sent once, and kept nowhere. */
 export async function logIn(token) {
-  const { body } = await call("/v1/session", { json: { token }, anonymous: true });
+  const { body } = await call("/v1/session", { json: { token }, anonymous: true, patience: PATIENCE_MS });
   begin({ key: body.key, until: body.until, view: body.rights === "view" });
 }
 
