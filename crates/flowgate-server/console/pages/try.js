@@ -108,7 +108,8 @@ function ByRule({ data }) {
   const before = new Map(data.rules.map((rule) => [rule.name, rule]));
   const newly = new Map(compare.newly_denied.rules.map((each) => [each.rule, each.requests]));
   const passed = new Map(compare.newly_passed.rules.map((each) => [each.rule, each.requests]));
-  const spares = new Map((data.what_if?.curves ?? []).filter((each) => each.spares !== null).map((each) => [each.rule, each.points[each.spares].count]));
+  // Of a rule with several limits, the first: its curve is the one that is drawn.
+  const spares = new Map((data.what_if?.curves ?? []).filter((each) => each.spares !== null).map((each) => [each.rule, each.points[each.spares].count]).reverse());
   const zero = (value) => html`<span class=${value ? "" : "zero"}>${f().num(value)}</span>`;
   return html`<${Card} title=${w("try.byRule")}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
     <tbody>${compare.outcome.rules.map((rule) => html`<tr key=${rule.name}><td><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${40} /></a>${rule.shadow && html` <span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}</td>

@@ -4,6 +4,7 @@ import { clean } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, noteAnswer, noteFailure } from "../state/link.js";
+import { session } from "../state/session.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 import { Card, mistakeWords, Sign } from "./basics.js";
 import { html } from "./html.js";
@@ -12,13 +13,16 @@ import { w } from "./words.js";
 const SETTLE_MS = 300;
 const NOTHING = { valid: null, findings: [], checking: false, error: null };
 
-/** The findings of a text. A check of an older text is dropped; one that had no answer is made again when the server is back. */
+/**
+ * The findings of a text. A check of an older text is dropped; one that had no answer is made again when the server is back,
+ * or after the next login. */
 export function useCheck(text, active) {
   const [check, setCheck] = useState(NOTHING);
   const gone = useCell(away) !== null;
+  const loggedIn = useCell(session) !== null;
   useEffect(() => {
     if (!active) return setCheck(NOTHING);
-    if (gone) return undefined;
+    if (gone || !loggedIn) return undefined;
     setCheck((old) => ({ ...old, valid: null, checking: true }));
     const stop = new AbortController();
     const timer = setTimeout(async () => {
@@ -36,7 +40,7 @@ export function useCheck(text, active) {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [text, active, gone]);
+  }, [text, active, gone, loggedIn]);
   return check;
 }
 
