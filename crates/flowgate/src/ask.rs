@@ -28,6 +28,12 @@ impl Ask {
         Ask { now, ..self }
     }
 
+    /// The same about another number of units.
+    #[inline]
+    pub(crate) fn of(self, cost: u64) -> Ask {
+        Ask { cost, ..self }
+    }
+
     /// Whether it may leave a counter where there was none.
     #[inline]
     pub(crate) fn counts(self) -> bool {

@@ -222,6 +222,16 @@ impl MemoryStore {
     // Always inlined, so that it is compiled for the operation at hand.
     #[inline(always)]
     pub fn apply_one(&self, ask: Ask, key: Key, limit: &Limit) -> Decision {
+        if ask.op == Op::Take && limit.has_one_state() {
+            let mut shard = self.lock(key.shard(self.shards.len()));
+            if let Some(decision) = shard.take_one(ask.cost, ask.now, key.tag(), limit, &self.budget) {
+                return decision;
+            }
+        }
+        self.apply_any(ask, key, limit)
+    }
+
+    fn apply_any(&self, ask: Ask, key: Key, limit: &Limit) -> Decision {
         if limit.is_words() {
             let mut shard = self.lock(key.shard(self.shards.len()));
             return shard.apply_words(ask, key.tag(), limit, &self.budget);

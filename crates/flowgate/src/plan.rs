@@ -14,6 +14,7 @@ pub(crate) mod joint;
 
 use smallvec::SmallVec;
 
+pub(crate) use hit::LoadedCounter;
 pub use hit::{Hit, RuleFlags};
 
 use crate::algorithm::{Charge, Counter};
@@ -267,10 +268,20 @@ impl Decision {
     /// Allowed, the numbers are those of the tightest limit (fewest remaining; the first on a tie) and the delay is
     /// the longest; denied, they are those of the limit with the longest wait (the first on a tie).
     pub fn from_hits(hits: &[Hit<'_>]) -> Decision {
-        let mut outcomes = hits.iter().filter(|hit| !hit.flags.shadow).map(|hit| hit.outcome);
+        let mut outcomes = hits.iter().filter(|hit| !hit.flags.shadow).map(|hit| &hit.outcome);
         let unlimited = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        let Some(first) = outcomes.next() else { return unlimited };
-        outcomes.fold(first, Decision::and)
+        let Some(mut told) = outcomes.next() else { return unlimited };
+        let mut longest = told.delay();
+        for outcome in outcomes {
+            longest = longest.max(outcome.delay());
+            if outcome.is_told_before(told) {
+                told = outcome;
+            }
+        }
+        match told.verdict {
+            Verdict::Allow { .. } => Decision { verdict: Verdict::Allow { delay: longest }, ..*told },
+            Verdict::Deny(_) => *told,
+        }
     }
 
     /// Makes the waits and the delay, which count from `at`, count from `now`.
@@ -290,21 +301,15 @@ impl Decision {
         }
     }
 
-    fn and(self, other: Decision) -> Decision {
+    /// Whether a client is told these numbers rather than those of `other`.
+    #[inline]
+    fn is_told_before(&self, other: &Decision) -> bool {
         match (self.verdict, other.verdict) {
-            (Verdict::Deny(mine), Verdict::Deny(others)) => {
-                if others > mine {
-                    other
-                } else {
-                    self
-                }
-            }
-            (Verdict::Deny(_), Verdict::Allow { .. }) => self,
-            (Verdict::Allow { .. }, Verdict::Deny(_)) => other,
-            (Verdict::Allow { delay: mine }, Verdict::Allow { delay: others }) => {
-                let looser = |remaining: Option<u64>| remaining.unwrap_or(u64::MAX);
-                let tightest = if looser(other.remaining) < looser(self.remaining) { other } else { self };
-                Decision { verdict: Verdict::Allow { delay: mine.max(others) }, ..tightest }
+            (Verdict::Deny(mine), Verdict::Deny(others)) => mine > others,
+            (Verdict::Deny(_), Verdict::Allow { .. }) => true,
+            (Verdict::Allow { .. }, Verdict::Deny(_)) => false,
+            (Verdict::Allow { .. }, Verdict::Allow { .. }) => {
+                self.remaining.unwrap_or(u64::MAX) < other.remaining.unwrap_or(u64::MAX)
             }
         }
     }

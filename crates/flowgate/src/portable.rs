@@ -89,7 +89,7 @@ impl<'a> Hit<'a> {
             None => None,
             Some(_) => WindowCount::read(reply)?,
         };
-        self.counter = Counter { state: state.unwrap_or_default(), seen };
+        self.counter = Counter { state: state.unwrap_or_default(), seen }.into();
         Some(())
     }
 

@@ -85,18 +85,36 @@ impl Sliding {
         let now = ask.now.as_nanos();
         let new = self.entry(now, ask.cost);
         match log {
-            Log::One(old) if old.leaves_at <= now || new.leaves_at <= old.leaves_at || new.units >= self.count => {
-                LogGrowth::None
-            }
+            Log::One(old) if old.joined(new, now, self.count).is_some() => LogGrowth::None,
             Log::One(_) => LogGrowth::Place,
             Log::Many(entries) if entries.keeps_bytes(new.leaves_at, now) => LogGrowth::None,
             Log::Many(_) => LogGrowth::Bytes,
         }
     }
 
+    /// The entry of `cost` units that are counted now.
     #[inline]
-    fn entry(&self, now: u64, cost: u64) -> Entry {
+    pub(crate) fn entry(&self, now: u64, cost: u64) -> Entry {
         Entry { leaves_at: self.stamp(now) + self.period, units: cost.min(self.count) }
+    }
+
+    /// Whether `ask` passes where `used` units are in the window. `leaving` tells when an excess of units has left it.
+    #[inline]
+    pub(crate) fn verdict(&self, used: u64, ask: Ask, leaving: impl FnOnce(u64) -> u64) -> Verdict {
+        if ask.cost > self.count {
+            return Verdict::Deny(Retry::Never);
+        }
+        match (used + ask.cost).checked_sub(self.count) {
+            None | Some(0) => Verdict::PASS,
+            Some(excess) => Verdict::Deny(Retry::After(Span::from_nanos(leaving(excess) - ask.now.as_nanos()))),
+        }
+    }
+
+    /// The numbers where `used` units are in the window and the last one leaves at `left_at`.
+    #[inline]
+    pub(crate) fn numbers_of(&self, used: u64, left_at: u64, now: u64) -> Numbers {
+        let remaining = self.count.saturating_sub(used);
+        Numbers { limit: self.count, remaining, reset_after: Span::from_nanos(left_at.saturating_sub(now)) }
     }
 
     #[inline]
@@ -110,16 +128,9 @@ impl Meter for Sliding {
 
     #[inline]
     fn check(&self, state: Option<&Log>, ask: Ask) -> Verdict {
-        let (now, cost) = (ask.now.as_nanos(), ask.cost);
-        if cost > self.count {
-            return Verdict::Deny(Retry::Never);
-        }
+        let now = ask.now.as_nanos();
         let used = state.map_or(0, |log| log.used(now));
-        let Some(excess) = (used + cost).checked_sub(self.count).filter(|&excess| excess > 0) else {
-            return Verdict::PASS;
-        };
-        let wait = state.and_then(|log| log.leaving(now, excess)).unwrap_or(now) - now;
-        Verdict::Deny(Retry::After(Span::from_nanos(wait)))
+        self.verdict(used, ask, |excess| state.and_then(|log| log.leaving(now, excess)).unwrap_or(now))
     }
 
     /// The log keeps the newest N units, however they came.
@@ -146,9 +157,28 @@ impl Meter for Sliding {
 
     #[inline]
     fn numbers(&self, state: Option<&Log>, now: u64) -> Numbers {
-        let remaining = self.count.saturating_sub(state.map_or(0, |log| log.used(now)));
-        let left_at = state.map_or(0, Log::last_leaves_at);
-        Numbers { limit: self.count, remaining, reset_after: Span::from_nanos(left_at.saturating_sub(now)) }
+        self.numbers_of(state.map_or(0, |log| log.used(now)), state.map_or(0, Log::last_leaves_at), now)
+    }
+}
+
+impl Entry {
+    /// The units in the window at `now`.
+    #[inline]
+    pub(crate) fn used(self, now: u64) -> u64 {
+        if now < self.leaves_at { self.units } else { 0 }
+    }
+
+    /// The only entry of a log of `most` units once `new` has come; `None` if both are needed.
+    #[inline]
+    pub(crate) fn joined(self, new: Entry, now: u64, most: u64) -> Option<Entry> {
+        if self.leaves_at <= now {
+            Some(new)
+        } else if new.leaves_at <= self.leaves_at {
+            Some(Entry { units: (self.units + new.units).min(most), ..self })
+        } else {
+            // Where the new one alone fills the window.
+            (new.units >= most).then_some(new)
+        }
     }
 }
 
@@ -201,8 +231,7 @@ impl Log {
     #[inline]
     fn used(&self, now: u64) -> u64 {
         match self {
-            Log::One(entry) if now < entry.leaves_at => entry.units,
-            Log::One(_) => 0,
+            Log::One(entry) => entry.used(now),
             Log::Many(log) => log.total() - log.left(now),
         }
     }
@@ -227,17 +256,16 @@ impl Log {
     #[inline]
     fn push(&mut self, new: Entry, now: u64, most: u64) {
         match self {
-            Log::One(old) if old.leaves_at <= now => *old = new,
-            Log::One(old) if new.leaves_at <= old.leaves_at => old.units = (old.units + new.units).min(most),
-            // The new one alone fills the window.
-            Log::One(old) if new.units >= most => *old = new,
-            Log::One(old) => {
-                let mut log = Entries::default();
-                log.push_back(*old, most);
-                log.push_back(new, most);
-                log.keep_newest(most);
-                *self = Log::Many(log);
-            }
+            Log::One(old) => match old.joined(new, now, most) {
+                Some(joined) => *old = joined,
+                None => {
+                    let mut log = Entries::default();
+                    log.push_back(*old, most);
+                    log.push_back(new, most);
+                    log.keep_newest(most);
+                    *self = Log::Many(log);
+                }
+            },
             Log::Many(log) => {
                 log.drop_left(now);
                 if log.len() == 0 {

@@ -171,12 +171,6 @@ impl Tag {
         Tag { home: u64::from(group) << (HOME_BITS - u8::BITS), name: 0 }
     }
 
-    /// The first tag that a counter of the same subject could have.
-    #[inline]
-    pub(super) fn first_at_home(self) -> Tag {
-        Tag { name: 0, ..self }
-    }
-
     /// Which of `shards` (a power of two, at most 2^16): by the low 16 bits of the home, which no position depends on.
     #[inline]
     pub(crate) fn shard(self, shards: usize) -> usize {

@@ -48,11 +48,7 @@ impl Shard {
     /// The places of the logs of a key's subject.
     #[inline]
     fn log_places(&self, key: Key) -> impl Iterator<Item = usize> {
-        let home = key.tag().home;
-        let (Ok(first) | Err(first)) = self.find(key.tag().first_at_home());
-        let of_subject = self.slots[first.min(self.slots.len())..].iter();
-        of_subject
-            .take_while(move |slot| !slot.is_empty() && slot.tag().home == home)
-            .filter_map(|slot| slot.log_index())
+        let of_subject = self.slots.get(self.first_at_home(key.tag())..).unwrap_or_default().iter();
+        of_subject.take_while(move |slot| slot.is_at_home(key.tag())).filter_map(|slot| slot.log_index())
     }
 }

@@ -26,7 +26,7 @@ use super::slot::{Kind, Label, Slot};
 use crate::algorithm::{Counter, Law, Log, State, StateKind};
 use crate::ban::{BanHit, Record};
 use crate::class::Class;
-use crate::plan::Hit;
+use crate::plan::{Hit, LoadedCounter};
 pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 
 // In this order: what every call needs comes first and shares a cache line with the lock.
@@ -71,7 +71,7 @@ impl Shard {
         let tag = hit.key.tag();
         hit.no_room = false;
         hit.new_slots = 0;
-        hit.counter = Counter::default();
+        hit.counter = LoadedCounter::default();
         hit.classes = [Class::LITTLE; 2];
         if Shard::slots_of(hit) == 0 {
             return;
@@ -114,7 +114,7 @@ impl Shard {
         }
         let tag = hit.key.tag();
         let mark = hit.limit.law().algorithm() as u8;
-        let Counter { state, seen } = std::mem::take(&mut hit.counter);
+        let Counter { state, seen } = std::mem::take(&mut hit.counter).into_counter();
         let [label, seen_label] = hit.classes.map(|class| Label { mark, class });
         let mut main = self.slot(tag, state, label, now, budget);
         let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), seen_label, now, budget));
@@ -311,11 +311,25 @@ impl Shard {
     /// The slot of `tag`, or where it would go.
     #[inline]
     pub(super) fn find(&self, tag: Tag) -> Result<usize, usize> {
-        let mut index = self.position(tag.place());
-        // The last slot is empty, so this ends; `get` covers a table without slots.
-        while let Some(slot) = self.slots.get(index).filter(|slot| !slot.is_empty()) {
-            if slot.tag() >= tag {
-                return if slot.tag() == tag { Ok(index) } else { Err(index) };
+        self.find_from(self.first_at_home(tag), tag)
+    }
+
+    /// Where the counters of a tag's subject lie, or would go.
+    #[inline]
+    pub(super) fn first_at_home(&self, tag: Tag) -> usize {
+        let home = self.position(tag.place());
+        // The last slot is empty, so the search ends there; a table without slots has none behind its only position.
+        let displaced = self.slots.get(home..).unwrap_or_default().iter().take_while(|slot| slot.is_before_home(tag));
+        home + displaced.count()
+    }
+
+    /// As [`Shard::find`], where `first` is the first counter of the tag's subject.
+    #[inline]
+    fn find_from(&self, first: usize, tag: Tag) -> Result<usize, usize> {
+        let mut index = first;
+        while let Some(slot) = self.slots.get(index).filter(|slot| slot.is_at_home(tag)) {
+            if slot.name() >= tag.name {
+                return if slot.name() == tag.name { Ok(index) } else { Err(index) };
             }
             index += 1;
         }

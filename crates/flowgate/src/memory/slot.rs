@@ -276,6 +276,23 @@ impl Slot {
         Tag::from_meta(self.meta, self.name)
     }
 
+    #[inline]
+    pub(super) fn name(&self) -> u64 {
+        self.name
+    }
+
+    /// Whether it is taken and sorts before every counter of the tag's subject.
+    #[inline]
+    pub(super) fn is_before_home(&self, tag: Tag) -> bool {
+        self.meta < tag.home << HOME_SHIFT && !self.is_empty()
+    }
+
+    /// Whether it is taken by a counter of the tag's subject.
+    #[inline]
+    pub(super) fn is_at_home(&self, tag: Tag) -> bool {
+        self.meta >> HOME_SHIFT == tag.home && !self.is_empty()
+    }
+
     /// The upper eight bits of the home.
     #[inline]
     pub(super) fn group(&self) -> u8 {

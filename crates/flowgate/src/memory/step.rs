@@ -125,7 +125,7 @@ pub(super) fn make_room(
     hits: &mut [Hit<'_>],
     bans: &mut [BanHit<'_>],
 ) {
-    let missing = hits.iter().map(|hit| hit.new_slots).chain(bans.iter().map(Shard::missing_ban)).sum();
+    let missing = hits.iter().map(|hit| usize::from(hit.new_slots)).chain(bans.iter().map(Shard::missing_ban)).sum();
     if missing == 0 {
         return;
     }
@@ -146,7 +146,7 @@ pub(super) fn make_room(
             hit.new_slots = 0;
         } else {
             hit.no_room = true;
-            refused += hit.new_slots;
+            refused += usize::from(hit.new_slots);
         }
     }
     let room = Room::for_bans(missing - refused, inserts - refused);

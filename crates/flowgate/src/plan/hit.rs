@@ -1,7 +1,9 @@
 //! A hit: one limit applied to one counter.
 
+use std::ops::{Deref, DerefMut};
+
 use super::Verdict;
-use crate::algorithm::Counter;
+use crate::algorithm::{Counter, State};
 use crate::ask::Ask;
 use crate::class::Class;
 use crate::decision::Decision;
@@ -42,15 +44,47 @@ pub struct Hit<'a> {
     pub(crate) rule_id: u32,
     pub(crate) flags: RuleFlags,
     /// Loaded by the store, changed by the decision.
-    pub(crate) counter: Counter,
+    pub(crate) counter: LoadedCounter,
     /// The classes of the counter's two parts: loaded and changed with it.
     pub(crate) classes: [Class; 2],
     /// How many slots of its counter the store neither has nor has made room for.
-    pub(crate) new_slots: usize,
+    pub(crate) new_slots: u8,
     /// The store has no room for the new slots, so the counter cannot be charged.
     pub(crate) no_room: bool,
     pub(crate) outcome: Decision,
     used: u64,
+}
+
+/// A counter that a store has taken out for a decision. Most hits are decided where their counters lie, so it has a box of its
+/// own: a hit is copied several times on its way.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct LoadedCounter(Option<Box<Counter>>);
+
+impl LoadedCounter {
+    pub(crate) fn into_counter(self) -> Counter {
+        self.0.map_or_else(Counter::default, |counter| *counter)
+    }
+}
+
+impl From<Counter> for LoadedCounter {
+    fn from(counter: Counter) -> LoadedCounter {
+        LoadedCounter(Some(Box::new(counter)))
+    }
+}
+
+impl Deref for LoadedCounter {
+    type Target = Counter;
+
+    fn deref(&self) -> &Counter {
+        static UNUSED: Counter = Counter { state: State::Unused, seen: None };
+        self.0.as_deref().unwrap_or(&UNUSED)
+    }
+}
+
+impl DerefMut for LoadedCounter {
+    fn deref_mut(&mut self) -> &mut Counter {
+        self.0.get_or_insert_default()
+    }
 }
 
 impl<'a> Hit<'a> {
@@ -58,7 +92,7 @@ impl<'a> Hit<'a> {
     #[inline]
     pub fn new(key: Key, limit: &'a Limit) -> Hit<'a> {
         let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        let (counter, classes) = (Counter::default(), [Class::LITTLE; 2]);
+        let (counter, classes) = (LoadedCounter::default(), [Class::LITTLE; 2]);
         let (rule_id, flags) = (0, RuleFlags::default());
         Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome, used: 0 }
     }

@@ -114,10 +114,10 @@ fn the_pure_functions_give_the_recorded_answers() {
             let parts = &mut plan.parts;
             let mut shared = SharedCounters::new(parts);
             for hit in &mut shared.hits {
-                hit.counter = counters.remove(&hit.key).unwrap_or_default();
+                hit.counter = counters.remove(&hit.key).unwrap_or_default().into();
             }
             joint::decide(now, parts, &mut shared);
-            counters.extend(shared.hits.into_iter().map(|hit| (hit.key, hit.counter)));
+            counters.extend(shared.hits.into_iter().map(|hit| (hit.key, hit.counter.into_counter())));
         }
     });
 }
@@ -145,11 +145,11 @@ fn a_step_of_one_part_gives_the_recorded_answers_of_single_requests() {
             let mut parts = [PlanPart::new(op!(crate, step.op), step.cost, &mut hits)];
             let mut shared = SharedCounters::new(&mut parts);
             for (hit, counter) in shared.hits.iter_mut().zip(&mut counters) {
-                hit.counter = std::mem::take(counter);
+                hit.counter = std::mem::take(counter).into();
             }
             joint::decide(Time::from_micros(step.at_us), &mut parts, &mut shared);
             for (hit, counter) in shared.hits.iter_mut().zip(&mut counters) {
-                *counter = std::mem::take(&mut hit.counter);
+                *counter = std::mem::take(&mut hit.counter).into_counter();
             }
             trace.check(number, numbers!(Decision::from_hits(&hits)));
         }

@@ -10,14 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::OtherAlgorithm;
 use super::super::budget::{Budget, WhenFull};
-use super::super::expiry::GRACE_NANOS;
 use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
 use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, Words, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
-use crate::decision::Decision;
+use crate::decision::{Decision, Verdict};
 use crate::limit::Limit;
 use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
@@ -26,185 +25,247 @@ use crate::time::Time;
 /// A longer plan takes the slow path.
 const MAX_HITS: usize = 16;
 
-/// What a look at a counter tells.
-struct Look {
-    verdict: crate::decision::Verdict,
-    /// Whether a charge needs a place for a log beside the table.
-    needs_place: bool,
+/// Where the log of a sliding limit lies.
+#[derive(Clone, Copy)]
+enum LogPlace {
+    Nowhere,
+    /// Its only entry, in the slot.
+    InSlot(Entry),
+    /// The place beside the table.
+    Beside(usize),
 }
 
 impl Shard {
-    /// Decides about one counter that is two words: the fast path for the many requests that meet one limit.
-    #[inline(always)]
-    pub(in crate::memory) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
-        let at = self.begin(ask.now, budget);
-        let mut decision = self.decide_words(ask.at(at), tag, limit, budget);
-        decision.count_from(ask.now, at);
-        decision
-    }
-
     /// Takes from all counters or from none; false when nothing was done.
     #[inline]
     pub(in crate::memory) fn take_fast(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         let is_usual = |hit: &Hit<'_>| hit.is_plain() && hit.limit.has_one_state();
-        if let [hit] = hits
-            && is_usual(hit)
-            && let Law::Sliding(sliding) = hit.limit.law()
-        {
-            return self.take_log(cost, now, hit, sliding, budget);
+        match hits {
+            [hit] if is_usual(hit) => {
+                let taken = self.take_one(cost, now, hit.key.tag(), hit.limit, budget);
+                hit.outcome = taken.unwrap_or(hit.outcome);
+                taken.is_some()
+            }
+            _ => hits.len() <= MAX_HITS && hits.iter().all(is_usual) && self.take_several(cost, now, hits, budget),
         }
-        hits.len() <= MAX_HITS && hits.iter().all(is_usual) && self.take_in_place(cost, now, hits, budget)
     }
 
-    fn take_in_place(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
+    /// Takes from the counter of a limit that [has one state](Limit::has_one_state); `None` when nothing was done.
+    #[inline]
+    pub(in crate::memory) fn take_one(
+        &mut self,
+        cost: u64,
+        now: Time,
+        tag: Tag,
+        limit: &Limit,
+        budget: &Budget,
+    ) -> Option<Decision> {
         let at = self.begin(now, budget);
         let ask = Ask::new(Op::Take, cost, at);
-        let mut indices = [0; MAX_HITS];
-        let (mut passes, mut missing, mut new_logs, mut expired) = (true, 0, 0, 0);
-        for number in 0..hits.len() {
-            let (key, limit) = (hits[number].key, hits[number].limit);
-            let found = self.find(key.tag());
-            let (Ok(index) | Err(index)) = found;
-            if (0..number).any(|before| indices[before] == index && hits[before].key == key) {
-                return false;
+        let found = self.find(tag);
+        if found.is_err() && cost > 0 && !self.has_room(budget.room(1, 1)) {
+            return None;
+        }
+        let units = |verdict: Verdict| if verdict.allowed() { cost } else { 0 };
+        let mut decision = dispatch!(
+            limit.law(),
+            words meter => {
+                let verdict = self.look_at_words(meter, found, ask)?;
+                self.charge_words(meter, found, (tag, limit), ask.of(units(verdict)), verdict)
+            },
+            Law::Sliding(sliding) => {
+                let verdict = self.look_at_log(sliding, found, ask, 1)?;
+                self.charge_log(sliding, found, (tag, limit), ask.of(units(verdict)), verdict)
+            },
+            Law::Unlimited => return None
+        );
+        decision.count_from(now, at);
+        Some(decision)
+    }
+
+    fn take_several(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
+        let at = self.begin(now, budget);
+        let ask = Ask::new(Op::Take, cost, at);
+        let (mut indices, mut places, mut subject) = ([0; MAX_HITS], 0_u64, None);
+        let (mut passes, mut missing, number) = (true, 0, hits.len());
+        for (hit, index) in hits.iter_mut().zip(&mut indices) {
+            let tag = hit.key.tag();
+            let first = match subject {
+                // Mostly all counters are of one subject, and lie side by side.
+                Some((home, first)) if home == tag.home => first,
+                _ => self.first_at_home(tag),
+            };
+            subject = Some((tag.home, first));
+            let found = self.find_from(first, tag);
+            match found {
+                Ok(place) => {
+                    *index = place;
+                    // A counter that is named twice, or one that lies 64 slots away from another.
+                    if places & 1 << (place % 64) != 0 {
+                        return false;
+                    }
+                    places |= 1 << (place % 64);
+                }
+                Err(_) => missing += 1,
             }
-            indices[number] = index;
-            let slot = found.ok().map(|index| &self.slots[index]);
-            let Some(Look { verdict, needs_place }) = self.look(slot, limit, ask) else { return false };
+            let verdict = dispatch!(
+                hit.limit.law(),
+                words meter => self.look_at_words(meter, found, ask),
+                Law::Sliding(sliding) => self.look_at_log(sliding, found, ask, number),
+                Law::Unlimited => None
+            );
+            let Some(verdict) = verdict else { return false };
             passes &= verdict.allowed();
-            hits[number].outcome.verdict = verdict;
-            missing += usize::from(slot.is_none());
-            new_logs += usize::from(needs_place);
-            expired +=
-                usize::from(slot.is_some_and(|slot| slot.forget_at() < at.as_nanos().saturating_sub(GRACE_NANOS)));
+            hit.outcome.verdict = verdict;
         }
-        if missing > 0 && cost > 0 {
-            // As much as the slow path would make room for.
-            let inserts = if budget.when_full == WhenFull::Evict { hits.len() } else { missing + expired };
-            if !self.has_room(budget.room(missing, inserts)) {
-                return false;
-            }
-        }
-        if new_logs > 0 && self.logs.len() + new_logs > self.places {
+        if missing > 0 && cost > 0 && !self.has_room_for(hits, missing, at, budget) {
             return false;
         }
-        let units = if passes { cost } else { 0 };
+        let charged = ask.of(if passes { cost } else { 0 });
         for (hit, index) in hits.iter_mut().zip(indices) {
             // An insert moves other counters.
             let found = if missing == 0 { Ok(index) } else { self.find(hit.key.tag()) };
-            hit.outcome = self.charge(found, hit, units, at.as_nanos());
+            let (counter, verdict) = ((hit.key.tag(), hit.limit), hit.outcome.verdict);
+            hit.outcome = dispatch!(
+                hit.limit.law(),
+                words meter => self.charge_words(meter, found, counter, charged, verdict),
+                Law::Sliding(sliding) => self.charge_log(sliding, found, counter, charged, verdict),
+                Law::Unlimited => unreachable!("has no state: the look has left it to the slow path")
+            );
             hit.outcome.count_from(now, at);
         }
         true
     }
 
-    /// As [`Shard::take_in_place`], for one sliding log, the most frequent plan: it needs no list of places and no
-    /// dispatch.
-    fn take_log(&mut self, cost: u64, now: Time, hit: &mut Hit<'_>, sliding: &Sliding, budget: &Budget) -> bool {
-        let at = self.begin(now, budget);
-        let found = self.find(hit.key.tag());
-        let slot = found.ok().map(|index| &self.slots[index]);
-        let Some(Look { verdict, needs_place }) = self.look_at_log(sliding, slot, Ask::new(Op::Take, cost, at)) else {
-            return false;
-        };
-        let needs_slot = slot.is_none() && cost > 0;
-        if needs_slot && !self.has_room(budget.room(1, 1)) || needs_place && self.logs.len() >= self.places {
-            return false;
-        }
-        hit.outcome.verdict = verdict;
-        let units = if verdict.allowed() { cost } else { 0 };
-        hit.outcome = self.charge_log(sliding, found, hit, units, at.as_nanos());
-        hit.outcome.count_from(now, at);
-        true
-    }
-
-    /// Whether the counter in `slot` would let the request pass; `None` where the slow path must decide.
-    #[inline]
-    fn look(&self, slot: Option<&Slot>, limit: &Limit, ask: Ask) -> Option<Look> {
-        dispatch!(
-            limit.law(),
-            words meter => look_at_words(meter, slot, ask),
-            Law::Sliding(sliding) => self.look_at_log(sliding, slot, ask),
-            Law::Unlimited => None
-        )
-    }
-
-    #[inline]
-    fn look_at_log(&self, sliding: &Sliding, slot: Option<&Slot>, ask: Ask) -> Option<Look> {
-        let one;
-        let log = match slot.map(|slot| (slot.kind(), slot.log_index(), slot.words(Kind::One))) {
-            None => return Some(Look { verdict: algorithm::check(sliding, None, ask), needs_place: false }),
-            Some((_, Some(place), _)) => &self.logs[place],
-            Some((_, _, Some([leaves_at, units]))) => {
-                one = Log::One(Entry { leaves_at, units });
-                &one
+    /// Whether there is as much room as the slow path would make, and no new counter is named twice.
+    #[cold]
+    fn has_room_for(&self, hits: &[Hit<'_>], missing: usize, at: Time, budget: &Budget) -> bool {
+        let inserts = match budget.when_full {
+            WhenFull::Evict => hits.len(),
+            WhenFull::Deny => {
+                missing + hits.iter().map(|hit| self.expired_parts(hit.key.tag(), at.as_nanos())).sum::<usize>()
             }
-            Some(_) => return None,
         };
-        let verdict = algorithm::check(sliding, Some(log), ask);
-        let growth = if verdict.allowed() && ask.cost > 0 { sliding.growth(log, ask) } else { LogGrowth::None };
-        (growth != LogGrowth::Bytes).then_some(Look { verdict, needs_place: growth == LogGrowth::Place })
+        let is_named_before =
+            |(number, hit): (usize, &Hit<'_>)| hits[..number].iter().any(|before| before.key == hit.key);
+        self.has_room(budget.room(missing, inserts)) && !hits.iter().enumerate().any(is_named_before)
     }
 
-    /// Charges `units` to the counter that was found, or inserts one, and gives the outcome with the verdict that is
-    /// in.
-    #[inline]
-    fn charge(&mut self, found: Result<usize, usize>, hit: &Hit<'_>, units: u64, now: u64) -> Decision {
-        dispatch!(
-            hit.limit.law(),
-            words meter => self.charge_words(meter, found, hit, units, now),
-            Law::Sliding(sliding) => self.charge_log(sliding, found, hit, units, now),
-            Law::Unlimited => unreachable!("has no state: `look` has left it to the slow path")
-        )
+    /// Whether the counter that was found would let the request pass; `None` where the slow path must decide.
+    #[inline(always)]
+    fn look_at_words<M>(&self, meter: &M, found: Result<usize, usize>, ask: Ask) -> Option<Verdict>
+    where
+        M: Meter<State: SlotWords>,
+    {
+        let state = match found {
+            Ok(index) => Some(Words::unpack(self.slots[index].words(M::State::KIND)?)),
+            Err(_) => None,
+        };
+        Some(algorithm::check(meter, state.as_ref(), ask))
     }
 
-    #[inline]
+    /// The same for a log. A plan may need as many places for logs as it has `hits`.
+    #[inline(always)]
+    fn look_at_log(&self, sliding: &Sliding, found: Result<usize, usize>, ask: Ask, hits: usize) -> Option<Verdict> {
+        let now = ask.now.as_nanos();
+        if ask.cost == 0 {
+            return self.log_place(found).map(|_| Verdict::PASS);
+        }
+        let (verdict, fits) = match self.log_place(found)? {
+            LogPlace::Nowhere => (sliding.verdict(0, ask, |_| now), true),
+            LogPlace::InSlot(entry) => {
+                let joined = entry.joined(sliding.entry(now, ask.cost), now, sliding.count);
+                let verdict = sliding.verdict(entry.used(now), ask, |_| entry.leaves_at);
+                (verdict, joined.is_some() || self.logs.len() + hits <= self.places)
+            }
+            LogPlace::Beside(place) => {
+                let log = &self.logs[place];
+                (sliding.check(Some(log), ask), sliding.growth(log, ask) != LogGrowth::Bytes)
+            }
+        };
+        (fits || !verdict.allowed()).then_some(verdict)
+    }
+
+    /// Where the log of a counter lies; `None` if another algorithm has left its state there.
+    #[inline(always)]
+    fn log_place(&self, found: Result<usize, usize>) -> Option<LogPlace> {
+        let Ok(index) = found else { return Some(LogPlace::Nowhere) };
+        let slot = &self.slots[index];
+        if let Some([leaves_at, units]) = slot.words(Kind::One) {
+            return Some(LogPlace::InSlot(Entry { leaves_at, units }));
+        }
+        slot.log_index().map(LogPlace::Beside)
+    }
+
+    /// Charges `ask.cost` units to the counter that was found, or inserts it, and gives its outcome.
+    #[inline(always)]
     fn charge_words<M>(
         &mut self,
         meter: &M,
         found: Result<usize, usize>,
-        hit: &Hit<'_>,
-        units: u64,
-        now: u64,
+        (tag, limit): (Tag, &Limit),
+        ask: Ask,
+        verdict: Verdict,
     ) -> Decision
     where
         M: Meter<State: SlotWords>,
     {
-        let kind = M::State::KIND;
+        let (kind, now) = (M::State::KIND, ask.now.as_nanos());
         let mut state = found.ok().and_then(|index| self.slots[index].words(kind)).map(Words::unpack);
-        if units > 0 {
-            state = Some(meter.charged(state, now, units, Charge::Counted));
+        if ask.cost > 0 {
+            state = Some(meter.charged(state, now, ask.cost, Charge::Counted));
         }
-        let decision = meter.numbers(state.as_ref(), now).beside(hit.outcome.verdict);
-        let class = meter.class(&decision);
-        match (found, state.as_ref().map(Words::pack)) {
-            (Ok(index), Some(words)) => self.rewrite(index, kind, class, words),
-            (Err(index), Some(words)) => {
-                let label = Label { mark: hit.limit.algorithm() as u8, class };
-                self.insert(index, Slot::of_words(hit.key.tag(), kind, label, words));
-            }
-            (_, None) => {}
+        let decision = meter.numbers(state.as_ref(), now).beside(verdict);
+        if let Some(state) = state {
+            self.write_words(found, (tag, limit), kind, meter.class(&decision), state.pack());
         }
         decision
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge_log(
         &mut self,
         sliding: &Sliding,
         found: Result<usize, usize>,
-        hit: &Hit<'_>,
-        units: u64,
-        now: u64,
+        counter: (Tag, &Limit),
+        ask: Ask,
+        verdict: Verdict,
     ) -> Decision {
-        let place = found.ok().and_then(|index| self.slots[index].log_index());
-        let Some(place) = place else { return self.charge_one(sliding, found, hit, units, now) };
-        let (Ok(index) | Err(index)) = found;
-        let log = &mut self.logs[place];
-        if units > 0 {
-            sliding.charge(log, now, units);
+        let now = ask.now.as_nanos();
+        let new = (ask.cost > 0).then(|| sliding.entry(now, ask.cost));
+        let only = match (self.log_place(found), new) {
+            (Some(LogPlace::Beside(place)), _) => return self.charge_beside(sliding, found, place, ask, verdict),
+            (Some(LogPlace::InSlot(old)), Some(new)) => match old.joined(new, now, sliding.count) {
+                Some(joined) => Some(joined),
+                None => return self.charge_second(sliding, found, old, ask, verdict),
+            },
+            (Some(LogPlace::InSlot(old)), None) => Some(old),
+            (_, new) => new,
+        };
+        let Entry { leaves_at, units } = only.unwrap_or_default();
+        let used = Entry { leaves_at, units }.used(now);
+        let decision = sliding.numbers_of(used, leaves_at, now).beside(verdict);
+        if only.is_some() {
+            self.write_words(found, counter, Kind::One, decision.class(), [leaves_at, units]);
         }
-        let decision = sliding.numbers(Some(log), now).beside(hit.outcome.verdict);
+        decision
+    }
+
+    /// Charges a log that lies beside the table.
+    fn charge_beside(
+        &mut self,
+        sliding: &Sliding,
+        found: Result<usize, usize>,
+        place: usize,
+        ask: Ask,
+        verdict: Verdict,
+    ) -> Decision {
+        let (Ok(index) | Err(index), now) = (found, ask.now.as_nanos());
+        let log = &mut self.logs[place];
+        if ask.cost > 0 {
+            sliding.charge(log, now, ask.cost);
+        }
+        let decision = sliding.numbers(Some(log), now).beside(verdict);
         let (class, last_leaves_at) = (decision.class(), log.last_leaves_at());
         if let Log::One(Entry { leaves_at, units }) = *log {
             self.logs.remove(place);
@@ -215,39 +276,41 @@ impl Shard {
         decision
     }
 
-    /// A log of a single entry, which lies in the slot, or a new one.
-    fn charge_one(
+    /// Charges a second entry to a log of one, which then lies beside the table.
+    fn charge_second(
         &mut self,
         sliding: &Sliding,
         found: Result<usize, usize>,
-        hit: &Hit<'_>,
-        units: u64,
-        now: u64,
+        old: Entry,
+        ask: Ask,
+        verdict: Verdict,
     ) -> Decision {
-        let kept = found.ok().and_then(|index| self.slots[index].words(Kind::One));
-        let mut log = kept.map(|[leaves_at, units]| Log::One(Entry { leaves_at, units }));
-        if units > 0 {
-            log = Some(sliding.charged(log, now, units, Charge::Counted));
-        }
-        let decision = sliding.numbers(log.as_ref(), now).beside(hit.outcome.verdict);
-        let class = decision.class();
-        match (found, log) {
-            (Ok(index), Some(Log::One(Entry { leaves_at, units }))) => {
-                self.rewrite(index, Kind::One, class, [leaves_at, units]);
-            }
-            (Ok(index), Some(log)) => {
-                let leaves_at = log.last_leaves_at();
-                let place = self.logs.insert(log) as u64;
-                self.rewrite(index, Kind::Log, class, [leaves_at, place]);
-            }
-            (Err(index), Some(Log::One(Entry { leaves_at, units }))) => {
-                let label = Label { mark: hit.limit.algorithm() as u8, class };
-                self.insert(index, Slot::of_words(hit.key.tag(), Kind::One, label, [leaves_at, units]));
-            }
-            // A new log has one entry.
-            (Err(_), _) | (_, None) => {}
-        }
+        let (Ok(index) | Err(index), now) = (found, ask.now.as_nanos());
+        let log = sliding.charged(Some(Log::One(old)), now, ask.cost, Charge::Counted);
+        let decision = sliding.numbers(Some(&log), now).beside(verdict);
+        let leaves_at = log.last_leaves_at();
+        let place = self.logs.insert(log) as u64;
+        self.rewrite(index, Kind::Log, decision.class(), [leaves_at, place]);
         decision
+    }
+
+    /// Writes a state of the same kind, or inserts the first one.
+    #[inline(always)]
+    fn write_words(
+        &mut self,
+        found: Result<usize, usize>,
+        (tag, limit): (Tag, &Limit),
+        kind: Kind,
+        class: Class,
+        words: [u64; 2],
+    ) {
+        match found {
+            Ok(index) => self.rewrite(index, kind, class, words),
+            Err(index) => {
+                let label = Label { mark: limit.algorithm() as u8, class };
+                self.insert(index, Slot::of_words(tag, kind, label, words));
+            }
+        }
     }
 
     /// Writes a state of the same kind.
@@ -259,6 +322,14 @@ impl Shard {
         self.mark_group(group);
     }
 
+    /// Applies any operation to one counter that is two words.
+    pub(in crate::memory) fn apply_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
+        let at = self.begin(ask.now, budget);
+        let mut decision = self.decide_words(ask.at(at), tag, limit, budget);
+        decision.count_from(ask.now, at);
+        decision
+    }
+
     /// A step of the sweep, and the instant to decide for.
     #[inline(always)]
     pub(in crate::memory) fn begin(&mut self, now: Time, budget: &Budget) -> Time {
@@ -266,8 +337,8 @@ impl Shard {
         now.max(Time::from_nanos(self.floor))
     }
 
-    #[inline(always)]
-    pub(in crate::memory) fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
+    #[inline]
+    fn decide_words(&mut self, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision {
         dispatch!(
             limit.law(),
             words meter => self.decide_meter(meter, ask, tag, limit, budget),
@@ -276,7 +347,7 @@ impl Shard {
     }
 
     /// Compiled for each algorithm, so that it knows the kind of the slot.
-    #[inline(always)]
+    #[inline]
     fn decide_meter<M>(&mut self, meter: &M, ask: Ask, tag: Tag, limit: &Limit, budget: &Budget) -> Decision
     where
         M: Meter<State: SlotWords>,
@@ -385,16 +456,4 @@ impl Shard {
         self.mark(index);
         self.settle(budget);
     }
-}
-
-#[inline]
-fn look_at_words<M>(meter: &M, slot: Option<&Slot>, ask: Ask) -> Option<Look>
-where
-    M: Meter<State: SlotWords>,
-{
-    let state = match slot {
-        None => None,
-        Some(slot) => Some(Words::unpack(slot.words(M::State::KIND)?)),
-    };
-    Some(Look { verdict: algorithm::check(meter, state.as_ref(), ask), needs_place: false })
 }
