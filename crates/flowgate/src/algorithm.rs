@@ -114,6 +114,17 @@ pub(crate) trait Meter {
     /// How many units are counted, also beyond the limit. Rounded up.
     fn used(&self, state: Option<&Self::State>, now: u64) -> u64;
 
+    /// Counts `cost` if it passes. The same as to check, to charge and to ask for the numbers.
+    #[inline(always)]
+    fn take(&self, state: &mut Option<Self::State>, ask: Ask) -> Decision {
+        let now = ask.now.as_nanos();
+        let verdict = self.check(state.as_ref(), ask);
+        if verdict.allowed() {
+            *state = Some(self.charged(state.take(), now, ask.cost, Charge::Counted));
+        }
+        self.numbers(state.as_ref(), now).beside(verdict)
+    }
+
     /// The class of the state after an operation whose answer is `decision`.
     #[inline(always)]
     fn class(&self, decision: &Decision) -> Class {
@@ -209,6 +220,9 @@ pub(crate) fn check<M: Meter>(meter: &M, state: Option<&M::State>, ask: Ask) -> 
 #[inline(always)]
 pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>) -> Decision {
     let Ask { op, cost, now } = ask;
+    if op == Op::Take && (1..=MAX_COUNT).contains(&cost) {
+        return meter.take(state, ask);
+    }
     let now = now.as_nanos();
     let mut verdict = Verdict::PASS;
     if cost > 0 {

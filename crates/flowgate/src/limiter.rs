@@ -20,7 +20,7 @@ use crate::wait::{Turns, WaitError, Waiting};
 use limits_in_force::{LimitsInForce, NamedLimit, named};
 
 /// The limits of a key that are decided without an allocation.
-const INLINE_LIMITS: usize = 4;
+const INLINE_LIMITS: usize = 10;
 
 /// Limits for any number of keys: users, addresses, jobs.
 ///
@@ -294,8 +294,8 @@ impl Limiter {
 }
 
 fn apply_all(memory: &MemoryStore, ask: Ask, subject: Subject, limits: &[NamedLimit], flags: RuleFlags) -> Decision {
-    let mut hits: SmallVec<[Hit<'_>; INLINE_LIMITS]> =
-        limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)).collect();
+    let mut hits: SmallVec<[Hit<'_>; INLINE_LIMITS]> = SmallVec::new();
+    hits.extend(limits.iter().map(|named| Hit::new(subject.counter(named.id), &named.limit).in_rule(0, flags)));
     memory.apply_part(ask, &mut hits, &mut []);
     Decision::from_hits(&hits)
 }

@@ -90,6 +90,31 @@ impl<T: Ticks> Bucket<T> {
         FullAt { nanos: now + nanos, ticks }
     }
 
+    /// Whether `cost` passes at this debt.
+    #[inline(always)]
+    fn verdict(&self, debt: T, cost: u64) -> Verdict {
+        if cost > self.burst {
+            return Verdict::Deny(Retry::Never);
+        }
+        let asked = debt.plus(self.ticks_per_unit.times(cost));
+        if asked <= self.capacity {
+            return Verdict::PASS;
+        }
+        Verdict::Deny(Retry::After(self.nanos_ceil(asked.minus(self.capacity))))
+    }
+
+    /// The numbers of a state and of its debt.
+    #[inline(always)]
+    fn numbers_of(&self, debt: T, state: Option<&FullAt>, now: u64) -> Numbers {
+        // The room is at most `burst` units.
+        let remaining = self.capacity.minus(debt).over(self.ticks_per_unit);
+        let reset_after = match state {
+            Some(&FullAt { nanos, ticks }) if nanos >= now => nanos - now + u64::from(ticks > 0),
+            _ => 0,
+        };
+        Numbers { limit: self.burst, remaining, reset_after: Span::from_nanos(reset_after) }
+    }
+
     /// How long an empty bucket takes to fill, rounded up.
     pub(crate) fn fill_time(&self) -> Span {
         self.nanos_ceil(self.capacity)
@@ -108,15 +133,20 @@ impl<T: Ticks> Meter for Bucket<T> {
 
     #[inline(always)]
     fn check(&self, state: Option<&FullAt>, ask: Ask) -> Verdict {
-        let (now, cost) = (ask.now.as_nanos(), ask.cost);
-        if cost > self.burst {
-            return Verdict::Deny(Retry::Never);
+        self.verdict(self.debt(state, ask.now.as_nanos()), ask.cost)
+    }
+
+    /// Works out the debt once.
+    #[inline(always)]
+    fn take(&self, state: &mut Option<FullAt>, ask: Ask) -> Decision {
+        let now = ask.now.as_nanos();
+        let mut debt = self.debt(state.as_ref(), now);
+        let verdict = self.verdict(debt, ask.cost);
+        if verdict.allowed() {
+            debt = debt.plus(self.ticks_per_unit.times(ask.cost));
+            *state = Some(self.full_at(now, debt));
         }
-        let debt = self.debt(state, now).plus(self.ticks_per_unit.times(cost));
-        if debt <= self.capacity {
-            return Verdict::PASS;
-        }
-        Verdict::Deny(Retry::After(self.nanos_ceil(debt.minus(self.capacity))))
+        self.numbers_of(debt, state.as_ref(), now).beside(verdict)
     }
 
     /// Debts saturate at 36,500 days; a denied request does not raise them above a full burst.
@@ -143,13 +173,7 @@ impl<T: Ticks> Meter for Bucket<T> {
 
     #[inline]
     fn numbers(&self, state: Option<&FullAt>, now: u64) -> Numbers {
-        // The room is at most `burst` units.
-        let remaining = self.capacity.minus(self.debt(state, now)).over(self.ticks_per_unit);
-        let reset_after = match state {
-            Some(&FullAt { nanos, ticks }) if nanos >= now => nanos - now + u64::from(ticks > 0),
-            _ => 0,
-        };
-        Numbers { limit: self.burst, remaining, reset_after: Span::from_nanos(reset_after) }
+        self.numbers_of(self.debt(state, now), state, now)
     }
 }
 

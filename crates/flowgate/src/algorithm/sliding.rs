@@ -106,6 +106,7 @@ impl Sliding {
         }
         match (used + ask.cost).checked_sub(self.count) {
             None | Some(0) => Verdict::PASS,
+            _ if ask.cost == 0 => Verdict::PASS,
             Some(excess) => Verdict::Deny(Retry::After(Span::from_nanos(leaving(excess) - ask.now.as_nanos()))),
         }
     }
@@ -229,7 +230,7 @@ impl Log {
 
     /// The units in the window at `now`.
     #[inline]
-    fn used(&self, now: u64) -> u64 {
+    pub(crate) fn used(&self, now: u64) -> u64 {
         match self {
             Log::One(entry) => entry.used(now),
             Log::Many(log) => log.total() - log.left(now),
@@ -237,7 +238,7 @@ impl Log {
     }
 
     /// The instant at which `excess` units that are in the window at `now` have left it.
-    fn leaving(&self, now: u64, excess: u64) -> Option<u64> {
+    pub(crate) fn leaving(&self, now: u64, excess: u64) -> Option<u64> {
         match self {
             Log::One(entry) => Some(entry.leaves_at),
             Log::Many(log) => {

@@ -12,6 +12,7 @@
 use super::key::Key;
 use super::shard::Shard;
 use super::shards::prefetch;
+use super::slot::Slot;
 use super::{Logs, MemoryStore};
 
 impl MemoryStore {
@@ -48,7 +49,6 @@ impl Shard {
     /// The places of the logs of a key's subject.
     #[inline]
     fn log_places(&self, key: Key) -> impl Iterator<Item = usize> {
-        let of_subject = self.slots.get(self.first_at_home(key.tag())..).unwrap_or_default().iter();
-        of_subject.take_while(move |slot| slot.is_at_home(key.tag())).filter_map(|slot| slot.log_index())
+        self.slots[self.counters_at_home(key.tag())].iter().filter_map(Slot::log_index)
     }
 }

@@ -14,6 +14,7 @@ mod resize;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -316,11 +317,21 @@ impl Shard {
 
     /// Where the counters of a tag's subject lie, or would go.
     #[inline]
-    pub(super) fn first_at_home(&self, tag: Tag) -> usize {
-        let home = self.position(tag.place());
-        // The last slot is empty, so the search ends there; a table without slots has none behind its only position.
-        let displaced = self.slots.get(home..).unwrap_or_default().iter().take_while(|slot| slot.is_before_home(tag));
-        home + displaced.count()
+    fn first_at_home(&self, tag: Tag) -> usize {
+        let mut index = self.position(tag.place());
+        // The last slot is empty, so this ends; `get` covers a table without slots.
+        while self.slots.get(index).is_some_and(|slot| slot.is_before_home(tag)) {
+            index += 1;
+        }
+        index
+    }
+
+    /// The counters of a tag's subject.
+    #[inline]
+    pub(super) fn counters_at_home(&self, tag: Tag) -> Range<usize> {
+        let first = self.first_at_home(tag);
+        let slots = self.slots.get(first..).unwrap_or_default().iter();
+        first..first + slots.take_while(|slot| slot.is_at_home(tag)).count()
     }
 
     /// As [`Shard::find`], where `first` is the first counter of the tag's subject.

@@ -8,12 +8,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use smallvec::SmallVec;
+
 use super::super::OtherAlgorithm;
 use super::super::budget::{Budget, WhenFull};
 use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
-use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, Words, dispatch};
+use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::{Decision, Verdict};
@@ -22,17 +24,27 @@ use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
 
-/// A longer plan takes the slow path.
-const MAX_HITS: usize = 16;
+/// The counters of a plan that are taken from without an allocation.
+const INLINE_HITS: usize = 16;
 
-/// Where the log of a sliding limit lies.
-#[derive(Clone, Copy)]
-enum LogPlace {
-    Nowhere,
-    /// Its only entry, in the slot.
-    InSlot(Entry),
-    /// The place beside the table.
-    Beside(usize),
+/// Where a counter lies, or would go.
+type Found = Result<usize, usize>;
+
+/// What a take is about to write, once all counters of its plan have let it pass.
+struct Pending<'l> {
+    class: Class,
+    change: Change<'l>,
+}
+
+enum Change<'l> {
+    /// There is no state, and none comes.
+    Nothing,
+    /// The kind and the words of the slot as they are to be.
+    Words(Kind, [u64; 2]),
+    /// The units go into the log at this place beside the table.
+    Log(&'l Sliding, usize),
+    /// The units and the only entry make a log of two, which lies beside the table.
+    SecondEntry(&'l Sliding, Entry),
 }
 
 impl Shard {
@@ -41,12 +53,14 @@ impl Shard {
     pub(in crate::memory) fn take_fast(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         let is_usual = |hit: &Hit<'_>| hit.is_plain() && hit.limit.has_one_state();
         match hits {
-            [hit] if is_usual(hit) => {
-                let taken = self.take_one(cost, now, hit.key.tag(), hit.limit, budget);
-                hit.outcome = taken.unwrap_or(hit.outcome);
-                taken.is_some()
-            }
-            _ => hits.len() <= MAX_HITS && hits.iter().all(is_usual) && self.take_several(cost, now, hits, budget),
+            [hit] if is_usual(hit) => match self.take_one(cost, now, hit.key.tag(), hit.limit, budget) {
+                Some(decision) => {
+                    hit.outcome = decision;
+                    true
+                }
+                None => false,
+            },
+            _ => hits.iter().all(is_usual) && self.take_several(cost, now, hits, budget),
         }
     }
 
@@ -66,19 +80,8 @@ impl Shard {
         if found.is_err() && cost > 0 && !self.has_room(budget.room(1, 1)) {
             return None;
         }
-        let units = |verdict: Verdict| if verdict.allowed() { cost } else { 0 };
-        let mut decision = dispatch!(
-            limit.law(),
-            words meter => {
-                let verdict = self.look_at_words(meter, found, ask)?;
-                self.charge_words(meter, found, (tag, limit), ask.of(units(verdict)), verdict)
-            },
-            Law::Sliding(sliding) => {
-                let verdict = self.look_at_log(sliding, found, ask, 1)?;
-                self.charge_log(sliding, found, (tag, limit), ask.of(units(verdict)), verdict)
-            },
-            Law::Unlimited => return None
-        );
+        let (mut decision, pending) = self.look(found, limit, ask, 1, |decision, pending| (decision, pending))?;
+        self.commit(&pending, found, tag, limit, ask);
         decision.count_from(now, at);
         Some(decision)
     }
@@ -86,55 +89,59 @@ impl Shard {
     fn take_several(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
         let at = self.begin(now, budget);
         let ask = Ask::new(Op::Take, cost, at);
-        let (mut indices, mut places, mut subject) = ([0; MAX_HITS], 0_u64, None);
-        let (mut passes, mut missing, number) = (true, 0, hits.len());
-        for (hit, index) in hits.iter_mut().zip(&mut indices) {
+        let mut all: SmallVec<[(Found, Pending<'_>); INLINE_HITS]> = SmallVec::new();
+        let (mut passes, mut missing, mut indices, number) = (true, 0, 0_u64, hits.len());
+        let (mut home, mut of_subject) = (None, 0..0);
+        for hit in hits.iter_mut() {
             let tag = hit.key.tag();
-            let first = match subject {
-                // Mostly all counters are of one subject, and lie side by side.
-                Some((home, first)) if home == tag.home => first,
-                _ => self.first_at_home(tag),
-            };
-            subject = Some((tag.home, first));
-            let found = self.find_from(first, tag);
+            // Mostly all counters are of one subject, and lie side by side.
+            if home != Some(tag.home) {
+                (home, of_subject) = (Some(tag.home), self.counters_at_home(tag));
+            }
+            let offset = self.slots[of_subject.clone()].iter().position(|slot| slot.name() == tag.name);
+            let found = offset.map(|offset| of_subject.start + offset).ok_or(of_subject.end);
             match found {
-                Ok(place) => {
-                    *index = place;
-                    // A counter that is named twice, or one that lies 64 slots away from another.
-                    if places & 1 << (place % 64) != 0 {
-                        return false;
-                    }
-                    places |= 1 << (place % 64);
-                }
+                // A counter that is named twice, or one that lies 64 slots away from another.
+                Ok(index) if indices >> (index % 64) & 1 == 1 => return false,
+                Ok(index) => indices |= 1 << (index % 64),
                 Err(_) => missing += 1,
             }
-            let verdict = dispatch!(
-                hit.limit.law(),
-                words meter => self.look_at_words(meter, found, ask),
-                Law::Sliding(sliding) => self.look_at_log(sliding, found, ask, number),
-                Law::Unlimited => None
-            );
-            let Some(verdict) = verdict else { return false };
-            passes &= verdict.allowed();
-            hit.outcome.verdict = verdict;
+            let outcome = &mut hit.outcome;
+            let is_seen = self.look(found, hit.limit, ask, number, |decision, pending| {
+                passes &= decision.allowed();
+                *outcome = decision;
+                all.push((found, pending));
+            });
+            if is_seen.is_none() {
+                return false;
+            }
         }
         if missing > 0 && cost > 0 && !self.has_room_for(hits, missing, at, budget) {
             return false;
         }
-        let charged = ask.of(if passes { cost } else { 0 });
-        for (hit, index) in hits.iter_mut().zip(indices) {
+        if !passes {
+            self.leave_uncharged(hits, &mut all, ask);
+        }
+        for (hit, (found, pending)) in hits.iter_mut().zip(&all) {
+            let tag = hit.key.tag();
             // An insert moves other counters.
-            let found = if missing == 0 { Ok(index) } else { self.find(hit.key.tag()) };
-            let (counter, verdict) = ((hit.key.tag(), hit.limit), hit.outcome.verdict);
-            hit.outcome = dispatch!(
-                hit.limit.law(),
-                words meter => self.charge_words(meter, found, counter, charged, verdict),
-                Law::Sliding(sliding) => self.charge_log(sliding, found, counter, charged, verdict),
-                Law::Unlimited => unreachable!("has no state: the look has left it to the slow path")
-            );
+            let found = if missing == 0 { *found } else { self.find(tag) };
+            self.commit(pending, found, tag, hit.limit, ask);
             hit.outcome.count_from(now, at);
         }
         true
+    }
+
+    /// Answers for the counters that would let a request pass which another one denies: the verdict stays, and nothing is taken
+    /// from them.
+    #[cold]
+    fn leave_uncharged<'l>(&self, hits: &mut [Hit<'l>], all: &mut [(Found, Pending<'l>)], ask: Ask) {
+        for (hit, (found, pending)) in hits.iter_mut().zip(all).filter(|(hit, _)| hit.outcome.allowed()) {
+            self.look(*found, hit.limit, ask.of(0), 0, |decision, unchanged| {
+                hit.outcome = Decision { verdict: hit.outcome.verdict, ..decision };
+                *pending = unchanged;
+            });
+        }
     }
 
     /// Whether there is as much room as the slow path would make, and no new counter is named twice.
@@ -151,159 +158,109 @@ impl Shard {
         self.has_room(budget.room(missing, inserts)) && !hits.iter().enumerate().any(is_named_before)
     }
 
-    /// Whether the counter that was found would let the request pass; `None` where the slow path must decide.
+    /// Calls `then` with what a take answers for the counter that was found, and with what it writes; `None` where the slow
+    /// path must decide. A plan of so many hits may need as many places for logs.
+    // A function to call, so that an answer goes from the registers of each algorithm to where it is needed.
     #[inline(always)]
-    fn look_at_words<M>(&self, meter: &M, found: Result<usize, usize>, ask: Ask) -> Option<Verdict>
+    fn look<'l, R>(
+        &self,
+        found: Found,
+        limit: &'l Limit,
+        ask: Ask,
+        hits: usize,
+        then: impl FnOnce(Decision, Pending<'l>) -> R,
+    ) -> Option<R> {
+        dispatch!(
+            limit.law(),
+            words meter => {
+                let (decision, pending) = self.look_at_words(meter, found, ask)?;
+                Some(then(decision, pending))
+            },
+            Law::Sliding(sliding) => {
+                let (decision, pending) = self.look_at_log(sliding, found, ask, hits)?;
+                Some(then(decision, pending))
+            },
+            Law::Unlimited => None
+        )
+    }
+
+    #[inline(always)]
+    fn look_at_words<'l, M>(&self, meter: &M, found: Found, ask: Ask) -> Option<(Decision, Pending<'l>)>
     where
         M: Meter<State: SlotWords>,
     {
-        let state = match found {
-            Ok(index) => Some(Words::unpack(self.slots[index].words(M::State::KIND)?)),
+        let kind = M::State::KIND;
+        let mut words = match found {
+            Ok(index) => Some(self.slots[index].words(kind)?),
             Err(_) => None,
         };
-        Some(algorithm::check(meter, state.as_ref(), ask))
+        let (decision, class) = algorithm::apply_words(meter, ask, &mut words);
+        let change = words.map_or(Change::Nothing, |words| Change::Words(kind, words));
+        Some((decision, Pending { class, change }))
     }
 
-    /// The same for a log. A plan may need as many places for logs as it has `hits`.
     #[inline(always)]
-    fn look_at_log(&self, sliding: &Sliding, found: Result<usize, usize>, ask: Ask, hits: usize) -> Option<Verdict> {
+    fn look_at_log<'l>(
+        &self,
+        sliding: &'l Sliding,
+        found: Found,
+        ask: Ask,
+        hits: usize,
+    ) -> Option<(Decision, Pending<'l>)> {
         let now = ask.now.as_nanos();
-        if ask.cost == 0 {
-            return self.log_place(found).map(|_| Verdict::PASS);
-        }
-        let (verdict, fits) = match self.log_place(found)? {
-            LogPlace::Nowhere => (sliding.verdict(0, ask, |_| now), true),
-            LogPlace::InSlot(entry) => {
-                let joined = entry.joined(sliding.entry(now, ask.cost), now, sliding.count);
-                let verdict = sliding.verdict(entry.used(now), ask, |_| entry.leaves_at);
-                (verdict, joined.is_some() || self.logs.len() + hits <= self.places)
+        let new = sliding.entry(now, ask.cost);
+        let takes = |verdict: Verdict| verdict.allowed() && ask.cost > 0;
+        let slot = found.ok().map(|index| &self.slots[index]);
+        let (mut left_at, mut used) = (slot.map_or(0, Slot::forget_at), 0);
+        let (verdict, change) = match slot.map(|slot| (slot.words(Kind::One), slot.log_index())) {
+            None => {
+                let verdict = sliding.verdict(0, ask, |_| now);
+                (verdict, if takes(verdict) { new.in_slot() } else { Change::Nothing })
             }
-            LogPlace::Beside(place) => {
+            Some((Some([leaves_at, units]), _)) => {
+                let old = Entry { leaves_at, units };
+                used = old.used(now);
+                let verdict = sliding.verdict(used, ask, |_| leaves_at);
+                let change = match old.joined(new, now, sliding.count) {
+                    _ if !takes(verdict) => old.in_slot(),
+                    Some(joined) => joined.in_slot(),
+                    None if self.logs.len() + hits <= self.places => Change::SecondEntry(sliding, old),
+                    None => return None,
+                };
+                (verdict, change)
+            }
+            Some((None, Some(place))) => {
                 let log = &self.logs[place];
-                (sliding.check(Some(log), ask), sliding.growth(log, ask) != LogGrowth::Bytes)
+                used = log.used(now);
+                let verdict = sliding.verdict(used, ask, |excess| log.leaving(now, excess).unwrap_or(now));
+                let change = match sliding.growth(log, ask) {
+                    _ if !takes(verdict) => Change::Words(Kind::Log, [left_at, place as u64]),
+                    LogGrowth::Bytes => return None,
+                    _ => Change::Log(sliding, place),
+                };
+                (verdict, change)
             }
+            // Another algorithm has left its state there.
+            Some((None, None)) => return None,
         };
-        (fits || !verdict.allowed()).then_some(verdict)
+        if takes(verdict) {
+            used += ask.cost;
+            left_at = left_at.max(new.leaves_at);
+        }
+        let decision = sliding.numbers_of(used, left_at, now).beside(verdict);
+        Some((decision, Pending { class: decision.class(), change }))
     }
 
-    /// Where the log of a counter lies; `None` if another algorithm has left its state there.
+    /// Writes what is pending for a counter.
     #[inline(always)]
-    fn log_place(&self, found: Result<usize, usize>) -> Option<LogPlace> {
-        let Ok(index) = found else { return Some(LogPlace::Nowhere) };
-        let slot = &self.slots[index];
-        if let Some([leaves_at, units]) = slot.words(Kind::One) {
-            return Some(LogPlace::InSlot(Entry { leaves_at, units }));
-        }
-        slot.log_index().map(LogPlace::Beside)
-    }
-
-    /// Charges `ask.cost` units to the counter that was found, or inserts it, and gives its outcome.
-    #[inline(always)]
-    fn charge_words<M>(
-        &mut self,
-        meter: &M,
-        found: Result<usize, usize>,
-        (tag, limit): (Tag, &Limit),
-        ask: Ask,
-        verdict: Verdict,
-    ) -> Decision
-    where
-        M: Meter<State: SlotWords>,
-    {
-        let (kind, now) = (M::State::KIND, ask.now.as_nanos());
-        let mut state = found.ok().and_then(|index| self.slots[index].words(kind)).map(Words::unpack);
-        if ask.cost > 0 {
-            state = Some(meter.charged(state, now, ask.cost, Charge::Counted));
-        }
-        let decision = meter.numbers(state.as_ref(), now).beside(verdict);
-        if let Some(state) = state {
-            self.write_words(found, (tag, limit), kind, meter.class(&decision), state.pack());
-        }
-        decision
-    }
-
-    #[inline(always)]
-    fn charge_log(
-        &mut self,
-        sliding: &Sliding,
-        found: Result<usize, usize>,
-        counter: (Tag, &Limit),
-        ask: Ask,
-        verdict: Verdict,
-    ) -> Decision {
-        let now = ask.now.as_nanos();
-        let new = (ask.cost > 0).then(|| sliding.entry(now, ask.cost));
-        let only = match (self.log_place(found), new) {
-            (Some(LogPlace::Beside(place)), _) => return self.charge_beside(sliding, found, place, ask, verdict),
-            (Some(LogPlace::InSlot(old)), Some(new)) => match old.joined(new, now, sliding.count) {
-                Some(joined) => Some(joined),
-                None => return self.charge_second(sliding, found, old, ask, verdict),
-            },
-            (Some(LogPlace::InSlot(old)), None) => Some(old),
-            (_, new) => new,
+    fn commit(&mut self, pending: &Pending<'_>, found: Found, tag: Tag, limit: &Limit, ask: Ask) {
+        let &Pending { class, ref change } = pending;
+        let (kind, words) = match *change {
+            Change::Nothing => return,
+            Change::Words(kind, words) => (kind, words),
+            Change::Log(sliding, place) => self.charge_log(sliding, place, ask),
+            Change::SecondEntry(sliding, old) => self.charge_second(sliding, old, ask),
         };
-        let Entry { leaves_at, units } = only.unwrap_or_default();
-        let used = Entry { leaves_at, units }.used(now);
-        let decision = sliding.numbers_of(used, leaves_at, now).beside(verdict);
-        if only.is_some() {
-            self.write_words(found, counter, Kind::One, decision.class(), [leaves_at, units]);
-        }
-        decision
-    }
-
-    /// Charges a log that lies beside the table.
-    fn charge_beside(
-        &mut self,
-        sliding: &Sliding,
-        found: Result<usize, usize>,
-        place: usize,
-        ask: Ask,
-        verdict: Verdict,
-    ) -> Decision {
-        let (Ok(index) | Err(index), now) = (found, ask.now.as_nanos());
-        let log = &mut self.logs[place];
-        if ask.cost > 0 {
-            sliding.charge(log, now, ask.cost);
-        }
-        let decision = sliding.numbers(Some(log), now).beside(verdict);
-        let (class, last_leaves_at) = (decision.class(), log.last_leaves_at());
-        if let Log::One(Entry { leaves_at, units }) = *log {
-            self.logs.remove(place);
-            self.rewrite(index, Kind::One, class, [leaves_at, units]);
-        } else {
-            self.rewrite(index, Kind::Log, class, [last_leaves_at, place as u64]);
-        }
-        decision
-    }
-
-    /// Charges a second entry to a log of one, which then lies beside the table.
-    fn charge_second(
-        &mut self,
-        sliding: &Sliding,
-        found: Result<usize, usize>,
-        old: Entry,
-        ask: Ask,
-        verdict: Verdict,
-    ) -> Decision {
-        let (Ok(index) | Err(index), now) = (found, ask.now.as_nanos());
-        let log = sliding.charged(Some(Log::One(old)), now, ask.cost, Charge::Counted);
-        let decision = sliding.numbers(Some(&log), now).beside(verdict);
-        let leaves_at = log.last_leaves_at();
-        let place = self.logs.insert(log) as u64;
-        self.rewrite(index, Kind::Log, decision.class(), [leaves_at, place]);
-        decision
-    }
-
-    /// Writes a state of the same kind, or inserts the first one.
-    #[inline(always)]
-    fn write_words(
-        &mut self,
-        found: Result<usize, usize>,
-        (tag, limit): (Tag, &Limit),
-        kind: Kind,
-        class: Class,
-        words: [u64; 2],
-    ) {
         match found {
             Ok(index) => self.rewrite(index, kind, class, words),
             Err(index) => {
@@ -311,6 +268,26 @@ impl Shard {
                 self.insert(index, Slot::of_words(tag, kind, label, words));
             }
         }
+    }
+
+    /// Charges a log that lies beside the table. Gives what its slot is to say.
+    fn charge_log(&mut self, sliding: &Sliding, place: usize, ask: Ask) -> (Kind, [u64; 2]) {
+        let log = &mut self.logs[place];
+        sliding.charge(log, ask.now.as_nanos(), ask.cost);
+        let last_leaves_at = log.last_leaves_at();
+        match *log {
+            Log::Many(_) => (Kind::Log, [last_leaves_at, place as u64]),
+            Log::One(Entry { leaves_at, units }) => {
+                self.logs.remove(place);
+                (Kind::One, [leaves_at, units])
+            }
+        }
+    }
+
+    /// As [`Shard::charge_log`], for a log that had one entry.
+    fn charge_second(&mut self, sliding: &Sliding, old: Entry, ask: Ask) -> (Kind, [u64; 2]) {
+        let log = sliding.charged(Some(Log::One(old)), ask.now.as_nanos(), ask.cost, Charge::Counted);
+        (Kind::Log, [log.last_leaves_at(), self.logs.insert(log) as u64])
     }
 
     /// Writes a state of the same kind.
@@ -455,5 +432,12 @@ impl Shard {
         self.slots[index] = Slot::of_words(self.slots[index].tag(), kind, label, words);
         self.mark(index);
         self.settle(budget);
+    }
+}
+
+impl Entry {
+    #[inline(always)]
+    fn in_slot<'l>(self) -> Change<'l> {
+        Change::Words(Kind::One, [self.leaves_at, self.units])
     }
 }
