@@ -16,7 +16,11 @@ class Koala(Journey):
         expect(page.get_by_role("heading", name="As TOML")).to_be_visible()
         page.get_by_role("textbox", name="Check a text").fill("nonsense")
         page.get_by_role("button", name="Check").click()
-        expect(page.locator(".report").first).to_contain_text("error")
+        report = page.locator(".report").first
+        expect(report).to_contain_text("error")
+        self.assertNotIn("\ufffd", report.inner_text(), "the lines of a report stay lines")
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        self.assertLessEqual(wide, 0)
 
     def test_without_koala_rules_there_is_no_page(self):
         server = self.server(FORUM)

@@ -64,8 +64,43 @@ class Overview(Journey):
         expect(banned).to_contain_text("floods")
         expect(banned.locator(".num")).to_have_text(re.compile(r"^(59:\d\d|1:00:00)$"))
         banned.get_by_role("button", name="lift").click()
-        expect(page.get_by_text("Nobody is banned.")).to_be_visible()
+        expect(page.get_by_text("Nobody is banned")).to_be_visible()
         self.assertTrue(server.take(act="view", user="42")["allowed"])
+
+    def test_a_click_on_a_row_of_live_inspects(self):
+        server = self.server(FORUM)
+        server.take(6, act="reply", user="42")
+        page = self.open(server, "#/live")
+        page.get_by_role("row").filter(has_text="user=42").get_by_text("limit").click()
+        expect(page.locator(".lead")).to_contain_text("Denied by reply")
+
+    def test_the_sentence_names_who_has_most_of_the_denials(self):
+        server = self.server(FORUM)
+        server.take(5, act="reply", user="7")
+        for _ in range(4):
+            server.take(30, act="reply", user="42")
+            server.take(act="reply", user="7")
+        page = self.open(server)
+        expect(page.locator(".lead")).to_contain_text("reply denies mostly user=42")
+        # Subjects are counted for a minute or two; the sentence below compares them with the denials of the same time.
+        expect(page.locator(".verdict .more")).to_contain_text("of the last 119, 115 are of user=42")
+
+    def test_a_ban_begins_with_the_field_that_rules_count_by(self):
+        server = self.server(FORUM)
+        page = self.open(server, "#/bans")
+        page.get_by_role("button", name="Ban…").click()
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        expect(dialog.get_by_label("Field")).to_have_value("user")
+        expect(dialog).to_contain_text("Holds on this node.")
+
+    def test_a_rule_that_matches_but_does_not_decide_is_not_called_unmatched(self):
+        server = self.server(FORUM)
+        server.take(2, act="reply", user="42")
+        page = self.open(server, "#/rules")
+        row = page.get_by_role("row").filter(has=page.get_by_role("link", name="spacing", exact=True))
+        expect(row).to_contain_text("no decision yet")
+        row.get_by_role("link").click()
+        expect(page.locator(".lead")).to_contain_text("Has decided nothing in 1 h")
 
     def test_02_at_the_end_of_the_countdown_it_turns_to_allowed_by_itself(self):
         server = self.server('[[rule]]\nname = "short"\nwhen = { user = "*" }\nby = ["user"]\nlimits = ["1/2s"]\n')
@@ -80,7 +115,7 @@ class Overview(Journey):
         server = self.server(SHADOW)
         server.take(10, act="search", user="7")
         page = self.open(server, "#/rules/strict")
-        expect(page.locator(".lead")).to_contain_text("Would have denied 8 times, 1 subject")
+        expect(page.locator(".lead")).to_contain_text("Would have denied 8 times in 1 h")
         with urllib.request.urlopen(f"{server.origin}/metrics") as answer:
             metrics = answer.read().decode()
         self.assertIn('flowgate_shadow_denials_total{rule="strict"} 8', metrics)

@@ -1,6 +1,11 @@
 // Numbers and times as they are read in one language. Times are seconds since 1970.
 
 const DAY = 86_400;
+/** The units of lengths of time. */
+const UNITS = new Map([
+  ["en", { day: "d", hour: "h", minute: "min", second: "s" }],
+  ["zh-CN", { day: "天", hour: "小时", minute: "分钟", second: "秒" }],
+]);
 
 /** What turns figures into words of `language`; `zone` is for tests, the browser's own otherwise. */
 export function formats(language, zone) {
@@ -11,6 +16,8 @@ export function formats(language, zone) {
   const minute = timeFormat({ hour: "2-digit", minute: "2-digit" });
   const second = timeFormat({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const day = timeFormat({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+  const percentSign = language === "zh-CN" ? "%" : " %";
 
   const num = (value) => integer.format(value);
 
@@ -25,8 +32,8 @@ export function formats(language, zone) {
   function percent(part, whole) {
     if (!whole) return "–";
     const share = (100 * part) / whole;
-    if (part > 0 && share < 0.05) return `< ${tenths.format(0.1)} %`;
-    return `${tenths.format(share)} %`;
+    if (part > 0 && share < 0.05) return `< ${tenths.format(0.1)}${percentSign}`;
+    return `${tenths.format(share)}${percentSign}`;
   }
 
   /** Microseconds as milliseconds. */
@@ -51,9 +58,9 @@ export function formats(language, zone) {
   /** The time of day; seconds on demand. */
   const clock = (at, seconds = false) => (seconds ? second : minute).format(at * 1000);
 
-  /** The time of day of today, with the date of another day. */
-  function moment(at, now) {
-    return Math.abs(now - at) < DAY / 2 || sameDay(at, now) ? clock(at) : day.format(at * 1000);
+  /** The time of day of today, seconds on demand; with the date of another day. */
+  function moment(at, now, seconds = false) {
+    return Math.abs(now - at) < DAY / 2 || sameDay(at, now) ? clock(at, seconds) : day.format(at * 1000);
   }
 
   const dayKey = timeFormat({ day: "numeric", month: "numeric", year: "numeric" });
@@ -62,35 +69,37 @@ export function formats(language, zone) {
   /** The time in UTC, for titles. */
   const utc = (at) => `${new Date(at * 1000).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 
-  return { num, rate, percent, milliseconds, bytes, clock, moment, utc, tenths: (value) => tenths.format(value), language };
-}
+  const unit = UNITS.get(language) ?? UNITS.get("en");
+  const tenthsUp = (seconds) => `${(Math.ceil(seconds * 10) / 10).toFixed(1)} ${unit.second}`;
 
-/** A wait as a clock runs down: `12.2 s`, `57:32`, `1:32:20`. Rounded up, so it never reads 0 too early. */
-export function countdown(seconds) {
-  if (seconds <= 0) return "0 s";
-  if (seconds < 60) return `${(Math.ceil(seconds * 10) / 10).toFixed(1)} s`;
-  return clockLength(seconds);
-}
+  /** A wait as a clock runs down: `12.2 s`, `57:32`, `1:32:20`. Rounded up, so it never reads 0 too early. */
+  function countdown(seconds) {
+    if (seconds <= 0) return `0 ${unit.second}`;
+    return seconds < 60 ? tenthsUp(seconds) : clockLength(seconds);
+  }
 
-/** A length as `00:58`, `57:32`, `1:32:20`, `3 d 04:00`. */
-export function clockLength(seconds) {
-  const whole = Math.max(0, Math.ceil(seconds));
-  const two = (value) => String(value).padStart(2, "0");
-  const [days, hours, minutes, rest] = [Math.floor(whole / DAY), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
-  if (days) return `${days} d ${two(hours)}:${two(minutes)}`;
-  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${two(minutes)}:${two(rest)}`;
-}
+  /** A length as `00:58`, `57:32`, `1:32:20`, `3 d 04:00`. */
+  function clockLength(seconds) {
+    const whole = Math.max(0, Math.ceil(seconds));
+    const two = (value) => String(value).padStart(2, "0");
+    const [days, hours, minutes, rest] = [Math.floor(whole / DAY), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
+    if (days) return `${days} ${unit.day} ${two(hours)}:${two(minutes)}`;
+    return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${two(minutes)}:${two(rest)}`;
+  }
 
-/** A length in one or two units: `41 s`, `9 min 12 s`, `2 h`, `3 d`. */
-export function span(seconds) {
-  if (seconds < 10 && !Number.isInteger(seconds)) return `${(Math.ceil(seconds * 10) / 10).toFixed(1)} s`;
-  const whole = Math.ceil(seconds);
-  const units = [[DAY, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-  const first = units.findIndex(([size]) => whole >= size);
-  if (first < 0) return "0 s";
-  const [size, name] = units[first];
-  const text = `${Math.floor(whole / size)} ${name}`;
-  const next = units[first + 1];
-  const rest = next ? Math.floor((whole % size) / next[0]) : 0;
-  return rest ? `${text} ${rest} ${next[1]}` : text;
+  /** A length in one or two units: `41 s`, `9 min 12 s`, `2 h`, `3 d`. */
+  function span(seconds) {
+    if (seconds < 10 && !Number.isInteger(seconds)) return tenthsUp(seconds);
+    const whole = Math.ceil(seconds);
+    const units = [[DAY, unit.day], [3600, unit.hour], [60, unit.minute], [1, unit.second]];
+    const first = units.findIndex(([size]) => whole >= size);
+    if (first < 0) return `0 ${unit.second}`;
+    const [size, name] = units[first];
+    const text = `${Math.floor(whole / size)} ${name}`;
+    const next = units[first + 1];
+    const rest = next ? Math.floor((whole % size) / next[0]) : 0;
+    return rest ? `${text} ${rest} ${next[1]}` : text;
+  }
+
+  return { num, rate, percent, milliseconds, bytes, clock, moment, utc, countdown, clockLength, span, tenths: (value) => tenths.format(value), language };
 }

@@ -13,7 +13,6 @@ export function parseLimit(text) {
     kind,
     count: Number(rate[1]),
     seconds: (rate[2] === undefined ? 1 : Number(rate[2])) * unit,
-    unit: rate[2] === undefined ? rate[3] : null,
     burst: options.get("burst") ?? null,
     after: options.get("after") ?? null,
     zone: options.get("tz") ?? null,

@@ -11,6 +11,9 @@ export function clean(text) {
   return String(text ?? "").replace(HIDDEN, "\ufffd");
 }
 
+/** The same for a report of several lines, which stay lines. */
+export const cleanLines = (text) => String(text ?? "").split("\n").map(clean).join("\n");
+
 /** The first `most` characters of the text; `…` stands for the rest. */
 export function cut(text, most = MAX_SHOWN) {
   if (text.length <= most) return text;

@@ -5,14 +5,22 @@ const LEAST_RATE = 1;
 /** and more than this share of what it saw. */
 const LEAST_SHARE = 0.1;
 
+/** Names in brackets are no rules: `(ban)` counts denials by bans by hand, `(key)` those of limits that callers bring. */
+export const [BY_HAND, OF_KEYS] = ["(ban)", "(key)"];
+export const isRule = (name) => !name.startsWith("(");
+
 /**
  * @param {{ rule: string, allowed: number, denied: number }[]} rules rates of the last minute
  * @returns the rule that denies most by the rule above, or null
  */
 export function denier(rules) {
-  const loud = rules.filter((rule) => rule.denied >= LEAST_RATE && rule.denied > LEAST_SHARE * (rule.allowed + rule.denied));
+  const loud = rules.filter((rule) => rule.rule !== BY_HAND && rule.denied >= LEAST_RATE && rule.denied > LEAST_SHARE * (rule.allowed + rule.denied));
   return loud.reduce((most, rule) => (!most || rule.denied > most.denied ? rule : most), null);
 }
+
+/** A subject with this share of what its rule denied lately is named alone. */
+const CULPRIT_SHARE = 0.5;
+export const isCulprit = (count, all) => all > 0 && count >= CULPRIT_SHARE * all;
 
 /** `ip=203.0.113.77` of a subject `{ ip: "203.0.113.77" }`, as pairs in order. */
 export const pairs = (subject) => (subject && typeof subject === "object" ? Object.entries(subject) : []);

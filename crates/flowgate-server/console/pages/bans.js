@@ -1,6 +1,5 @@
 // Who is banned, by whom, how long?
 
-import { clockLength } from "../lib/format.js";
 import { clean } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
@@ -9,7 +8,7 @@ import { usePoll } from "../state/poll.js";
 import { address, handover, route } from "../state/route.js";
 import { say } from "../state/toast.js";
 import { useEffect, useState } from "../vendor/hooks.js";
-import { Command, FieldValue, Mistake, Notice, Segments, Subject, Text, Time, useNow, useRights } from "../ui/basics.js";
+import { Command, FieldValue, Lead, Mistake, Notice, Segments, Subject, Text, Time, useNow, useRights } from "../ui/basics.js";
 import { BanDialog } from "../ui/ban_dialog.js";
 import { Dialog } from "../ui/dialog.js";
 import { Page } from "../ui/frame.js";
@@ -89,7 +88,7 @@ async function banAgain(ban, again) {
   again();
 }
 
-const Empty = ({ filtered }) => html`<p class="muted">${w(filtered ? "bans.nothing" : "bans.none")}</p>${!filtered && html`<${Command} text="flowgate ban ip=192.0.2.7 --for 1h --reason scraping" />`}`;
+const Empty = ({ filtered }) => (filtered ? html`<p class="muted">${w("bans.nothing")}</p>` : html`<${Lead} sign="allowed" more=${w("bans.none.more")}>${w("bans.none")}</${Lead}><${Command} text="flowgate ban ip=192.0.2.7 --for 1h --reason scraping" />`);
 
 function Table({ data, lift, pages, setPages }) {
   const now = useNow();
@@ -99,15 +98,15 @@ function Table({ data, lift, pages, setPages }) {
       <tbody>${data.bans.map((ban) => html`<tr key=${ban.id}>
         <td class="whom">${ban.field ? html`<${FieldValue} field=${ban.field} value=${ban.value} most=${64} />` : html`<${Subject} of=${ban.subject} most=${64} />`}</td>
         <td class="l2">${ban.origin === "hand" ? html`<span class="strong">${w("origin.hand")}</span>` : html`<a href=${address("rules", ban.rule ?? "")}><${Text} of=${ban.rule ?? ""} most=${40} /></a>`}</td>
-        <td class="num">${clockLength(ban.until - now)}</td>
+        <td class="num">${f().clockLength(ban.until - now)}</td>
         <td class="opt">${ban.since && html`<${Share} of=${(ban.until - now) / (ban.until - ban.since)} tone="quiet" />`}</td>
         <td class="r dim opt"><${Time} at=${ban.since} /></td>
-        <td class="cut dim opt gap"><${Text} of=${ban.reason ?? ""} /></td>
+        <td class="cut dim opt gap" title=${ban.reason ? clean(ban.reason) : undefined}><${Text} of=${ban.reason ?? ""} /></td>
         <td class="acts l2">${lift && html`<button type="button" class="b" aria-label=${w("bans.lift.of", { whom: clean(describe(ban)).slice(0, 64) })} onClick=${() => lift(ban)}>${w("bans.lift")}</button>`}</td>
       </tr>`)}</tbody></table>
     <footer>${w("bans.page", { from: f().num(first + 1), to: f().num(first + data.bans.length), all: f().num(data.found) })}<span class="grow"></span>
-      <span class="pager"><button type="button" class="b" disabled=${pages.length === 1} onClick=${() => setPages(pages.slice(0, -1))}>${w("earlier")}</button>
-        <button type="button" class="b" disabled=${!data.next} onClick=${() => setPages([...pages, data.next])}>${w("later")}</button></span></footer></div>`;
+      ${(pages.length > 1 || data.next) && html`<span class="pager"><button type="button" class="b" disabled=${pages.length === 1} onClick=${() => setPages(pages.slice(0, -1))}>${w("earlier")}</button>
+        <button type="button" class="b" disabled=${!data.next} onClick=${() => setPages([...pages, data.next])}>${w("later")}</button></span>`}</footer></div>`;
 }
 
 /** Lifts all that were found, one call each. The number is typed, so that nobody lifts ten thousand by a slip. */

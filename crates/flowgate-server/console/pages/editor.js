@@ -11,7 +11,7 @@ import { address, go } from "../state/route.js";
 import { stats } from "../state/stats.js";
 import { say } from "../state/toast.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
-import { Card, Command, Notice, Sign, useRights } from "../ui/basics.js";
+import { Card, Command, Lead, Notice, Sign, useRights } from "../ui/basics.js";
 import { CodeArea } from "../ui/code_area.js";
 import { Conflict } from "../ui/conflict.js";
 import { Changes, Difference } from "../ui/difference.js";
@@ -39,7 +39,7 @@ export function Editor() {
 
 function NoFile() {
   const example = `[[rule]]\nname   = "reply"\nwhen   = { act = "reply", user = "*" }\nby     = ["user"]\nlimits = ["5/60s"]\n`;
-  return html`<${Page} title=${w("page.edit")}><p>${wx("start.rule.noFile", { file: html`<code>flowgate.toml</code>` })}</p>
+  return html`<${Page} title=${w("page.edit")}><${Lead} more=${wx("editor.noFile.more", { file: html`<code>flowgate.toml</code>` })}>${w("editor.noFile")}</${Lead}>
     <${Command} text=${example} block><${Painted} text=${example} /></${Command}><${Command} text="flowgate serve --config flowgate.toml" /></${Page}>`;
 }
 
@@ -56,6 +56,7 @@ function Loaded({ file, again }) {
   const check = useCheck(text, own !== null && !view);
   const changes = useMemo(() => counts(rows(base, text)), [base, text]);
   const errors = check.findings.filter((each) => each.severity === "error");
+  const placed = check.findings.filter((each) => !each.source || isOwn(each.source));
   const { data: versions, again: askVersions } = usePoll("/v1/rules/history", 10);
   const history = versions?.versions ?? [];
   const version = history.reduce((most, each) => Math.max(most, each.version), 0) || null;
@@ -105,10 +106,10 @@ function Loaded({ file, again }) {
         <div class="stack">
           <section class="card"><header><h2><code class="strong">${fileName()}</code></h2><span class="label">${own ? (version ? w("editor.draft", { version }) : w("editor.draft.new")) : version ? w("editor.inForce", { version }) : ""}</span><span class="grow"></span><span class="label wide">${w("editor.rules", { n: ruleBlocks(text).length })}</span></header>
             <div class="hr"></div>
-            <${CodeArea} text=${text} onText=${type} findings=${check.findings.filter((each) => !each.source || isOwn(each.source))} api=${area} onPublish=${publish} label=${w("editor.text")} readOnly=${view}
-              onNext=${(line, backwards) => nextFinding(check.findings, line, backwards, area.current.goTo)} />
+            <${CodeArea} text=${text} onText=${type} findings=${placed} api=${area} onPublish=${publish} label=${w("editor.text")} readOnly=${view}
+              onNext=${(line, backwards) => nextFinding(placed, line, backwards, area.current.goTo)} />
           </section>
-          <${Findings} check=${check} goTo=${(finding) => area.current.goTo(finding.line, finding.column ?? 1)} draft=${own !== null} />
+          <${Findings} check=${check} isOwn=${isOwn} goTo=${(finding) => area.current.goTo(finding.line, finding.column ?? 1)} draft=${own !== null} />
         </div>
         <div class="stack">
           ${compared && html`<${Difference} title=${w("history.compared", { version: compared.version })} before=${compared.text} after=${text} head=${html`<button type="button" class="b bare" onClick=${() => setCompared(null)}>${w("close")}</button>`} />`}
@@ -123,7 +124,7 @@ function Loaded({ file, again }) {
 
 const fileName = () => (stats.get()?.file ?? "flowgate.toml").split("/").pop();
 /** Findings of included files have no place in this text. */
-const isOwn = (source) => source.split("/").pop() === fileName() || !/\.toml$/.test(source);
+const isOwn = (source) => source.split("/").pop() === fileName();
 
 /** Why publish waits; null: it does not. */
 function reason({ view, write, changed, moved, check, errors }) {

@@ -1,15 +1,14 @@
 // Who is denied this second?
 
-import { clockLength, countdown } from "../lib/format.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
-import { away, heard, noteAnswer, noteFailure } from "../state/link.js";
+import { away, heard, noteAnswer, noteFailure, serverNow } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
 import { address } from "../state/route.js";
 import { session } from "../state/session.js";
 import { stats } from "../state/stats.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
-import { Subject, Text } from "../ui/basics.js";
+import { Lead, Subject, Text } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html, memo } from "../ui/html.js";
 import { fieldsOf, inspect } from "../ui/subject_actions.js";
@@ -42,12 +41,12 @@ export function Live() {
         <svg viewBox="0 0 8 6" aria-hidden="true"><path d="M1 1l3 3.5L7 1" /></svg></span>
       <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? w("live.go") : w("live.pause")} <kbd>p</kbd></button>
       <span class="grow"></span>
-      <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })} <span class="wide-i"><kbd>Enter</kbd> ${w("live.enter")}</span></span>
+      <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })} <span class="wide-i">${w("live.enter")}</span></span>
     </div>
     ${rows.length ? html`<div class="card"><table class="t fold live">
       <thead><tr><th>${w("time")}</th><th>${w("rule")}</th><th>${w("live.by")}</th><th>${w("whom")}</th><th class="r">${w("live.wait")}</th><th class="r">${w("live.stands")}</th><th class="gap">${w("live.fields")}</th></tr></thead>
       <tbody>${rows.map((row) => (row.seq === undefined ? html`<tr class="lost" key=${row.key}><td colspan="7"><span>${w("live.lost", { n: row.lost, lost: f().num(row.lost) })}</span></td></tr>` : html`<${Row} key=${row.seq} row=${row} language=${f().language} />`))}</tbody>
-    </table></div>` : started && html`<p class="muted">${w("live.none", { at: f().clock(stats.get()?.started ?? started) })}</p>`}
+    </table></div>` : started && html`<${Lead} sign="allowed">${w("live.none", { at: f().moment(stats.get()?.started ?? started, serverNow()) })}</${Lead}>`}
   </${Page}>`;
 }
 
@@ -101,11 +100,13 @@ function merged(before, body, first) {
 
 const Row = memo(({ row }) => {
   const fields = [...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})];
+  // A click inspects, unless it was on a link or marked some text.
   const open = () => inspect(fields, null);
+  const click = (event) => !event.target.closest("a") && getSelection().isCollapsed && open();
   // A ban by hand has no subject of a rule; the fields of the request tell whom it met.
   const bannedByHand = !row.rule && !fieldsOf(row.subject).length;
-  const wait = row.retry_after === null || row.retry_after === undefined ? w("never") : row.retry_after >= 60 ? clockLength(row.retry_after) : countdown(row.retry_after);
-  return html`<tr tabindex="0" aria-label=${w("inspect")} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onDblClick=${open}>
+  const wait = row.retry_after === null || row.retry_after === undefined ? w("never") : f().countdown(row.retry_after);
+  return html`<tr tabindex="0" aria-label=${w("inspect")} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onClick=${click}>
     <td class="dim"><code>${f().clock(row.at, true)}.${Math.floor(row.at * 10) % 10}</code></td>
     <td>${row.rule ? html`<a href=${address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : html`<${Text} of=${row.rule ?? "–"} most=${40} />`}</td>
     <td class="l2">${w(`by.${["limit", "rule", "ban"].includes(row.by) ? row.by : "hand"}`)}</td>

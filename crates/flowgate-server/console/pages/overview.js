@@ -1,14 +1,15 @@
 // Is all well; who is denied, by which rule, since when?
 
 import { latest, recentRate, total } from "../lib/history.js";
-import { denier, pairs, since } from "../lib/verdict.js";
+import { clean } from "../lib/text.js";
+import { BY_HAND, denier, isCulprit, isRule, OF_KEYS, pairs, since } from "../lib/verdict.js";
 import { useCell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
 import { stats } from "../state/stats.js";
 import { useState } from "../vendor/hooks.js";
-import { Card, Lead, Notice, Strip, Subject, Time } from "../ui/basics.js";
+import { Card, Lead, Notice, Strip, Subject, Text, Time } from "../ui/basics.js";
 import { FlowCard } from "../ui/chart.js";
 import { Page, RANGE_EVERY, RangeChoice, useRange } from "../ui/frame.js";
 import { html } from "../ui/html.js";
@@ -46,7 +47,7 @@ function isUnasked(now, history) {
 
 function Body({ now, rates, history, range }) {
   const loudest = denier(rates.rules);
-  const { data: subjects } = usePoll(loudest && `/v1/subjects/${encodeURIComponent(loudest.rule)}`, 2);
+  const { data: subjects } = usePoll(loudest && isRule(loudest.rule) && `/v1/subjects/${encodeURIComponent(loudest.rule)}`, 2);
   const onset = loudest && subjects?.denied.length ? since(subjects.denied) : null;
   const words = loudest && onset !== null ? w("overview.onset", { rule: loudest.rule, at: f().clock(onset) }) : null;
   return html`
@@ -61,45 +62,52 @@ function Body({ now, rates, history, range }) {
     </div>`;
 }
 
-const ruleLink = (name) => html`<a href=${address("rules", name)}><bdi>${name}</bdi></a>`;
+/** The name of a rule, or what stands in its place, in words. */
+const nameOf = (rule) => (isRule(rule) ? clean(rule) : rule === BY_HAND ? w("bans.byHand") : rule === OF_KEYS ? w("overview.keys") : w("overview.others"));
+const ruleLink = (name) => (isRule(name) ? html`<a href=${address("rules", name)}><bdi>${name}</bdi></a>` : name === BY_HAND ? html`<a href=${address("bans")}>${nameOf(name)}</a>` : nameOf(name));
 
 function Denying({ rule, rates, subjects, onset, history }) {
   const first = subjects.denied[0];
   const others = subjects.denied.length - 1;
   const full = subjects.denied.length >= SUBJECTS_KEPT;
-  const whom = pairs(first.subject).map(([, value]) => value).join(" ") || w("subject.everyone");
-  const minutes = Math.max(1, Math.round((serverNow() - onset) / 60));
-  const counts = history.rules.find((each) => each.rule === rule.rule);
-  const steps = Math.ceil((history.end - onset) / history.step);
-  const all = counts && steps <= counts.denied.length ? total(counts.denied, steps) : subjects.denied.reduce((sum, each) => sum + each.count, 0);
-  const second = [...rates.rules].filter((each) => each.rule !== rule.rule && each.denied > 0).sort((a, b) => b.denied - a.denied)[0];
+  // Since the rise, or as far back as the range goes.
+  const denied = history.rules.find((each) => each.rule === rule.rule)?.denied ?? rule.counts.denied;
+  const steps = Math.min(denied.length, Math.ceil((history.end - onset) / history.step));
+  const minutes = Math.max(1, Math.round((steps * history.step) / 60));
+  const all = total(denied, steps);
+  // Subjects are counted for a minute or two, so their share is one of the same time.
+  const lately = Math.max(first.count, total(rule.counts.denied, Math.ceil((rule.counts.end - subjects.since) / rule.counts.step)));
+  const culprit = others > 0 && isCulprit(first.count, lately);
+  const second = [...rates.rules].filter((each) => each.rule !== rule.rule && each.denied > 0 && isRule(each.rule)).sort((a, b) => b.denied - a.denied)[0];
   const values = {
     rule: ruleLink(rule.rule),
-    whom: html`<${Subject} of=${onlyValue(first.subject)} most=${48} />`,
+    whom: html`<${Whom} subject=${first.subject} />`,
     n: others,
     more: full ? `${others}+` : f().num(others),
     rate: html`<span class="denied">${w("rate", { rate: f().rate(rule.denied) })}</span>`,
     at: html`<${Time} at=${onset} />`,
   };
-  const more = wx("overview.more", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, whom: html`<${Subject} of=${first.subject} most=${48} />` });
-  const next = second ? wx("overview.next", { rule: html`<b>${second.rule}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
+  const more = wx(others ? "overview.more" : "overview.more.one", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, lately: f().num(lately), n: all, whom: html`<${Subject} of=${first.subject} most=${48} />` });
+  const next = second ? wx("overview.next", { rule: html`<b>${nameOf(second.rule)}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
   return html`<${Lead} sign="denied" more=${html`${more} ${next}`} actions=${html`
-      <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(whom) })} ban=${false} large />
+      <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(inWords(first.subject)) })} ban=${false} large />
       <a class="b" href=${address("rules", rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
-    ${wx(others ? "overview.denies.more" : "overview.denies.one", values)}
+    ${wx(culprit ? "overview.denies.mostly" : others ? "overview.denies.more" : "overview.denies.one", values)}
   </${Lead}>`;
 }
 
-/** In the sentence a subject is its value alone. */
-const onlyValue = (subject) => pairs(subject).map(([, value]) => value).join(" ");
+/** In the sentence an address is its value alone; `user=7` keeps its field. */
+const isAddress = (subject) => pairs(subject).length === 1 && pairs(subject)[0][0] === "ip";
+const Whom = ({ subject }) => (isAddress(subject) ? html`<code><${Text} of=${subject.ip} most=${48} /></code>` : html`<${Subject} of=${subject} most=${48} />`);
+const inWords = (subject) => clean(isAddress(subject) ? subject.ip : pairs(subject).map((pair) => pair.join("=")).join(" ")) || w("subject.everyone");
 const short = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
 
 function AllWell({ rates, now, loudest }) {
   const all = rates.allowed + rates.denied;
   const most = now.most_denied.subjects[0];
-  const more = most ? wx("overview.well.most", { rule: html`<b>${most.rule ?? "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count), at: most.first ? f().clock(most.first) : f().clock(now.most_denied.since) }) : w("overview.well.none");
-  if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx("overview.loud", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
-  return html`<${Lead} sign="allowed" more=${html`${more} ${w("overview.well.share")}`}>
+  const more = most ? wx("overview.well.most", { rule: html`<b>${most.rule ? nameOf(most.rule) : "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count) }) : w("overview.well.none");
+  if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx(isRule(loudest.rule) ? "overview.loud" : "overview.loud.keys", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
+  return html`<${Lead} sign="allowed" more=${html`${more} ${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
     ${rates.denied > 0 ? w("overview.well", { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, all) }) : w("overview.well.nobody")}
   </${Lead}>`;
 }
@@ -138,9 +146,10 @@ function slowest(latency = {}) {
 function DeniedMost({ now }) {
   const rows = now.most_denied.subjects.slice(0, SUBJECTS_SHOWN);
   const most = rows[0]?.count ?? 1;
-  return html`<${Card} title=${w("overview.most")} foot=${rows.length ? w("overview.most.foot", { at: f().clock(now.most_denied.since) }) : null}>
-    ${rows.length === 0 && html`<p class="pad muted">${w("overview.most.none", { at: f().clock(now.most_denied.since) })}</p>`}
-    ${rows.length > 0 && html`<table class="t fold">
+  const begun = now.most_denied.since ? f().moment(now.most_denied.since, serverNow()) : "–";
+  return html`<${Card} title=${w("overview.most")} head=${html`<span class="label">${w("lately")}</span>`} foot=${rows.length ? w("overview.most.foot") : null}>
+    ${rows.length === 0 && html`<p class="pad muted">${w("overview.most.none", { at: begun })}</p>`}
+    ${rows.length > 0 && html`<table class="t fold most">
       <thead><tr><th class="keep">${w("whom")}</th><th>${w("rule")}</th><th class="r">${w("sinceHead")}</th><th class="r keep">${w("times")}</th><th></th><th class="r">${w("last")}</th><th></th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${`${row.rule} ${row.subject}`}>
         <td class="whom"><${Subject} of=${row.fields ?? row.subject} most=${48} /></td>
@@ -164,7 +173,7 @@ function RulesThatDeny({ history, range }) {
   const all = total(history.total.denied);
   return html`<${Card} title=${w("overview.rules")}>
     ${rows.length === 0 ? html`<p class="pad muted">${w("overview.rules.none")}</p>` : html`<table class="t">
-      <thead><tr><th>${w("rule")}</th><th class="r">${w("denied")}</th><th class="r">${w("overview.share")}</th><th class="r">${w(`range.${range}`)}</th></tr></thead>
+      <thead><tr><th>${w("rule")}</th><th class="r">${w("denied")}</th><th class="r">${w("overview.share")}</th><th class="r">${w(`length.${range}`)}</th></tr></thead>
       <tbody>${rows.map((rule) => html`<tr key=${rule.rule}><td class="cut">${ruleLink(rule.rule)}</td><td class="num">${f().num(rule.sum)}</td><td class="r dim">${f().percent(rule.sum, all)}</td>
         <td class="r"><div class="sp"><${Spark} denied=${rule.denied} allowed=${rule.allowed} area=${false} /></div></td></tr>`)}</tbody></table>`}
   </${Card}>`;
@@ -175,7 +184,7 @@ function Latency({ history, range }) {
   const shown = rows.filter((row) => row.p99 !== null);
   return html`<${Card} title=${w("overview.latency")}>
     ${shown.length === 0 ? html`<p class="pad muted">${w("overview.unmeasured")}</p>` : html`<table class="t">
-      <thead><tr><th>${w("overview.door")}</th><th class="r">p50</th><th class="r">p99</th><th class="r">p99, ${w(`range.${range}`)}</th></tr></thead>
+      <thead><tr><th>${w("overview.door")}</th><th class="r">p50</th><th class="r">p99</th><th class="r">p99, ${w(`length.${range}`)}</th></tr></thead>
       <tbody>${shown.map((row) => html`<tr key=${row.name}><td>${row.name === "store" ? w("overview.store") : row.name}</td><td class="r">${f().milliseconds(row.p50)}</td><td class="num">${f().milliseconds(row.p99)}</td>
         <td class="r"><div class="sp"><${SparkLine} values=${row.line} /></div></td></tr>`)}</tbody></table>`}
   </${Card}>`;

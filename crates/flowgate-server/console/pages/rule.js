@@ -2,6 +2,7 @@
 
 import { recentRate, total } from "../lib/history.js";
 import { ruleBlocks, withCount, withKey } from "../lib/toml.js";
+import { clean } from "../lib/text.js";
 import { since } from "../lib/verdict.js";
 import { call, Refused } from "../state/api.js";
 import { caretLine, draft } from "../state/draft.js";
@@ -16,7 +17,7 @@ import { Dialog } from "../ui/dialog.js";
 import { Page, RANGE_EVERY, RangeChoice, useRange } from "../ui/frame.js";
 import { html } from "../ui/html.js";
 import { marksOf } from "../ui/marks.js";
-import { RuleSentence } from "../ui/rule_words.js";
+import { plain, RuleSentence } from "../ui/rule_words.js";
 import { Share } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
 import { f, w, wx } from "../ui/words.js";
@@ -30,7 +31,7 @@ export function Rule({ name }) {
   const rule = policy?.rules.find((each) => each.name === name);
   const { data: history } = usePoll(`/v1/stats/history?range=${range}&rules=${encodeURIComponent(name)}`, Math.min(5, RANGE_EVERY.get(range)));
   const { data: subjects } = usePoll(policy ? `/v1/subjects/${encodeURIComponent(name)}` : null, 5);
-  const heading = html`<span class="muted"><a href=${address("rules")}>${w("page.rules")}</a> / </span><${Text} of=${name} most=${48} />`;
+  const heading = html`<span class="muted crumb"><a href=${address("rules")}>${w("page.rules")}</a> / </span><${Text} of=${name} most=${48} />`;
   return html`<${Page} title=${name} heading=${heading} right=${html`<${RangeChoice} range=${range} />`}>
     ${policy && !rule && html`<${Gone} name=${name} />`}
     ${rule && history && html`<${Body} rule=${rule} policy=${policy} history=${history} subjects=${subjects} range=${range} />`}
@@ -50,35 +51,39 @@ function Body({ rule, policy, history, subjects, range }) {
   const rate = recentRate(counts[key], history.step, 60) ?? 0;
   const list = (rule.shadow ? subjects?.shadow : subjects?.denied) ?? [];
   const onset = list.length && rate > 0 ? since(list) : null;
-  const series = { allowed: counts.allowed, denied: counts.denied, shadow: counts.shadow };
+  const series = rule.shadow ? { shadow: counts.shadow } : { allowed: counts.allowed, denied: counts.denied, shadow: counts.shadow };
   return html`
-    <${Sentence} rule=${rule} rate=${rate} list=${list} onset=${onset} denied=${denied} asked=${asked} />
+    <${Sentence} rule=${rule} rate=${rate} list=${list} onset=${onset} denied=${denied} asked=${asked} range=${range} />
     <${Strip} cells=${[
-      !rule.shadow && { label: w("rule.asked", { range: w(`range.${range}`) }), value: f().num(asked), note: w("rate", { rate: f().rate((recentRate(counts.allowed, history.step, 60) ?? 0) + (rule.shadow ? 0 : rate)) }) },
+      !rule.shadow && { label: w("rule.asked", { range: w(`length.${range}`) }), value: f().num(asked), note: w("rate", { rate: f().rate((recentRate(counts.allowed, history.step, 60) ?? 0) + (rule.shadow ? 0 : rate)) }) },
       !rule.shadow && { label: w("Allowed"), sign: "allowed", value: f().num(allowed), note: f().percent(allowed, asked) },
       rule.shadow
-        ? { label: w("rule.would"), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("overview.shadow.note") }
-        : { label: w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: w("rule.share", { share: f().percent(denied, asked) }) },
+        ? { label: w("rule.would", { range: w(`length.${range}`) }), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("overview.shadow.note") }
+        : { label: w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: asked ? w("rule.share", { share: f().percent(denied, asked) }) : "–" },
       { label: w("rule.bans"), value: f().num(rule.total?.bans_started ?? 0), note: w("rule.sinceStart") },
     ].filter(Boolean)} />
-    <${FlowCard} title=${w("rule.chart")} history=${history} series=${series} marks=${marksOf(history)} heights=${[56, 112]} onset=${onset && { at: onset, words: w("since", { at: f().clock(onset) }) }} />
+    <${FlowCard} title=${w("rule.chart")} history=${history} series=${series} marks=${marksOf(history)} heights=${[56, 112]} onset=${onset && { at: onset, words: w("since", { at: f().clock(onset) }), tone: key }} />
     <div class="cols c-50">
-      <${Subjects} title=${w(rule.shadow ? "rule.list.shadow" : "rule.list.denied")} list=${list} rule=${rule} tone=${rule.shadow ? "shadow" : ""} full=${list.length >= 32} withSince none=${w("rule.list.none")} />
-      <${Subjects} title=${w("rule.list.asked")} list=${subjects?.asked ?? []} rule=${rule} tone="quiet" full=${(subjects?.asked ?? []).length >= 32} none=${w("rule.list.unasked")} />
+      <${Subjects} title=${w(rule.shadow ? "rule.list.shadow" : "rule.list.denied")} list=${list} rule=${rule} tone=${rule.shadow ? "shadow" : ""} withSince none=${w("rule.list.none")} />
+      ${rule.shadow ? html`<${RuleText} rule=${rule} policy=${policy} />` : html`<${Subjects} title=${w("rule.list.asked")} list=${subjects?.asked ?? []} rule=${rule} tone="quiet" none=${w("rule.list.unasked")} />`}
     </div>
-    <${RuleText} rule=${rule} policy=${policy} />`;
+    ${!rule.shadow && html`<${RuleText} rule=${rule} policy=${policy} />`}`;
 }
 
-/** A rule without counts yet. */
+/** A rule without counts yet; what was not measured stays a gap. */
 const empty = (history) => {
-  const none = history.total.allowed.map(() => 0);
+  const none = history.total.allowed.map((count) => (count === null ? null : 0));
   return { allowed: none, denied: none, shadow: none };
 };
 
-function Sentence({ rule, rate, list, onset, denied, asked }) {
+/** As many subjects as the server keeps for a rule. A full list may hide more. */
+const KEPT = 32;
+const many = (list) => (list.length >= KEPT ? `${KEPT}+` : f().num(list.length));
+
+function Sentence({ rule, rate, list, onset, denied, asked, range }) {
   const n = list.length;
-  const values = { rate: html`<span class=${rule.shadow ? "shadow" : "denied"}>${w("rate", { rate: f().rate(rate) })}</span>`, at: onset && html`<${Time} at=${onset} />`, n, subjects: n >= 32 ? "32+" : f().num(n), denied: f().num(denied), asked: f().num(asked) };
-  const sentence = asked === 0 ? w("rule.unmatched") : rule.shadow ? wx("rule.shadow", values) : rate > 0 && onset ? wx("rule.denies", values) : denied > 0 ? wx("rule.denied", values) : w("rule.quiet");
+  const values = { rate: html`<span class=${rule.shadow ? "shadow" : "denied"}>${w("rate", { rate: f().rate(rate) })}</span>`, at: onset && html`<${Time} at=${onset} />`, n: rule.shadow ? denied : n, subjects: many(list), denied: f().num(denied), asked: f().num(asked), range: w(`length.${range}`) };
+  const sentence = asked === 0 ? w("rule.unmatched", values) : rule.shadow ? wx("rule.shadow", values) : rate > 0 && onset ? wx("rule.denies", values) : denied > 0 ? wx("rule.denied", values) : w("rule.quiet", values);
   const sign = asked === 0 ? null : rule.shadow ? "shadow" : rate > 0 || denied > 0 ? (rate > 0 ? "denied" : "allowed") : "allowed";
   return html`<${Lead} sign=${sign} more=${html`<${RuleSentence} rule=${rule} />`} actions=${html`<${Drafts} rule=${rule} />`}>${sentence}</${Lead}>`;
 }
@@ -120,14 +125,15 @@ function Raise({ rule, close, pick }) {
   const good = /^\d+(\.\d+)?$/.test(count) && Number(count) > 0;
   return html`<${Dialog} title=${w("rule.raise.title", { rule: rule.name })} close=${close} submit=${() => good && pick(count)}
     footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b solid" disabled=${!good}>${w("rule.raise.do")}</button>`}>
-    <p class="muted">${wx("rule.raise.now", { limit: html`<code>${rule.limits[0]}</code>` })}</p>
+    <p class="muted">${wx("rule.raise.now", { limit: html`<code>${plain(rule.limits[0])}</code>` })}</p>
     <label class="field"><span>${w("rule.raise.count")}</span><input class="in w8" inputmode="decimal" value=${count} onInput=${(event) => setCount(event.target.value)} /></label>
   </${Dialog}>`;
 }
 
-function Subjects({ title, list, rule, tone, full, withSince = false, none }) {
+/** The subjects of the last minute or two, which is less than the range of the numbers above. */
+function Subjects({ title, list, rule, tone, withSince = false, none }) {
   const most = list[0]?.count ?? 1;
-  return html`<${Card} title=${title} head=${list.length > 0 && html`<span class="label">${w("rule.of", { n: full ? "32+" : f().num(list.length) })}</span>`}>
+  return html`<${Card} title=${title} head=${list.length > 0 && html`<span class="label">${w("rule.of", { n: list.length, subjects: many(list) })}</span>`}>
     ${list.length === 0 ? html`<p class="pad muted">${none}</p>` : html`<table class="t fold">
       <thead><tr><th class="keep">${w("whom")}</th><th class="r keep">${w("times")}</th><th></th>${withSince && html`<th class="r">${w("sinceHead")}</th>`}<th></th></tr></thead>
       <tbody>${list.slice(0, SHOWN).map((each) => html`<tr key=${JSON.stringify(each.subject)}>
@@ -143,8 +149,8 @@ function RuleText({ rule, policy }) {
   const { data: text } = usePoll("/v1/rules", Infinity);
   const index = policy.rules.indexOf(rule);
   const block = typeof text === "string" ? ruleBlocks(text).find((each) => each.name === rule.name) : null;
-  const place = rule.source ? `${rule.source}${rule.line ? `:${rule.line}` : ""}` : "";
-  const head = html`<code class="muted">${place}</code><span class="label wide">${w("rule.place", { n: index + 1, all: policy.rules.length })}</span>`;
+  const place = rule.source ? `${rule.source.split("/").pop()}${rule.line ? `:${rule.line}` : ""}` : "";
+  const head = html`<code class="muted" title=${rule.source ?? undefined}>${clean(place)}</code><span class="label wide">${w("rule.place", { n: index + 1, all: policy.rules.length })}</span>`;
   const lines = block ? text.split("\n").slice(block.from, block.to) : [];
   return html`<${Card} title=${w("rule.text")} head=${head}>
     ${block ? html`<div class="ed">${lines.map((line, i) => html`<div class="ln">${block.from + i + 1}</div><div class="tx"><${Painted} text=${line} /></div>`)}</div>` : html`<p class="pad muted">${w("rule.text.elsewhere")}</p>`}

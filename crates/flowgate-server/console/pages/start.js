@@ -1,6 +1,5 @@
 // The start card: nothing was asked yet. Send a request, watch it be denied, make it a rule.
 
-import { countdown } from "../lib/format.js";
 import { painted } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
@@ -10,7 +9,7 @@ import { stats } from "../state/stats.js";
 import { useState } from "../vendor/hooks.js";
 import { Command, Lead, Mistake, Sign, useRights } from "../ui/basics.js";
 import { html } from "../ui/html.js";
-import { w, wx } from "../ui/words.js";
+import { f, w, wx } from "../ui/words.js";
 
 const RULE = `[[rule]]
 name   = "reply"
@@ -77,9 +76,9 @@ function Sent({ sent, limit }) {
   const last = sent[sent.length - 1];
   return html`<ul class="sent" aria-live="polite">${sent.slice(-SHOWN).map((answer, i) => html`<li key=${i + Math.max(0, sent.length - SHOWN)} class=${answer.allowed ? "" : "no"}>
       <span><${Sign} kind=${answer.allowed ? "allowed" : "denied"} />${answer.allowed ? w("allowed") : w("denied")}</span>
-      ${answer.allowed ? w("start.left", { left: answer.remaining ?? "–", most: answer.limit ?? "–" }) : answer.retry_after ? w("passesIn", { wait: countdown(answer.retry_after) }) : w("never")}
+      ${answer.allowed ? w("start.left", { left: answer.remaining ?? "–", most: answer.limit ?? "–" }) : answer.retry_after ? w("passesIn", { wait: f().countdown(answer.retry_after) }) : w("never")}
     </li>`)}</ul>
     <p>${last.allowed
       ? html`<b class="allowed"><${Sign} kind="allowed" /> ${w("start.allowed")}</b> ${w("start.allowed.more", { left: last.remaining ?? "–" })}`
-      : html`<b class="denied"><${Sign} kind="denied" /> ${w("start.denied")}</b> ${last.retry_after ? w("start.denied.more", { limit, wait: countdown(last.retry_after) }) : w("never")}`}</p>`;
+      : html`<b class="denied"><${Sign} kind="denied" /> ${w("start.denied")}</b> ${last.retry_after ? w("start.denied.more", { limit, wait: f().countdown(last.retry_after) }) : w("never")}`}</p>`;
 }

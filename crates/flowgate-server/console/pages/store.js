@@ -1,6 +1,5 @@
 // Is what counts healthy? This node only.
 
-import { span } from "../lib/format.js";
 import { latest } from "../lib/history.js";
 import { clean } from "../lib/text.js";
 import { useCell } from "../state/cell.js";
@@ -27,7 +26,7 @@ function Body({ now, history }) {
       ${down ? w("store.away", { at: now.since ? f().clock(now.since, true) : "–" }) : w(redis ? "store.redis" : "store.memory")}</${Lead}>
     <${Memory} memory=${now.memory} />
     ${redis && html`<${Servers} store=${store} history=${history} />`}
-    <div class="cols c-50">
+    <div class="cols c-50 even">
       <${Connections} now=${now} />
       <${Node} now=${now} />
     </div>
@@ -51,11 +50,11 @@ function Servers({ store, history }) {
   const time = (micros) => (micros === null ? "–" : `${f().milliseconds(micros)} ms`);
   return html`<${Card} title=${w("store.servers")} head=${html`<code class="muted">on_failure = "${store.on_failure}"${store.local_share ? `, local_share = "${store.local_share}"` : ""}</code>`}
       foot=${w("store.more", { unanswered: f().num(store.unanswered ?? 0), outages: f().num(store.outages ?? 0), degraded: f().num(store.degraded ?? 0), hits: f().num(store.deny_cache_hits ?? 0) })}>
-    <table class="t"><thead><tr><th>${w("store.server")}</th><th>${w("store.state")}</th><th class="r">${w("store.connections")}</th><th class="r">p50</th><th class="r">p99</th><th></th></tr></thead>
+    <table class="t fold"><thead><tr><th class="keep">${w("store.server")}</th><th class="keep">${w("store.state")}</th><th class="r">${w("store.connectionsHead")}</th><th class="r">p50</th><th class="r">p99</th><th></th></tr></thead>
     <tbody>${store.servers.map((server) => {
       const up = server.state === "ready";
       return html`<tr key=${server.at}><td><code><${Text} of=${server.at} most=${64} /></code></td><td><${Sign} kind=${up ? "allowed" : "away"} tone=${up ? "allowed" : ""} /> ${w(up ? "state.ready" : "state.away")}</td>
-        <td class="r">${f().num(server.connections ?? 0)}</td><td class="r">${up ? time(p50) : "–"}</td><td class="num">${up ? time(p99) : "–"}</td><td class="cut"></td></tr>`;
+        <td class="r l2" data-l=${w("store.connectionsHead")}>${f().num(server.connections ?? 0)}</td><td class="r opt">${up ? time(p50) : "–"}</td><td class="num l2" data-l="p99">${up ? time(p99) : "–"}</td><td class="cut opt"></td></tr>`;
     })}</tbody></table>
   </${Card}>`;
 }
@@ -70,7 +69,7 @@ function Connections({ now }) {
 
 function Node({ now }) {
   const rows = [
-    [w("store.node.name"), now.node ?? "–"], [w("history.version"), now.version], [w("store.started"), html`<${Time} at=${now.started} />`], [w("store.uptime"), span(Math.floor(now.uptime))], [w("page.rules"), f().num(now.rules)],
+    [w("store.node.name"), now.node ?? "–"], [w("history.version"), now.version], [w("store.started"), html`<${Time} at=${now.started} />`], [w("store.uptime"), f().span(Math.floor(now.uptime))], [w("store.rules"), f().num(now.rules)],
     ...(now.reloads ? [[w("store.reloads"), w("store.reloads.n", { ok: f().num(now.reloads.succeeded), failed: f().num(now.reloads.failed) })]] : []),
   ];
   return html`<${Card} title=${w("store.node.title")} foot=${wx("store.grafana", { file: html`<code>packaging/grafana</code>` })}><table class="t"><tbody>${rows.map(([name, value]) => html`<tr><td class="dim">${name}</td><td class="r">${value}</td></tr>`)}</tbody></table></${Card}>`;

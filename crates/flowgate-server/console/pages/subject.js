@@ -8,7 +8,7 @@ import { usePolicy } from "../state/policy.js";
 import { address, handover, route } from "../state/route.js";
 import { say } from "../state/toast.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
-import { Mistake } from "../ui/basics.js";
+import { Lead, Mistake } from "../ui/basics.js";
 import { Explanation } from "../ui/explanation.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
@@ -76,7 +76,7 @@ export function SubjectPage() {
       <button class="b solid">${w("subject.ask")}</button>
     </form></section>
     <${Mistake} error=${error} />
-    ${answer ? html`<${Explanation} answer=${answer} again=${() => question.current && put(question.current)} />` : !error && html`<p class="muted">${w("subject.empty")}</p>`}
+    ${answer ? html`<${Explanation} answer=${answer} again=${() => question.current && put(question.current)} />` : !error && html`<${Lead} more=${w("subject.empty.more")}>${w("subject.empty")}</${Lead}>`}
   </${Page}>`;
 }
 

@@ -1,6 +1,5 @@
 // What would the draft have done to the traffic of the last minutes?
 
-import { span } from "../lib/format.js";
 import { clean } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
@@ -30,10 +29,10 @@ export function Try() {
   return html`<${Page} title=${w("page.try")}>
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} />`}
-    ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
+    ${!off && !own && sample && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} />`}
-    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<p class="muted">${w("try.empty")}</p>`}
+    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}
   </${Page}>`;
 }
 
@@ -72,7 +71,7 @@ function SampleBar({ sample, again }) {
     again();
   };
   const seconds = Math.max(0, (recording ? now : sample.until ?? now) - (sample.since ?? now));
-  const values = { length: html`<b>${span(Math.round(seconds))}</b>`, from: f().clock(sample.since ?? now, true), to: f().clock(recording ? now : sample.until ?? now, true), requests: html`<b>${f().num(sample.requests ?? 0)}</b>`, part: sample.one_in > 1 ? w("try.oneIn", { n: f().num(sample.one_in), by: sample.by }) : w("try.allOfThem") };
+  const values = { length: html`<b>${f().span(Math.round(seconds))}</b>`, from: f().clock(sample.since ?? now, true), to: f().clock(recording ? now : sample.until ?? now, true), requests: html`<b>${f().num(sample.requests ?? 0)}</b>`, part: sample.one_in > 1 ? w("try.oneIn", { n: f().num(sample.one_in), by: sample.by }) : w("try.allOfThem") };
   const bytes = w("try.bytes", { used: f().bytes(sample.bytes ?? 0).join(" "), most: f().bytes(sample.max_bytes ?? 0).join(" ") });
   return html`<div class="tools">
       <span>${sample.requests > 0 || recording ? html`${recording && html`<${Sign} kind="shadow" tone="shadow" /> `}${wx(recording ? "try.recording" : "try.sample", values)} <span class="muted">· ${bytes}</span>` : html`<span class="muted">${w("try.nothing")}</span>`}</span>
@@ -132,7 +131,7 @@ function subjectOf(hit, curves) {
 
 function Newly({ newly, curves }) {
   const most = newly.most[0]?.count ?? 1;
-  return html`<${Card} title=${w("try.newly")} head=${newly.most.length > 0 && html`<span class="label">${w("rule.of", { n: `${f().num(newly.subjects.count)}${newly.subjects.at_least ? "+" : ""}` })}</span>`}>
+  return html`<${Card} title=${w("try.newly")} head=${newly.most.length > 0 && html`<span class="label">${w("try.of", { n: `${f().num(newly.subjects.count)}${newly.subjects.at_least ? "+" : ""}` })}</span>`}>
     ${newly.most.length === 0 ? html`<p class="pad muted">${w("try.nobody")}</p>` : html`<table class="t"><thead><tr><th>${w("whom")}</th><th class="r">${w("times")}</th><th></th><th></th></tr></thead>
       <tbody>${newly.most.slice(0, 10).map((each) => html`<tr key=${`${each.rule} ${each.subject}`}><td class="cut"><${Subject} of=${subjectOf(each, curves)} most=${48} /></td><td class="num denied">+${f().num(each.count)}</td><td><${Share} of=${each.count / most} /></td><td class="acts"><${SubjectActions} subject=${subjectOf(each, curves)} rule=${each.rule} ban=${false} /></td></tr>`)}</tbody></table>`}
   </${Card}>`;

@@ -15,11 +15,12 @@ import { f, w } from "./words.js";
 
 const LENGTHS = ["10m", "1h", "1d"];
 
-/** @param choices pairs to choose the field from; start: the pair that is filled in */
-export function BanDialog({ start = ["ip", ""], choices = [], close, done }) {
+/** @param choices pairs to choose the field from; start: the pair that is filled in, else the field that most rules count by */
+export function BanDialog({ start = null, choices = [], close, done }) {
   const policy = usePolicy();
-  const [field, setField] = useState(start[0]);
-  const [value, setValue] = useState(start[1]);
+  const [typed, setField] = useState(start?.[0] ?? null);
+  const field = typed ?? usualField(policy);
+  const [value, setValue] = useState(start?.[1] ?? "");
   const [length, setLength] = useState("1h");
   const [other, setOther] = useState(null);
   const [reason, setReason] = useState("");
@@ -56,15 +57,22 @@ export function BanDialog({ start = ["ip", ""], choices = [], close, done }) {
       <datalist id="ban-fields">${[...new Set([...choices.map(([name]) => name), ...(policy?.fields ?? [])])].map((name) => html`<option value=${name}></option>`)}</datalist>
     </div>
     <${Warnings} field=${field} found=${found} fields=${policy?.fields} />
-    <div class="field"><span>${w("ban.for")}</span><${Segments} label=${w("ban.for")} value=${other === null ? length : "other"} pick=${(next) => {
+    <div class="field"><span>${w("ban.for")}</span><div class="fieldrow"><${Segments} label=${w("ban.for")} value=${other === null ? length : "other"} pick=${(next) => {
       setOther(next === "other" ? length : null);
       if (next !== "other") setLength(next);
     }} options=${[...LENGTHS.map((each) => ({ value: each, label: lengthWords(each) })), { value: "other", label: w("ban.other") }]} />
-      ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div>
+      ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div></div>
     <label class="field"><span>${w("ban.reason")}</span><input class="in w100 sans" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
-    <p class="label">${w("ban.what")} ${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}</code></p>
+    <p class="label">${w("ban.what")} ${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")} ${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}</code></p>
     <${Mistake} error=${error} />
   </${Dialog}>`;
+}
+
+/** The field that most rules count by, as whoever is banned is usually whom they count. */
+function usualField(policy) {
+  const counts = new Map();
+  for (const name of (policy?.rules ?? []).flatMap((rule) => rule.by ?? [])) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? policy?.fields?.[0] ?? "";
 }
 
 const lengthWords = (length) => (["10m", "1h", "1d"].includes(length) ? w(`length.${length}`) : length);

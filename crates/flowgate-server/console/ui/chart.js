@@ -16,15 +16,15 @@ const TOP = 24;
 /**
  * @param {object} props
  *   history  the answer of /v1/stats/history
- *   series   { allowed, denied, shadow? } lists of counts per step
- *   onset    { at, words } of the rise, or null
+ *   series   { allowed, denied, shadow? } lists of counts per step; { shadow } alone is one panel
+ *   onset    { at, words, tone? } of the rise, or null
  *   title    of the card
  */
 export function FlowCard({ title, history, series, onset = null, marks = [], heights = [78, 112] }) {
   const [asTable, setAsTable] = useState(false);
   const [ref, width] = useWidth();
   const narrow = width < NARROW;
-  const steps = series.allowed.length;
+  const steps = Object.values(series)[0].length;
   const grouped = bars({ step: history.step, end: history.end, length: steps }, Object.entries(series), narrow ? 60 : 180);
   const head = html`<span class="label wide">${w("chart.bar", { length: barLength(grouped.width) })}</span>
     <button type="button" class="b bare" aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? w("chart.drawn") : w("chart.table")}</button>`;
@@ -45,15 +45,19 @@ function Flow({ label, width, narrow, grouped, onset, marks, heights }) {
   const [at, setAt] = useState(null);
   const { starts, values } = grouped;
   const left = narrow ? 30 : 40;
-  const [top1, top2] = [TOP, TOP + heights[0] + GAP];
+  // A rule in the shadow has one panel: what it would have denied.
+  const alone = !values.has("allowed");
+  const [top1, top2] = [TOP, alone ? TOP : TOP + heights[0] + GAP];
   const [base, height] = [top2 + heights[1], top2 + heights[1] + 20];
   const [begin, end] = [starts[0], starts[starts.length - 1] + grouped.width];
   const xOf = (time) => left + ((width - left) * (time - begin)) / (end - begin);
-  const allowed = values.get("allowed");
-  const denied = values.get("denied");
-  const shadow = values.get("shadow")?.some(Boolean) ? values.get("shadow") : null;
-  const allowedTop = axis(Math.max(...allowed.map((value) => value ?? 0)));
-  const deniedTop = axis(Math.max(...denied.map((value) => value ?? 0), ...(shadow ?? []).map((value) => value ?? 0), allowedTop.top / 100));
+  const allowed = values.get("allowed") ?? [];
+  const denied = values.get("denied") ?? [];
+  const shadow = alone || values.get("shadow")?.some(Boolean) ? values.get("shadow") : null;
+  const most = (list) => Math.max(0, ...(list ?? []).map((value) => value ?? 0));
+  const allowedTop = axis(most(allowed));
+  const deniedMost = Math.max(most(denied), most(shadow));
+  const deniedTop = axis(Math.max(deniedMost || 1, allowedTop.top / 100));
   const cursor = at === null ? null : Math.min(at, starts.length - 1);
   const move = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
@@ -74,18 +78,18 @@ function Flow({ label, width, narrow, grouped, onset, marks, heights }) {
       onKeyDown=${move} onBlur=${() => setAt(null)} onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
       <${Bands} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} />
       ${cursor !== null && html`<rect class="cursor" x=${xOf(starts[cursor])} y="8" width=${(width - left) / starts.length} height=${base - 8} />`}
-      <${Panel} y=${top1} height=${heights[0]} left=${left} width=${width} scale=${allowedTop} what=${w("allowed")} unit=${narrow ? "" : w("chart.perSecond")}>
+      ${!alone && html`<${Panel} y=${top1} height=${heights[0]} left=${left} width=${width} scale=${allowedTop} what=${w("allowed")} unit=${narrow ? "" : w("chart.perSecond")}>
         <${Area} values=${allowed} y=${top1} height=${heights[0]} left=${left} width=${width} top=${allowedTop.top} />
-      </${Panel}>
-      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} what=${w("denied")} unit=${narrow ? "" : w("chart.ownScale")} dashed=${shadow && w("chart.shadow")}>
-        <${Bars} values=${denied} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />
+      </${Panel}>`}
+      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} what=${alone ? w("chart.shadow") : w("denied")} unit=${narrow ? "" : alone ? w("chart.perSecond") : w("chart.ownScale")} dashed=${shadow && !alone && w("chart.shadow")}>
+        ${!alone && html`<${Bars} values=${denied} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
         ${shadow && html`<${Dash} values=${shadow} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
       </${Panel}>
       <${Onset} onset=${onset} x=${xOf} begin=${begin} y=${top2} height=${heights[1]} />
       <${Marks} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} width=${width} />
       <${TimeAxis} begin=${begin} end=${end} x=${xOf} width=${width} y=${height - 3} narrow=${narrow} />
     </svg>
-    <${Tip} grouped=${grouped} at=${cursor} x=${xOf} width=${width} shadow=${shadow} />`;
+    <${Tip} grouped=${grouped} at=${cursor} x=${xOf} width=${width} />`;
 }
 
 /** The axis from 0 to a whole tick. */
@@ -163,7 +167,7 @@ function Onset({ onset, x, begin, y, height }) {
   if (!onset || onset.at <= begin) return null;
   const at = Math.round(x(onset.at)) - 0.5;
   const right = at < 140;
-  return html`<g><line class="onset" x1=${at} x2=${at} y1=${y + height * 0.22} y2=${y + height} />
+  return html`<g class=${onset.tone ?? "denied"}><line class="onset" x1=${at} x2=${at} y1=${y + height * 0.22} y2=${y + height} />
     <text class="onset-t" x=${right ? at + 6 : at - 6} y=${y + height * 0.22 + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;
 }
 
@@ -203,27 +207,29 @@ function TimeAxis({ begin, end, x, width, y, narrow }) {
 }
 
 /** What a bar stands for, beside it and never over it; also for those who walk with the arrow keys. */
-function Tip({ grouped, at, x, width, shadow }) {
+function Tip({ grouped, at, x, width }) {
   const { starts, values } = grouped;
   const per = (value) => (value === null || value === undefined ? "–" : `${f().rate(value)}${w("perSecond")}`);
   if (at === null) return html`<div class="tip-say" aria-live="polite"></div>`;
   const [from, to] = [starts[at], starts[at] + grouped.width];
   const right = x(from) > width / 2;
-  const rows = [["allowed", w("allowed")], ["denied", w("denied")], ...(shadow ? [["shadow", w("chart.shadow")]] : [])];
+  const rows = columns(values).filter(([name]) => name !== "shadow" || values.get(name).some(Boolean));
   // Set through the object model, which the policy allows; a style attribute in the text of a page it does not.
   const place = right ? { right: `${width - x(from) + 8}px` } : { left: `${x(to) + 8}px` };
   return html`<div class="tip" style=${place} aria-live="polite"><b>${f().clock(from, true)} – ${f().clock(to, true)}</b>
     <table><tbody>${rows.map(([name, words]) => html`<tr><td>${words}</td><td>${per(values.get(name)[at])}</td></tr>`)}</tbody></table></div>`;
 }
 
+/** The series that are drawn, with their words. */
+const columns = (values) => [["allowed", w("allowed")], ["denied", w("denied")], ["shadow", w("chart.shadow")]].filter(([name]) => values.has(name));
+
 /** The numbers of the chart. */
 function ChartTable({ grouped, marks }) {
   const { starts, values, width } = grouped;
   const per = (value) => (value === null || value === undefined ? "–" : f().rate(value));
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${w("chart.table")}><table class="t">
-    <thead><tr><th>${w("time")}</th><th class="r">${w("allowed")}${w("perSecond")}</th><th class="r">${w("denied")}${w("perSecond")}</th><th class="r">${w("chart.shadow")}${w("perSecond")}</th><th class="gap">${w("chart.marks")}</th></tr></thead>
+    <thead><tr><th>${w("time")}</th>${columns(values).map(([, words]) => html`<th class="r">${words}${w("perSecond")}</th>`)}<th class="gap">${w("chart.marks")}</th></tr></thead>
     <tbody>${starts.map((start, i) => ({ start, i })).reverse().map(({ start, i }) => html`<tr key=${start}>
-      <td>${f().clock(start, true)}</td><td class="r">${per(values.get("allowed")[i])}</td><td class="r">${per(values.get("denied")[i])}</td>
-      <td class="r">${per(values.get("shadow")?.[i])}</td><td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.words).join("; ")}</td></tr>`)}</tbody>
+      <td>${f().clock(start, true)}</td>${columns(values).map(([name]) => html`<td class="r">${per(values.get(name)[i])}</td>`)}<td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.words).join("; ")}</td></tr>`)}</tbody>
   </table></div>`;
 }

@@ -1,6 +1,5 @@
 // The answer to "why?": one sentence, then the rules in four groups.
 
-import { clockLength, countdown, span } from "../lib/format.js";
 import { clean } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { noteFailure } from "../state/link.js";
@@ -12,6 +11,7 @@ import { FieldValue, Lead, Mistake, Sign, Text, Time, useNow, useRights } from "
 import { BanDialog } from "./ban_dialog.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
+import { limitTexts, plain } from "./rule_words.js";
 import { LimitBar } from "./small_drawings.js";
 import { f, w, wx } from "./words.js";
 
@@ -26,8 +26,10 @@ export function Explanation({ answer, again }) {
   const matched = numbered.filter((rule) => rule.matched && rule.reached && !isDecider(rule));
   const unreached = numbered.filter((rule) => rule.matched && !rule.reached && !isDecider(rule));
   const unmatched = numbered.filter((rule) => !rule.matched);
+  // Large numbers get a wider column, the same in every row.
+  const large = rules.some((rule) => rule.limits.some((limit) => limit.most >= 100_000));
   return html`<${Sentence} answer=${answer} passed=${passed} now=${now} again=${again} />
-    <section class="card" aria-label=${w("subject.rules")}>
+    <section class=${`card ${large ? "large" : ""}`} aria-label=${w("subject.rules")}>
       ${(decided.length > 0 || ban) && html`<div class="grp"><${Sign} kind=${decision.allowed ? "allowed" : "denied"} tone=${decision.allowed ? "allowed" : "denied"} /><b>${w("group.decided")}</b></div>`}
       ${ban && html`<${HandBan} ban=${ban} now=${now} />`}
       ${decided.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
@@ -44,7 +46,7 @@ function Sentence({ answer, passed, now, again }) {
   const rule = decision.rule && html`<a href=${address("rules", decision.rule)}><${Text} of=${decision.rule} most=${48} /></a>`;
   const until = ban?.until ?? decision.banned_until;
   const wait = until ? until - now : decision.retry_after === null ? null : decision.retry_after - passed;
-  const time = wait === null ? null : html`<span class="denied">${countdown(Math.max(0, wait))}</span>`;
+  const time = wait === null ? null : html`<span class="denied">${f().countdown(Math.max(0, wait))}</span>`;
   let words;
   if (decision.allowed) words = decision.rule ? wx("why.allowed.left", { rule, left: f().num(decision.remaining ?? 0), most: f().num(decision.limit ?? 0), n: decision.limit === null ? 0 : 1 }) : w(decision.matched ? "why.allowed" : "why.unmatched");
   else if (ban) words = wx("why.ban", { time });
@@ -54,11 +56,11 @@ function Sentence({ answer, passed, now, again }) {
   else words = wx("why.deniedAtOnce", { rule });
   if (decision.allowed && decision.rule && decision.limit === null) words = wx("why.allowedBy", { rule });
   const more = [];
-  if (until) more.push(w("why.until", { at: f().clock(until, true) }));
+  if (until) more.push(w("why.until", { at: f().moment(until, now, true) }));
   if (!decision.allowed && decision.action !== "deny") more.push(w("why.action", { action: clean(decision.action) }));
   for (const each of decision.shadow ?? []) more.push(w("why.shadow", { rule: clean(each) }));
   if (decision.degraded) more.push(w("why.degraded"));
-  if (!more.length && decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: span(decision.delay) }));
+  if (!more.length && decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: f().span(decision.delay) }));
   return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(" ") || null} actions=${html`<${Actions} answer=${answer} again=${again} />`}>${words}</${Lead}>`;
 }
 
@@ -118,8 +120,8 @@ function ResetDialog({ answer, close, done }) {
 
 function HandBan({ ban, now }) {
   return html`<div class="rulebox"><span class="idx"></span><span class="nm"><b>${w("origin.hand")}</b></span>
-    <div class="lim"><${FieldValue} field=${ban.field} value=${ban.value} most=${40} /><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${clockLength(ban.until - now)}</span>
-      <span class="muted tm">${w("until", { at: f().clock(ban.until, true) })}${ban.reason ? html`, <${Text} of=${ban.reason} most=${96} />` : ""}</span></div></div>`;
+    <div class="lim"><${FieldValue} field=${ban.field} value=${ban.value} most=${40} /><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(ban.until - now)}</span>
+      <span class="muted tm" title=${ban.reason ? clean(ban.reason) : undefined}>${w("until", { at: f().moment(ban.until, now, true) })}${ban.reason ? html`${w("listComma")}<${Text} of=${ban.reason} most=${96} />` : ""}</span></div></div>`;
 }
 
 function RuleBox({ rule, passed, now }) {
@@ -129,22 +131,28 @@ function RuleBox({ rule, passed, now }) {
   return html`<div class="rulebox"><span class="idx">${rule.index}</span>
     <span class="nm"><a href=${address("rules", rule.rule)}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>` : ""}</span>
     <div>${rule.on_failure && rule.on_failure !== "local" ? html`<div class="lim"><code>on_failure = "${rule.on_failure}"</code></div>` : rule.limits.map((limit) => html`<${Limit} limit=${limit} passed=${passed} />`)}
-      ${!rule.limits.length && !banned && html`<div class="lim"><code>${w("atOnce")}</code><span></span><span class="nn"><${Text} of=${rule.action} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
-      ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().clock(rule.banned_until, true) })}${rule.ban_scope === "subject" ? `, ${w("ban.everywhere")}` : ""}</span></div>`}
+      ${!rule.limits.length && !banned && html`<div class="lim"><${Unused} known=${known} /><span></span><span class="nn"><${Text} of=${rule.action} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
+      ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().moment(rule.banned_until, now, true) })}${rule.ban_scope === "subject" ? `${w("listComma")}${w("ban.everywhere")}` : ""}</span></div>`}
     </div></div>`;
 }
 
+/** The limits of a rule that counted nothing for this request; a rule without any decides at once. */
+function Unused({ known }) {
+  const texts = known ? limitTexts(known) : [];
+  return texts.length ? html`<code>${texts.join(", ")}</code>` : html`<span>${w("atOnce")}</span>`;
+}
+
 /** Seconds, or a clock from a minute on, as the countdown beside it. */
-const length = (seconds) => (seconds < 60 ? span(seconds) : clockLength(seconds));
+const length = (seconds) => (seconds < 60 ? f().span(seconds) : f().clockLength(seconds));
 
 /** One limit: what is left of the most, and when it changes. Nothing is asked between answers; the times run down. */
 function Limit({ limit, passed }) {
   const left = limit.remaining ?? 0;
   const times = [];
   if (!limit.allowed && limit.never) times.push(w("never"));
-  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: countdown(Math.max(0, limit.retry_after - passed)) }));
+  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: f().countdown(Math.max(0, limit.retry_after - passed)) }));
   if (limit.reset_after > 0 && left < (limit.most ?? 0)) times.push(w("limit.reset", { time: length(Math.max(0, Math.ceil(limit.reset_after - passed))) }));
-  return html`<div class="lim"><code title=${limit.limit}>${clean(limit.limit).replace(/^sliding /, "")}</code>
+  return html`<div class="lim"><code title=${limit.limit}>${plain(limit.limit)}</code>
     ${limit.most === null ? html`<span></span>` : html`<${LimitBar} left=${left} most=${limit.most} />`}
     <span class=${`nn ${limit.allowed ? "" : "denied"}`}>${limit.most === null ? "–" : w("limit.left", { left: f().num(left), most: f().num(limit.most) })}</span>
     <span class="muted tm">${times.join(w("listComma"))}</span></div>`;

@@ -52,7 +52,8 @@ export function nextFinding(findings, line, backwards, goTo) {
   goTo(next.line, next.column ?? 1);
 }
 
-export function Findings({ check, goTo, draft }) {
+/** @param props isOwn(source): the finding is in this text, so it has a place to go to */
+export function Findings({ check, goTo, draft, isOwn }) {
   const errors = check.findings.filter((each) => each.severity === "error").length;
   const warnings = check.findings.length - errors;
   const head = check.findings.length > 0 && html`<span class="label">${w("findings.count", { errors, warnings })} · <kbd>F8</kbd> ${w("findings.next")}</span>`;
@@ -63,6 +64,8 @@ export function Findings({ check, goTo, draft }) {
     ${!check.error && sorted.length === 0 && html`<p class="pad muted">${w(!draft ? "findings.file" : check.checking ? "findings.checking" : "findings.none")}</p>`}
     ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
       <div lang="en"><span class="unseen">${finding.severity}: </span>${clean(finding.message)}${finding.hint && html`<div class="hint">${clean(finding.hint)}</div>`}</div>
-      <span class="at">${finding.line && html`<button type="button" class="link" onClick=${() => goTo(finding)}>${finding.line}:${finding.column ?? 1}</button>`}</span></div>`)}</div>
+      <span class="at">${finding.line && (!finding.source || isOwn(finding.source)
+        ? html`<button type="button" class="link" onClick=${() => goTo(finding)}>${finding.line}:${finding.column ?? 1}</button>`
+        : html`<code>${clean(finding.source).split("/").pop()}:${finding.line}</code>`)}</span></div>`)}</div>
   </${Card}>`;
 }

@@ -1,6 +1,5 @@
 // The frame of every page: the rail with the pages, the bar with the state, the room for the page.
 
-import { countdown } from "../lib/format.js";
 import { useCell } from "../state/cell.js";
 import { draft } from "../state/draft.js";
 import { away, serverNow, tryNow } from "../state/link.js";
@@ -100,14 +99,14 @@ function State() {
 function Health({ now }) {
   const state = now.state ?? "ready";
   if (state === "ready") return html`<span class="state" role="status"><${Sign} kind="allowed" /><span>${w("state.ready")}</span></span>`;
-  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w(`state.${state}`)}<span class="hide">${now.missing ? html`: <span lang="en">${now.missing}</span>` : ""}${now.since ? ` ${w("since", { at: f().clock(now.since) })}` : ""}</span></span></span>`;
+  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w(`state.${state}`)}<span class="hide">${now.missing ? html`${w("colon")}<span lang="en">${now.missing}</span>` : ""}${now.since ? ` ${w("since", { at: f().clock(now.since) })}` : ""}</span></span></span>`;
 }
 
 function AwayState() {
   const gone = useCell(away);
   useNow();
   if (!gone) return null;
-  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w("state.away")}<span class="hide"> ${w("since", { at: f().clock(gone.since, true) })}, ${w("away.again")}</span> ${countdown(Math.ceil(Math.max(1, gone.next - serverNow()))).replace(".0", "")}</span></span>`;
+  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w("state.away")}<span class="hide"> ${w("since", { at: f().clock(gone.since, true) })}${w("listComma")}${w("away.again")}</span> ${f().countdown(Math.ceil(Math.max(1, gone.next - serverNow()))).replace(".0", "")}</span></span>`;
 }
 
 function AwayNotice() {

@@ -1,6 +1,5 @@
 // The pause of all rules: shown on every page while it lasts, begun on the page of rules.
 
-import { clockLength } from "../lib/format.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { noteFailure } from "../state/link.js";
@@ -28,7 +27,7 @@ export function Paused() {
       setError(mistake);
     }
   };
-  return html`<${Notice} title=${w("pause.title", { at: f().clock(until, true), left: clockLength(until - now) })}
+  return html`<${Notice} title=${w("pause.title", { at: f().clock(until, true), left: f().clockLength(until - now) })}
     action=${write && html`<button type="button" class="b" onClick=${resume}>${w("pause.end")}</button>`}>${w("pause.more")}<${Mistake} error=${error} /></${Notice}>`;
 }
 
@@ -48,7 +47,7 @@ export function PauseDialog({ close }) {
     }
   };
   return html`<${Dialog} title=${w("pause.dialog")} close=${close} submit=${begin}
-    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger">${w("pause.begin", { length })}</button>`}>
+    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger">${w("pause.begin", { length: w(`length.${length}`) })}</button>`}>
     <p>${w("pause.what")}</p>
     <div class="field"><span>${w("ban.for")}</span><${Segments} label=${w("ban.for")} value=${length} pick=${setLength} options=${LENGTHS.map((each) => ({ value: each, label: w(`length.${each}`) }))} /></div>
     <p class="label">${w("same")} <code>flowgate pause --for ${length}</code></p>

@@ -1,6 +1,5 @@
 // A rule in words: its conditions, its limits, its bans.
 
-import { span } from "../lib/format.js";
 import { parseLimit } from "../lib/limits.js";
 import { clean } from "../lib/text.js";
 import { Text } from "./basics.js";
@@ -27,29 +26,39 @@ export function limitTexts(rule) {
   return (rule.limits ?? []).map(plain);
 }
 
-/** `sliding` is what a limit is unless it says otherwise. */
-const plain = (limit) => clean(limit).replace(/^sliding /, "");
+/** A limit as one would write it: `5/min` for `sliding 5/1m`, as `sliding` is what a limit is unless it says otherwise. */
+export const plain = (limit) => clean(limit).replace(/^sliding /, "").replace(/\/1(s|m|h|d|w)(?=\s|$)/, (_, unit) => `/${SINGLE.get(unit)}`);
+const SINGLE = new Map([["s", "s"], ["m", "min"], ["h", "h"], ["d", "day"], ["w", "week"]]);
 
 /** One sentence: whom it counts, how much. */
 export function RuleSentence({ rule }) {
   const limits = (rule.limits ?? []).map(limitWords);
   const each = rule.by?.length ? wx("rule.each", { by: html`<code>${clean(rule.by.join(", "))}</code>` }) : w("rule.all");
-  return html`${rule.limits_by ? w("rule.byCase") : limits.length ? html`${each}: ${limits.join(w("listComma"))}.` : w("rule.atOnce", { action: clean(rule.action) })} ${rule.ban ? banWords(rule.ban, "rule.ban.sentence") : ""}`;
+  return html`${rule.limits_by ? w("rule.byCase") : limits.length ? html`${each}${w("colon")}${limits.join(w("listComma"))}${w("stop")}` : w("rule.atOnce", { action: clean(rule.action) })} ${rule.ban ? banWords(rule.ban) : ""}`;
 }
 
 function limitWords(text) {
   const limit = parseLimit(text);
   if (!limit) return clean(text);
-  const values = { count: f().num(limit.count), period: limit.unit ? w(`unit.${unitName(limit.unit)}`) : span(limit.seconds), burst: limit.burst, zone: limit.zone };
+  const unit = WHOLE.get(limit.seconds);
+  const per = unit ? w("per.unit", { unit: w(`unit.${unit}`) }) : w("per.length", { length: f().span(limit.seconds) });
+  const values = { count: f().num(limit.count), per, period: f().span(limit.seconds), burst: limit.burst, zone: limit.zone };
   if (limit.kind === "bucket") return limit.burst ? w("limit.bucketBurst", values) : w("limit.bucket", values);
   if (limit.kind === "fixed") return limit.zone ? w("limit.fixedZone", values) : w("limit.fixed", values);
   if (limit.kind === "sliding") return w("limit.sliding", values);
   return clean(text);
 }
 
-const unitName = (unit) => ({ s: "s", sec: "s", second: "s", m: "min", min: "min", minute: "min", h: "h", hour: "h", d: "day", day: "day", w: "week", week: "week", month: "month", year: "year" })[unit] ?? "s";
+/** Periods that have a name, in seconds. */
+const WHOLE = new Map([[1, "s"], [60, "min"], [3600, "h"], [86_400, "day"], [604_800, "week"], [2_592_000, "month"], [31_536_000, "year"]]);
 
-/** `ban after 3 in 10m: 1m, 10m, 1h`. */
-export function banWords(ban, key = "rule.ban") {
-  return w(key, { after: ban.after, within: span(ban.within), lengths: ban.for.map(span).join(", ") });
+/** `After 3 denials within 10 min it bans: 1 min, 10 min, 1 h.` */
+export const banWords = (ban) => w("rule.ban.sentence", { after: ban.after, within: f().span(ban.within), lengths: ban.for.map((each) => f().span(each)).join(w("listAnd")) });
+
+/** `ban 3/10m: 1m, 10m, 1h`, in the words of the file. */
+export const banShort = (ban) => `ban ${ban.after}/${short(ban.within)}: ${ban.for.map(short).join(", ")}`;
+
+function short(seconds) {
+  const [size, name] = [[86_400, "d"], [3600, "h"], [60, "m"]].find(([each]) => seconds % each === 0) ?? [1, "s"];
+  return `${seconds / size}${name}`;
 }

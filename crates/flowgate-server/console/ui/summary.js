@@ -8,14 +8,17 @@ import { sourceOf } from "../state/poll.js";
 export const EVERY_S = 2;
 const source = sourceOf("/v1/stats/history?range=5m&rules=top");
 
-/** `{ allowed, denied, shadow, rules }` a second, over the last minute; null before the first answer. */
+/**
+ * `{ allowed, denied, shadow, rules }` a second, over the last minute; null before the first answer. `counts` of a rule
+ * are what it denied, step by step.
+ */
 export const summary = cell(null);
 
 /** Rates of the last minute of an answer of five minutes. */
 export function ratesOf(data) {
   const rate = (list) => recentRate(list, data.step, 60) ?? 0;
   const three = (counts) => ({ allowed: rate(counts.allowed), denied: rate(counts.denied), shadow: rate(counts.shadow ?? []) });
-  return { ...three(data.total), rules: data.rules.map((rule) => ({ rule: rule.rule, ...three(rule) })) };
+  return { ...three(data.total), rules: data.rules.map((rule) => ({ rule: rule.rule, ...three(rule), counts: { step: data.step, end: data.end, denied: rule.denied } })) };
 }
 
 /** True while a rule denies loudly: the sentence of the overview is orange, and so is the rate in the rail. */

@@ -41,7 +41,7 @@ export function Versions({ etag, compare, changed }) {
     ${versions.length === 0 ? html`<p class="pad muted">${data ? w("history.none") : "\u00a0"}</p>` : html`<table class="t fold">
       <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th class="r">${w("history.size")}</th><th></th></tr></thead>
       <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2"><${Time} at=${version.time} /></td>
-        <td class="cut opt"><${Text} of=${version.note ?? ""} />${version.author && html` <span class="muted" title=${clean(version.author.agent ?? "")}>${authorWords(version.author)}</span>`}</td>
+        <td class="cut opt" title=${version.note ? clean(version.note) : undefined}><${Text} of=${version.note ?? ""} />${version.author && html` <span class="muted" title=${clean(version.author.agent ?? "")}>${authorWords(version.author)}</span>`}</td>
         <td class="r dim opt">${f().bytes(version.bytes).join(" ")}</td>
         <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
           ${!view && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
@@ -52,7 +52,7 @@ export function Versions({ etag, compare, changed }) {
 }
 
 /** Who has put a version there: the kind of right and the address. */
-const authorWords = ({ by, from }) => `${w(by === "file" ? "author.file" : "author.token")}${from ? `, ${clean(from)}` : ""}`;
+const authorWords = ({ by, from }) => `${w(by === "file" ? "author.file" : "author.token")}${from ? `${w("listComma")}${clean(from)}` : ""}`;
 
 /** Goes back to a version, after its difference to what is in force was seen. */
 export function RollBack({ version, etag, close, done }) {

@@ -7,16 +7,16 @@ export default {
   "pages": "页面", "menu": "菜单", "skip": "跳到正文", "draft": "草稿", "range": "时间范围",
   "range.5m": "5 分钟", "range.1h": "1 小时", "range.24h": "24 小时",
   "theme.system": "主题：跟随系统", "theme.light": "主题：浅色", "theme.dark": "主题：深色",
-  "keys": "快捷键", "logOut": "退出", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
+  "keys": "快捷键", "logOut": "退出登录", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
 
   // 通用
   "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "ban": "封禁", "banned": "封禁中",
-  "perSecond": "/秒", "rate": "每秒 {rate} 次", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "until": "至 {at}",
-  "ago": "{length}前", "by": "按", "limits": "限额", "action": "动作", "field": "字段", "value": "值", "atOnce": "立即生效", "never": "永不放行", "nothing": "无",
+  "perSecond": "/秒", "rate": "每秒 {rate} 次", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近一次", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "lately": "最近两分钟", "until": "至 {at}",
+  "ago": "{length}前", "by": "按", "limits": "限额", "action": "动作", "field": "字段", "value": "值", "atOnce": "匹配即生效", "never": "永不放行", "nothing": "无",
   "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储",
   "copy": "复制", "copied": "已复制", "cancel": "取消", "close": "关闭", "seen": "知道了", "undo": "撤销", "fold": "收起", "unfold": "展开", "earlier": "上一页", "later": "下一页",
-  "listComma": "，", "same": "等同于", "passesIn": "{wait} 后放行", "subject.everyone": "所有请求",
-  "length.s": "{n} 秒", "length.min": "{n} 分钟", "length.h": "{n} 小时", "length.1m": "1 分钟", "length.5m": "5 分钟", "length.10m": "10 分钟", "length.1h": "1 小时", "length.8h": "8 小时", "length.1d": "1 天",
+  "listComma": "，", "listAnd": "、", "colon": "：", "stop": "。", "same": "等同于", "passesIn": "还需等待 {wait}", "subject.everyone": "所有请求",
+  "length.s": "{n} 秒", "length.min": "{n} 分钟", "length.h": "{n} 小时", "length.1m": "1 分钟", "length.5m": "5 分钟", "length.10m": "10 分钟", "length.1h": "1 小时", "length.8h": "8 小时", "length.24h": "24 小时", "length.1d": "1 天",
 
   // 状态
   "state.ready": "就绪", "state.degraded": "降级", "state.draining": "正在退出", "state.starting": "启动中", "state.away": "失联", "state.broken": "规则有误", "state.recording": "录制中",
@@ -37,90 +37,90 @@ export default {
   // 图表
   "chart.bar": "每柱 {length}；最后一柱尚未结束", "chart.table": "以表格显示", "chart.drawn": "以图表显示", "chart.perSecond": "每秒", "chart.ownScale": "每秒，独立刻度",
   "chart.shadow": "影子本会拒绝", "chart.marks": "事件", "chart.keys": "可用方向键逐格查看。",
-  "mark.published": "v{version} 已发布", "mark.loaded": "规则已加载", "mark.restarted": "启动，从此计数", "mark.paused": "规则已暂停", "mark.resumed": "暂停结束", "mark.outage": "Redis 自 {at} 起失联",
+  "mark.published": "v{version} 已发布", "mark.loaded": "规则已加载", "mark.restarted": "启动，重新计数", "mark.paused": "规则已暂停", "mark.resumed": "暂停结束", "mark.outage": "Redis 自 {at} 起失联",
 
   // 概览
-  "overview.denies.one": "{rule} 自 {at} 起拒绝 {whom}，{rate}", "overview.denies.more": "{rule} 自 {at} 起拒绝 {whom} 及另外 {more} 个主体，{rate}", "overview.loud": "{rule} 正在拒绝，{rate}",
-  "overview.more": "{minutes} 分钟内共拒绝 {all} 次，其中 {whom} 占 {top} 次。", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
-  "overview.well": "一切正常：拒绝{rate}，占 {share}", "overview.well.nobody": "一切正常：没有请求被拒绝", "overview.well.most": "最多的是 {rule}：{whom}，自 {at} 起 {count} 次。", "overview.well.none": "近期没有请求被拒绝。", "overview.well.share": "没有规则的拒绝比例超过十分之一。",
-  "overview.ofAll": "占{rate}的 {share}", "overview.deniedShare": "{share}；此时间段 {past}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "没有人因此被拒绝",
+  "overview.denies.one": "{rule} 自 {at} 起拒绝 {whom}，{rate}", "overview.denies.more": "{rule} 自 {at} 起拒绝 {whom} 及另外 {more} 个主体，{rate}", "overview.denies.mostly": "{rule} 自 {at} 起主要拒绝 {whom}，{rate}", "overview.loud": "{rule} 正在拒绝，{rate}", "overview.loud.keys": "调用方自带的限额正在拒绝，{rate}",
+  "overview.more": "{minutes} 分钟内共拒绝 {all} 次；最近 {lately} 次中有 {top} 次来自 {whom}。", "overview.more.one": "{minutes} 分钟内共拒绝 {all} 次，全部来自 {whom}。", "overview.keys": "调用方的 key", "overview.others": "其他规则", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
+  "overview.well": "一切正常：{rate}被拒绝，占 {share}", "overview.well.nobody": "一切正常：没有请求被拒绝", "overview.well.most": "最多的是 {rule}：{whom}，最近两分钟 {count} 次。", "overview.well.none": "近期没有请求被拒绝。", "overview.well.share": "没有规则的拒绝比例超过十分之一。",
+  "overview.ofAll": "总量{rate}，占 {share}", "overview.deniedShare": "占 {share}；此时段 {past}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
   "overview.p50": "{door}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
-  "overview.chart": "放行与拒绝", "overview.most": "被拒绝最多", "overview.most.foot": "仅本节点，自 {at} 起。≤：计数可能偏高，不会偏低。", "overview.most.none": "自 {at} 起没有主体被拒绝。",
-  "overview.rules": "拒绝最多的规则", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.door": "入口", "overview.store": "存储",
+  "overview.chart": "放行与拒绝", "overview.most": "被拒绝最多", "overview.most.foot": "仅本节点。始于：从该时刻起每分钟都被拒绝。≤：计数可能偏高，不会偏低。", "overview.most.none": "自 {at} 起没有主体被拒绝。",
+  "overview.rules": "拒绝最多的规则", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.door": "协议", "overview.store": "存储",
 
   // 起步
-  "start.title": "发送一个请求，看它如何被拒绝", "start.what": "对任何事件，Flowgate 判断它现在能不能放行。这里的 key 每分钟可以放行五次。",
+  "start.title": "发送一个请求，看它如何被拒绝", "start.what": "Flowgate 判断任意事件此刻能否放行。下面这个 key 每分钟放行 5 次。",
   "start.ask": "发起请求", "start.key": "key", "start.limit": "限额", "start.send": "发送", "start.again": "再次发送", "start.sent": "已发送 {n} 次", "start.left": "剩余 {left} / {most}",
-  "start.allowed": "已放行：", "start.allowed.more": "现在还可放行 {left} 次，请再次发送。", "start.denied": "已拒绝：", "start.denied.more": "{limit} 已用完，{wait} 后放行。",
+  "start.allowed": "已放行：", "start.allowed.more": "现在还可放行 {left} 次，请再次发送。", "start.denied": "已拒绝：", "start.denied.more": "{limit} 已用完，还需等待 {wait}。",
   "start.program": "在程序中调用", "start.rule": "写成规则", "start.rule.file": "规则定义按什么计数，调用方只需说明发生了什么，不必携带限额。在编辑器中把下面的内容加入文件即可。",
   "start.rule.noFile": "规则定义按什么计数，调用方只需说明发生了什么，不必携带限额。本服务端启动时没有指定配置文件：请将以下内容保存为 {file}，再用它启动。",
 
   // 规则
-  "rules.edit": "编辑", "rules.filter": "按任意词筛选", "rules.denied": "正在拒绝", "rules.order": "5 分钟内的计数；按文件顺序排列并判定；自 {at} 起生效", "rules.found": "{n} / {all}",
-  "rules.matches": "匹配条件与计数字段", "rules.never": "从未匹配", "rules.bans": "会封禁", "rules.would": "本会拒绝", "rules.nothing": "没有符合的规则。",
+  "rules.edit": "编辑", "rules.filter": "按任意词筛选", "rules.denied": "正在拒绝", "rules.order": "最近 5 分钟的计数；按文件中的顺序依次判定；{at} 起生效", "rules.found": "{n} / {all}",
+  "rules.matches": "条件与计数维度", "rules.never": "尚未判定", "rules.bans": "会封禁", "rules.would": "本会拒绝", "rules.nothing": "没有符合的规则。",
   "rules.broken": "配置文件自 {at} 起有误。生效的仍是 {loaded} 的规则，没有任何变化。", "rules.mend": "在编辑器中修正",
-  "rules.none": "还没有规则。", "rules.none.file": "请在编辑器中添加。", "rules.none.noFile": "本服务端启动时没有指定配置文件。请指定配置文件启动：",
+  "rules.none": "还没有规则", "rules.none.file": "请在编辑器中添加。", "rules.none.noFile": "本服务端启动时没有指定配置文件。请指定配置文件启动：",
 
   // 单条规则
-  "rule.asked": "请求数，{range}", "rule.would": "本会拒绝", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
-  "rule.denies": "自 {at} 起拒绝{rate}，共 {subjects} 个主体", "rule.denied": "{asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "本会拒绝 {denied} 次，共 {subjects} 个主体", "rule.quiet": "全部放行", "rule.unmatched": "此时间段内没有匹配到请求",
-  "rule.each": "每个 {by}", "rule.all": "全部合计", "rule.byCase": "按情况使用不同限额。", "rule.atOnce": "匹配即生效：{action}。", "rule.ban": "{within} 内拒绝 {after} 次后封禁：{lengths}",
+  "rule.asked": "请求数，最近 {range}", "rule.would": "本会拒绝，最近 {range}", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
+  "rule.denies": "自 {at} 起{rate}被拒绝，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
+  "rule.each": "每个 {by}", "rule.all": "全部合计", "rule.byCase": "按情况使用不同限额。", "rule.atOnce": "匹配即生效：{action}。",
   "rule.ban.sentence": "{within} 内拒绝 {after} 次后封禁，时长依次为 {lengths}。", 
   "rule.edit": "在此编辑", "rule.raise": "调高次数…", "rule.makeShadow": "改为影子规则", "rule.endShadow": "结束影子模式", "rule.raise.title": "调高 {rule} 的次数", "rule.raise.now": "第一个限额是 {limit}。修改会成为草稿，发布之前不生效。", "rule.raise.count": "次数", "rule.raise.do": "生成草稿",
-  "rule.list.denied": "被拒绝的主体", "rule.list.shadow": "本会被拒绝的主体", "rule.list.asked": "请求最多的主体", "rule.list.none": "近期没有。", "rule.list.unasked": "近期没有请求。", "rule.of": "共 {n} 个",
+  "rule.list.denied": "被拒绝的主体", "rule.list.shadow": "本会被拒绝的主体", "rule.list.asked": "请求最多的主体", "rule.list.none": "最近两分钟没有。", "rule.list.unasked": "最近两分钟没有请求。", "rule.of": "最近两分钟 {subjects} 个主体",
   "rule.text": "规则文本", "rule.place": "第 {n} 条，共 {all} 条；在它之前的规则先判定", "rule.text.elsewhere": "规则文本在另一个文件中，请在服务器上编辑。", "rule.gone": "规则 {rule} 已不在生效的规则中", "rule.gone.more": "它已改名或删除，旧版本见历史记录：",
-  "limit.sliding": "任意 {period} 内 {count} 次", "limit.fixed": "每 {period} {count} 次", "limit.fixedZone": "每 {period} {count} 次（{zone}）", "limit.bucket": "每 {period} {count} 次，匀速", "limit.bucketBurst": "每 {period} {count} 次，允许突发 {burst} 次",
+  "limit.sliding": "任意 {period}内 {count} 次", "per.unit": "每{unit}", "per.length": "每 {length}", "limit.fixed": "{per} {count} 次", "limit.fixedZone": "{per} {count} 次（按 {zone} 时区）", "limit.bucket": "{per} {count} 次，匀速", "limit.bucketBurst": "{per} {count} 次，允许突发 {burst} 次",
   "unit.s": "秒", "unit.min": "分钟", "unit.h": "小时", "unit.day": "天", "unit.week": "周", "unit.month": "月", "unit.year": "年",
 
   // 主体
-  "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "按网关方式处理", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
-  "subject.empty": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
-  "why.denied": "被 {rule} 拒绝，{time} 后放行", "why.banned": "被 {rule} 封禁，{time} 后放行", "why.ban": "被手动封禁，{time} 后放行", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.deniedAtOnce": "被 {rule} 直接拒绝",
+  "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "模拟网关请求", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
+  "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
+  "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.deniedAtOnce": "被 {rule} 直接拒绝",
   "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
   "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
-  "limit.left": "{left} / {most}", "limit.next": "{time} 后可用", "limit.reset": "{time} 后全部恢复",
+  "limit.left": "{left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
 
   // 封禁
-  "bans.add": "封禁…", "bans.search": "对象、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "由规则", "origin.hand": "手动", "bans.whom": "对象", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.reason": "原因",
+  "bans.add": "封禁…", "bans.search": "对象、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "对象", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.reason": "原因",
   "bans.lift": "解除", "bans.lift.of": "解除对 {whom} 的封禁", "bans.lift.this": "解除此封禁", "bans.ofRule": "此规则的封禁", "bans.lifted": "已解除对 {whom} 的封禁。", "bans.again": "重新封禁", "bans.page": "第 {from} 至 {to} 条，共 {all} 条",
-  "bans.none": "没有封禁。封禁可由带 ban 的规则触发，也可手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
+  "bans.none": "当前没有封禁", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
   "bans.liftAll": "全部解除…", "bans.liftAll.type": "输入 {n} 以确认解除的数量", "bans.liftAll.do": "解除 {count} 个封禁", "bans.liftAll.done": "{n} / {all}", "bans.liftedAll": "已解除 {count} 个封禁。",
-  "ban.title": "手动封禁", "ban.field": "字段", "ban.value": "值或网段", "ban.for": "时长", "ban.other": "其他…", "ban.length": "时长", "ban.reason": "原因（供查看列表的人参考）", "ban.what": "从下一个请求起生效，对共享存储的所有节点有效。",
+  "ban.title": "手动封禁", "ban.field": "字段", "ban.value": "值或网段", "ban.for": "时长", "ban.other": "其他…", "ban.length": "时长", "ban.reason": "原因（供查看列表的人参考）", "ban.what": "从下一个请求起生效。", "ban.what.shared": "对共享此存储的所有节点有效。", "ban.what.memory": "仅在本节点有效。",
   "ban.do": "封禁 {length}", "ban.do.many": "封禁 {n} 个地址 {length}", "ban.done": "已封禁 {whom}。", "ban.everywhere": "对所有请求生效",
   "ban.wide": "/{prefix} 包含 {n} 个地址。", "ban.wide.more": "范围超过 /{least}，请确认。", "ban.proxy": "其中包含受信任的代理。", "ban.proxy.more": "经过该代理的所有请求都会被拒绝。", "ban.unused": "没有规则使用字段 {field}。", "ban.unused.more": "封禁只对带有该字段的请求有效。",
 
   // 暂停
-  "pause.open": "暂停所有规则…", "pause.dialog": "暂停所有规则", "pause.what": "在此期间，本节点的规则不拒绝任何请求。请求照常计数，手动封禁仍然有效。", "pause.begin": "暂停 {length}", "pause.title": "所有规则已暂停至 {at}（还剩 {left}），不会拒绝任何请求。", "pause.more": "请求照常计数，手动封禁仍然有效。", "pause.end": "结束暂停", "pause.ended": "暂停已结束。",
+  "pause.open": "暂停所有规则…", "pause.dialog": "暂停所有规则", "pause.what": "在此期间，本节点的规则不拒绝任何请求。请求照常计数，手动封禁仍然有效。", "pause.begin": "暂停 {length}", "pause.title": "所有规则已暂停至 {at}（还剩 {left}），期间规则不会拒绝任何请求。", "pause.more": "请求照常计数，手动封禁仍然有效。", "pause.end": "结束暂停", "pause.ended": "暂停已结束。",
 
   // 编辑
-  "editor.text": "文件内容", "editor.lines": "{n} 行", "editor.draft": "基于 v{version} 的草稿，保存在此标签页", "editor.draft.new": "草稿，保存在此标签页", "editor.inForce": "v{version}，生效中", "editor.rules": "此文件有 {n} 条规则",
+  "editor.text": "文件内容", "editor.lines": "{n} 行", "editor.draft": "基于 v{version} 的草稿，保存在此标签页", "editor.draft.new": "草稿，保存在此标签页", "editor.inForce": "v{version}，生效中", "editor.rules": "此文件有 {n} 条规则", "editor.noFile": "本服务端启动时没有指定配置文件", "editor.noFile.more": "请将以下内容保存为 {file}，再用它启动。",
   "editor.discard": "放弃草稿", "editor.discarded": "草稿已放弃。", "editor.moved": "文件在你编辑期间已被修改。", "editor.moved.more": "有人发布了新版本，或直接修改了磁盘上的文件。你的草稿完好，请先合并对方的修改再发布。", "editor.resolve": "比较",
   "editor.difference": "与 v{version} 的差异", "editor.difference.file": "与文件的差异", "editor.published": "v{version} 已生效，共 {n} 条规则，已有计数保留。", "editor.rollBack": "回滚到 v{version}",
   "step.check": "检查", "step.difference": "差异", "step.try": "试运行", "step.publish": "发布",
   "publish": "发布…", "publish.title": "发布草稿", "publish.note": "备注（记入历史）", "publish.what": "要么全部立即生效，要么全不生效。已有计数保留。", "publish.do": "发布", "publish.view": "当前登录只有查看权限。", "publish.away": "服务端失联。", "publish.unchanged": "没有改动。", "publish.mistake": "第 {line} 行有错误，修正后才能发布。", "publish.wrong": "有错误，修正后才能发布。", "publish.checking": "检查中…",
   "findings": "检查结果", "findings.count": "{errors} 个错误，{warnings} 个警告", "findings.next": "下一处", "findings.none": "没有错误。", "findings.checking": "检查中…", "findings.file": "编辑时，错误及其位置和提示会显示在这里。",
   "diff.same": "没有差异。", "diff.skipped": "{n} 行相同", "diff.whole": "完整文件", "diff.fold": "只看改动", "diff.added": "新增：", "diff.removed": "删除：",
-  "history": "历史", "author.token": "管理令牌", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.difference": "差异", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
+  "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.difference": "差异", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
   "history.back.title": "回滚到 v{version}", "history.back.change": "回滚带来的改动", "history.back.more": "旧内容将作为新版本生效。", "history.back.do": "回滚到 v{version}", "history.rolledBack": "v{version} 的规则已作为 v{next} 生效。",
   "conflict.title": "文件在草稿开始之后已被修改。", "conflict.more": "逐处采纳或不采纳对方的修改。你的内容不会丢失，对方的修改也不会在未经查看时被覆盖。", "conflict.parts": "改动", "conflict.missing": "还有 {n} 处待决定", "conflict.ready": "全部已决定", "conflict.takeAll": "全部采纳对方", "conflict.done": "以此内容继续",
   "conflict.base": "原文", "conflict.theirs": "对方", "conflict.yours": "我的", "conflict.take": "采纳对方", "conflict.keep": "保留我的", "conflict.both": "两者都要", "conflict.kind.yours": "你修改的", "conflict.kind.theirs": "对方修改的", "conflict.kind.both": "双方改动相同", "conflict.kind.conflict": "双方都有修改",
 
   // 试运行
-  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.empty": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
+  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
   "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
-  "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的阈值会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "草稿：{count}", "try.spares": "99.9 % 不受影响：{count}",
-  "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9 % 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.nobody": "没有。",
+  "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的阈值会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}",
+  "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
 
   // 实时
-  "live.any": "全部规则", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "查看", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝。",
+  "live.any": "全部规则", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
   "by.limit": "限额", "by.rule": "规则", "by.ban": "封禁", "by.hand": "手动",
 
   // 存储
-  "store.memory": "计数保存在内存中", "store.redis": "Redis 正常响应", "store.away": "Redis 自 {at} 起失联", "store.node": "仅本节点。", "store.keys": "在本节点内存中", "store.memoryUsed": "内存", "store.of": "占 {most} 的 {share}", "store.evicted": "淘汰", "store.inUse": "其中 {n} 个仍在使用", "store.refused": "拒收", "store.bansRefused": "拒收封禁 {n} 个", "store.coarsened": "降低精度", "store.coarsened.note": "精度降低的日志",
-  "store.servers": "本节点看到的 Redis", "store.server": "服务器", "store.state": "状态", "store.more": "请求：{unanswered} 个未响应，{degraded} 个在没有 Redis 时判定，{hits} 个由拒绝缓存应答。中断：{outages} 次。", "store.connections": "连接", "store.open": "当前", "store.cap": "合计上限 {n}。", "store.refusedMore": "拒绝 {refused} 个，token 不正确 {unauthorized} 个", 
-  "store.node.title": "节点", "store.node.name": "名称", "store.started": "启动时间", "store.uptime": "已运行", "store.reloads": "重新加载", "store.reloads.n": "{ok} 次，失败 {failed} 次", "store.grafana": "所有节点的数据见 Prometheus 与 {file} 中的 Grafana 面板。", "store.settings": "生效的设置", "store.secrets": "密钥已隐藏。",
+  "store.memory": "计数保存在内存中", "store.redis": "Redis 正常响应", "store.away": "Redis 自 {at} 起失联", "store.node": "仅本节点。", "store.keys": "在本节点内存中", "store.memoryUsed": "内存", "store.of": "占 {most} 的 {share}", "store.evicted": "淘汰", "store.inUse": "其中 {n} 个仍在使用", "store.refused": "拒收", "store.bansRefused": "拒收封禁 {n} 个", "store.coarsened": "降低精度", "store.coarsened.note": "精度已降低的滑动日志",
+  "store.servers": "本节点看到的 Redis", "store.server": "服务器", "store.state": "状态", "store.more": "请求：{unanswered} 个未响应，{degraded} 个在没有 Redis 时判定，{hits} 个由拒绝缓存应答。中断：{outages} 次。", "store.connections": "连接", "store.connectionsHead": "连接", "store.open": "当前", "store.cap": "合计上限 {n}。", "store.refusedMore": "拒绝 {refused} 个，token 不正确 {unauthorized} 个。", 
+  "store.node.title": "节点", "store.node.name": "名称", "store.started": "启动时间", "store.uptime": "已运行", "store.rules": "规则", "store.reloads": "重新加载", "store.reloads.n": "{ok} 次，失败 {failed} 次", "store.grafana": "所有节点的数据见 Prometheus 与 {file} 中的 Grafana 面板。", "store.settings": "生效的设置", "store.secrets": "密钥已隐藏。",
 
   // Koala
   "koala.broken": "规则文件有误，生效的仍是之前的规则。", "koala.number": "规则", "koala.line": "行", "koala.method": "方法", "koala.conditions": "条件", "koala.time": "时间", "koala.count": "次数", "koala.result": "结果", "koala.passed": "今日通过", "koala.refused": "今日拒绝", "koala.check": "检查一段规则", "koala.check.do": "检查", "koala.right": "没有错误。", "koala.toml": "转换为 TOML",
