@@ -1,7 +1,9 @@
 //! An engine whose counters are in Redis, asked as one whose counters are in memory is.
 
 use flowgate::{MemoryStore, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
-use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable};
+use flowgate_engine::redis::{
+    PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable, unpacked,
+};
 use flowgate_engine::{AdHoc, Decision, Engine, JointDecision, Policy, Request, RuleDef};
 
 pub(crate) const PREFIX: &str = "fg:";
@@ -139,7 +141,10 @@ pub(crate) fn numbers(connection: &mut redis::Connection, call: &ScriptCall) -> 
 
 /// As [`numbers`], and how many values could not be read.
 pub(crate) fn numbers_and_unreadable(connection: &mut redis::Connection, call: &ScriptCall) -> (Vec<i64>, usize) {
-    let mut reply = eval(connection, call);
+    let mut reply = match eval(connection, call) {
+        redis::Value::BulkString(packed) => unpacked(&packed).unwrap(),
+        list => redis::from_redis_value(list).unwrap(),
+    };
     let unreadable = take_unreadable(&mut reply);
     (reply, unreadable)
 }

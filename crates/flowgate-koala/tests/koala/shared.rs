@@ -2,7 +2,7 @@
 
 use flowgate::MemoryStore;
 use flowgate_engine::Decider;
-use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime, unpacked};
 use flowgate_koala::OwnedKoalaPlan;
 use flowgate_testkit::redis::Redis;
 
@@ -35,7 +35,10 @@ impl Shared {
         let mut command = redis::cmd("EVAL");
         command.arg(call.script.source).arg(call.keys().len());
         call.keys().chain(call.args()).for_each(|part| _ = command.arg(part));
-        command.query(&mut self.connection).unwrap()
+        match command.query(&mut self.connection).unwrap() {
+            redis::Value::BulkString(packed) => unpacked(&packed).unwrap(),
+            list => redis::from_redis_value(list).unwrap(),
+        }
     }
 }
 

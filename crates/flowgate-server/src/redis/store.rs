@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use flowgate::Time;
 use flowgate_engine::Decider;
-use flowgate_engine::redis::{ReplyError, ScriptCall, take_unreadable};
+use flowgate_engine::redis::{ReplyError, ScriptCall, take_unreadable, unpacked};
 use tokio::sync::oneshot;
 
 use super::health::Health;
@@ -246,7 +246,11 @@ impl RedisStore {
 
     /// The numbers of a reply. Counts the values that the script could not read.
     fn numbers(&self, reply: Reply) -> Option<Vec<i64>> {
-        let Reply::List(list) = reply else { return None };
+        let list = match reply {
+            Reply::Text(packed) => return unpacked(&packed),
+            Reply::List(list) => list,
+            _ => return None,
+        };
         let number = |reply| match reply {
             Reply::Integer(number) => Some(number),
             _ => None,

@@ -1,4 +1,4 @@
-//! The reply of `decide.lua`: the time and the states that it found, as numbers in a row.
+//! The reply of `decide.lua`: the time and the states that it found, as numbers in a row or as doubles in one string.
 
 use flowgate::{BanHit, Hit, Time};
 
@@ -27,6 +27,18 @@ pub fn take_unreadable(reply: &mut Vec<i64>) -> usize {
     let unreadable = reply.len() - rest;
     reply.truncate(rest);
     unreadable
+}
+
+/// The numbers of a reply that is one string of doubles; `None`: it is not one of the script's.
+pub fn unpacked(reply: &[u8]) -> Option<Vec<i64>> {
+    let (doubles, []) = reply.as_chunks::<8>() else { return None };
+    let number = |double: &[u8; 8]| {
+        let double = f64::from_le_bytes(*double);
+        // The script counts in whole numbers below 2^53.
+        let number = double as i64;
+        (number as f64 == double).then_some(number)
+    };
+    doubles.iter().map(number).collect()
 }
 
 /// A reply that is being read.

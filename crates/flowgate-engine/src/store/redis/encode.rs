@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The letter, by its code, names the algorithm. The library writes its terms; each algorithm's file there lists them.
-//! The padding lets the script read seven terms of every limit, though few have as many.
+//! The padding lets the script read seven terms of every limit, though few have as many, and those of the first together with
+//! what precedes it.
 //!
 //! Several requests that pass together or not at all go to `joint.lua`:
 //!
@@ -28,6 +29,9 @@ use super::script::Parts;
 
 /// What the script reads of every limit: the name, the letter and seven terms.
 const LIMIT_BYTES: usize = 9 * 8;
+
+/// What precedes the first limit: the head of the call and of its first rule.
+const BEFORE_LIMITS: usize = 8 * 8;
 
 pub(super) const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -92,7 +96,7 @@ impl Ask {
 /// The argument of a call, cell by cell.
 pub(super) struct Cells<'a> {
     bytes: &'a mut Vec<u8>,
-    /// Where the last limit begins.
+    /// Where the last limit begins; without one, where the first would.
     last_limit: usize,
 }
 
@@ -104,7 +108,7 @@ impl Cells<'_> {
 
     /// Further cells behind those of `bytes`.
     pub(super) fn on(bytes: &mut Vec<u8>) -> Cells<'_> {
-        Cells { last_limit: bytes.len(), bytes }
+        Cells { last_limit: bytes.len() + BEFORE_LIMITS, bytes }
     }
 
     /// Appends cells that were written elsewhere.

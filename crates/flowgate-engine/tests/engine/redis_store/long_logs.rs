@@ -196,6 +196,29 @@ fn a_log_that_was_lost_counts_until_its_newest_unit_leaves() {
     }
 }
 
+/// The key that a call makes of a log that was lost lives no longer than the call, also where the call is denied.
+#[test]
+fn a_denied_call_leaves_no_key_of_a_log_that_was_lost() {
+    let server = Redis::start();
+    let mut redis = RedisEngine::new(&[rule("r").by("user").limits(&["100/10s"])], server.connect());
+    let mut take = |tenths: u64, cost| {
+        let request = Request::new().field("user", "a").cost(cost);
+        redis.decide(Op::Take, &request, at(0) + Span::from_millis(100 * tenths)).allowed()
+    };
+    // The log outgrows the value; then all that is left are 50 units of the key and the newest 50 in the value.
+    assert!((0..20).all(|tenths| take(tenths, 1)));
+    assert!(take(95, 50) && take(194, 50));
+    let mut connection = server.connect();
+    let mut keys = || redis::cmd("KEYS").arg("*:2:*").query::<Vec<Vec<u8>>>(&mut connection).unwrap();
+    let logs = keys();
+    assert_eq!(logs.len(), 1);
+    redis::cmd("DEL").arg(&logs[0]).query::<()>(&mut server.connect()).unwrap();
+    // The older units have left, but of a log that was lost all leave with the newest.
+    assert!(!take(196, 1));
+    assert_eq!(keys(), Vec::<Vec<u8>>::new());
+    assert!(take(294, 1));
+}
+
 /// A subject that many rules meet one after the other keeps what matters.
 #[test]
 fn a_value_does_not_grow_for_ever() {

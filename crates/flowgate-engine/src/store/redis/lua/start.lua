@@ -1,4 +1,3 @@
-local call, try, pack, unpack, floor, sub, find, format =
-  redis.call, redis.pcall, struct.pack, struct.unpack, math.floor, string.sub, string.find, string.format
-local Q = ARGV[1]
-
+local redis, struct, string, Q = redis, struct, string, ARGV[1]
+local call, try, pack, unpack, sub, find, format =
+  redis.call, redis.pcall, struct.pack, struct.unpack, string.sub, string.find, string.format

@@ -11,7 +11,7 @@ if s < 0 then
   local t = call('TIME')
   s, n, least = t[1] + 0, t[2] * 1000, 0
 end
-local key, now = KEYS[1], s * 1000000 + floor(n / 1000)
+local key, now = KEYS[1], s * 1000000 + math.floor(n / 1000)
 local v = try('GET', key)
 
 -- The value, entry by entry, as value.lua has it. Beside the counter there may be what was undone in it, which stays.
@@ -76,5 +76,5 @@ if fits and (add_s < 0 or new_s < most_s or (new_s == most_s and new_n <= most_n
     call('DEL', key)
   end
 end
-if is_readable then return {s, n, old_s, old_n} end
+if is_readable then return pack('<dddd', s, n, old_s, old_n) end
 return {s, n, old_s, old_n, -3}

@@ -10,7 +10,7 @@
 local VERSION, AD_HOC, MOST_IN_VALUE = '2', '--------', 256
 
 -- The argument: cells of eight bytes, each a double but for the names of counters.
-local A = {}
+local A, floor = {}, math.floor
 for at = 1, #Q - 7, 8 do A[#A + 1] = unpack('<d', Q, at) end
 local function name_at(cell) return sub(Q, 8 * cell - 7, 8 * cell) end
 
