@@ -1,7 +1,7 @@
 //! The recorded traces through Redis, with their times.
 
-use flowgate::{Throttle, Time};
-use flowgate_engine::{Request, RuleDef};
+use flowgate::{MemoryStore, Throttle, Time};
+use flowgate_engine::{Decider, Request, RuleDef};
 use flowgate_testkit::redis::Redis;
 use flowgate_testkit::vectors::limits;
 use flowgate_testkit::vectors::throttle::{self, Call};
@@ -34,5 +34,22 @@ fn redis_gives_the_recorded_answers_of_throttle() {
             Throttle::new(max_burst, count, period).and_then(|throttle| throttle.quantity(quantity)).unwrap();
         let found = engine.throttle(format!("{case} {key}").as_bytes(), throttle, Time::from_nanos(now_ns)).unwrap();
         assert_eq!(found.numbers(), reply, "{case} {key} {max_burst} {count} {period} {quantity} at {now_ns}");
+    }
+}
+
+/// Two and a half centuries from now, instants in microseconds are beyond 2^53.
+#[test]
+fn redis_throttles_for_centuries_as_memory_does() {
+    let server = Redis::start();
+    let mut engine = RedisEngine::new(&[], server.connect());
+    let memory = Decider::new(MemoryStore::default());
+    let now = Time::from_secs(1_800_000_000);
+    for period in [3_600_000_000, 7_100_000_000, 7_300_000_000, 7_400_000_000] {
+        let (key, throttle) = (period.to_string(), Throttle::new(0, 1, period).unwrap());
+        for call in 0..3 {
+            let found = engine.throttle(key.as_bytes(), throttle, now);
+            let expected = memory.throttle(memory.ad_hoc_key(key.as_bytes()), &throttle, now);
+            assert_eq!(found, expected, "{period}, call {call}");
+        }
     }
 }

@@ -62,7 +62,8 @@ if most_n >= 1000000000 then most_s, most_n = most_s + 1, most_n - 1000000000 en
 if fits and (add_s < 0 or new_s < most_s or (new_s == most_s and new_n <= most_n)) then
   local new = '2'
   if new_s ~= s or new_n ~= n then
-    local till = new_s * 1000000 + math.ceil(new_n / 1000)
+    -- Centuries from now there are instants beyond 2^53 microseconds, which no entry has.
+    local till = math.min(new_s * 1000000 + math.ceil(new_n / 1000), 9007199254740991)
     new = pack('<c9BHddd', '2--------', 99, 16, till, new_s, new_n)
     if till > lives then lives = till end
   end

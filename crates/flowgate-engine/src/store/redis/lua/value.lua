@@ -228,7 +228,7 @@ end
 local function own_until(letter, v, at)
   if letter == 'c' then
     local seconds, nanos = unpack('<dd', v, at)
-    return seconds * 1000000 + math.ceil(nanos / 1000)
+    return math.min(seconds * 1000000 + math.ceil(nanos / 1000), 9007199254740991)
   elseif letter == 's' then
     return #v > at and unpack('<d', v, #v - 15) or 0
   elseif letter == 'b' or letter == 'p' then
