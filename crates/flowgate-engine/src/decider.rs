@@ -98,19 +98,20 @@ impl Decider {
         planned
     }
 
-    /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force or a ban by
-    /// hand may be.
+    /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request
+    /// is asked for only while there are bans by hand, or if it starts a ban.
     pub fn decide_planned<'q>(
         &self,
         rules: &RuleSet,
         planned: PlannedTake,
-        request: impl FnOnce() -> Request<'q>,
+        request: impl Fn() -> Request<'q>,
         at: Reading,
     ) -> Option<Decision> {
-        if self.bans.any_in_force(at.now) {
-            return None;
-        }
-        let mut plan = planned.into_plan(rules)?;
+        let banned = if self.bans.any_in_force(at.now) { self.bans.find(&request(), at.now) } else { None };
+        let mut plan = match banned {
+            Some(ban) => planned.banned(rules, ban),
+            None => planned.into_plan(rules)?,
+        };
         Some(self.decide_plan(&mut plan, request, at))
     }
 

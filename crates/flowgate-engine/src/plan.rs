@@ -10,6 +10,7 @@ use std::sync::Arc;
 use flowgate::{Algorithm, BanHit, CounterId, Hit, Key, MemoryStore, Op, Standing, Subject, Time};
 use smallvec::SmallVec;
 
+use crate::bans::ManualBan;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::rules::{LimitList, Rule, RuleSet, Subjects, Values};
@@ -45,6 +46,14 @@ impl PlannedTake {
         let is_new = |number: usize| number == 0 || steps[number].subject != steps[number - 1].subject;
         let numbers = (0..steps.len()).filter(move |number| is_new(*number));
         numbers.map(|number| steps[number].subject.counter(CounterId::default()))
+    }
+
+    /// The plan of a request that a ban by hand denies before any rule.
+    #[cold]
+    pub(crate) fn banned(self, rules: &RuleSet, ban: Arc<ManualBan>) -> Plan<'_> {
+        let mut plan = Plan::new(rules, self.evaluation.asked, self.evaluation.cost);
+        plan.evaluation.end = End::Ban(ban);
+        plan
     }
 
     /// The plan; `None` if it was made by other rules.

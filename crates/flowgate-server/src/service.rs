@@ -271,8 +271,8 @@ impl Service {
         self.decider.plan_ahead(&snapshot.rules, request)
     }
 
-    /// Decides a take that was planned. `request` is called only if the decision is ranked or logged, or starts a ban.
-    /// `None` if the plan no longer holds.
+    /// Decides a take that was planned. `request` is called only while there are bans by hand, or if the decision is ranked
+    /// or logged, or starts a ban. `None` if the plan no longer holds.
     #[inline]
     pub(crate) fn take_planned<'q>(
         &self,

@@ -1,7 +1,7 @@
 //! A pipeline is answered as its commands are one by one, however many of them are planned together.
 
 use flowgate::{ManualClock, MemoryStore, Time};
-use flowgate_engine::Engine;
+use flowgate_engine::{Engine, Work};
 use proptest::prelude::*;
 
 use super::super::super::planned;
@@ -87,6 +87,18 @@ fn commands_of_a_pipeline_are_planned_together() {
     connection.decoder.buffer().extend_from_slice(b"*4\r\n$7\r\nFG.TAKE\r\n$1\r\n1\r\n$4\r\nuser\r\n$1\r\n1\r\n");
     let group = planned::plan_group(&connection.decoder, &connection.dialogue.session, None);
     assert_eq!(group.len(), 1);
+}
+
+#[test]
+fn a_ban_by_hand_leaves_each_command_evaluated_once() {
+    let mut connection = connection();
+    let take = |user| vec!["FG.TAKE", "1", "act", "post", "user", user];
+    replies(&mut connection, &[vec!["FG.BAN", "user", "2", "60"], take("1")]);
+    let before = Work::done().evaluations;
+    let commands: Vec<_> = ["1", "2", "3", "2"].repeat(16).into_iter().map(take).collect();
+    let said = replies(&mut connection, &commands);
+    assert_eq!(said.matches("*8\r\n").count(), 64);
+    assert_eq!(Work::done().evaluations - before, 64);
 }
 
 #[test]
