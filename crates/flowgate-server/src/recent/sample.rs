@@ -4,7 +4,7 @@
 //!            forgotten [`KEPT_AFTER`] later; `always` keeps the last `sample_for`.
 //! Rule       Whole subjects are recorded, never single requests: the requests whose value of one field falls into one of
 //!            `one_in` parts, by a keyed hash. `one_in` doubles when [`MAX_PER_SECOND`] or the memory is exceeded, and
-//!            what falls out leaves the sample, too.
+//!            what falls out leaves the sample, too. A request without that field belongs to a part by all its fields.
 //! Rule       Headers and queries may hold secrets, so they are left out.
 //! Cost       While nothing is recorded, a request pays one relaxed load.
 
@@ -165,8 +165,10 @@ impl Sample {
             self.is_on.store(false, Relaxed);
             return;
         }
-        let value = request.counted(&recording.by).unwrap_or_default();
-        let part = self.hasher.hash_one(value);
+        let part = match request.counted(&recording.by) {
+            Some(value) => self.hasher.hash_one(value),
+            None => self.hasher.hash_one(request.fields().collect::<Vec<_>>()),
+        };
         if part % recording.one_in != 0 {
             return;
         }
@@ -322,6 +324,19 @@ mod tests {
         for user in &users {
             let times = text.matches(&format!("\"user\":\"{user}\"")).count();
             assert!(times == 0 || times == 2, "{user} {times}");
+        }
+    }
+
+    #[test]
+    fn requests_without_the_field_are_sampled_too() {
+        for by in ["", "ip"] {
+            let sample = sample(16_000_000);
+            sample.start(START, None, by.to_owned());
+            for user in 0..8_000 {
+                sample.note(&Request::new().field("user", &user.to_string()), after(0));
+            }
+            let status = sample.status(after(1)).unwrap();
+            assert!((200..=1_000).contains(&status.requests), "{status:?}");
         }
     }
 
