@@ -15,6 +15,9 @@ use super::history::{Gauges, MarkKind, Tally};
 use crate::metrics::{BAN_BY_HAND, KEY_LIMITS, Metrics, NO_RULE};
 use crate::service::Service;
 
+/// The names of decisions that no rule makes.
+const NOT_OF_RULES: [&str; 3] = [KEY_LIMITS, NO_RULE, BAN_BY_HAND];
+
 const SECOND_NANOS: u64 = 1_000_000_000;
 
 /// Records until it is dropped.
@@ -52,8 +55,8 @@ impl Service {
         let snapshot = self.snapshot();
         let (rules, fronts) = (snapshot.rules().rules(), snapshot.fronts().tallies());
         let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), rule.counters().read()));
-        let by_others = [(KEY_LIMITS, &metrics.keys), (NO_RULE, &metrics.unruled), (BAN_BY_HAND, &metrics.banned)];
-        let by_others = by_others.into_iter().map(|(name, counters)| (Cow::Borrowed(name), counters.read()));
+        let by_others = NOT_OF_RULES.into_iter().zip([&metrics.keys, &metrics.unruled, &metrics.banned]);
+        let by_others = by_others.map(|(name, counters)| (Cow::Borrowed(name), counters.read()));
         let by_fronts = fronts.map(|(name, counts)| (Cow::Owned(name), counts));
         let all = by_rules.chain(by_others).chain(by_fronts).map(|(name, counts)| (name, Tally::from(counts)));
         history.record(now, all, &gauges(self, metrics));
@@ -61,8 +64,10 @@ impl Service {
 
     /// Marks that the rules of a version are in force.
     pub(crate) fn note_rules(&self, version: Option<u64>) {
-        let rules = self.rules();
-        let names: HashSet<&str> = rules.rules().iter().map(|rule| rule.name()).collect();
+        let snapshot = self.snapshot();
+        let of_fronts: Vec<String> = snapshot.fronts().tallies().map(|(name, _)| name).collect();
+        let names = snapshot.rules().rules().iter().map(|rule| rule.name());
+        let names: HashSet<&str> = names.chain(NOT_OF_RULES).chain(of_fronts.iter().map(String::as_str)).collect();
         self.recent().history.note_rules(self.now(), version, |name| names.contains(name));
     }
 
@@ -83,7 +88,31 @@ fn gauges(service: &Service, metrics: &Metrics) -> Gauges {
 
 #[cfg(test)]
 mod tests {
+    use flowgate_engine::config::Config;
+    use flowgate_engine::{AdHoc, Request};
+
     use super::*;
+    use crate::recent::{Range, WantedRules};
+    use crate::service::Operation;
+
+    #[test]
+    fn a_reload_counts_nothing_twice() {
+        let toml = "console.history_rules = 1\nrule = [{ name = 'all', limits = ['9/60s'] }]";
+        let service = Service::start(&Config::from_toml(toml).unwrap()).unwrap();
+        assert!(service.decide(Operation::Take, &Request::new()).now().unwrap().allowed());
+        service.record_history();
+        // The only place is taken, so limits on keys count with the rest.
+        let limit = "9/60s".parse().unwrap();
+        for _ in 0..5 {
+            let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
+            assert!(service.limit(Operation::Take, call).now().unwrap().is_ok());
+        }
+        service.record_history();
+        service.note_rules(None);
+        service.record_history();
+        let recorded = service.recent().history.read(Range::Hour, &WantedRules::None);
+        assert_eq!(recorded.total.iter().flatten().map(|step| step.allowed).sum::<u32>(), 6);
+    }
 
     #[test]
     fn the_recorder_wakes_when_a_second_begins() {
