@@ -10,7 +10,6 @@ use crate::{Fields, Millis, Text};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bans<'a> {
     /// Bans by hand.
-    #[serde(borrow)]
     pub bans: Vec<ManualBan<'a>>,
     /// Bans that rules imposed.
     #[serde(borrow)]
@@ -21,18 +20,14 @@ pub struct Bans<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManualBan<'a> {
     /// The ban's own name. No other ban ever gets it.
-    #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// The field.
-    #[serde(borrow)]
     pub field: Cow<'a, str>,
     /// The value as it was given.
-    #[serde(borrow)]
     pub value: Cow<'a, str>,
     /// When it ends.
     pub until: Millis,
     /// Any text.
-    #[serde(borrow)]
     pub reason: Cow<'a, str>,
 }
 
@@ -40,16 +35,13 @@ pub struct ManualBan<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleBan<'a> {
     /// Names it, and no other ban ever.
-    #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// The rule's name.
-    #[serde(borrow)]
     pub rule: Cow<'a, str>,
     /// Whom: the names and values of the rule's `by` fields.
     #[serde(borrow)]
     pub subject: Fields<'a>,
     /// Where it denies: `rule`, where the rule matches; `subject`, everywhere.
-    #[serde(borrow)]
     pub scope: Cow<'a, str>,
     /// When it ends.
     pub until: Millis,
@@ -77,7 +69,7 @@ pub struct BanOrder<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewBan<'a> {
     /// The ban.
-    #[serde(borrow, flatten)]
+    #[serde(flatten)]
     pub ban: ManualBan<'a>,
     /// A field that no rule uses, or a value that no request at the gate has.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +117,6 @@ pub struct FoundBans<'a> {
     /// The number of bans that fit.
     pub found: u64,
     /// What to ask for next, as `after`; null: this is the last page.
-    #[serde(borrow)]
     pub next: Option<Cow<'a, str>>,
     /// False while the shared store is away: bans of other nodes may be missing.
     pub complete: bool,
@@ -135,33 +126,27 @@ pub struct FoundBans<'a> {
 }
 
 /// A ban, by hand or by a rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundBan<'a> {
     /// Names it, and no other ban ever.
-    #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// `hand` or `rule`.
     pub origin: Origin,
     /// The rule that imposed it.
-    #[serde(borrow)]
     pub rule: Option<Cow<'a, str>>,
     /// The field, of a ban by hand.
-    #[serde(borrow)]
     pub field: Option<Cow<'a, str>>,
     /// Its value.
-    #[serde(borrow)]
     pub value: Option<Cow<'a, str>>,
     /// The names and values, of a ban by a rule.
     #[serde(borrow)]
     pub subject: Option<Fields<'a>>,
     /// Where a ban by a rule denies: `rule` or `subject`.
-    #[serde(borrow)]
     pub scope: Option<Cow<'a, str>>,
     /// When it was imposed, where that is known: by hand, through this node.
     pub since: Option<Millis>,
     /// When it ends.
     pub until: Millis,
     /// Any text, of a ban by hand.
-    #[serde(borrow)]
     pub reason: Option<Cow<'a, str>>,
 }

@@ -10,7 +10,6 @@ pub struct AtomicBatch<'a> {
     /// Whether the step passes: no request is denied.
     pub allowed: bool,
     /// The decisions, in the order of the requests.
-    #[serde(borrow)]
     pub decisions: Vec<PartDecision<'a>>,
 }
 
@@ -18,7 +17,7 @@ pub struct AtomicBatch<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartDecision<'a> {
     /// The request's own decision. In a step that is denied a request may be allowed by itself.
-    #[serde(borrow, flatten)]
+    #[serde(flatten)]
     pub decision: Decision<'a>,
     /// Whether the step has passed and has counted the cost of this request.
     pub charged: bool,

@@ -12,10 +12,8 @@ pub struct Decision<'a> {
     /// May it happen?
     pub allowed: bool,
     /// `allow`, or what the deciding rule asks of the caller.
-    #[serde(borrow)]
     pub action: Cow<'a, str>,
     /// The rule that decided, or whose limit is the tightest of those that passed.
-    #[serde(borrow)]
     pub rule: Option<Cow<'a, str>>,
     /// Whether any rule matched, or a ban by hand did.
     pub matched: bool,
@@ -23,7 +21,7 @@ pub struct Decision<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
     /// The deciding rule's text for the caller.
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
     /// The most that could be taken at once; null without a limit.
     pub limit: Option<u64>,
@@ -39,10 +37,8 @@ pub struct Decision<'a> {
     /// How long to hold an allowed request before it goes.
     pub delay: Millis,
     /// The limits that were exceeded, in file order.
-    #[serde(borrow)]
     pub exceeded: Vec<Exceeded<'a>>,
     /// The shadow rules that would have denied.
-    #[serde(borrow)]
     pub shadow: Vec<Cow<'a, str>>,
     /// The end of the ban that denies, or that this denial starts.
     pub banned_until: Option<Millis>,
@@ -54,10 +50,8 @@ pub struct Decision<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceeded<'a> {
     /// The rule it belongs to; null for the limit of a `/v1/limit`.
-    #[serde(borrow)]
     pub rule: Option<Cow<'a, str>>,
     /// The limit, in the limit language.
-    #[serde(borrow)]
     pub limit: Cow<'a, str>,
     /// When that limit alone lets the request pass.
     pub retry_after: Option<Millis>,

@@ -186,14 +186,12 @@ impl<'a> From<&'a engine::bans::ManualBan> for FoundBan<'a> {
         FoundBan {
             id,
             origin: Origin::Hand,
-            rule: None,
             field: Some(field),
             value: Some(value),
-            subject: None,
-            scope: None,
             since: ban.since.map(Millis::from),
             until,
             reason: Some(reason),
+            ..FoundBan::default()
         }
     }
 }
@@ -205,13 +203,10 @@ impl<'a> From<&'a engine::bans::RuleBan> for FoundBan<'a> {
             id,
             origin: Origin::Rule,
             rule: Some(rule),
-            field: None,
-            value: None,
             subject: Some(subject),
             scope: Some(scope),
-            since: None,
             until,
-            reason: None,
+            ..FoundBan::default()
         }
     }
 }

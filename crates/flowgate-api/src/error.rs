@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody<'a> {
     /// What is wrong.
-    #[serde(borrow)]
     pub error: Cow<'a, str>,
     /// The field or header that is wrong, where one is.
-    #[serde(borrow)]
     pub field: Option<Cow<'a, str>>,
 }

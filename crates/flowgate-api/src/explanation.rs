@@ -10,19 +10,16 @@ use crate::{Decision, ManualBan, Millis, is_false};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation<'a> {
     /// What `peek` answers.
-    #[serde(borrow)]
     pub decision: Decision<'a>,
     /// The ban by hand that decides before any rule.
-    #[serde(borrow)]
     pub ban: Option<ManualBan<'a>>,
     /// Every rule, top to bottom.
-    #[serde(borrow)]
     pub rules: Vec<RuleReport<'a>>,
     /// The end of the pause, while the rules are paused and deny nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Millis>,
     /// What the endpoints of other systems would answer, by rule files of their own.
-    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fronts: Vec<FrontReport<'a>>,
 }
 
@@ -30,15 +27,12 @@ pub struct Explanation<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontReport<'a> {
     /// The system.
-    #[serde(borrow)]
     pub name: Cow<'a, str>,
     /// Whether they would let the request pass.
     pub allowed: bool,
     /// The rule that decides.
-    #[serde(borrow)]
     pub rule: Option<Cow<'a, str>>,
     /// Every rule of its file, top to bottom.
-    #[serde(borrow)]
     pub rules: Vec<RuleReport<'a>>,
 }
 
@@ -46,33 +40,26 @@ pub struct FrontReport<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleReport<'a> {
     /// The rule's name.
-    #[serde(borrow)]
     pub rule: Cow<'a, str>,
     /// Its title.
-    #[serde(borrow)]
     pub title: Option<Cow<'a, str>>,
     /// Whether it matches.
     pub matched: bool,
     /// The first condition that failed.
-    #[serde(borrow)]
     pub failed: Option<FailedCondition<'a>>,
     /// Whether the evaluation got as far as this rule.
     pub reached: bool,
     /// Whether it is a shadow rule: it reports denials and never denies.
     pub shadow: bool,
     /// What it asks of callers that it denies.
-    #[serde(borrow)]
     pub action: Cow<'a, str>,
     /// How its limits stand for the request's subject.
-    #[serde(borrow)]
     pub limits: Vec<LimitReport<'a>>,
     /// The end of a ban in force on the request's subject, also where the rule does not match.
     pub banned_until: Option<Millis>,
     /// Where the bans of the rule deny: `rule`, `subject`; null if it does not ban.
-    #[serde(borrow)]
     pub ban_scope: Option<Cow<'a, str>>,
     /// What the rule does while the store is away.
-    #[serde(borrow)]
     pub on_failure: Option<Cow<'a, str>>,
 }
 
@@ -80,13 +67,10 @@ pub struct RuleReport<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedCondition<'a> {
     /// The field.
-    #[serde(borrow)]
     pub field: Cow<'a, str>,
     /// What it must be, as the rule writes it.
-    #[serde(borrow)]
     pub expected: Cow<'a, str>,
     /// What it is; null where the request lacks it.
-    #[serde(borrow)]
     pub found: Option<Cow<'a, str>>,
 }
 
@@ -94,7 +78,6 @@ pub struct FailedCondition<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitReport<'a> {
     /// The limit, in the limit language.
-    #[serde(borrow)]
     pub limit: Cow<'a, str>,
     /// Whether it alone lets the request pass.
     pub allowed: bool,

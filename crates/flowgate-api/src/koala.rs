@@ -14,7 +14,6 @@ pub struct RuleFile<'a> {
     /// What is wrong with the configuration or the rule file on disk, while it is; the rules in force are older.
     pub broken: Option<Broken>,
     /// The rules in the order of the file.
-    #[serde(borrow)]
     pub rules: Vec<FileRule<'a>>,
     /// The whole as TOML, as `flowgate import koala` prints it.
     pub toml: String,
@@ -28,10 +27,8 @@ pub struct FileRule<'a> {
     /// Its line in the file, from 1.
     pub line: u64,
     /// `direct`, `count`, `base` or `leak`.
-    #[serde(borrow)]
     pub method: Cow<'a, str>,
     /// The conditions as they are written.
-    #[serde(borrow)]
     pub conditions: Cow<'a, str>,
     /// Seconds; null: not given, as are the next two.
     pub time: Option<u64>,
@@ -40,7 +37,6 @@ pub struct FileRule<'a> {
     /// The requests of a day before the rule counts.
     pub base: Option<u64>,
     /// What it asks for: `allow`, `captcha` or `deny`.
-    #[serde(borrow)]
     pub result: Cow<'a, str>,
     /// Requests of today that met the rule and did not exceed it, on this node.
     pub passed: u64,

@@ -3,7 +3,7 @@
 //! Rule       A field's name, order and absence are facts of the wire and are stated here once. The server, the command
 //!            line, replays and the tower layer use these types; `openapi.json` describes them for other languages.
 //! Rule       Waits and instants are [`Millis`]: seconds with at most three decimals, rounded up.
-//! Rule       Texts are borrowed, from the engine when written and from the answer when read.
+//! Rule       Texts are borrowed, from the engine when a document is written and from the message when a call is read.
 //!
 //! The types know no engine. With the feature `engine` they are made from the engine's types.
 //!

@@ -13,21 +13,18 @@ pub struct Policy<'a> {
     /// The server's time.
     pub now: Millis,
     /// Changes whenever other rules come into force.
-    #[serde(borrow)]
     pub etag: Cow<'a, str>,
     /// When they came into force.
     pub loaded: Millis,
     /// What is wrong with the file, while it is; the rules in force are older.
     pub broken: Option<Broken>,
     /// The fields that rules look at or count by.
-    #[serde(borrow)]
     pub fields: Vec<Cow<'a, str>>,
     /// The number of all rules.
     pub total: u64,
     /// The place of the first of `rules` among all, from 0.
     pub from: u64,
     /// Rules in their order.
-    #[serde(borrow)]
     pub rules: Vec<PolicyRule<'a>>,
 }
 
@@ -44,39 +41,30 @@ pub struct Broken {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRule<'a> {
     /// Its name.
-    #[serde(borrow)]
     pub name: Cow<'a, str>,
     /// Any text.
-    #[serde(borrow)]
     pub title: Option<Cow<'a, str>>,
     /// The file that it is written in.
-    #[serde(borrow)]
     pub source: Option<Cow<'a, str>>,
     /// The line of its name there, from 1.
     pub line: Option<u64>,
     /// All must hold.
-    #[serde(borrow)]
     pub when: Vec<Condition<'a>>,
     /// The fields whose values make the subject.
-    #[serde(borrow)]
     pub by: Vec<Cow<'a, str>>,
     /// The limits that apply together.
     pub limits: Vec<String>,
     /// The limits that a field chooses.
-    #[serde(borrow)]
     pub limits_by: Option<LimitsBy<'a>>,
     /// What the caller is to do on a denial.
-    #[serde(borrow)]
     pub action: Cow<'a, str>,
     /// Whether it never denies.
     pub shadow: bool,
     /// Whether a denied attempt counts.
     pub count_denied: bool,
     /// The ban of subjects that are denied again and again.
-    #[serde(borrow)]
     pub ban: Option<BanRule<'a>>,
     /// What it does while the shared store is away; null: what the store's setting says.
-    #[serde(borrow)]
     pub on_failure: Option<Cow<'a, str>>,
     /// What it has decided since the server started or it came into force.
     pub total: RuleTotals,
@@ -86,10 +74,8 @@ pub struct PolicyRule<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition<'a> {
     /// The field.
-    #[serde(borrow)]
     pub field: Cow<'a, str>,
     /// What it must be, as it is written.
-    #[serde(borrow)]
     pub is: Cow<'a, str>,
 }
 
@@ -97,10 +83,8 @@ pub struct Condition<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsBy<'a> {
     /// The field.
-    #[serde(borrow)]
     pub field: Cow<'a, str>,
     /// The limits of each value.
-    #[serde(borrow)]
     pub cases: BTreeMap<Cow<'a, str>, Vec<String>>,
     /// The limits of every other value; null: the rule does not match those.
     pub default: Option<Vec<String>>,
@@ -119,7 +103,6 @@ pub struct BanRule<'a> {
     /// The time after the end of a ban until the next is a first one again.
     pub forget: Millis,
     /// Where it denies: `rule` or `subject`.
-    #[serde(borrow)]
     pub scope: Cow<'a, str>,
 }
 

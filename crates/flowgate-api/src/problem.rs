@@ -16,16 +16,15 @@ pub struct Problem<'a> {
     /// The status of the response.
     pub status: u16,
     /// [`QUOTA_EXCEEDED`] where a limit denies, else `about:blank`.
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub kind: Cow<'a, str>,
     /// `Quota exceeded` or `Forbidden`.
-    #[serde(borrow)]
     pub title: Cow<'a, str>,
     /// The rule's message.
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Cow<'a, str>>,
     /// What the rule asks of the client.
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<Cow<'a, str>>,
     /// The rule's number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,6 +33,6 @@ pub struct Problem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Millis>,
     /// The names of the rules that deny.
-    #[serde(borrow, rename = "violated-policies", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "violated-policies", skip_serializing_if = "Option::is_none")]
     pub violated_policies: Option<Vec<Cow<'a, str>>>,
 }

@@ -14,7 +14,7 @@ pub struct Validation<'a> {
     /// The number of its rules; null where it is invalid.
     pub rules: Option<u64>,
     /// What is wrong, and what looks wrong.
-    #[serde(borrow, flatten)]
+    #[serde(flatten)]
     pub findings: Findings<'a>,
 }
 
@@ -26,10 +26,10 @@ pub struct ReplacedRules<'a> {
     /// The number of its rules.
     pub rules: u64,
     /// The settings of the text that only a restart of the server puts in force.
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub restart_needed: Vec<Cow<'a, str>>,
     /// What looks wrong.
-    #[serde(borrow, flatten)]
+    #[serde(flatten)]
     pub findings: Findings<'a>,
 }
 
@@ -37,7 +37,6 @@ pub struct ReplacedRules<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings<'a> {
     /// One by one.
-    #[serde(borrow)]
     pub findings: Vec<Finding<'a>>,
     /// As text for people.
     pub report: String,
@@ -49,17 +48,14 @@ pub struct Finding<'a> {
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong.
-    #[serde(borrow)]
     pub message: Cow<'a, str>,
     /// The file or variable.
-    #[serde(borrow)]
     pub source: Option<Cow<'a, str>>,
     /// The line, from 1.
     pub line: Option<u64>,
     /// The column, from 1.
     pub column: Option<u64>,
     /// What to do about it.
-    #[serde(borrow)]
     pub hint: Cow<'a, str>,
 }
 

@@ -21,7 +21,6 @@ pub struct Sample<'a> {
     /// The server's time.
     pub now: Millis,
     /// `recording`, `recorded`, `empty`, or `off` by the configuration.
-    #[serde(borrow)]
     pub state: Cow<'a, str>,
     /// When the recording began.
     pub since: Option<Millis>,
@@ -38,9 +37,7 @@ pub struct Sample<'a> {
     /// One of so many subjects is recorded.
     pub one_in: u64,
     /// The field that tells subjects apart.
-    #[serde(borrow)]
     pub by: Option<Cow<'a, str>>,
     /// Fields that are not recorded.
-    #[serde(borrow)]
     pub left_out: Vec<Cow<'a, str>>,
 }

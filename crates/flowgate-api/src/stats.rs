@@ -12,18 +12,14 @@ pub struct Stats<'a> {
     /// The server's time.
     pub now: Millis,
     /// The name of the machine.
-    #[serde(borrow)]
     pub node: Cow<'a, str>,
     /// `ready`, `degraded` or `draining`.
-    #[serde(borrow)]
     pub state: Cow<'a, str>,
     /// What is missing while it is degraded, such as `redis away`.
-    #[serde(borrow)]
     pub missing: Option<Cow<'a, str>>,
     /// Since when it is in this state.
     pub since: Millis,
     /// The server's version.
-    #[serde(borrow)]
     pub version: Cow<'a, str>,
     /// When it started.
     pub started: Millis,
@@ -34,25 +30,20 @@ pub struct Stats<'a> {
     /// When the pause of all rules ends; null: they are in force.
     pub paused_until: Option<Millis>,
     /// Changes whenever other rules come into force.
-    #[serde(borrow)]
     pub policy_etag: Cow<'a, str>,
     /// The `ETag` of the configuration file as it is on disk; null: there is none.
-    #[serde(borrow)]
     pub file_etag: Option<Cow<'a, str>>,
     /// The name of the configuration file, without directories; null: there is none.
-    #[serde(borrow)]
     pub file: Option<Cow<'a, str>>,
     /// What is wrong with the configuration file, while it is.
     pub broken: Option<Broken>,
     /// Where counters live.
-    #[serde(borrow)]
     pub store: Store<'a>,
     /// The number of bans in force: by hand, and by rules.
     pub bans: BanCounts,
     /// Attempts to put a changed configuration in force; null: there is no file.
     pub reloads: Option<Reloads>,
     /// The other systems whose rule files are served.
-    #[serde(borrow)]
     pub fronts: Vec<Cow<'a, str>>,
     /// Open connections.
     pub connections: Connections,
@@ -102,13 +93,10 @@ pub enum Store<'a> {
     /// In Redis, shared with other nodes.
     Redis {
         /// The servers as this node sees them.
-        #[serde(borrow)]
         servers: Vec<RedisServer<'a>>,
         /// What rules do while it is away.
-        #[serde(borrow)]
         on_failure: Cow<'a, str>,
         /// This node's share of the limits then.
-        #[serde(borrow)]
         local_share: Cow<'a, str>,
         /// Requests that had no answer in time.
         unanswered: u64,
@@ -127,10 +115,8 @@ pub enum Store<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedisServer<'a> {
     /// Its address.
-    #[serde(borrow)]
     pub at: Cow<'a, str>,
     /// `ready` or `away`.
-    #[serde(borrow)]
     pub state: Cow<'a, str>,
     /// Connections to it.
     pub connections: u64,
@@ -185,10 +171,8 @@ pub struct Top<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopSubject<'a> {
     /// The rule that counts it; null for the key of a `/v1/limit`.
-    #[serde(borrow)]
     pub rule: Option<Cow<'a, str>>,
     /// The subject.
-    #[serde(borrow)]
     pub subject: Cow<'a, str>,
     /// The names and values; null: the subject is a key, or too long to be kept whole.
     #[serde(borrow)]

@@ -28,12 +28,10 @@ pub struct StatsHistory<'a> {
     /// Bytes of counters in memory.
     pub memory: Steps<u64>,
     /// The rules that were asked for.
-    #[serde(borrow)]
     pub rules: Vec<RuleHistory<'a>>,
     /// The rules without a history of their own.
     pub other: Counts,
     /// Instants to mark.
-    #[serde(borrow)]
     pub marks: Vec<Mark<'a>>,
 }
 
@@ -62,7 +60,6 @@ pub struct TotalCounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleHistory<'a> {
     /// The rule's name.
-    #[serde(borrow)]
     pub rule: Cow<'a, str>,
     /// By their outcome.
     #[serde(flatten)]
@@ -97,7 +94,6 @@ pub struct Mark<'a> {
     /// When.
     pub at: Millis,
     /// `start`, `rules`, `away`, `back`, `pause` or `resume`.
-    #[serde(borrow)]
     pub kind: Cow<'a, str>,
     /// The version of the rules that came into force, where it is known.
     pub version: Option<u64>,

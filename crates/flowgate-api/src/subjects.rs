@@ -64,13 +64,10 @@ pub struct Denial<'a> {
     /// When.
     pub at: Millis,
     /// The rule; null: a limit that the caller brought, or a ban by hand.
-    #[serde(borrow)]
     pub rule: Option<Cow<'a, str>>,
     /// What denied: `limit`, `rule`, `ban` or `ban by hand`.
-    #[serde(borrow)]
     pub by: Cow<'a, str>,
     /// What the caller was to do.
-    #[serde(borrow)]
     pub action: Cow<'a, str>,
     /// The names and values of the rule's `by` fields; `key` for a limit that the caller brought.
     #[serde(borrow)]

@@ -1,12 +1,32 @@
 //! An engine whose counters are in Redis, asked as one whose counters are in memory is.
 
-use flowgate::{MemoryStore, Op, OtherAlgorithm, Throttle, ThrottleError, ThrottleReply, Time};
+use flowgate::{MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::redis::{
-    PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable, unpacked,
+    OwnedJointPlan, OwnedPlan, PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable,
+    unpacked,
 };
 use flowgate_engine::{AdHoc, Decision, Engine, JointDecision, Policy, Request, RuleDef};
 
 pub(crate) const PREFIX: &str = "fg:";
+
+/// What requests ask of Redis by the rules in force.
+pub(crate) trait Prepare {
+    fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> OwnedPlan;
+    fn prepare_joint(&self, requests: &[(Op, Request<'_>)], at: Reading) -> OwnedJointPlan;
+}
+
+impl Prepare for Engine {
+    fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> OwnedPlan {
+        let rules = self.rules();
+        OwnedPlan::new(&rules, &self.plan(&rules, op, request, now), request)
+    }
+
+    fn prepare_joint(&self, requests: &[(Op, Request<'_>)], at: Reading) -> OwnedJointPlan {
+        let rules = self.rules();
+        let plan = self.plan_joint(&rules, requests, at);
+        OwnedJointPlan::new(&plan, requests.iter().map(|(_, request)| (&rules, request)))
+    }
+}
 
 /// An engine, a connection, and whose clock decides.
 pub(crate) struct RedisEngine {
@@ -56,7 +76,7 @@ impl RedisEngine {
         }
         let time = self.time(now);
         let replies: Vec<Vec<i64>> = (0..prepared.groups())
-            .map(|group| numbers(&mut self.connection, &prepared.group_call(group, &self.prefix, time, now)))
+            .map(|group| numbers(&mut self.connection, &prepared.call_of(Some(group), &self.prefix, time, now)))
             .collect();
         let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
         for (_, call) in prepared.rollbacks(&self.prefix, time, &some) {
@@ -108,7 +128,7 @@ impl RedisEngine {
     }
 
     pub(crate) fn reset(&mut self, request: &Request<'_>, now: Time) -> Decision {
-        for call in self.engine.reset_calls(&self.prefix, self.time(now), request) {
+        for call in self.engine.reset_calls_by(&self.engine.rules(), &self.prefix, self.time(now), request) {
             eval::<i64>(&mut self.connection, &call);
         }
         self.decide(Op::Peek, &request.clone().cost(0), now)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{Op, Reading, Time};
+use flowgate::{Reading, Time};
 
 use super::encode::{Cells, ScriptTime};
 use super::keys::{self, CounterName};
@@ -11,7 +11,6 @@ use super::script::{FORGET, ScriptCall};
 use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
 use crate::decider::Decider;
 use crate::decision::Decision;
-use crate::engine::Engine;
 use crate::explain::Explanation;
 use crate::plan::JointDecision;
 use crate::request::Request;
@@ -129,26 +128,6 @@ impl Decider {
     /// The id of the next ban by hand that this node imposes in the shared store.
     pub fn next_manual_ban_id(&self) -> BanId {
         self.next_ban_id(BanKind::Hand)
-    }
-}
-
-impl Engine {
-    /// What a request asks of Redis by the rules in force.
-    pub fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> OwnedPlan {
-        let rules = self.rules();
-        OwnedPlan::new(&rules, &self.plan(&rules, op, request, now), request)
-    }
-
-    /// As [`Engine::prepare`], for several requests.
-    pub fn prepare_joint(&self, requests: &[(Op, Request<'_>)], at: Reading) -> OwnedJointPlan {
-        let rules = self.rules();
-        let plan = self.plan_joint(&rules, requests, at);
-        OwnedJointPlan::new(&plan, requests.iter().map(|(_, request)| (&rules, request)))
-    }
-
-    /// As [`Decider::reset_calls_by`], by the rules in force.
-    pub fn reset_calls(&self, prefix: &str, time: ScriptTime, request: &Request<'_>) -> Vec<ScriptCall> {
-        self.reset_calls_by(&self.rules(), prefix, time, request)
     }
 }
 

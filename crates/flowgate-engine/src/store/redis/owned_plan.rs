@@ -147,18 +147,13 @@ impl OwnedPlan {
         self.call_for(Which::All, prefix, time, around)
     }
 
-    /// The call that decides one group of the plan.
-    pub fn group_call(&self, group: usize, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        self.call_for(Which::Only(group), prefix, time, around)
-    }
-
     /// The call of one group, or of the whole plan.
     pub fn call_of(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
         self.call_for(group.map_or(Which::All, Which::Only), prefix, time, around)
     }
 
     /// What `conclude` makes of the outcomes and of Redis's time, by the reply to [`OwnedPlan::call`], or by the
-    /// replies to each [`OwnedPlan::group_call`].
+    /// replies to each [`OwnedPlan::call_of`].
     ///
     /// # Errors
     /// When one of the replies has no decision in it.
@@ -184,7 +179,7 @@ impl OwnedPlan {
         self.conclude_groups(&[reply])
     }
 
-    /// The decision that follows from the replies to [`OwnedPlan::group_call`], one for each group.
+    /// The decision that follows from the replies to [`OwnedPlan::call_of`], one for each group.
     ///
     /// # Errors
     /// As [`OwnedPlan::read`].

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 
 use super::agree::{config, flush, said};
-use crate::redis_engine::{PREFIX, RedisEngine, numbers, numbers_and_unreadable};
+use crate::redis_engine::{PREFIX, Prepare, RedisEngine, numbers, numbers_and_unreadable};
 use crate::script::{Written, at, rule};
 
 /// One limit and two, with and without a grid, beside other algorithms, with denials that count, as a shadow, and of

@@ -5,7 +5,7 @@ use flowgate_engine::Request;
 use flowgate_engine::redis::ScriptTime;
 use flowgate_testkit::redis::Redis;
 
-use crate::redis_engine::{PREFIX, RedisEngine, numbers};
+use crate::redis_engine::{PREFIX, Prepare, RedisEngine, numbers};
 use crate::script::{Written, at, rule};
 
 /// A request takes `cost` from `limit` in one place and is denied in another; `meanwhile` later, others having taken
@@ -20,7 +20,7 @@ fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u6
     let request = Request::new().field("user", "1").field("ip", "::1").cost(cost);
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
     let call = |redis: &mut RedisEngine, group: usize| {
-        numbers(&mut redis.connection, &prepared.group_call(group, PREFIX, ScriptTime::Injected(at(0)), at(0)))
+        numbers(&mut redis.connection, &prepared.call_of(Some(group), PREFIX, ScriptTime::Injected(at(0)), at(0)))
     };
     let replies = [call(&mut redis, 0), call(&mut redis, 1)];
     let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
@@ -93,7 +93,7 @@ fn a_group_that_did_not_answer_takes_the_others_back() {
     let request = Request::new().field("user", "1").field("ip", "::1");
     let time = ScriptTime::Injected(at(0));
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
-    let reply = numbers(&mut redis.connection, &prepared.group_call(0, PREFIX, time, at(0)));
+    let reply = numbers(&mut redis.connection, &prepared.call_of(Some(0), PREFIX, time, at(0)));
     let rollbacks = prepared.rollbacks(PREFIX, time, &[Some(&reply), None]);
     assert_eq!(rollbacks.len(), 1);
     numbers(&mut redis.connection, &rollbacks[0].1);
@@ -134,7 +134,7 @@ fn a_reply_that_cannot_be_read_takes_the_others_back() {
     let time = ScriptTime::Injected(at(0));
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
     for unreadable in [&[-2][..], &[], &[1, 2, 3, 4]] {
-        let reply = numbers(&mut redis.connection, &prepared.group_call(0, PREFIX, time, at(0)));
+        let reply = numbers(&mut redis.connection, &prepared.call_of(Some(0), PREFIX, time, at(0)));
         let rollbacks = prepared.rollbacks(PREFIX, time, &[Some(&reply), Some(unreadable)]);
         assert_eq!(rollbacks.len(), 1, "{unreadable:?}");
         numbers(&mut redis.connection, &rollbacks[0].1);

@@ -8,7 +8,7 @@ use flowgate_engine::{
 };
 use flowgate_testkit::redis::Redis;
 
-use crate::redis_engine::{PREFIX, RedisEngine, eval};
+use crate::redis_engine::{PREFIX, Prepare, RedisEngine, eval};
 use crate::script::{Written, at, rule};
 
 /// A node, and its copy of the bans.

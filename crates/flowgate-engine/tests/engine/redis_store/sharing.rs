@@ -7,7 +7,7 @@ use flowgate_engine::redis::{ReplyError, ScriptTime};
 use flowgate_engine::{AdHoc, Engine, Request};
 use flowgate_testkit::redis::Redis;
 
-use crate::redis_engine::{PREFIX, RedisEngine, numbers};
+use crate::redis_engine::{PREFIX, Prepare, RedisEngine, numbers};
 use crate::script::{Written, policy, rule};
 
 /// The time that Redis tells.

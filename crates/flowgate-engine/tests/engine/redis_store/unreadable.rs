@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::agree::{config, flush, said};
-use crate::redis_engine::{PREFIX, RedisEngine, eval, numbers, numbers_and_unreadable};
+use crate::redis_engine::{PREFIX, Prepare, RedisEngine, eval, numbers, numbers_and_unreadable};
 use crate::script::{Written, rule};
 
 const NOW: Time = Time::from_micros(1_700_000_000_000_000);
