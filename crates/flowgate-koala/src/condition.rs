@@ -71,8 +71,8 @@ const FORMS: &str = "such as act=ask, qid=+, qid>100, ip=10.0.24.* or uid @ dict
 /// Reads one condition; `None`: it is wrong, and reported.
 pub(super) fn read<'t>(report: &mut Report, piece: Piece<'t>, dicts: &Dicts) -> Option<KoalaCondition<'t>> {
     let Some(operator) = operator(piece.text) else {
-        report.error(piece.at(), format!("expected a condition, found {}", quoted(piece.text))).hint(FORMS).done();
-        return None;
+        let message = format!("expected a condition, found {}", quoted(piece.text));
+        return report.error(piece.at(), message).hint(FORMS).refuse();
     };
     let field = piece.part(0, operator.start).trim();
     if !check_field(report, field.text, if field.text.is_empty() { piece.at() } else { field.at() }) {
@@ -81,13 +81,11 @@ pub(super) fn read<'t>(report: &mut Report, piece: Piece<'t>, dicts: &Dicts) -> 
     let (value, combined) = without_mark(piece.from(operator.end).trim());
     if value.text.is_empty() {
         let message = format!("a value is missing behind {}", quoted(field.text));
-        report.error(piece.at(), message).hint("for any value write +").done();
-        return None;
+        return report.error(piece.at(), message).hint("for any value write +").refuse();
     }
     if let Some(next) = swallowed(value.text) {
-        let at = value.from(next).at();
-        report.error(at, "another condition begins within this one").hint("a `;` is missing before it").done();
-        return None;
+        let (at, hint) = (value.from(next).at(), "a `;` is missing before it");
+        return report.error(at, "another condition begins within this one").hint(hint).refuse();
     }
     let matchers = match operator.sign {
         Sign::In => vec![dict(report, value, dicts)?],
@@ -160,8 +158,7 @@ fn items(report: &mut Report, value: Piece<'_>, negated: bool) -> Option<Vec<Mat
     if value.text == "+" {
         if negated {
             let hint = "a field that is missing or empty matches nothing; leave the condition out";
-            report.error(value.at(), "\"not any value\" never matches").hint(hint).done();
-            return None;
+            return report.error(value.at(), "\"not any value\" never matches").hint(hint).refuse();
         }
         return Some(vec![Matcher::Present]);
     }

@@ -90,8 +90,7 @@ fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, S
             Ok(text) => return Some((place.clone(), text)),
             Err(cause) if cause.is_absence() => {}
             Err(cause) => {
-                report.error(file.at(), format!("cannot read {}: {cause}", place.display())).done();
-                return None;
+                return report.error(file.at(), format!("cannot read {}: {cause}", place.display())).refuse();
             }
         }
     }
@@ -100,6 +99,5 @@ fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, S
         1 => "a dict without entries is an empty file".to_owned(),
         _ => "a relative path starts from the rule file's directory, the one above it, or the current one".to_owned(),
     };
-    report.error(file.at(), message).hint(hint).done();
-    None
+    report.error(file.at(), message).hint(hint).refuse()
 }

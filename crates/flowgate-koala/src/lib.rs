@@ -195,8 +195,7 @@ fn read_rule_file(report: &mut Report, path: &Path, tz: &str) -> Option<RuleFile
 /// Reads a rule file; mistakes are reported.
 fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     let Some(zone) = TimeZone::named(tz) else {
-        report.error_anywhere(format!("there is no time zone {}", quoted(tz))).done();
-        return None;
+        return report.error_anywhere(format!("there is no time zone {}", quoted(tz))).refuse();
     };
     let (name, path, text) = match input {
         Input::Defaults => (String::new(), absolute(Path::new("")), String::new()),
@@ -206,8 +205,7 @@ fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
             match front::read(report, &path, MAX_CONFIG_BYTES) {
                 Ok(text) => (name, path, text),
                 Err(cause) => {
-                    report.error_anywhere(format!("cannot read {name}: {cause}")).done();
-                    return None;
+                    return report.error_anywhere(format!("cannot read {name}: {cause}")).refuse();
                 }
             }
         }

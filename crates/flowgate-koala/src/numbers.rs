@@ -101,6 +101,5 @@ fn number(report: &mut Report, value: Piece<'_>, highest: u64) -> Option<u64> {
             _ => format!("expected a number up to {highest}, found {}", quoted(value.text)),
         }
     };
-    report.error(value.at(), message).done();
-    None
+    report.error(value.at(), message).refuse()
 }

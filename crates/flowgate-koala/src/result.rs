@@ -188,17 +188,14 @@ fn read_fields(report: &mut Report, object: Piece<'_>) -> Option<Vec<(String, Ko
     let (entries, rest) = match flat_object::read(object) {
         Ok(read) => read,
         Err(wrong) => {
-            report.error(wrong.at.at(), format!("expected {}", wrong.expected)).done();
-            return None;
+            return report.error(wrong.at.at(), format!("expected {}", wrong.expected)).refuse();
         }
     };
     if !rest.is_blank() {
-        report.error(rest.trim().at(), "nothing is expected behind the closing brace").done();
-        return None;
+        return report.error(rest.trim().at(), "nothing is expected behind the closing brace").refuse();
     }
     if entries.len() > MAX_FIELDS {
-        report.error(object.at(), format!("a result has at most {MAX_FIELDS} fields")).done();
-        return None;
+        return report.error(object.at(), format!("a result has at most {MAX_FIELDS} fields")).refuse();
     }
     let before = report.errors();
     let mut fields: Vec<(String, KoalaValue)> = Vec::new();

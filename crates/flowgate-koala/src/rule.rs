@@ -134,15 +134,13 @@ fn brackets<'t>(report: &mut Report, line: Piece<'t>) -> Option<[Piece<'t>; 4]> 
         Some((word, rest)) if word.trim().text.eq_ignore_ascii_case("rule") => rest,
         _ => {
             let message = format!("expected `rule : ..`, found {}", quoted(line.text));
-            report.error(line.at(), message).hint(FORM).done();
-            return None;
+            return report.error(line.at(), message).hint(FORM).refuse();
         }
     };
     let (mut found, mut rest) = (Vec::new(), rest.trim());
     while found.len() < 4 && rest.text.starts_with('[') {
         let Some(end) = rest.text.find(']') else {
-            report.error(rest.part(0, 1).at(), "this bracket is not closed").hint(FORM).done();
-            return None;
+            return report.error(rest.part(0, 1).at(), "this bracket is not closed").hint(FORM).refuse();
         };
         found.push(rest.part(1, end));
         rest = rest.from(end + 1).trim();
@@ -150,19 +148,12 @@ fn brackets<'t>(report: &mut Report, line: Piece<'t>) -> Option<[Piece<'t>; 4]> 
     let count = found.len();
     match <[Piece<'t>; 4]>::try_from(found) {
         Ok(brackets) if rest.is_blank() => Some(brackets),
-        Ok(_) => {
-            report.error(rest.at(), "nothing is expected behind the fourth bracket").hint(FORM).done();
-            None
-        }
+        Ok(_) => report.error(rest.at(), "nothing is expected behind the fourth bracket").hint(FORM).refuse(),
         Err(_) if !rest.is_blank() => {
             let message = format!("expected a bracket, found {}", quoted(rest.text));
-            report.error(rest.at(), message).hint(FORM).done();
-            None
+            report.error(rest.at(), message).hint(FORM).refuse()
         }
-        Err(_) => {
-            report.error(line.at(), format!("expected four brackets, found {count}")).hint(FORM).done();
-            None
-        }
+        Err(_) => report.error(line.at(), format!("expected four brackets, found {count}")).hint(FORM).refuse(),
     }
 }
 
@@ -213,8 +204,8 @@ fn check_limit(report: &mut Report, method: Method, numbers: &Numbers<'_>) -> Op
     }
     if numbers.get("time").unwrap_or(0) == 0 {
         let message = "count, base and leak need a time of at least a second";
-        report.error(numbers.place("time"), message).hint("such as time=60, or time=86400 for the day").done();
-        return None;
+        let hint = "such as time=60, or time=86400 for the day";
+        return report.error(numbers.place("time"), message).hint(hint).refuse();
     }
     if numbers.get("count").unwrap_or(0) == 0 {
         let message = "this rule is never exceeded: count is 0";
@@ -251,10 +242,7 @@ fn limits(report: &mut Report, method: Method, numbers: &Numbers<'_>, tz: &str) 
     };
     match text.parse() {
         Ok(limit) => Some(Limits::Fixed(vec![limit])),
-        Err(error) => {
-            report.error(numbers.place("count"), error.to_string()).done();
-            None
-        }
+        Err(error) => report.error(numbers.place("count"), error.to_string()).refuse(),
     }
 }
 
@@ -270,14 +258,12 @@ fn read_number(report: &mut Report, numbers: &Numbers<'_>) -> Option<u32> {
 fn read_result(report: &mut Report, numbers: &Numbers<'_>, results: &Results) -> Option<u32> {
     let Some(number) = numbers.get("result").and_then(|number| u32::try_from(number).ok()) else {
         let hint = "the number of a line of [result], such as result=2";
-        report.error(numbers.place("result"), "a rule needs a result").hint(hint).done();
-        return None;
+        return report.error(numbers.place("result"), "a rule needs a result").hint(hint).refuse();
     };
     if !results.is_known(number) {
         let known: Vec<String> = results.by_number.keys().take(20).map(u32::to_string).collect();
         let hint = format!("there are {}", known.join(", "));
-        report.error(numbers.place("result"), format!("[result] has no {number}")).hint(hint).done();
-        return None;
+        return report.error(numbers.place("result"), format!("[result] has no {number}")).hint(hint).refuse();
     }
     Some(number)
 }

@@ -53,8 +53,7 @@ impl Auth {
 fn accept_token(report: &mut Report, given: Given) -> Option<Secret> {
     if !given.text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let hint = "use letters, digits and signs, without spaces and line breaks; `openssl rand -hex 32` makes one";
-        report.error(given.at, "this token cannot be sent in a header").hint(hint).done();
-        return None;
+        return report.error(given.at, "this token cannot be sent in a header").hint(hint).refuse();
     }
     secret::accept(report, given)
 }

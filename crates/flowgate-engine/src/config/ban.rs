@@ -51,12 +51,10 @@ fn lengths(report: &mut Report, node: &Node) -> Option<Vec<Span>> {
     let lengths = value::list(report, node, span)?;
     match &node.value {
         Value::Array(items) if items.is_empty() => {
-            report.error(node.at, "a ban needs a length").hint("such as for = [\"1m\", \"10m\", \"1h\"]").done();
-            None
+            report.error(node.at, "a ban needs a length").hint("such as for = [\"1m\", \"10m\", \"1h\"]").refuse()
         }
         Value::Array(items) if items.len() > MAX_LENGTHS => {
-            report.error(node.at, format!("more than {MAX_LENGTHS} lengths")).hint("the last one repeats").done();
-            None
+            report.error(node.at, format!("more than {MAX_LENGTHS} lengths")).hint("the last one repeats").refuse()
         }
         _ => Some(lengths),
     }

@@ -146,8 +146,7 @@ fn proxy_addresses(report: &mut Report, node: &Node) -> Option<ProxyAddresses> {
         Ok(addresses) => Some(addresses),
         Err(ProxyAddressesError { hint, .. }) => {
             let message = format!("expected an address or a network, found {}", quoted(text));
-            report.error(node.at, message).hint(hint).done();
-            None
+            report.error(node.at, message).hint(hint).refuse()
         }
     }
 }

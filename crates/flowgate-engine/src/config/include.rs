@@ -128,10 +128,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
     match files::read(report, &file.real, MAX_CONFIG_BYTES) {
         Ok(text) => Some(file.parse(report, &text)),
-        Err(cause) => {
-            report.error(node.at, format!("cannot read {}: {cause}", file.shown.display())).done();
-            None
-        }
+        Err(cause) => report.error(node.at, format!("cannot read {}: {cause}", file.shown.display())).refuse(),
     }
 }
 

@@ -62,8 +62,7 @@ fn rule_file(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
     {
         // The watcher then notices when the file appears.
         report.add_origin(Origin::file(path, files::MAX_CONFIG_BYTES, None));
-        report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
-        return None;
+        return report.error(node.at, format!("cannot read {}: {cause}", path.display())).refuse();
     }
     Some(path)
 }
@@ -72,8 +71,7 @@ fn zone(report: &mut Report, node: &Node) -> Option<String> {
     let name = value::text(report, node)?;
     if TimeZone::named(name).is_none() {
         let message = format!("expected the name of a time zone, found {}", quoted(name));
-        report.error(node.at, message).hint("such as \"Asia/Shanghai\" or \"UTC\"").done();
-        return None;
+        return report.error(node.at, message).hint("such as \"Asia/Shanghai\" or \"UTC\"").refuse();
     }
     Some(name.to_owned())
 }

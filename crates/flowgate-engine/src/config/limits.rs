@@ -39,8 +39,7 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
     const FORM: &str = "such as { field = \"plan\", pro = [\"100/min\"], default = [\"5/min\"] }";
     let table = table_reader::table(report, node, "\"limits_by\"", FORM)?;
     let Some(field_entry) = table.get("field") else {
-        report.error(node.at, "\"limits_by\" needs a \"field\"").hint(FORM).done();
-        return None;
+        return report.error(node.at, "\"limits_by\" needs a \"field\"").hint(FORM).refuse();
     };
     let field = value::text(report, &field_entry.node)?.to_owned();
     if !when::check_field(report, &field, field_entry.node.at) {
@@ -58,8 +57,7 @@ pub(crate) fn read_by(report: &mut Report, node: &Node) -> Option<ReadLimits> {
         }
     }
     if table.entries.len() == 1 {
-        report.error(node.at, "\"limits_by\" names no limits").hint(FORM).done();
-        return None;
+        return report.error(node.at, "\"limits_by\" names no limits").hint(FORM).refuse();
     }
     Some(ReadLimits { limits: Limits::ByField { field, cases, default }, sets })
 }
@@ -69,14 +67,13 @@ const MAX_LIMITS: usize = 32;
 
 fn read_set(report: &mut Report, node: &Node) -> Option<LimitSet> {
     if matches!(&node.value, Value::Array(items) if items.len() > MAX_LIMITS) {
-        report.error(node.at, format!("more than {MAX_LIMITS} limits")).hint("split them over several rules").done();
-        return None;
+        let message = format!("more than {MAX_LIMITS} limits");
+        return report.error(node.at, message).hint("split them over several rules").refuse();
     }
     let set = value::list(report, node, |report, item| limit(report, item).map(|limit| (limit, item.at)))?;
     if matches!(&node.value, Value::Array(items) if items.is_empty()) {
         let hint = "for no limit write [\"unlimited\"]; a rule that decides at once leaves the key out";
-        report.error(node.at, "there are no limits here").hint(hint).done();
-        return None;
+        return report.error(node.at, "there are no limits here").hint(hint).refuse();
     }
     Some(set)
 }
@@ -87,16 +84,14 @@ fn limit(report: &mut Report, node: &Node) -> Option<Limit> {
     }
     let (Value::String(text) | Value::Untyped(text)) = &node.value else {
         let message = format!("expected a limit, found {}", node.value.kind());
-        report.error(node.at, message).hint("such as \"5/60s\" or \"bucket 30/60s burst=15\"").done();
-        return None;
+        return report.error(node.at, message).hint("such as \"5/60s\" or \"bucket 30/60s burst=15\"").refuse();
     };
     match text.parse::<Limit>() {
         Ok(limit) => Some(limit),
         Err(error) => {
             let part = wrong_part(text, &error).unwrap_or(0..text.len());
             let at = value::place_within(report, node, text, part);
-            report.error(at, message(&error)).maybe_hint(hint(text, &error)).done();
-            None
+            report.error(at, message(&error)).maybe_hint(hint(text, &error)).refuse()
         }
     }
 }
@@ -203,8 +198,7 @@ fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> 
         return None;
     }
     if rate.is_none() && algorithm != Some("unlimited") {
-        report.error(node.at, "a limit needs a \"rate\"").hint("such as { rate = \"100/60s\" }").done();
-        return None;
+        return report.error(node.at, "a limit needs a \"rate\"").hint("such as { rate = \"100/60s\" }").refuse();
     }
     let mut text = [algorithm, rate].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let burst = burst.map(|burst| burst.to_string());
@@ -217,8 +211,7 @@ fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> 
         Ok(limit) => Some(limit),
         Err(error) => {
             let at = wrong_key(report, table, &error).unwrap_or(node.at);
-            report.error(at, message(&error)).maybe_hint(hint(&text, &error)).done();
-            None
+            report.error(at, message(&error)).maybe_hint(hint(&text, &error)).refuse()
         }
     }
 }
@@ -250,8 +243,7 @@ fn single_word<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
     let text = value::text(report, node)?;
     if text.is_empty() || text.contains(|char: char| char.is_ascii_whitespace()) {
         let message = format!("expected a single word, found {}", quoted(text));
-        report.error(node.at, message).hint("each part of a limit has its own key here").done();
-        return None;
+        return report.error(node.at, message).hint("each part of a limit has its own key here").refuse();
     }
     Some(text)
 }

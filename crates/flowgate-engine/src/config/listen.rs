@@ -89,8 +89,7 @@ enum Unix {
 fn address(report: &mut Report, node: &Node, unix: Unix) -> Option<ListenAddress> {
     if let Value::Integer(port, _) = &node.value {
         let hint = format!("write \"127.0.0.1:{port}\"");
-        report.error(node.at, "expected an address with a port, found a number").hint(hint).done();
-        return None;
+        return report.error(node.at, "expected an address with a port, found a number").hint(hint).refuse();
     }
     let text = value::text(report, node)?;
     if text == "off" {
@@ -98,12 +97,11 @@ fn address(report: &mut Report, node: &Node, unix: Unix) -> Option<ListenAddress
     }
     if let Some(path) = text.strip_prefix("unix:") {
         if unix == Unix::Refused {
-            report.error(node.at, "grpc listens on an address with a port only, not on a unix socket").done();
-            return None;
+            return report.error(node.at, "grpc listens on an address with a port only, not on a unix socket").refuse();
         }
         if path.is_empty() {
-            report.error(node.at, "expected a path after \"unix:\"").hint("such as \"unix:/run/flowgate.sock\"").done();
-            return None;
+            let hint = "such as \"unix:/run/flowgate.sock\"";
+            return report.error(node.at, "expected a path after \"unix:\"").hint(hint).refuse();
         }
         return Some(ListenAddress::Unix(report.sources().resolve(node.at.source, path)));
     }
@@ -111,8 +109,7 @@ fn address(report: &mut Report, node: &Node, unix: Unix) -> Option<ListenAddress
         return Some(ListenAddress::Tcp(address));
     }
     let message = format!("expected an address with a port, or \"off\", found {}", quoted(text));
-    report.error(node.at, message).hint(better_address(text)).done();
-    None
+    report.error(node.at, message).hint(better_address(text)).refuse()
 }
 
 /// What was probably meant.

@@ -95,13 +95,11 @@ fn read_one(
         (None, Some(file)) => from_file(report, &file.node, kind)?,
         (None, None) => {
             let message = format!("the list {} has neither values nor a file", quoted(&entry.key));
-            report.error(entry.node.at, message).hint(FORMS).done();
-            return None;
+            return report.error(entry.node.at, message).hint(FORMS).refuse();
         }
         (Some(_), Some(file)) => {
             let hint = "keep one of the two";
-            report.error(file.key_at, "\"values\" and \"file\" exclude each other").hint(hint).done();
-            return None;
+            return report.error(file.key_at, "\"values\" and \"file\" exclude each other").hint(hint).refuse();
         }
     };
     Some((source, written, list))
@@ -130,8 +128,7 @@ fn from_file(report: &mut Report, node: &Node, kind: Kind) -> Option<(ListSource
         Ok(text) => text,
         Err(cause) => {
             let hint = "the path starts from the file that names it";
-            report.error(node.at, format!("cannot read {}: {cause}", path.display())).hint(hint).done();
-            return None;
+            return report.error(node.at, format!("cannot read {}: {cause}", path.display())).hint(hint).refuse();
         }
     };
     match List::parse_all(&text, kind.kind()) {

@@ -276,4 +276,9 @@ impl Notes<'_> {
 
     /// Ends the finding.
     pub fn done(self) {}
+
+    /// Ends the finding about a value that is refused.
+    pub fn refuse<T>(self) -> Option<T> {
+        None
+    }
 }

@@ -116,8 +116,7 @@ fn check_unique(report: &mut Report, names: &mut HashMap<String, Location>, name
 
 fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> {
     if matches!(&node.value, Value::Array(items) if items.len() > MAX_BY_FIELDS) {
-        report.error(node.at, format!("more than {MAX_BY_FIELDS} fields")).done();
-        return None;
+        return report.error(node.at, format!("more than {MAX_BY_FIELDS} fields")).refuse();
     }
     let mut seen: Vec<String> = Vec::new();
     value::list(report, node, |report, item| {
@@ -128,8 +127,7 @@ fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> 
         let written = field;
         let field = canonical(written);
         if seen.iter().any(|known| known == field) {
-            report.error(item.at, format!("{} is given twice", quoted(written))).done();
-            return None;
+            return report.error(item.at, format!("{} is given twice", quoted(written))).refuse();
         }
         seen.push(field.to_owned());
         Some((field.to_owned(), item.at))
@@ -158,8 +156,7 @@ fn read_action(report: &mut Report, node: &Node) -> Option<Action> {
         let message = format!("{} cannot be an action", quoted(word));
         let hint =
             "\"deny\", \"allow\" or a word that the caller understands such as \"captcha\": letters, digits, _ . -";
-        report.error(node.at, message).hint(hint).done();
-        return None;
+        return report.error(node.at, message).hint(hint).refuse();
     }
     Some(Action::from(word))
 }

@@ -55,8 +55,7 @@ pub(crate) fn read(
             other => {
                 // The usual hint would repeat the secret.
                 let message = format!("expected text, found {}", other.kind());
-                report.error(entry.node.at, message).hint("put it in quotes").done();
-                return None;
+                return report.error(entry.node.at, message).hint("put it in quotes").refuse();
             }
         };
         (!text.is_empty()).then_some(Given { text, at: entry.node.at })
@@ -67,8 +66,7 @@ pub(crate) fn read(
             let hint = "keep one of the two";
             // Both entries exist in this arm.
             let other = value.map_or(file.key_at, |entry| entry.key_at);
-            report.error(file.key_at, message).hint(hint).place("the value is given at", other).done();
-            None
+            report.error(file.key_at, message).hint(hint).place("the value is given at", other).refuse()
         }
         (given, None) => given,
         (None, Some(file)) => from_file(report, &file.node),
@@ -82,15 +80,11 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
             let text = text.strip_suffix('\n').map_or(text.as_str(), |rest| rest.strip_suffix('\r').unwrap_or(rest));
             if text.is_empty() {
                 let hint = "an empty secret would let every client in; put the secret into the file";
-                report.error(node.at, format!("the file {} is empty", path.display())).hint(hint).done();
-                return None;
+                return report.error(node.at, format!("the file {} is empty", path.display())).hint(hint).refuse();
             }
             Some(Given { text: text.to_owned(), at: node.at })
         }
-        Err(cause) => {
-            report.error(node.at, format!("cannot read {}: {cause}", path.display())).done();
-            None
-        }
+        Err(cause) => report.error(node.at, format!("cannot read {}: {cause}", path.display())).refuse(),
     }
 }
 

@@ -139,16 +139,15 @@ fn address(report: &mut Report, node: &Node) -> Option<RedisUrl> {
             "such as \"10.0.0.5:26379\", or \"rediss://10.0.0.5:26379\" for TLS",
         ),
     };
-    report.error(node.at, message).hint(hint).done();
-    None
+    report.error(node.at, message).hint(hint).refuse()
 }
 
 fn master(report: &mut Report, node: &Node) -> Option<String> {
     let name = value::text(report, node)?;
     if name.len() > MAX_MASTER_BYTES || name.contains(|char: char| char.is_whitespace() || char.is_control()) {
         let message = format!("expected a name of at most {MAX_MASTER_BYTES} bytes without spaces");
-        report.error(node.at, message).hint("the name after `sentinel monitor` in the sentinels' configuration").done();
-        return None;
+        let hint = "the name after `sentinel monitor` in the sentinels' configuration";
+        return report.error(node.at, message).hint(hint).refuse();
     }
     Some(name.to_owned()).filter(|name| !name.is_empty())
 }

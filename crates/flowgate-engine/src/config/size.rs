@@ -73,19 +73,16 @@ pub(crate) fn read(report: &mut Report, node: &Node, range: RangeInclusive<ByteS
     if let Value::Integer(..) = node.value {
         let bytes = report.sources().shown(node.at);
         let message = format!("{EXPECTED}, found a number without a unit");
-        report.error(node.at, message).hint(format!("for bytes write \"{bytes}B\"")).done();
-        return None;
+        return report.error(node.at, message).hint(format!("for bytes write \"{bytes}B\"")).refuse();
     }
     let text = value::text(report, node)?;
     let Some(size) = parse(text) else {
-        report.error(node.at, format!("{EXPECTED}, found {}", quoted(text))).hint(UNITS).done();
-        return None;
+        return report.error(node.at, format!("{EXPECTED}, found {}", quoted(text))).hint(UNITS).refuse();
     };
     let size = size.unwrap_or(ByteSize(u64::MAX));
     if !range.contains(&size) {
         let message = format!("expected a size from {} to {}, found {}", range.start(), range.end(), quoted(text));
-        report.error(node.at, message).done();
-        return None;
+        return report.error(node.at, message).refuse();
     }
     Some(size)
 }

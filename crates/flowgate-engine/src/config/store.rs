@@ -280,8 +280,7 @@ impl RedisServers {
                     _ => "the sentinels tell where Redis is; its login stands in \"username\" and \"password\"",
                 };
                 let notes = report.error(at, message).hint(hint);
-                notes.place(format!("the {first} is given at"), first_at).done();
-                None
+                notes.place(format!("the {first} is given at"), first_at).refuse()
             }
             (Some((_, servers, _)), None) => Some(servers),
             (None, _) => Redis::with_defaults().map(|redis| redis.servers),
@@ -325,8 +324,7 @@ fn accept(report: &mut Report, text: &str, at: Location) -> Option<RedisUrl> {
             Some(url)
         }
         Err(expected) => {
-            report.error(at, format!("expected {expected}")).hint("such as \"redis://127.0.0.1:6379/0\"").done();
-            None
+            report.error(at, format!("expected {expected}")).hint("such as \"redis://127.0.0.1:6379/0\"").refuse()
         }
     }
 }
@@ -337,8 +335,7 @@ fn prefix(report: &mut Report, node: &Node) -> Option<String> {
     if text.len() > MAX_PREFIX_BYTES || text.contains(['{', '}']) || text.chars().any(char::is_control) {
         let message =
             format!("expected a prefix of at most {MAX_PREFIX_BYTES} bytes without braces and control characters");
-        report.error(node.at, message).hint("such as \"fg:\"").done();
-        return None;
+        return report.error(node.at, message).hint("such as \"fg:\"").refuse();
     }
     Some(text.to_owned())
 }

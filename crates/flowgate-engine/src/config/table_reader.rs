@@ -108,8 +108,7 @@ pub(crate) fn table<'t>(report: &mut Report, node: &'t Node, place: &str, hint: 
         Value::Table(table) => Some(table),
         other => {
             let message = format!("{place} must be a table, this is {}", other.kind());
-            report.error(node.at, message).hint(hint).done();
-            None
+            report.error(node.at, message).hint(hint).refuse()
         }
     }
 }

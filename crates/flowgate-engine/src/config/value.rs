@@ -23,8 +23,7 @@ pub(crate) fn text<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
                 }
                 _ => None,
             };
-            report.error(node.at, format!("expected text, found {}", other.kind())).maybe_hint(hint).done();
-            None
+            report.error(node.at, format!("expected text, found {}", other.kind())).maybe_hint(hint).refuse()
         }
     }
 }
@@ -33,8 +32,7 @@ pub(crate) fn text<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
 pub(crate) fn full_text<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
     let text = text(report, node)?;
     if text.trim().is_empty() {
-        report.error(node.at, "expected text, this is empty").done();
-        return None;
+        return report.error(node.at, "expected text, this is empty").refuse();
     }
     Some(text)
 }
@@ -50,8 +48,7 @@ pub(crate) fn boolean(report: &mut Report, node: &Node) -> Option<bool> {
         Value::String(text) if text == "true" || text == "false" => format!("write {text} without quotes"),
         _ => "write true or false".to_owned(),
     };
-    report.error(node.at, format!("expected true or false, found {}", found(node))).hint(hint).done();
-    None
+    report.error(node.at, format!("expected true or false, found {}", found(node))).hint(hint).refuse()
 }
 
 /// A whole number within a range.
@@ -70,8 +67,7 @@ pub(crate) fn integer(report: &mut Report, node: &Node, range: RangeInclusive<u6
         _ => None,
     };
     let message = format!("expected a whole number from {} to {}, found {}", range.start(), range.end(), found(node));
-    report.error(node.at, message).maybe_hint(hint).done();
-    None
+    report.error(node.at, message).maybe_hint(hint).refuse()
 }
 
 /// One of several words.
@@ -83,8 +79,7 @@ pub(crate) fn word<T: Copy>(report: &mut Report, node: &Node, words: &[(&'static
     let known = words.iter().map(|(word, _)| *word);
     let choices = one_of(known.clone());
     let hint = did_you_mean(text, known);
-    report.error(node.at, format!("expected {choices}, found {}", quoted(text))).maybe_hint(hint).done();
-    None
+    report.error(node.at, format!("expected {choices}, found {}", quoted(text))).maybe_hint(hint).refuse()
 }
 
 /// The word that stands for a value.
@@ -108,21 +103,19 @@ pub(crate) fn span(report: &mut Report, node: &Node, range: RangeInclusive<Durat
     if let Value::Integer(..) = node.value {
         let written = report.sources().written(node.at).to_owned();
         let message = format!("{EXPECTED}, found a number without a unit");
-        report.error(node.at, message).hint(format!("for seconds write \"{written}s\"")).done();
-        return None;
+        return report.error(node.at, message).hint(format!("for seconds write \"{written}s\"")).refuse();
     }
     let text = text(report, node)?;
     let Some(length) = duration::parse(text) else {
         let seconds = text.parse::<u64>().ok().map(|number| format!("for seconds write \"{number}s\""));
         let units = || "a whole number and one of the units us, ms, s, m, h, d, w".to_owned();
         let message = format!("{EXPECTED}, found {}", quoted(text));
-        report.error(node.at, message).hint(seconds.unwrap_or_else(units)).done();
-        return None;
+        return report.error(node.at, message).hint(seconds.unwrap_or_else(units)).refuse();
     };
     if !range.contains(&length) {
         let (least, most) = (duration::format(*range.start()), duration::format(*range.end()));
-        report.error(node.at, format!("expected a duration from {least} to {most}, found {}", quoted(text))).done();
-        return None;
+        let message = format!("expected a duration from {least} to {most}, found {}", quoted(text));
+        return report.error(node.at, message).refuse();
     }
     Some(length)
 }
@@ -157,10 +150,7 @@ pub(crate) fn list<T>(
             match tree::parse_value(text, node.at.source, node.at.start) {
                 Ok(inner) if !matches!(inner.value, Value::Untyped(_)) => list(report, &inner, reader),
                 Ok(_) => None,
-                Err(cause) => {
-                    report.error(node.at, format!("this array is not TOML: {cause}")).done();
-                    None
-                }
+                Err(cause) => report.error(node.at, format!("this array is not TOML: {cause}")).refuse(),
             }
         }
         Value::Untyped(text) => Some(split(node.at, text).iter().filter_map(|item| reader(report, item)).collect()),
@@ -170,8 +160,7 @@ pub(crate) fn list<T>(
                 _ => None,
             };
             let hint = hint.filter(|hint| hint.len() < 100);
-            report.error(node.at, format!("expected an array, found {}", other.kind())).maybe_hint(hint).done();
-            None
+            report.error(node.at, format!("expected an array, found {}", other.kind())).maybe_hint(hint).refuse()
         }
     }
 }

@@ -96,8 +96,7 @@ fn all(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Vec<Matc
 fn matcher(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Option<Matcher> {
     match &node.value {
         Value::Array(items) if items.is_empty() => {
-            report.error(node.at, "an empty array matches nothing").hint("name the values that fit").done();
-            None
+            report.error(node.at, "an empty array matches nothing").hint("name the values that fit").refuse()
         }
         Value::Array(items) => {
             let matchers: Vec<_> = items.iter().filter_map(|item| single(report, field, item, lists)).collect();
@@ -116,14 +115,12 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
         return literal(report, field, node, table);
     }
     if let Value::Array(_) = node.value {
-        report.error(node.at, "expected text, found an array within an array").done();
-        return None;
+        return report.error(node.at, "expected text, found an array within an array").refuse();
     }
     let text = value::text(report, node)?;
     if text.is_empty() {
         let hint = "for a field that is absent or empty write \"!*\"";
-        report.error(node.at, "an empty text matches nothing").hint(hint).done();
-        return None;
+        return report.error(node.at, "an empty text matches nothing").hint(hint).refuse();
     }
     let matcher = match Matcher::parse(text) {
         Ok(matcher) => matcher,
@@ -134,8 +131,7 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
             let at = value::place_within(report, node, text, part);
             let message = format!("expected {}, found {}", error.expected(), quoted(error.found()));
             let hint = format!("to match the text itself write {{ eq = {} }}", writer::string(text));
-            report.error(at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 100)).done();
-            return None;
+            return report.error(at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 100)).refuse();
         }
     };
     if field == ADDRESS_FIELD && is_broken_address(&matcher) {
@@ -149,8 +145,7 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
             |text| format!("{{ ne = {} }}", writer::string(text)),
         );
         let hint = format!("{meant} match the text itself write {literal}");
-        report.error(node.at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 120)).done();
-        return None;
+        return report.error(node.at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 120)).refuse();
     }
     for name in matcher.lists() {
         if !lists.is_known(name) {
