@@ -37,7 +37,7 @@ pub struct Decision<'a> {
     /// How long to hold an allowed request before it goes.
     pub delay: Millis,
     /// The limits that were exceeded, in file order.
-    pub exceeded: Vec<Exceeded<'a>>,
+    pub exceeded: Vec<ExceededLimit<'a>>,
     /// The shadow rules that would have denied.
     pub shadow: Vec<Cow<'a, str>>,
     /// The end of the ban that denies, or that this denial starts.
@@ -48,7 +48,7 @@ pub struct Decision<'a> {
 
 /// A limit that was exceeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exceeded<'a> {
+pub struct ExceededLimit<'a> {
     /// The rule it belongs to; null for the limit of a `/v1/limit`.
     pub rule: Option<Cow<'a, str>>,
     /// The limit, in the limit language.

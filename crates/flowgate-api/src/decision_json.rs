@@ -78,7 +78,7 @@ fn write_member(out: &mut Vec<u8>, key: &'static str, value: &impl Serialize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Exceeded, Millis};
+    use crate::{ExceededLimit, Millis};
 
     #[test]
     fn object_is_the_one_that_serde_writes() {
@@ -92,7 +92,7 @@ mod tests {
             remaining: Some(0),
             retry_after: Some(Millis(1_250)),
             reset_after: Millis(60_001),
-            exceeded: vec![Exceeded { limit: "1/s".into(), never: true, ..Exceeded::default() }],
+            exceeded: vec![ExceededLimit { limit: "1/s".into(), never: true, ..ExceededLimit::default() }],
             shadow: vec!["all".into()],
             banned_until: Some(Millis(1_700_000_000_500)),
             degraded: true,

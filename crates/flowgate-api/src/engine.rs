@@ -6,9 +6,9 @@ use flowgate::{Limit, MAX_COUNT, MemoryStats, Op, Retry, Span, Time};
 use flowgate_engine::{self as engine, DecidedBy, OnFailure, RuleOutcome, config, explain::RuleMatch};
 
 use crate::{
-    AtomicBatch, BanRule, Condition, Decision, Exceeded, Explanation, FailedCondition, Finding, Findings, FoundBan,
-    LimitReport, LimitsBy, MAX_COST, ManualBan, Memory, Millis, Operation, Origin, PartDecision, PolicyRule, Problem,
-    QUOTA_EXCEEDED, RuleBan, RuleReport, RuleTotals, Severity,
+    AtomicBatch, BanRule, Condition, Decision, ExceededLimit, Explanation, FailedCondition, Finding, Findings,
+    FoundBan, LimitReport, LimitsBy, MAX_COST, ManualBan, Memory, Millis, Operation, Origin, PartDecision, PolicyRule,
+    Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, RuleTotals, Severity,
 };
 
 const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
@@ -65,7 +65,7 @@ impl<'a> From<&'a engine::Decision> for Decision<'a> {
             never: decision.never(),
             reset_after: decision.reset_after().into(),
             delay: decision.delay().into(),
-            exceeded: decision.exceeded().iter().map(Exceeded::from).collect(),
+            exceeded: decision.exceeded().iter().map(ExceededLimit::from).collect(),
             shadow: decision.shadow().iter().map(|rule| rule.name().into()).collect(),
             banned_until: decision.banned_until().map(Millis::from),
             degraded: decision.degraded(),
@@ -79,7 +79,8 @@ impl Decision<'_> {
         let (allowed, retry_after) = (decision.allowed(), decision.retry_after().map(Millis::from));
         let never = decision.never();
         let memory_full = decision.lacks_room();
-        let exceeded = || Exceeded { rule: None, limit: limit.to_string().into(), retry_after, never, memory_full };
+        let exceeded =
+            || ExceededLimit { rule: None, limit: limit.to_string().into(), retry_after, never, memory_full };
         Decision {
             allowed,
             action: if allowed { "allow" } else { "deny" }.into(),
@@ -97,14 +98,14 @@ impl Decision<'_> {
     }
 }
 
-impl<'a> From<&'a engine::Exceeded> for Exceeded<'a> {
-    fn from(exceeded: &'a engine::Exceeded) -> Exceeded<'a> {
+impl<'a> From<&'a engine::ExceededLimit> for ExceededLimit<'a> {
+    fn from(exceeded: &'a engine::ExceededLimit) -> ExceededLimit<'a> {
         let retry_after = match exceeded.retry {
             Retry::After(wait) => Some(wait.into()),
             Retry::Never => None,
         };
         let (rule, limit) = (Some(exceeded.rule.name().into()), exceeded.limit.to_string().into());
-        Exceeded { rule, limit, retry_after, never: retry_after.is_none(), memory_full: exceeded.lacks_room }
+        ExceededLimit { rule, limit, retry_after, never: retry_after.is_none(), memory_full: exceeded.lacks_room }
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Broken, Millis, Text};
+use crate::{BrokenFile, Millis, Text};
 
 /// The answer of `GET /v1/koala`: the rule file in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct RuleFile<'a> {
     /// The server's time.
     pub now: Millis,
     /// What is wrong with the configuration or the rule file on disk, while it is; the rules in force are older.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenFile>,
     /// The rules in the order of the file.
     pub rules: Vec<FileRule<'a>>,
     /// The whole as TOML, as `flowgate import koala` prints it.

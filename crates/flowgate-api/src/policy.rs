@@ -17,7 +17,7 @@ pub struct Policy<'a> {
     /// When they came into force.
     pub loaded: Millis,
     /// What is wrong with the file, while it is; the rules in force are older.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenFile>,
     /// The fields that rules look at or count by.
     pub fields: Vec<Cow<'a, str>>,
     /// The number of all rules.
@@ -30,7 +30,7 @@ pub struct Policy<'a> {
 
 /// A file that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Broken {
+pub struct BrokenFile {
     /// Since when.
     pub since: Millis,
     /// What is wrong, for people.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Broken, Fields, Millis};
+use crate::{BrokenFile, Fields, Millis};
 
 /// The answer of `GET /v1/stats`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Stats<'a> {
     /// The name of the configuration file, without directories; null: there is none.
     pub file: Option<Cow<'a, str>>,
     /// What is wrong with the configuration file, while it is.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenFile>,
     /// Where counters live.
     pub store: Store<'a>,
     /// The number of bans in force: by hand, and by rules.

@@ -280,7 +280,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flowgate_api::Exceeded;
+    use flowgate_api::ExceededLimit;
 
     use super::*;
 
@@ -327,11 +327,11 @@ mod tests {
 
     #[test]
     fn denial_says_why_and_when_to_come_back() {
-        let exceeded = Exceeded {
+        let exceeded = ExceededLimit {
             rule: Some("reply".into()),
             limit: "sliding 5/60s".into(),
             retry_after: Some(Millis(12_250)),
-            ..Exceeded::default()
+            ..ExceededLimit::default()
         };
         let full = Decision {
             action: "captcha".into(),
@@ -356,7 +356,7 @@ mod tests {
              banned until 2023-11-14 22:14:20Z (in 1m)\n         \
              the shared store is away: this is a stopgap\n",
         );
-        let no_room = Exceeded { memory_full: true, limit: "5/60s".into(), ..Exceeded::default() };
+        let no_room = ExceededLimit { memory_full: true, limit: "5/60s".into(), ..ExceededLimit::default() };
         let refused = Decision { exceeded: vec![no_room], ..denied("r") };
         assert_eq!(PLAIN.decision(&refused), "denied   by r\n         memory is full: no counter for 5/60s\n");
         let never = Decision { limit: Some(5), remaining: Some(5), never: true, ..denied("r") };

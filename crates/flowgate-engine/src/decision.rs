@@ -31,7 +31,7 @@ pub enum DecidedBy {
         /// The span in which the decision's limit is granted, where it has one; see [`Limit::window`].
         window: Option<Span>,
         /// The limits that were exceeded, in file order. Empty if the request passes.
-        exceeded: Vec<Exceeded>,
+        exceeded: Vec<ExceededLimit>,
         /// The end of the ban that this denial starts.
         banned_until: Option<Time>,
     },
@@ -52,7 +52,7 @@ pub enum DecidedBy {
 
 /// A limit that was exceeded.
 #[derive(Clone, Debug)]
-pub struct Exceeded {
+pub struct ExceededLimit {
     /// The rule it belongs to.
     pub rule: Arc<Rule>,
     /// The limit.
@@ -196,7 +196,7 @@ impl Decision {
     }
 
     /// The limits that were exceeded, in file order.
-    pub fn exceeded(&self) -> &[Exceeded] {
+    pub fn exceeded(&self) -> &[ExceededLimit] {
         match &self.decided_by {
             DecidedBy::Limits { exceeded, .. } => exceeded,
             _ => &[],

@@ -26,7 +26,7 @@ mod top_k;
 mod work;
 
 pub use decider::{AdHoc, AdHocKey, Decider};
-pub use decision::{DecidedBy, Decision, Exceeded};
+pub use decision::{DecidedBy, Decision, ExceededLimit};
 pub use engine::Engine;
 pub use explain::Explanation;
 pub use plan::{JointDecision, JointPlan, Outcomes, PartDecision, Plan, PlannedTake};

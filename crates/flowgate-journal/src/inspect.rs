@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flowgate::{LoadAt, Loaded, MemoryConfig, MemoryStore, Record, Records, Span, Time, VisitCursor};
+use flowgate::{LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Record, Records, Span, Time, VisitCursor};
 
 use crate::disk::{Disk, FileDisk};
 use crate::reader::{ReadError, ReadReport, Sink, generation_of, generations, read};
@@ -66,7 +66,7 @@ impl Sink for Counting {
     fn record(&mut self, record: Record<'_>, since: Time) {
         if record.foreign().is_some() {
             self.foreign += 1;
-        } else if self.memory.load(record, LoadAt { now: since, back: Span::ZERO }) == Loaded::Unknown {
+        } else if self.memory.load(record, LoadAt { now: since, back: Span::ZERO }) == LoadOutcome::Unknown {
             self.unknown += 1;
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use flowgate::{Clock, MemoryStore, Time};
 
 use crate::disk::Disk;
-use crate::status::{JournalStatus, Synced};
+use crate::status::{JournalStatus, SyncStatus};
 use crate::writer::{Companion, Writer};
 
 /// How often a disk that fails is tried.
@@ -32,7 +32,7 @@ pub struct JournalSettings {
     /// Reads the time of changes.
     pub clock: Clock,
     /// Hears what is synced, and when the disk begins to fail or recovers.
-    pub report: Box<dyn Fn(Synced) + Send + Sync>,
+    pub report: Box<dyn Fn(SyncStatus) + Send + Sync>,
 }
 
 /// A journal that is being written.
@@ -83,7 +83,7 @@ struct Work<D: Disk, M> {
     writer: Writer<D>,
     flush: Duration,
     clock: Clock,
-    report: Arc<dyn Fn(Synced) + Send + Sync>,
+    report: Arc<dyn Fn(SyncStatus) + Send + Sync>,
 }
 
 impl Journal {
@@ -217,7 +217,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             self.writer.stop(self.memory.as_ref(), &mut *self.companion, self.clock.now())
         };
         match last() {
-            Ok(()) => (self.report)(Synced { epoch, failure: None }),
+            Ok(()) => (self.report)(SyncStatus { epoch, failure: None }),
             Err(error) => self.fail(&error),
         }
         self.note();
@@ -271,7 +271,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             if synced.is_ok() {
                 shared.status.syncs.fetch_add(1, Relaxed);
                 shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
-                report(Synced { epoch, failure: None });
+                report(SyncStatus { epoch, failure: None });
             }
             synced
         };
@@ -302,7 +302,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         let status = &self.shared.status;
         status.failures.fetch_add(1, Relaxed);
         status.is_failing.store(true, Relaxed);
-        (self.report)(Synced { epoch: 0, failure: Some(error.to_string()) });
+        (self.report)(SyncStatus { epoch: 0, failure: Some(error.to_string()) });
     }
 
     /// Begins a generation after trouble and writes its base at once; false if that fails, too.

@@ -34,5 +34,5 @@ pub use disk::{Disk, FileDisk};
 pub use inspect::{Inspection, inspect};
 pub use journal::{Journal, JournalSettings};
 pub use reader::{ReadError, ReadReport, Sink, read};
-pub use status::{JournalStatus, Synced};
+pub use status::{JournalStatus, SyncStatus};
 pub use writer::{Companion, NoCompanion, Writer};

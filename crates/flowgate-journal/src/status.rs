@@ -62,7 +62,7 @@ impl JournalStatus {
 
 /// What the journal tells those who wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Synced {
+pub struct SyncStatus {
     /// Changes that were made in this epoch or before are on the disk.
     pub epoch: u64,
     /// Why the disk fails. Nobody should wait for it then.

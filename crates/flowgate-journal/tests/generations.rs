@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use flowgate::{Ask, LoadAt, Loaded, MemoryConfig, MemoryStore, Op, Records, Seed, Span, Time, VisitCursor};
+use flowgate::{Ask, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Records, Seed, Span, Time, VisitCursor};
 use flowgate_journal::{Disk, NoCompanion, Writer};
 
 const START: Time = Time::from_secs(1_700_000_000);
@@ -63,7 +63,7 @@ fn long_logs(number: u64) -> MemoryStore {
         // The home of the key, behind the head, the kind and the mark.
         record[10..16].copy_from_slice(&(number << 32 | number).to_le_bytes()[..6]);
         let loaded = all.load(Records::new(&record).next().unwrap(), LoadAt { now: START, back: Span::ZERO });
-        assert_eq!(loaded, Loaded::Kept);
+        assert_eq!(loaded, LoadOutcome::Kept);
     }
     assert_eq!(all.stats().counters as u64, number);
     all

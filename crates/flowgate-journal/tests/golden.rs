@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flowgate::{
-    Ask, Ban, BanHit, Database, Hit, Key, Limit, LoadAt, Loaded, MemoryConfig, MemoryStore, Op, Plan, Record, Records,
-    Seed, Span, Throttle, Time, VisitCursor,
+    Ask, Ban, BanHit, Database, Hit, Key, Limit, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Plan, Record,
+    Records, Seed, Span, Throttle, Time, VisitCursor,
 };
 use flowgate_journal::{Companion, FileDisk, ReadReport, Sink, Writer, read};
 use flowgate_testkit::files::repository;
@@ -171,10 +171,10 @@ impl Sink for Loading {
                 3
             }
             None => match self.memory.load(record, LoadAt { now: since, back: Span::ZERO }) {
-                Loaded::Kept => 0,
-                Loaded::Gone => 1,
-                Loaded::Unknown => 2,
-                other @ (Loaded::Orphan | Loaded::NoRoom) => panic!("{other:?}: {:?}", record.describe()),
+                LoadOutcome::Kept => 0,
+                LoadOutcome::Gone => 1,
+                LoadOutcome::Unknown => 2,
+                other @ (LoadOutcome::Orphan | LoadOutcome::NoRoom) => panic!("{other:?}: {:?}", record.describe()),
             },
         };
         self.outcomes[outcome] += 1;

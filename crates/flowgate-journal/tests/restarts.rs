@@ -7,7 +7,7 @@ use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex};
 
 use flowgate::{
-    Ask, Decision, Hit, Limit, LoadAt, Loaded, MemoryConfig, MemoryStore, Plan, Record, RuleFlags, Seed, Span,
+    Ask, Decision, Hit, Limit, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Plan, Record, RuleFlags, Seed, Span,
     Throttle, Time,
 };
 use flowgate_journal::{Disk, NoCompanion, Sink, Writer, read};
@@ -74,7 +74,7 @@ struct Loading(MemoryStore);
 impl Sink for Loading {
     fn record(&mut self, record: Record<'_>, since: Time) {
         let loaded = self.0.load(record, LoadAt { now: since, back: Span::ZERO });
-        assert!(matches!(loaded, Loaded::Kept | Loaded::Gone), "{loaded:?}: {:?}", record.describe());
+        assert!(matches!(loaded, LoadOutcome::Kept | LoadOutcome::Gone), "{loaded:?}: {:?}", record.describe());
     }
 }
 

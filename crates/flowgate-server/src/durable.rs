@@ -15,14 +15,14 @@ use flowgate::{Clock, MemoryStore, Record, Span, Time};
 use flowgate_engine::Decider;
 use flowgate_engine::bans::BanCursor;
 use flowgate_engine::config::{Config, Durability};
-use flowgate_journal::{Companion, Directory, Journal, JournalSettings, JournalStatus, ReadReport, Synced, Writer};
+use flowgate_journal::{Companion, Directory, Journal, JournalSettings, JournalStatus, ReadReport, SyncStatus, Writer};
 use tokio::sync::watch;
 
 use crate::answer::Answer;
 use crate::readiness::Readiness;
 use crate::service::Service;
 pub use open::DurableError;
-pub(crate) use open::{Opened, open};
+pub(crate) use open::{OpenJournal, open};
 
 const BEHIND: &str = "journal behind";
 const DAMAGED: &str = "counters damaged";
@@ -31,7 +31,7 @@ const DAMAGED: &str = "counters damaged";
 #[derive(Debug)]
 pub(crate) struct Durable {
     journal: Journal,
-    synced: watch::Receiver<Synced>,
+    synced: watch::Receiver<SyncStatus>,
     /// The last epoch that somebody did not wait for any longer.
     late: Arc<watch::Sender<u64>>,
     /// Whether every answer waits for the disk.
@@ -46,8 +46,8 @@ pub(crate) struct Durable {
 
 impl Durable {
     /// Brings bans back and begins to write.
-    pub(crate) fn start(opened: Opened, config: &Config, service: &Service) -> Result<Durable, DurableError> {
-        let Opened { directory, bans, read, back, .. } = opened;
+    pub(crate) fn start(opened: OpenJournal, config: &Config, service: &Service) -> Result<Durable, DurableError> {
+        let OpenJournal { directory, bans, read, back, .. } = opened;
         let (rules, now, clock) = (service.rules(), service.now(), service.clock().clone());
         for (kind, body) in &bans {
             service.decider().restore_ban(*kind, body, &rules, back, now);
@@ -55,8 +55,8 @@ impl Durable {
         let failed = |source| DurableError::Write { path: directory.path().to_owned(), source };
         let mut writer =
             Writer::new(Arc::new(directory.disk()), directory.seed().fingerprint(), now).map_err(failed)?;
-        let (sender, synced) = watch::channel(Synced::default());
-        let report = Box::new(move |news: Synced| {
+        let (sender, synced) = watch::channel(SyncStatus::default());
+        let report = Box::new(move |news: SyncStatus| {
             sender.send_modify(|synced| {
                 synced.epoch = synced.epoch.max(news.epoch);
                 synced.failure = news.failure;
@@ -115,7 +115,7 @@ impl Durable {
                 if changed.is_err() {
                     return;
                 }
-                let Synced { epoch, failure } = synced.borrow_and_update().clone();
+                let SyncStatus { epoch, failure } = synced.borrow_and_update().clone();
                 let (is_failing, is_slow) = (failure.is_some(), *late.borrow_and_update() > epoch);
                 match &failure {
                     Some(error) if !was_failing => {
@@ -146,7 +146,7 @@ impl Durable {
         let late = Arc::clone(&self.late);
         self.journal.want(epoch);
         Answer::later(async move {
-            let is_over = |synced: &Synced| synced.epoch >= epoch || synced.failure.is_some();
+            let is_over = |synced: &SyncStatus| synced.epoch >= epoch || synced.failure.is_some();
             // After `patience` the answer goes out as it would with `everysec`.
             if tokio::time::timeout(patience, synced.wait_for(is_over)).await.is_err() {
                 late.send_modify(|late| *late = epoch.max(*late));

@@ -40,7 +40,7 @@ pub use bans::BanError;
 pub use joint::JointRequest;
 pub(crate) use joint::{PartRules, plan as plan_joint};
 pub use keys::KeyDecision;
-pub(crate) use keys::Prefetched;
+pub(crate) use keys::PrefetchedKey;
 use pause::PauseState;
 pub use pause::{MAX_PAUSE, Pause};
 pub use snapshot::Snapshot;

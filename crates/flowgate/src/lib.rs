@@ -123,8 +123,8 @@ pub use key_bytes::KeyBytes;
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{
-    CounterId, Database, Key, LoadAt, Loaded, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Record, Records,
-    Seed, Subject, VisitCursor, WhenFull,
+    CounterId, Database, Key, LoadAt, LoadOutcome, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Record,
+    Records, Seed, Subject, VisitCursor, WhenFull,
 };
 pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};

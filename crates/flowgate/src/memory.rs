@@ -30,7 +30,7 @@ pub use budget::WhenFull;
 pub use changes::VisitCursor;
 pub use database::Database;
 pub use key::{CounterId, Key, Seed, Subject};
-pub use load::{LoadAt, Loaded};
+pub use load::{LoadAt, LoadOutcome};
 pub use record::{Record, Records};
 
 use crate::ask::{Ask, Op};

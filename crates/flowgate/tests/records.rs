@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use flowgate::{
-    Ask, Ban, BanHit, Database, Hit, Key, Limit, LoadAt, Loaded, MemoryConfig, MemoryStore, Op, Plan, Record, Records,
-    Seed, Span, Throttle, Time, VisitCursor,
+    Ask, Ban, BanHit, Database, Hit, Key, Limit, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Plan, Record,
+    Records, Seed, Span, Throttle, Time, VisitCursor,
 };
 use proptest::prelude::*;
 
@@ -128,7 +128,7 @@ fn load(memory: &MemoryStore, bytes: &[u8], now: u64, back: u64) {
     let at = LoadAt { now: Time::from_nanos(now), back: Span::from_nanos(back) };
     let mut records = Records::new(bytes);
     for record in &mut records {
-        assert!(matches!(memory.load(record, at), Loaded::Kept | Loaded::Gone), "{record:?}");
+        assert!(matches!(memory.load(record, at), LoadOutcome::Kept | LoadOutcome::Gone), "{record:?}");
     }
     assert!(records.rest().is_empty());
 }
@@ -198,7 +198,7 @@ fn a_log_writes_what_is_new() {
     let without_the_first = store(1 << 20);
     let at = LoadAt { now: Time::from_nanos(START), back: Span::ZERO };
     let record = Records::new(&journaled.journal[1].1).next().unwrap();
-    assert_eq!(without_the_first.load(record, at), Loaded::Orphan);
+    assert_eq!(without_the_first.load(record, at), LoadOutcome::Orphan);
     assert_eq!(without_the_first.stats().counters, 0);
 }
 
@@ -262,7 +262,7 @@ fn records_of_others_are_kept_to_the_byte_and_unknown_ones_are_skipped() {
     assert_eq!(found, lengths);
     let memory = store(1 << 20);
     let at = LoadAt { now: Time::from_nanos(START), back: Span::ZERO };
-    assert!(Records::new(&bytes).all(|record| memory.load(record, at) == Loaded::Unknown));
+    assert!(Records::new(&bytes).all(|record| memory.load(record, at) == LoadOutcome::Unknown));
 }
 
 #[test]

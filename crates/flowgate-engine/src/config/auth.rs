@@ -1,7 +1,7 @@
 //! `[auth]`: the secrets of clients.
 
 use super::report::Report;
-use super::secret::{self, Given, Secret};
+use super::secret::{self, PlacedSecret, Secret};
 use super::table_reader::TableReader;
 use super::value;
 use super::writer::Writer;
@@ -50,7 +50,7 @@ impl Auth {
 }
 
 /// A token travels in a header, which carries visible ASCII only.
-fn accept_token(report: &mut Report, given: Given) -> Option<Secret> {
+fn accept_token(report: &mut Report, given: PlacedSecret) -> Option<Secret> {
     if !given.text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let hint = "use letters, digits and signs, without spaces and line breaks; `openssl rand -hex 32` makes one";
         return report.error(given.at, "this token cannot be sent in a header").hint(hint).refuse();

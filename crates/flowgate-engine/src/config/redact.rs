@@ -59,7 +59,7 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
     let tree = tree::read_file(&mut report, String::new(), Path::new(""), new);
     let old_tree = tree::read_file(&mut old_report, String::new(), Path::new(""), old);
     let old_places: HashMap<_, _> = secret::places(&old_tree).into_iter().collect();
-    let mut hidden: Vec<Hidden<'_>> = Vec::new();
+    let mut hidden: Vec<HiddenPlace<'_>> = Vec::new();
     for (mut key, node) in secret::places(&tree) {
         let written = report.sources().written(node.at).trim_matches(['"', '\'']);
         let Some(said) = written.strip_prefix(HIDDEN) else { continue };
@@ -70,7 +70,7 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
         }
         if let Some(before) = old_places.get(&key) {
             let before = old_report.sources().written(before.at);
-            hidden.push(Hidden { place: node.at.start..node.at.end, before, is_comment: false });
+            hidden.push(HiddenPlace { place: node.at.start..node.at.end, before, is_comment: false });
         }
     }
     let old_comments = hidden_comments(old, &sorted_secrets(&old_report));
@@ -78,7 +78,7 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
         let number = new[place.clone()].trim().strip_prefix(HIDDEN).and_then(|number| number.parse::<usize>().ok());
         let before = number.and_then(|number| old_comments.get(number.checked_sub(1)?));
         if let Some(before) = before {
-            hidden.push(Hidden { place, before: &old[before.clone()], is_comment: true });
+            hidden.push(HiddenPlace { place, before: &old[before.clone()], is_comment: true });
         }
     }
     hidden.sort_unstable_by_key(|hidden| hidden.place.start);
@@ -93,16 +93,16 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
 }
 
 /// A hidden part of a new text, and its meaning.
-struct Hidden<'a> {
+struct HiddenPlace<'a> {
     place: Range<usize>,
     before: &'a str,
     is_comment: bool,
 }
 
 /// The restored text, and the beginning of each restored part.
-fn replaced(text: &str, hidden: &[Hidden<'_>]) -> (String, Vec<usize>) {
+fn replaced(text: &str, hidden: &[HiddenPlace<'_>]) -> (String, Vec<usize>) {
     let (mut replaced, mut starts, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
-    for Hidden { place, before, .. } in hidden {
+    for HiddenPlace { place, before, .. } in hidden {
         replaced.push_str(&text[from..place.start]);
         starts.push(replaced.len());
         replaced.push_str(before);

@@ -34,7 +34,7 @@ impl fmt::Debug for Secret {
 }
 
 /// A secret and its place.
-pub(crate) struct Given {
+pub(crate) struct PlacedSecret {
     pub(crate) text: String,
     pub(crate) at: Location,
 }
@@ -46,7 +46,7 @@ pub(crate) fn read(
     fields: &mut TableReader<'_>,
     key: &'static str,
     key_file: &'static str,
-) -> Option<Given> {
+) -> Option<PlacedSecret> {
     let value = fields.entry(key);
     let file = fields.entry(key_file);
     let given = value.and_then(|entry| {
@@ -58,7 +58,7 @@ pub(crate) fn read(
                 return report.error(entry.node.at, message).hint("put it in quotes").refuse();
             }
         };
-        (!text.is_empty()).then_some(Given { text, at: entry.node.at })
+        (!text.is_empty()).then_some(PlacedSecret { text, at: entry.node.at })
     });
     match (given, file) {
         (Some(_), Some(file)) => {
@@ -73,7 +73,7 @@ pub(crate) fn read(
     }
 }
 
-fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
+fn from_file(report: &mut Report, node: &Node) -> Option<PlacedSecret> {
     let path = value::path(report, node)??;
     match files::read(report, &path, MAX_SECRET_BYTES) {
         Ok(text) => {
@@ -82,7 +82,7 @@ fn from_file(report: &mut Report, node: &Node) -> Option<Given> {
                 let hint = "an empty secret would let every client in; put the secret into the file";
                 return report.error(node.at, format!("the file {} is empty", path.display())).hint(hint).refuse();
             }
-            Some(Given { text: text.to_owned(), at: node.at })
+            Some(PlacedSecret { text: text.to_owned(), at: node.at })
         }
         Err(cause) => report.error(node.at, format!("cannot read {}: {cause}", path.display())).refuse(),
     }
@@ -104,7 +104,7 @@ pub(crate) fn refuse_hidden(report: &mut Report, text: &str, at: Location) -> bo
 }
 
 /// The secret, unless it was copied from the output of `flowgate config`, which is reported.
-pub(crate) fn accept(report: &mut Report, given: Given) -> Option<Secret> {
+pub(crate) fn accept(report: &mut Report, given: PlacedSecret) -> Option<Secret> {
     (!refuse_hidden(report, &given.text, given.at)).then(|| Secret::new(given.text))
 }
 

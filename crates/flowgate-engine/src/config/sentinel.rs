@@ -36,7 +36,7 @@ pub struct Login {
 }
 
 /// Something is wrong, and was reported.
-pub(crate) struct Reported;
+pub(crate) struct ReportedMistake;
 
 /// The most sentinels: each is asked every second. A real setup has three or five.
 pub const MAX_SENTINELS: usize = 32;
@@ -50,7 +50,7 @@ impl Sentinel {
     pub(crate) fn read(
         report: &mut Report,
         fields: &mut TableReader<'_>,
-    ) -> Result<Option<(Sentinel, Location)>, Reported> {
+    ) -> Result<Option<(Sentinel, Location)>, ReportedMistake> {
         let given = fields.entry("sentinel");
         let sentinels = given.map(|entry| value::list(report, &entry.node, address));
         let master = fields.read(report, "master", master);
@@ -78,17 +78,17 @@ impl Sentinel {
             };
         };
         // What is wrong with an address was reported.
-        let sentinels = sentinels.filter(|sentinels| !sentinels.is_empty()).ok_or(Reported)?;
+        let sentinels = sentinels.filter(|sentinels| !sentinels.is_empty()).ok_or(ReportedMistake)?;
         if sentinels.len() > MAX_SENTINELS {
             let message = format!("expected at most {MAX_SENTINELS} sentinels, found {}", sentinels.len());
             report.error(given.node.at, message).done();
-            return Err(Reported);
+            return Err(ReportedMistake);
         }
         if fields.node("master").is_none_or(is_empty) {
             let hint = "the name by which the sentinels know the master, such as master = \"mymaster\"";
             report.error(given.key_at, "\"sentinel\" needs \"master\"").hint(hint).done();
         }
-        let (master, database) = (master.ok_or(Reported)?, u32::try_from(database).unwrap_or_default());
+        let (master, database) = (master.ok_or(ReportedMistake)?, u32::try_from(database).unwrap_or_default());
         Ok(Some((Sentinel { sentinels, master, sentinel_login, login, database, tls }, given.key_at)))
     }
 
@@ -162,7 +162,7 @@ fn is_empty(node: &Node) -> bool {
 }
 
 /// Reports a key that has no meaning without `sentinel`.
-fn refuse_alone(report: &mut Report, fields: &mut TableReader<'_>, key: &'static str) -> Reported {
+fn refuse_alone(report: &mut Report, fields: &mut TableReader<'_>, key: &'static str) -> ReportedMistake {
     let file_key = match key {
         "sentinel_password" => "sentinel_password_file",
         "password" => "password_file",
@@ -178,5 +178,5 @@ fn refuse_alone(report: &mut Report, fields: &mut TableReader<'_>, key: &'static
     if let Some(entry) = fields.entry(key).or_else(|| fields.entry(file_key)) {
         report.error(entry.key_at, format!("\"{key}\" needs \"sentinel\"")).hint(hint).done();
     }
-    Reported
+    ReportedMistake
 }

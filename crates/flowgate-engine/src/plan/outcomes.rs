@@ -6,7 +6,7 @@ use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Time, Verdict};
 
 use super::evaluation::{End, Evaluation};
 use crate::bans::ManualBan;
-use crate::decision::{DecidedBy, Decision, Exceeded};
+use crate::decision::{DecidedBy, Decision, ExceededLimit};
 use crate::rules::{Action, BanScope, Rule, RuleSet};
 
 /// The outcomes that a store has filled into the hits of a plan.
@@ -98,7 +98,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         let own = self.denials().filter(|(hit, _)| hit.rule_id() == first);
         let (hit, _) = own.reduce(longer)?;
         let banned_until = self.bans.iter().filter_map(just_banned).max();
-        let exceeded = self.denials().map(|(hit, retry)| Exceeded {
+        let exceeded = self.denials().map(|(hit, retry)| ExceededLimit {
             rule: Arc::clone(self.rule_of(hit)),
             limit: hit.limit().clone(),
             retry,

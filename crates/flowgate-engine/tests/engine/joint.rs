@@ -2,7 +2,7 @@
 
 use flowgate::{Op, Retry, Span, Time, Verdict};
 use flowgate_engine::bans::BanOrder;
-use flowgate_engine::{Decision, Exceeded, JointDecision, Limits, Request, RuleDef};
+use flowgate_engine::{Decision, ExceededLimit, JointDecision, Limits, Request, RuleDef};
 use flowgate_testkit::vectors::joint::{self, Answer, PartAnswer, Rule, Step, Trace};
 use flowgate_testkit::{numbers, op};
 
@@ -40,14 +40,14 @@ pub(crate) fn answer(trace: &Trace, found: &JointDecision) -> Answer {
 }
 
 fn part_answer(trace: &Trace, decision: &Decision) -> PartAnswer {
-    let exceeded = |Exceeded { rule, limit, retry, .. }: &Exceeded| {
+    let exceeded = |ExceededLimit { rule, limit, retry, .. }: &ExceededLimit| {
         let traced = trace.rules.iter().find(|traced| traced.name == rule.name()).unwrap();
         let written = traced.limits.iter().find(|text| text.parse::<flowgate::Limit>().unwrap() == *limit);
         let retry_after_us = match retry {
             Retry::After(wait) => Some(wait.as_micros_ceil()),
             Retry::Never => None,
         };
-        joint::Exceeded { rule: rule.name().to_owned(), limit: written.unwrap().clone(), retry_after_us }
+        joint::ExceededLimit { rule: rule.name().to_owned(), limit: written.unwrap().clone(), retry_after_us }
     };
     let denied_by = decision.rule().filter(|_| !decision.allowed());
     PartAnswer {

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flowgate::{Clock, LoadAt, Loaded, MemoryConfig, MemoryStore, Record, Span, Time};
+use flowgate::{Clock, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Record, Span, Time};
 use flowgate_engine::config::{Config, OnDamage};
 use flowgate_journal::{Directory, DirectoryError, ReadError, ReadReport, Sink, read};
 
@@ -59,7 +59,7 @@ pub enum DurableError {
 }
 
 /// Counters that were read, and a directory that is locked.
-pub(crate) struct Opened {
+pub(crate) struct OpenJournal {
     pub(crate) directory: Directory,
     pub(crate) memory: MemoryStore,
     /// Records of bans, in the order in which they were written.
@@ -75,7 +75,7 @@ pub(crate) fn open(
     state: Option<&Path>,
     memory: MemoryConfig,
     clock: &Clock,
-) -> Result<Opened, DurableError> {
+) -> Result<OpenJournal, DurableError> {
     let durable = &config.store.durable;
     let path = durable.dir.as_deref().or(state).ok_or(DurableError::NoDirectory)?;
     let drain = Span::from_nanos(u64::try_from(config.server.drain.as_nanos()).unwrap_or(u64::MAX));
@@ -125,7 +125,7 @@ pub(crate) fn open(
     }
     let (counters, took) = (memory.stats().counters, clock.monotonic().since(began));
     tracing::info!(counters, bytes, %took, directory = %path.display(), "counters read");
-    Ok(Opened { directory, memory, bans, read, back: loading.back })
+    Ok(OpenJournal { directory, memory, bans, read, back: loading.back })
 }
 
 struct Loading<'a> {
@@ -152,9 +152,9 @@ impl Sink for Loading<'_> {
         }
         let now = Time::from_nanos(since.as_nanos().saturating_sub(self.back.as_nanos()));
         match self.memory.load(record, LoadAt { now, back: self.back }) {
-            Loaded::Kept | Loaded::Gone | Loaded::Orphan => {}
-            Loaded::Unknown => self.unknown += 1,
-            Loaded::NoRoom => self.no_room += 1,
+            LoadOutcome::Kept | LoadOutcome::Gone | LoadOutcome::Orphan => {}
+            LoadOutcome::Unknown => self.unknown += 1,
+            LoadOutcome::NoRoom => self.no_room += 1,
         }
     }
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use flowgate_engine::http::escaped_text;
 use smallvec::SmallVec;
 
-use super::wire::{Fields, Malformed, Value};
+use super::wire::{Fields, MalformedMessage, Value};
 
 /// The most descriptors of a call.
 pub(crate) const MAX_DESCRIPTORS: usize = 128;
@@ -78,8 +78,8 @@ pub(crate) enum MessageError {
     EmptyKey,
 }
 
-impl From<Malformed> for MessageError {
-    fn from(_: Malformed) -> MessageError {
+impl From<MalformedMessage> for MessageError {
+    fn from(_: MalformedMessage) -> MessageError {
         MessageError::Malformed
     }
 }

@@ -5,7 +5,7 @@
 /// Bytes that are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message is malformed")]
-pub(crate) struct Malformed;
+pub(crate) struct MalformedMessage;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,31 +29,31 @@ impl<'b> Fields<'b> {
 
     /// The number and the value of the next field; `None` at the end of the message.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'b>)>, Malformed> {
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'b>)>, MalformedMessage> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let key = u32::try_from(self.varint()?).map_err(|_| Malformed)?;
+        let key = u32::try_from(self.varint()?).map_err(|_| MalformedMessage)?;
         let value = match key & 7 {
             0 => Value::Number(self.varint()?),
             1 => self.bytes(8).map(|_| Value::Fixed)?,
             2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                let length = usize::try_from(self.varint()?).map_err(|_| MalformedMessage)?;
                 Value::Bytes(self.bytes(length)?)
             }
             5 => self.bytes(4).map(|_| Value::Fixed)?,
-            _ => return Err(Malformed),
+            _ => return Err(MalformedMessage),
         };
-        if key < 8 { Err(Malformed) } else { Ok(Some((key >> 3, value))) }
+        if key < 8 { Err(MalformedMessage) } else { Ok(Some((key >> 3, value))) }
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, Malformed> {
+    fn varint(&mut self) -> Result<u64, MalformedMessage> {
         let mut number = 0;
         for (index, &byte) in self.rest.iter().take(10).enumerate() {
             // The tenth byte has one bit left.
             if index == 9 && byte > 1 {
-                return Err(Malformed);
+                return Err(MalformedMessage);
             }
             number |= u64::from(byte & 0x7f) << (7 * index);
             if byte < 0x80 {
@@ -61,12 +61,12 @@ impl<'b> Fields<'b> {
                 return Ok(number);
             }
         }
-        Err(Malformed)
+        Err(MalformedMessage)
     }
 
     #[inline]
-    fn bytes(&mut self, length: usize) -> Result<&'b [u8], Malformed> {
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
+    fn bytes(&mut self, length: usize) -> Result<&'b [u8], MalformedMessage> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(MalformedMessage)?;
         self.rest = rest;
         Ok(bytes)
     }
@@ -74,19 +74,19 @@ impl<'b> Fields<'b> {
 
 impl<'b> Value<'b> {
     #[inline]
-    pub(crate) fn number(self) -> Result<u64, Malformed> {
-        if let Value::Number(number) = self { Ok(number) } else { Err(Malformed) }
+    pub(crate) fn number(self) -> Result<u64, MalformedMessage> {
+        if let Value::Number(number) = self { Ok(number) } else { Err(MalformedMessage) }
     }
 
     /// A `uint32` or an enum: the upper half of a larger number is ignored, as protobuf says.
     #[inline]
-    pub(crate) fn number32(self) -> Result<u32, Malformed> {
+    pub(crate) fn number32(self) -> Result<u32, MalformedMessage> {
         Ok(self.number()? as u32)
     }
 
     #[inline]
-    pub(crate) fn bytes(self) -> Result<&'b [u8], Malformed> {
-        if let Value::Bytes(bytes) = self { Ok(bytes) } else { Err(Malformed) }
+    pub(crate) fn bytes(self) -> Result<&'b [u8], MalformedMessage> {
+        if let Value::Bytes(bytes) = self { Ok(bytes) } else { Err(MalformedMessage) }
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
                     end => break end,
                 }
             };
-            assert_eq!(last, Err(Malformed), "{bytes:?}");
+            assert_eq!(last, Err(MalformedMessage), "{bytes:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! Rule       What is told is what decides, not what the file says. While the rules are paused, it is what the end of the
 //!            pause puts in force.
 
-use flowgate_api::{Broken, Policy, PolicyRule};
+use flowgate_api::{BrokenFile, Policy, PolicyRule};
 
 use super::error::Error;
 use super::query::Query;
@@ -25,7 +25,7 @@ pub(super) async fn policy(call: &Call<'_>) -> Result<Reply, Error> {
     Ok(reply::json_text(written))
 }
 
-fn document(service: &Service, broken: Option<Broken>, from: u64, limit: u64) -> Vec<u8> {
+fn document(service: &Service, broken: Option<BrokenFile>, from: u64, limit: u64) -> Vec<u8> {
     let snapshot = service.unpaused();
     let rules = snapshot.rules();
     let page = rules.rules().iter().skip(from as usize).take(limit as usize);
@@ -47,7 +47,7 @@ pub(super) fn etag(service: &Service) -> String {
 }
 
 /// What is wrong with the configuration file, while it is.
-pub(crate) fn broken(shared: &Shared) -> Option<Broken> {
+pub(crate) fn broken(shared: &Shared) -> Option<BrokenFile> {
     let status = shared.rules.get()?.reload_status();
-    Some(Broken { since: status.failing_since?.into(), report: status.last_error? })
+    Some(BrokenFile { since: status.failing_since?.into(), report: status.last_error? })
 }

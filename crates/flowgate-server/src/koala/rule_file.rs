@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flowgate_api::koala::{FileRule, RuleFile, RuleText};
-use flowgate_api::{Broken, Validation};
+use flowgate_api::{BrokenFile, Validation};
 use flowgate_engine::front::absolute;
 use flowgate_koala::{LoadedKoala, RuleDescription};
 use hyper::Method;
@@ -60,7 +60,7 @@ async fn read(call: &Call<'_>, koala: Arc<KoalaInForce>) -> Result<Reply, Error>
     Ok(reply::json_text(written))
 }
 
-fn document(service: &Service, koala: &KoalaInForce, broken: Option<Broken>, directory: &Path) -> Vec<u8> {
+fn document(service: &Service, koala: &KoalaInForce, broken: Option<BrokenFile>, directory: &Path) -> Vec<u8> {
     let now = service.now();
     let rule = |rule: RuleDescription<'_>| FileRule {
         number: rule.counts.rule,

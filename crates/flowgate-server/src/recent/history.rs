@@ -121,7 +121,7 @@ pub(crate) type Series = Vec<Option<StepCounts>>;
 
 /// A part of the history.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct HistoryPart {
     /// Seconds of a step.
     pub(crate) step: u64,
     /// The end of the last step, which lasts still.
@@ -220,7 +220,7 @@ impl History {
         self.lock().marks.note(at, kind);
     }
 
-    pub(crate) fn read(&self, range: Range, wanted: &WantedRules) -> Recorded {
+    pub(crate) fn read(&self, range: Range, wanted: &WantedRules) -> HistoryPart {
         self.lock().read(range.resolution(), wanted)
     }
 
@@ -267,7 +267,7 @@ impl State {
         self.memory.change(now, |bytes| *bytes = gauges.memory);
     }
 
-    fn read(&self, resolution: Resolution, wanted: &WantedRules) -> Recorded {
+    fn read(&self, resolution: Resolution, wanted: &WantedRules) -> HistoryPart {
         let last = self.steps.last();
         let kept: Vec<(u64, bool)> =
             resolution.kept(last).map(|start| (start, self.steps.is_measured(resolution, start))).collect();
@@ -299,7 +299,7 @@ impl State {
         let value = |rings: &Rings<u32>| {
             kept.iter().map(|&(start, is_measured)| is_measured.then(|| *rings.get(resolution, start))).collect()
         };
-        Recorded {
+        HistoryPart {
             step: resolution.step,
             end: (last / resolution.step + 1) * resolution.step,
             total: series(&self.total, 0),

@@ -231,7 +231,7 @@ impl Node {
         drop(breaker);
         match changed {
             None => {}
-            Some(Change::Opened) => self.health.away(&self.target, why),
+            Some(Change::OpenJournal) => self.health.away(&self.target, why),
             Some(Change::Closed) => self.health.back(&self.target),
         }
     }

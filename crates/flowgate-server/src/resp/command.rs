@@ -19,7 +19,7 @@ use super::error::Error;
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
-use crate::service::{Answer, Prefetched};
+use crate::service::{Answer, PrefetchedKey};
 pub(super) use connection::MAX_CLIENT_NAME_BYTES;
 pub(super) use decide::{limit_text, request, write_decision, write_limit};
 use word::Word;
@@ -46,7 +46,7 @@ pub(crate) struct Call<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     spec: &'static Spec,
-    key: Prefetched,
+    key: PrefetchedKey,
 }
 
 /// What the commands are that a pipeline plans together (see [`planned`](super::planned)).
@@ -270,7 +270,7 @@ impl<'a> Call<'a> {
     }
 
     /// The ad hoc key, if it was prefetched.
-    fn prefetched(&self) -> Option<Prefetched> {
+    fn prefetched(&self) -> Option<PrefetchedKey> {
         self.ahead.map(|ahead| ahead.key)
     }
 

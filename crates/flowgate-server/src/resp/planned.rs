@@ -16,7 +16,7 @@ use super::command::{self, Planning};
 use super::decode::{Decoder, Words, plain_command};
 use super::reply::Reply;
 use super::session::Session;
-use crate::service::{Answer, KeyDecision, Operation, Prefetched, Snapshot};
+use crate::service::{Answer, KeyDecision, Operation, PrefetchedKey, Snapshot};
 
 /// More commands gain nothing measurable, and their cache lines would push out each other.
 pub(super) const MAX_GROUP: usize = 16;
@@ -37,14 +37,14 @@ pub(super) struct PlannedCommand<'d> {
 #[derive(Debug)]
 enum Question<'d> {
     Take(PlannedTake),
-    Limit { key: &'d [u8], counter: Prefetched, limit: &'d str },
+    Limit { key: &'d [u8], counter: PrefetchedKey, limit: &'d str },
 }
 
 /// The plan of the first command that a client has sent, from its arrival until it is answered.
 #[derive(Debug)]
 pub(super) enum FirstCommand {
     Take { plan: PlannedTake, size: usize, arguments: usize },
-    Limit(Prefetched),
+    Limit(PrefetchedKey),
 }
 
 /// Plans the first command that `decoder` holds.
@@ -98,7 +98,7 @@ fn plan<'d>(
     words: &Words<'d>,
     session: &Session,
     snapshot: &Snapshot,
-    prefetched: Option<Prefetched>,
+    prefetched: Option<PrefetchedKey>,
 ) -> Option<Question<'d>> {
     let (name, args) = words.split_first()?;
     match command::planning(name)? {

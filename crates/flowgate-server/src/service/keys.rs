@@ -9,9 +9,9 @@ use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 
 /// An ad hoc key that was [prefetched](Service::prefetch): the place of its counter is known.
 #[derive(Clone, Copy, Debug)]
-pub struct Prefetched(Key);
+pub struct PrefetchedKey(Key);
 
-impl Prefetched {
+impl PrefetchedKey {
     pub(crate) fn key(self) -> Key {
         self.0
     }
@@ -66,7 +66,7 @@ impl Service {
         &self,
         operation: Operation,
         call: AdHoc<'_>,
-        prefetched: Option<Prefetched>,
+        prefetched: Option<PrefetchedKey>,
         at: impl Into<Reading>,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let at = at.into();
@@ -75,7 +75,7 @@ impl Service {
         };
         let pending = match &self.shared {
             None => {
-                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(call.key), |Prefetched(key)| key);
+                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(call.key), |PrefetchedKey(key)| key);
                 Pending::Now(self.decider.limit_hashed(op, key, call, at).map(KeyDecision::certain))
             }
             Some(shared) => shared.limit(op, call, at),
@@ -127,7 +127,7 @@ impl Service {
     pub fn throttle_at<'k>(
         &self,
         key: impl Into<AdHocKey<'k>>,
-        prefetched: Option<Prefetched>,
+        prefetched: Option<PrefetchedKey>,
         throttle: &Throttle,
         at: impl Into<Reading>,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
@@ -135,7 +135,7 @@ impl Service {
         match &self.shared {
             None => {
                 let name = key.into();
-                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(name), |Prefetched(key)| key);
+                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(name), |PrefetchedKey(key)| key);
                 let reply = self.decider.throttle(key, throttle, at);
                 let answer = self.kept(reply.as_ref().is_ok_and(|reply| !reply.limited), reply);
                 if let (Answer::Later(_), Ok(reply)) = (&answer, &reply) {
@@ -157,11 +157,11 @@ impl Service {
     /// Prefetches the counter of an ad hoc key into the processor's cache, for the next call. `None` if counters are not in
     /// memory.
     #[inline]
-    pub fn prefetch<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Option<Prefetched> {
+    pub fn prefetch<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Option<PrefetchedKey> {
         self.shared.is_none().then(|| {
             let key = self.decider.ad_hoc_key(key);
             self.decider.prefetch(key);
-            Prefetched(key)
+            PrefetchedKey(key)
         })
     }
 

@@ -44,7 +44,7 @@ struct PauseInForce {
 }
 
 /// A copy of the rules in force that denies nothing.
-struct Copied {
+struct ShadowCopy {
     of: Arc<Snapshot>,
     shadowed: Arc<Snapshot>,
 }
@@ -73,20 +73,20 @@ impl Service {
         let length = length.min(MAX_PAUSE);
         let at = self.read();
         let until = at.on_the_wall(at.now + length);
-        let mut copy: Option<Copied> = None;
+        let mut copy: Option<ShadowCopy> = None;
         let (mut state, since, unpaused) = loop {
             let mut state = self.pause.lock();
             let in_force = self.snapshot.load_full();
             match (state.take(), copy) {
                 (Some(PauseInForce { pause, unpaused, .. }), _) => break (state, pause.since, unpaused),
-                (None, Some(Copied { of, shadowed })) if Arc::ptr_eq(&of, &in_force) => {
+                (None, Some(ShadowCopy { of, shadowed })) if Arc::ptr_eq(&of, &in_force) => {
                     self.snapshot.store(shadowed);
                     break (state, at.on_the_wall(at.now), of);
                 }
                 // Others wait for the lock on event loops, so the rules are copied without it.
                 (None, _) => drop(state),
             }
-            copy = Some(Copied { shadowed: Arc::new(in_force.shadowed()), of: in_force });
+            copy = Some(ShadowCopy { shadowed: Arc::new(in_force.shadowed()), of: in_force });
         };
         let (service, pause) = (self.clone(), Pause { since, until });
         let timer = tokio::spawn(async move {

@@ -90,7 +90,7 @@ pub struct PartAnswer {
     /// The first exceeded rule.
     pub rule: Option<String>,
     /// Every exceeded limit in order.
-    pub exceeded: Vec<Exceeded>,
+    pub exceeded: Vec<ExceededLimit>,
     /// The shadow rules that would have denied.
     pub shadow: Vec<String>,
 }
@@ -98,7 +98,7 @@ pub struct PartAnswer {
 /// A limit that a request exceeds.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "(String, String, Option<u64>)")]
-pub struct Exceeded {
+pub struct ExceededLimit {
     /// The rule's name.
     pub rule: String,
     /// The limit.
@@ -195,9 +195,9 @@ impl TryFrom<String> for Target {
     }
 }
 
-impl From<(String, String, Option<u64>)> for Exceeded {
-    fn from((rule, limit, retry_after_us): (String, String, Option<u64>)) -> Exceeded {
-        Exceeded { rule, limit, retry_after_us }
+impl From<(String, String, Option<u64>)> for ExceededLimit {
+    fn from((rule, limit, retry_after_us): (String, String, Option<u64>)) -> ExceededLimit {
+        ExceededLimit { rule, limit, retry_after_us }
     }
 }
 

@@ -35,7 +35,7 @@ pub struct LoadAt {
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loaded {
+pub enum LoadOutcome {
     /// The counter has this state.
     Kept,
     /// The counter is gone.
@@ -50,8 +50,8 @@ pub enum Loaded {
 
 impl MemoryStore {
     /// Loads a record.
-    pub fn load(&self, record: Record<'_>, at: LoadAt) -> Loaded {
-        let Some(content) = record.content() else { return Loaded::Unknown };
+    pub fn load(&self, record: Record<'_>, at: LoadAt) -> LoadOutcome {
+        let Some(content) = record.content() else { return LoadOutcome::Unknown };
         let tag = content.tag();
         if tag.is_in_other_database() {
             self.count_databases();
@@ -61,12 +61,12 @@ impl MemoryStore {
         match content {
             Content::Gone(_) => {
                 shard.unload(tag, &self.budget);
-                Loaded::Gone
+                LoadOutcome::Gone
             }
             Content::Slot(slot) => shard.load_state(&slot.moved_back(back), None, now, &self.budget),
             Content::Log(slot, tail) => match shard.continued(tag, &tail, back) {
                 Some(log) => shard.load_state(&slot, Some(log), now, &self.budget),
-                None => Loaded::Orphan,
+                None => LoadOutcome::Orphan,
             },
         }
     }
@@ -82,14 +82,14 @@ impl Shard {
     }
 
     /// Puts a slot, or one for `log`, in the place of the one that the counter has.
-    fn load_state(&mut self, slot: &Slot, log: Option<Log>, now: u64, budget: &Budget) -> Loaded {
+    fn load_state(&mut self, slot: &Slot, log: Option<Log>, now: u64, budget: &Budget) -> LoadOutcome {
         let (tag, forget_at) = (slot.tag(), log.as_ref().map_or(slot.forget_at(), Log::last_leaves_at));
         if forget_at > now.saturating_add(MAX_LIFETIME_NANOS) {
-            return Loaded::Unknown;
+            return LoadOutcome::Unknown;
         }
         match self.find(tag) {
             Ok(index) => _ = self.take_at(index),
-            Err(_) if !self.make_room(budget.room(1, 1), now, budget) => return Loaded::NoRoom,
+            Err(_) if !self.make_room(budget.room(1, 1), now, budget) => return LoadOutcome::NoRoom,
             Err(_) => {}
         }
         let slot = match log {
@@ -99,7 +99,7 @@ impl Shard {
         self.put(tag, slot);
         self.settle(budget);
         self.forget_that_it_changed(tag);
-        Loaded::Kept
+        LoadOutcome::Kept
     }
 
     /// What was read need not be written.

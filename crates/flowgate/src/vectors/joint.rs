@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flowgate_testkit::vectors::joint::{Answer, Exceeded, PartAnswer, Rule, Step, Trace, traces};
+use flowgate_testkit::vectors::joint::{Answer, ExceededLimit, PartAnswer, Rule, Step, Trace, traces};
 use flowgate_testkit::vectors::{Numbers, limits};
 use flowgate_testkit::{numbers, op};
 
@@ -81,7 +81,7 @@ fn part_answer(trace: &Trace, part: &PlanPart<'_, '_>) -> PartAnswer {
         numbers = numbers!(hit.outcome);
         (numbers.retry_after_us, numbers.never) = (waits.retry_after_us, waits.never);
     }
-    let exceeded = denials(false).map(|hit| Exceeded {
+    let exceeded = denials(false).map(|hit| ExceededLimit {
         rule: name(hit),
         limit: limit_text(trace, hit),
         retry_after_us: hit.outcome.retry_after().map(|wait| wait.as_micros_ceil()),

@@ -10,7 +10,7 @@ use super::{Call, number};
 use crate::limit_cache;
 use crate::resp::error::Error;
 use crate::resp::reply::Reply;
-use crate::service::{Answer, KeyDecision, Operation, Prefetched, Service};
+use crate::service::{Answer, KeyDecision, Operation, PrefetchedKey, Service};
 
 pub(super) fn take(call: &mut Call<'_>) -> Result<(), Error> {
     decide(call, Operation::Take)
@@ -91,7 +91,7 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
 pub(crate) fn limit_text(
     service: &Service,
     operation: Operation,
-    (key, prefetched): (AdHocKey<'_>, Option<Prefetched>),
+    (key, prefetched): (AdHocKey<'_>, Option<PrefetchedKey>),
     limit: &str,
     cost: u64,
     at: Reading,
