@@ -68,6 +68,7 @@ function App() {
   return html`
     <a class="skip" href="#main" onClick=${skip}>${w("skip")}</a>
     <${Rail} open=${open} close=${() => setOpen(false)} />
+    ${open && html`<div class="scrim below-menu" onPointerDown=${() => setOpen(false)}></div>`}
     <${Shown} key=${`${page}/${name ?? ""}`} name=${name} />
     <${Toast} shown=${shown} dismiss=${dismiss} />
     <${Keys} />

@@ -58,7 +58,7 @@ function Body({ rule, policy, history, subjects, range }) {
       !rule.shadow && { label: w("rule.asked", { range: w(`length.${range}`) }), value: f().num(asked), note: w("rate", { rate: f().rate((recentRate(counts.allowed, history.step, 60) ?? 0) + (rule.shadow ? 0 : rate)) }) },
       !rule.shadow && { label: w("Allowed"), sign: "allowed", value: f().num(allowed), note: f().percent(allowed, asked) },
       rule.shadow
-        ? { label: w("rule.would", { range: w(`length.${range}`) }), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("overview.shadow.note") }
+        ? { label: w("rule.would"), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("rule.would.note", { range: w(`length.${range}`) }) }
         : { label: w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: asked ? w("rule.share", { share: f().percent(denied, asked) }) : "–" },
       { label: w("rule.bans"), value: f().num(rule.total?.bans_started ?? 0), note: w("rule.sinceStart") },
     ].filter(Boolean)} />

@@ -29,7 +29,7 @@ export function Try() {
   return html`<${Page} title=${w("page.try")}>
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} />`}
-    ${!off && !own && sample && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
+    ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} />`}
     ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}

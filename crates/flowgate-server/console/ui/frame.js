@@ -99,7 +99,7 @@ function State() {
 function Health({ now }) {
   const state = now.state ?? "ready";
   if (state === "ready") return html`<span class="state" role="status"><${Sign} kind="allowed" /><span>${w("state.ready")}</span></span>`;
-  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w(`state.${state}`)}<span class="hide">${now.missing ? html`${w("colon")}<span lang="en">${now.missing}</span>` : ""}${now.since ? ` ${w("since", { at: f().clock(now.since) })}` : ""}</span></span></span>`;
+  return html`<span class="state warn" role="status"><${Sign} kind="away" /><span>${w(`state.${state}`)}<span class="hide">${now.missing ? html`${w("colon")}${now.missing === "redis away" ? w("missing.redis") : html`<span lang="en">${now.missing}</span>`}` : ""}${now.since ? ` ${w("since", { at: f().clock(now.since) })}` : ""}</span></span></span>`;
 }
 
 function AwayState() {

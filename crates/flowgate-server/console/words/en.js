@@ -19,7 +19,7 @@ export default {
   "length.s": "{n} s", "length.min": "{n} min", "length.h": "{n} h", "length.1m": "1 min", "length.5m": "5 min", "length.10m": "10 min", "length.1h": "1 h", "length.8h": "8 h", "length.24h": "24 h", "length.1d": "1 day",
 
   // states
-  "state.ready": "ready", "state.degraded": "degraded", "state.draining": "draining", "state.starting": "starting", "state.away": "away", "state.broken": "rules broken", "state.recording": "recording",
+  "state.ready": "ready", "state.degraded": "degraded", "state.draining": "draining", "state.starting": "starting", "state.away": "away", "missing.redis": "redis away", "state.broken": "rules broken", "state.recording": "recording",
   "away.again": "again in", "away.title": "No answer since {at}. What you see is {age} s old.", "away.next": "Next attempt in {s} s.", "away.now": "Try now",
   "away.write": "Nothing can be written until it answers.", "away.draft": "Nothing can be written until it answers; your draft of the rules is kept.",
   "restarted.title": "The server has started anew at {at}.", "restarted.more": "Counts and charts begin anew; what memory held is gone.", "restarted.durable": "Charts begin anew; counters and bans are those of the journal.",
@@ -62,7 +62,7 @@ export default {
   "rules.none": "There are no rules", "rules.none.file": "Add one in the editor.", "rules.none.noFile": "This server was started without a file. Start it with one:",
 
   // one rule
-  "rule.asked": "Asked, last {range}", "rule.would": "Would have denied, last {range}", "rule.share": "{share} of what it saw", "rule.bans": "Bans started", "rule.sinceStart": "since the start", "rule.chart": "Over time",
+  "rule.asked": "Asked, last {range}", "rule.would": "Would have denied", "rule.would.note": "last {range}; nobody was denied by it", "rule.share": "{share} of what it saw", "rule.bans": "Bans started", "rule.sinceStart": "since the start", "rule.chart": "Over time",
   "rule.denies": "Denies {rate} since {at}, {subjects} {n|subject|subjects}", "rule.denied": "Denied {denied} of {asked} in {range}", "rule.shadow": "Would have denied {denied} {n|time|times} in {range}", "rule.quiet": "Lets everybody pass", "rule.unmatched": "Has decided nothing in {range}",
   "rule.each": "Each {by}", "rule.all": "All together", "rule.byCase": "Limits by case.", "rule.atOnce": "Decides at once: {action}.",
   "rule.ban.sentence": "After {after} denials within {within} it bans: {lengths}.", 

@@ -19,7 +19,7 @@ export default {
   "length.s": "{n} 秒", "length.min": "{n} 分钟", "length.h": "{n} 小时", "length.1m": "1 分钟", "length.5m": "5 分钟", "length.10m": "10 分钟", "length.1h": "1 小时", "length.8h": "8 小时", "length.24h": "24 小时", "length.1d": "1 天",
 
   // 状态
-  "state.ready": "就绪", "state.degraded": "降级", "state.draining": "正在退出", "state.starting": "启动中", "state.away": "失联", "state.broken": "规则有误", "state.recording": "录制中",
+  "state.ready": "就绪", "state.degraded": "降级", "state.draining": "正在退出", "state.starting": "启动中", "state.away": "失联", "missing.redis": "Redis 失联", "state.broken": "规则有误", "state.recording": "录制中",
   "away.again": "重试倒计时", "away.title": "自 {at} 起没有响应，当前显示的是 {age} 秒前的数据。", "away.next": "{s} 秒后重试。", "away.now": "立即重试",
   "away.write": "恢复之前无法写入。", "away.draft": "恢复之前无法写入；规则草稿已保留。",
   "restarted.title": "服务端已于 {at} 重启。", "restarted.more": "计数与图表从头开始，原来内存中的内容已丢失。", "restarted.durable": "图表从头开始；计数器与封禁已从日志文件恢复。",
@@ -62,7 +62,7 @@ export default {
   "rules.none": "还没有规则", "rules.none.file": "请在编辑器中添加。", "rules.none.noFile": "本服务端启动时没有指定配置文件。请指定配置文件启动：",
 
   // 单条规则
-  "rule.asked": "请求数，最近 {range}", "rule.would": "本会拒绝，最近 {range}", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
+  "rule.asked": "请求数，最近 {range}", "rule.would": "本会拒绝", "rule.would.note": "最近 {range}；未实际拒绝任何请求", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
   "rule.denies": "自 {at} 起{rate}被拒绝，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
   "rule.each": "每个 {by}", "rule.all": "全部合计", "rule.byCase": "按情况使用不同限额。", "rule.atOnce": "匹配即生效：{action}。",
   "rule.ban.sentence": "{within} 内拒绝 {after} 次后封禁，时长依次为 {lengths}。", 
