@@ -2,8 +2,8 @@
 //!
 //! Rule       `FG.TAKE` and `FG.LIMIT` are read, planned and their counters prefetched up to [`MAX_GROUP`] at a time. Then
 //!            they are decided one after the other. The answers are the same; the cache misses of the group overlap.
-//! Rule       A group ends before any other command, and before one that is not of the usual form (a mistake in it, an option).
-//!            Such a command is answered by its own function.
+//! Rule       A group ends before any other command, and before one that is not of the usual form (a wrong number of words,
+//!            an option). Such a command is answered by its own function.
 //! Invariant  No command of a group changes what the session may do, so the session is checked once.
 
 use std::ops::ControlFlow;
@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::command::{self, Planning};
 use super::decode::{Decoder, Words, plain_command};
+use super::error::Error;
 use super::reply::Reply;
 use super::session::Session;
 use crate::service::{Answer, KeyDecision, Operation, PrefetchedKey, Snapshot};
@@ -127,7 +128,7 @@ impl PlannedCommand<'_> {
     }
 
     /// Decides the command and writes its reply. Breaks if its own function must answer it, because other rules came into
-    /// force or there is a mistake; then nothing has happened.
+    /// force; then nothing has happened.
     #[inline]
     pub(super) fn answer(self, session: &Session, at: Reading, out: &mut Vec<u8>) -> ControlFlow<()> {
         let (service, mut reply) = (&session.shared.service, Reply { out, version: session.version });
@@ -139,7 +140,9 @@ impl PlannedCommand<'_> {
             Question::Limit { key, counter, limit } => {
                 match command::limit_text(service, Operation::Take, (session.key(key), Some(counter)), limit, 1, at) {
                     Ok(Answer::Now(Ok(KeyDecision { decision, .. }))) => command::write_limit(&decision, &mut reply),
-                    _ => return ControlFlow::Break(()),
+                    Ok(Answer::Now(Err(error))) => reply.error(&Error::from(error).to_string()),
+                    Ok(Answer::Later(_)) => unreachable!("`may_plan`: it is decided at once"),
+                    Err(error) => reply.error(&Error::from(error).to_string()),
                 }
             }
         }

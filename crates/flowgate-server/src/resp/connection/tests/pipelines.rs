@@ -102,6 +102,18 @@ fn a_ban_by_hand_leaves_each_command_evaluated_once() {
 }
 
 #[test]
+fn mistakes_in_limits_leave_each_command_evaluated_once() {
+    let mut connection = connection();
+    let take = vec!["FG.TAKE", "1", "act", "post", "user", "1"];
+    let commands = [take.clone(), vec!["FG.LIMIT", "k", "2/x"], take, vec!["FG.LIMIT", "k", "2/60s"]];
+    replies(&mut connection, &[vec!["CL.THROTTLE", "k", "1", "1", "60"], commands[0].clone()]);
+    let before = Work::done().evaluations;
+    let said = replies(&mut connection, &std::iter::repeat_n(commands, 16).flatten().collect::<Vec<_>>());
+    assert_eq!((said.matches("*8\r\n").count(), said.matches("\r\n-").count()), (32, 32));
+    assert_eq!(Work::done().evaluations - before, 32);
+}
+
+#[test]
 fn a_planned_command_is_decided_by_the_rules_in_force() {
     let mut connection = connection();
     let take = vec!["FG.TAKE", "1", "act", "post", "user", "1"];
