@@ -111,6 +111,26 @@ impl Observer {
         }
     }
 
+    /// As [`Observer::note`], for a limit that a caller brings. Its rule is not in force, so it counts with the limits on keys,
+    /// and a sample of what rules decide goes without it.
+    pub(crate) fn note_brought<'q, R: Borrow<Request<'q>>>(
+        &self,
+        request: impl Fn() -> R,
+        decision: &Decision,
+        now: Time,
+    ) {
+        let allowed = decision.allowed();
+        self.metrics.keys.count(if allowed { RuleOutcome::Allowed } else { RuleOutcome::Denied });
+        if !decision.shadow().is_empty() {
+            self.note_shadows(request().borrow(), decision, now);
+        }
+        if decision.degraded() {
+            self.metrics.degraded.add(1);
+        }
+        let denial = (!allowed).then(|| Denial::from(decision));
+        self.note_by(request, decision.rule().map(|rule| &**rule), denial, now);
+    }
+
     /// Notes a decision by the rules of a front, which counts it itself. `rule` is the one that decided, or else one that
     /// matched. `request` is called only if the decision is ranked or logged.
     pub(crate) fn note_by<'q, R: Borrow<Request<'q>>>(

@@ -3,9 +3,10 @@
 //! Rule       A request that brings a limit has two parts: the bans and the rules without limits that it meets, then its
 //!            limit. The first of the two that denies decides the request.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
-use flowgate::{Op, Reading};
+use flowgate::{Op, Reading, Time};
 use flowgate_engine::{Decider, Decision, JointDecision, JointPlan, PartDecision, Request};
 use smallvec::{SmallVec, smallvec};
 
@@ -121,9 +122,7 @@ impl Service {
         match pending {
             Pending::Now(joint) => {
                 for (asked, part) in deciding(requests.iter().map(|part| (&part.rules, part)), &joint) {
-                    if operation(asked.op) == Operation::Take {
-                        self.observer.note(|| &asked.request, &part.decision, at.now);
-                    }
+                    note(&self.observer, (asked.op, &asked.rules), || &asked.request, &part.decision, at.now);
                 }
                 let passes = requests.iter().any(|part| part.op.changes()) && joint.allowed();
                 self.kept(passes, joint)
@@ -131,9 +130,7 @@ impl Service {
             Pending::Later(sent) => {
                 self.observer.later(sent, is_noted, at, |observer: &Observer, question, joint, now| {
                     for (asked, part) in deciding(question.parts.iter().map(|part| (&part.rules, part)), joint) {
-                        if operation(asked.op) == Operation::Take {
-                            observer.note(|| asked.request.get(), &part.decision, now);
-                        }
+                        note(observer, (asked.op, &asked.rules), || asked.request.get(), &part.decision, now);
                     }
                 })
             }
@@ -155,6 +152,21 @@ impl Service {
             let deciding = deciding(rules.iter().map(|rules| (rules, ())), &joint);
             deciding.map(|(_, part)| part.decision.clone()).collect()
         })
+    }
+}
+
+/// Notes a take.
+fn note<'q, R: Borrow<Request<'q>>>(
+    observer: &Observer,
+    (op, rules): (Op, &PartRules),
+    request: impl Fn() -> R,
+    decision: &Decision,
+    now: Time,
+) {
+    match rules {
+        _ if operation(op) != Operation::Take => {}
+        PartRules::Brought(_) => observer.note_brought(request, decision, now),
+        PartRules::InForce | PartRules::WithoutLimits => observer.note(request, decision, now),
     }
 }
 

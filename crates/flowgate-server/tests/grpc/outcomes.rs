@@ -294,7 +294,7 @@ async fn fields_of_a_descriptor() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limit_that_the_caller_brings() {
-    let (_server, _, client) = start(
+    let (server, _, client) = start(
         "rule = [
             { name = 'tight', when = { user = '*' }, by = ['user'], limits = ['1/h'] },
             { name = 'closed', when = { user = 'evil' }, action = 'deny' },
@@ -331,6 +331,11 @@ async fn a_limit_that_the_caller_brings() {
     assert_eq!(statuses(&denied)[0], "OK 1 of 1/HOUR by tight, 0 s");
     let allowed = client.ask(&request("d", vec![other(), limited(1)])).await.unwrap();
     assert_eq!(allowed.overall_code(), Code::Ok);
+    let metrics = super::access::metrics(&server);
+    for (action, count) in [("allow", 5), ("deny", 3)] {
+        let line = format!("flowgate_decisions_total{{rule=\"(key)\",action=\"{action}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
 }
 
 /// Beside each other: a rule's limit, a limit that the caller brings twice, and a refund of it.
