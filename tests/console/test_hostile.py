@@ -31,14 +31,16 @@ class Hostile(Journey):
     def test_11_hostile_values_are_text(self):
         title = json.dumps(" ".join(HOSTILE[:5]))
         server = self.server(RULES % title)
+        server.call("/v1/sample", {"for": "10m"})
         for value in HOSTILE:
             for _ in range(3):
                 server.call("/v1/take", {"fields": {"act": "reply", "user": value, FIELD: value}})
             server.call("/v1/bans", {"field": "user", "value": value[:1000], "for": "1h", "reason": value[:1000]})
+        server.call("/v1/sample", {"for": "0s"})
         page = self.open(server)
         for address, seen in [
             ("#/", "Denied most"), ("#/live", "javascript:hit=1"), ("#/rules", "5 min"), ("#/rules/reply", "Asked most"),
-            ("#/bans", "{{7*7}}"), ("#/subject", "Ask"), ("#/edit", "Findings"), ("#/store", "Connections"),
+            ("#/bans", "{{7*7}}"), ("#/subject", "Ask"), ("#/edit", "Findings"), ("#/try", "What this sample cannot judge"), ("#/store", "Connections"),
         ]:
             self.go(page, address)
             expect(page.get_by_text(seen).first).to_be_visible()

@@ -3,15 +3,15 @@
 import socket
 import unittest
 
-from harness import Journey, expect
+from harness import LENIENCE, Journey, expect
 
 RULES = "".join(
     f'[[rule]]\nname = "rule-{i}"\ntitle = "The rule number {i}"\nwhen = {{ act = "a{i}", user = "*" }}\nby = ["user"]\nlimits = ["5/60s"]\n\n'
     for i in range(1000)
 )
 BANS = 10_000
-# Milliseconds from one moment to another, as the page itself sees them. A busy machine is slower than a user's.
-MAX_LIST_MS, MAX_FILTER_MS, MAX_TASK_MS, SLACK = 1000, 100, 200, 4
+# Milliseconds from one moment to another, as the page itself sees them, on a user's machine.
+MAX_LIST_MS, MAX_FILTER_MS, MAX_TASK_MS = 1000, 100, 200
 
 
 class Many(Journey):
@@ -30,15 +30,16 @@ class Many(Journey):
         rows = page.locator("table.rules tbody tr")
         expect(rows).to_have_count(1000)
         shown = page.evaluate("performance.now() - window.answered")
-        self.assertLess(shown, MAX_LIST_MS * SLACK)
+        self.assertLess(shown, MAX_LIST_MS * LENIENCE)
         page.evaluate("window.tasks.length = 0")
         for _ in range(10):
             page.mouse.move(700, 500)
             page.mouse.wheel(0, 3000)
         longest = page.evaluate("Math.max(0, ...window.tasks)")
-        self.assertLess(longest, MAX_TASK_MS * SLACK)
+        self.assertLess(longest, MAX_TASK_MS * LENIENCE)
         # The browser's own search finds the last rule.
         self.assertTrue(page.evaluate("window.find('rule-999')"))
+        expect(page.get_by_role("link", name="rule-999", exact=True)).to_be_in_viewport()
         page.evaluate("window.scrollTo(0, 0)")
         filter_box = page.get_by_role("searchbox")
         took = filter_box.evaluate(
@@ -50,16 +51,18 @@ class Many(Journey):
               return performance.now() - before;
             }"""
         )
-        print(f"1,000 rules: list after {shown:.0f} ms, longest task while scrolling {longest:.0f} ms, filter {took:.0f} ms")
-        self.assertLess(took, MAX_FILTER_MS * SLACK)
+        print(f"1,000 rules: list after {shown:.0f} ms (bar {MAX_LIST_MS}), longest task while scrolling {longest:.0f} ms (bar {MAX_TASK_MS}), filter {took:.0f} ms (bar {MAX_FILTER_MS})")
+        self.assertLess(took, MAX_FILTER_MS * LENIENCE)
         expect(rows).to_contain_text(["rule-777"])
 
     def test_13_ten_thousand_bans(self):
         server = self.server("")
         for start in range(0, BANS, 1000):
             self.ban(server, start, 1000)
-        page = self.open(server, "#/bans")
-        expect(page.get_by_text("1 to 100 of 10,000")).to_be_visible()
+        page = self.open(server)
+        with self.timed("the first page of 10,000 bans", 1):
+            self.go(page, "#/bans")
+            expect(page.get_by_text("1 to 100 of 10,000")).to_be_visible()
         self.assertLessEqual(page.locator("tbody tr").count(), 200)
         page.get_by_role("searchbox").fill(f"user-{BANS - 1:05}")
         expect(page.locator("tbody tr")).to_have_count(1)
@@ -67,6 +70,7 @@ class Many(Journey):
         expect(page.get_by_text("No ban is found.")).to_be_visible()
         page.get_by_role("searchbox").fill("")
         expect(page.get_by_text("1 to 100 of 9,999")).to_be_visible()
+        self.assertEqual(server.call("/v1/bans/find", {})["total"], BANS - 1)
 
     def ban(self, server, start, count):
         """Bans by one pipeline of the Redis protocol."""

@@ -15,7 +15,8 @@ import unittest
 from harness import ROOT, Journey, expect
 
 UPDATE = os.environ.get("UPDATE_PICTURES") == "1"
-FOLDER = ROOT / "docs/img" if UPDATE else pathlib.Path(tempfile.mkdtemp(prefix="flowgate-pictures-"))
+THROWN_AWAY = tempfile.TemporaryDirectory(prefix="flowgate-pictures-")
+FOLDER = ROOT / "docs/img" if UPDATE else pathlib.Path(THROWN_AWAY.name)
 SECONDS = 150 if UPDATE else 3
 RULES = """
 [[rule]]

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import unittest
+import urllib.error
 
 from harness import BINARY, FORUM, Journey, expect
 
@@ -22,11 +23,15 @@ class Try(Journey):
         text.fill(DRAFT)
         self.go(page, "#/try")
         expect(page.get_by_text("Nothing is recorded.")).to_be_visible()
-        server.call("/v1/sample", {"for": "3s"})
+        page.get_by_role("button", name="1 min").click()
+        page.get_by_role("button", name="Record").click()
         expect(page.get_by_role("link", name="recording")).to_be_visible()
         for user, times in REPLIES.items():
             server.take(times, act="reply", user=user)
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("link", name="recording")).to_have_count(0)
         expect(page.get_by_text(re.compile("^The draft would have denied"))).to_be_visible()
+        expect(page.get_by_text(f"{sum(REPLIES.values())} requests")).to_be_visible()
         replayed = self.replay(server)
         newly = replayed["compare"]["newly_denied"]
         self.assertGreater(newly["requests"], 0)
@@ -38,6 +43,15 @@ class Try(Journey):
         expect(cells.nth(1)).to_have_text(str(before["denied"]))
         expect(cells.nth(2)).to_have_text(str(after["denied"]))
         expect(cells.nth(3)).to_have_text(f"+{newly['requests']}")
+        share = lambda outcome: f"{100 * outcome['denied'] / outcome['requests']:.1f}"
+        more = page.locator(".verdict .more")
+        expect(more).to_contain_text(share(replayed))
+        expect(more).to_contain_text(share(replayed["compare"]["outcome"]))
+        curve = next(each for each in replayed["what_if"]["curves"] if each["rule"] == "reply")
+        expect(page.get_by_text(curve["advice"])).to_be_visible()
+        if curve["spares"] is not None:
+            expect(cells.nth(5)).to_have_text(curve["points"][curve["spares"]]["count"])
+        expect(page.get_by_text("longer than the sample").first).to_be_visible()
         for hit in newly["most"]:
             found = page.get_by_role("row").filter(has_text=f"user={hit['subject']}").filter(has_text="inspect")
             expect(found.locator(".num")).to_have_text(f"+{hit['count']}")
@@ -51,7 +65,7 @@ class Try(Journey):
         (folder / "draft.toml").write_text(DRAFT)
         lines = [json.dumps({"ts": 1_700_000_000 + i / 100, "fields": {"act": "reply", "user": user}}) for i, user in enumerate(u for u, times in REPLIES.items() for _ in range(times))]
         (folder / "trace.jsonl").write_text("\n".join(lines) + "\n")
-        command = [BINARY, "replay", "--config", server.file, "--compare", folder / "draft.toml", "--input", folder / "trace.jsonl", "--json"]
+        command = [BINARY, "replay", "--config", server.file, "--compare", folder / "draft.toml", "--input", folder / "trace.jsonl", "--json", "--advice"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout)
 
     def test_09_off_by_the_configuration(self):
@@ -59,6 +73,11 @@ class Try(Journey):
         page = self.open(server, "#/try")
         expect(page.get_by_text("Recording is switched off by console.sample.")).to_be_visible()
         expect(page.get_by_role("button", name="Record")).to_have_count(0)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            server.call("/v1/sample", {"for": "1m"})
+        self.assertEqual(refused.exception.code, 403)
+        server.take(3, act="reply", user="1")
+        self.assertEqual(server.call("/v1/sample")["requests"], 0)
 
 
 if __name__ == "__main__":
