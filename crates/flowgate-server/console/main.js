@@ -6,8 +6,8 @@ import { away, noteFailure } from "./state/link.js";
 import { applyPrefs, language } from "./state/prefs.js";
 import { readAddress, route } from "./state/route.js";
 import { watchSample } from "./state/sample.js";
-import { askOtherTabs, session, takeTokenFromAddress } from "./state/session.js";
-import { stats, watchStats } from "./state/stats.js";
+import { askOtherTabs, loginReason, session, takeTokenFromAddress } from "./state/session.js";
+import { watchStats } from "./state/stats.js";
 import { dismiss, spoken, toast } from "./state/toast.js";
 import { Overview } from "./pages/overview.js";
 import { menu, Page, Rail, Toast } from "./ui/frame.js";
@@ -53,18 +53,14 @@ const Waiting = () => html`<${Page} title="\u00a0" />`;
 function App() {
   const { page, name } = useCell(route);
   const loggedIn = useCell(session) !== null;
+  const ended = useCell(loginReason) === "ended";
   const shown = useCell(toast);
   const [open, setOpen] = useState(false);
   useCell(language);
-  const [known, setKnown] = useState(loggedIn);
-  useEffect(() => {
-    // The page stays below a login that has ended; it goes when somebody logs out.
-    if (loggedIn) setKnown(true);
-    else if (!stats.get() && !sessionStorage.length) setKnown(false);
-  }, [loggedIn]);
   menu.toggle = () => setOpen(!open);
   const Shown = usePage(page === "rules" && name !== null ? "rule" : page);
-  if (!loggedIn && !known) return html`<${Login} />`;
+  // The page stays below a login that has ended; it goes when somebody logs out.
+  if (!loggedIn && !ended) return html`<${Login} />`;
   return html`
     <a class="skip" href="#main" onClick=${skip}>${w("skip")}</a>
     <${Rail} open=${open} close=${() => setOpen(false)} />

@@ -37,12 +37,14 @@ class Source {
 
   async ask() {
     this.underWay = true;
+    const login = session.get();
     let wait = null;
     try {
       const { body, etag } = await call(this.request.path, this.request.options);
       heard(body?.now);
       noteAnswer();
-      this.state.set({ data: body, etag, error: null });
+      // The answer to a login that has ended since belongs to nobody.
+      if (session.get() === login) this.state.set({ data: body, etag, error: null });
     } catch (error) {
       if (!noteFailure(error)) {
         noteAnswer();
@@ -64,8 +66,13 @@ function wakeAll() {
 document.addEventListener("visibilitychange", wakeAll);
 away.watch(wakeAll);
 session.watch(wakeAll);
-// Another login may open other things.
-logOuts.watch(() => sources.clear());
+// Another login may open other things. Sources that every page watches stay, without their data.
+logOuts.watch(() => {
+  for (const [key, source] of sources) {
+    if (source.intervals.size) source.state.set({ data: null, error: null });
+    else sources.delete(key);
+  }
+});
 
 export function sourceOf(path, options) {
   const key = JSON.stringify([path, options ?? null]);

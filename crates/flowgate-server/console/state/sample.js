@@ -10,6 +10,6 @@ const source = sourceOf("/v1/sample");
 export const sample = cell(null);
 
 export function watchSample() {
-  source.state.watch(({ data }) => data && sample.set(data));
+  source.state.watch(({ data }) => sample.set(data));
   source.watch("always", EVERY_S);
 }

@@ -52,7 +52,7 @@ export function CurveChart({ curve }) {
   const ticks = Array.from({ length: Math.floor(most / step + 1e-9) }, (_, i) => (i + 1) * step);
   const every = Math.max(1, Math.ceil(points.length / 8));
   const upright = (i, tone, textTone, words) => html`<line class=${tone} x1=${x(i)} x2=${x(i)} y1="12" y2=${y(0)} /><text class=${textTone} x=${x(i) > width - 130 ? x(i) - 5 : x(i) + 5} y=${textTone === "good" ? 34 : 20} text-anchor=${x(i) > width - 130 ? "end" : "start"}>${words}</text>`;
-  return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${`${w("try.curve", { rule: curve.rule })} ${curve.advice}`}>
+  return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${w("try.curve", { rule: curve.rule })}>
     ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${y(value)} y2=${y(value)} /><text x=${left - 8} y=${y(value) + 4} text-anchor="end">${f().percent(value, 1)}</text>`)}
     <line class="base" x1=${left} x2=${width} y1=${y(0) + 0.5} y2=${y(0) + 0.5} />
     ${points.map((point, i) => (i % every === 0 ? html`<text x=${x(i)} y=${H - 3} text-anchor="middle">${point.count}</text>` : null))}
