@@ -15,8 +15,8 @@
 use std::sync::Arc;
 
 use flowgate::{
-    CounterId, Database, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply,
-    Time,
+    Ask, CounterId, Database, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError,
+    ThrottleReply, Time,
 };
 
 use crate::bans::{
@@ -24,7 +24,7 @@ use crate::bans::{
 };
 use crate::decision::Decision;
 use crate::key;
-use crate::plan::{End, Evaluation, JointDecision, JointPlan, Plan, PlannedTake, Step};
+use crate::plan::{End, Evaluation, HitBuffer, JointDecision, JointPlan, Outcomes, Plan, PlannedTake, Step};
 use crate::request::Request;
 use crate::rules::{Policy, PolicyError, Rule, RuleSet, Subjects};
 use crate::store::Store;
@@ -74,16 +74,28 @@ impl Decider {
 
     /// One function for all types of time, so that it is compiled once.
     fn decide_read(&self, rules: &RuleSet, op: Op, request: &Request<'_>, at: Reading) -> Decision {
-        let mut plan = Plan::empty(rules);
-        self.plan_into(&mut plan, op.on_clock(at), request, at.now);
-        self.decide_plan(&mut plan, || request.clone(), at)
+        let mut evaluation = Evaluation::new(op.on_clock(at), request.units());
+        self.evaluate(rules, request, at.now, &mut evaluation, Evaluation::push);
+        self.decide_evaluated(rules, &evaluation, &mut HitBuffer::default(), || request.clone(), at)
     }
 
-    /// Lets the store decide a plan, and tells what follows.
+    /// Lets memory decide what the rules say, and tells what follows.
     #[inline]
-    fn decide_plan<'q>(&self, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, at: Reading) -> Decision {
-        self.apply(plan, request, at.now);
-        let mut decision = plan.conclude(at.now);
+    fn decide_evaluated<'r, 'q>(
+        &self,
+        rules: &'r RuleSet,
+        evaluation: &Evaluation,
+        buffer: &mut HitBuffer<'r>,
+        request: impl FnOnce() -> Request<'q>,
+        at: Reading,
+    ) -> Decision {
+        buffer.fill(rules, evaluation);
+        let HitBuffer { hits, bans } = buffer;
+        let ask = Ask::new(evaluation.store_op(rules, hits), evaluation.cost, at.now);
+        self.memory.apply(&mut flowgate::Plan::banning(ask, hits, bans));
+        let outcomes = Outcomes::new(rules, evaluation, hits, bans);
+        self.note_bans(outcomes, request);
+        let mut decision = outcomes.conclude(at.now);
         decision.make_real(at);
         decision
     }
@@ -91,28 +103,30 @@ impl Decider {
     /// Plans a take ahead of its decision, and prefetches its counters. A caller with several requests at hand plans them
     /// all, and then decides one after the other: the answers are the same, and their cache misses overlap.
     pub fn plan_ahead(&self, rules: &RuleSet, request: &Request<'_>) -> PlannedTake {
-        let mut evaluation = Evaluation::new(Op::Take, request.units());
-        self.evaluate(rules, request, &mut evaluation, Evaluation::push);
-        let planned = PlannedTake::new(rules, evaluation);
+        let mut planned = PlannedTake::new(rules, request.units());
+        self.evaluate_rules(rules, request, &mut planned.evaluation, Evaluation::push);
         planned.subjects().for_each(|subject| self.memory.prefetch(subject));
         planned
     }
 
     /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request
     /// is asked for only while there are bans by hand, or if it starts a ban.
-    pub fn decide_planned<'q>(
+    pub fn decide_planned<'r, 'q>(
         &self,
-        rules: &RuleSet,
-        planned: PlannedTake,
+        rules: &'r RuleSet,
+        planned: &PlannedTake,
+        buffer: &mut HitBuffer<'r>,
         request: impl Fn() -> Request<'q>,
         at: Reading,
     ) -> Option<Decision> {
-        let banned = if self.bans.any_in_force(at.now) { self.bans.find(&request(), at.now) } else { None };
-        let mut plan = match banned {
-            Some(ban) => planned.banned(rules, ban),
-            None => planned.into_plan(rules)?,
-        };
-        Some(self.decide_plan(&mut plan, request, at))
+        let evaluation = planned.evaluation(rules)?;
+        if self.bans.any_in_force(at.now)
+            && let Some(ban) = self.bans.find(&request(), at.now)
+        {
+            let banned = Evaluation { end: End::Ban(ban), ..Evaluation::new(evaluation.asked, evaluation.cost) };
+            return Some(self.decide_evaluated(rules, &banned, buffer, request, at));
+        }
+        Some(self.decide_evaluated(rules, evaluation, buffer, request, at))
     }
 
     /// What a request asks of the store.
@@ -149,16 +163,29 @@ impl Decider {
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
         plan.begin(op, request.units());
-        match self.bans.find(request, now) {
-            Some(ban) => plan.evaluation.end = End::Ban(ban),
-            None => self.evaluate(plan.rule_set(), request, &mut plan.evaluation, add),
-        }
+        self.evaluate(plan.rule_set(), request, now, &mut plan.evaluation, add);
         plan.add_hits(plan.rule_set(), 0);
+    }
+
+    /// Asks bans by hand, then the rules.
+    #[inline]
+    fn evaluate(
+        &self,
+        rules: &RuleSet,
+        request: &Request<'_>,
+        now: Time,
+        evaluation: &mut Evaluation,
+        add: impl Fn(&mut Evaluation, &Rule, Step),
+    ) {
+        match self.bans.find(request, now) {
+            Some(ban) => evaluation.end = End::Ban(ban),
+            None => self.evaluate_rules(rules, request, evaluation, add),
+        }
     }
 
     /// Goes through the rules, top to bottom, to the end of the evaluation.
     #[inline]
-    fn evaluate(
+    fn evaluate_rules(
         &self,
         rules: &RuleSet,
         request: &Request<'_>,
@@ -178,7 +205,7 @@ impl Decider {
                 break;
             }
         }
-        if rules.banning_everywhere().len() > 0 && evaluation.asked.asks() {
+        if rules.bans_everywhere() && evaluation.asked.asks() {
             evaluation.watch(rules, rules.banning_everywhere(), &values, &mut subjects);
         }
     }
@@ -194,9 +221,7 @@ impl Decider {
     #[inline]
     pub fn apply<'q>(&self, plan: &mut Plan<'_>, request: impl FnOnce() -> Request<'q>, now: Time) {
         self.memory.apply_plan(plan, now);
-        if plan.outcomes().new_bans().next().is_some() {
-            self.note_bans(plan, &request());
-        }
+        self.note_bans(plan.outcomes(), request);
     }
 
     /// Decides several requests in one atomic step: they pass together or not at all.
@@ -213,7 +238,10 @@ impl Decider {
         at: Reading,
     ) -> JointDecision {
         self.memory.apply_joint(&mut plan, at.now);
-        plan.parts().iter().zip(requests).for_each(|(part, request)| self.note_bans(part, request));
+        plan.parts()
+            .iter()
+            .zip(requests)
+            .for_each(|(part, request)| self.note_bans(part.outcomes(), || request.clone()));
         let mut joint = plan.conclude(at.now);
         joint.make_real(at);
         joint
@@ -247,23 +275,25 @@ impl Decider {
     /// # Errors
     /// When the key is in use by a limit of another algorithm.
     pub fn limit(&self, op: Op, call: AdHoc<'_>, at: impl Into<Reading>) -> Result<flowgate::Decision, OtherAlgorithm> {
-        self.limit_hashed(op, self.ad_hoc_key(call.key), call, at)
+        self.limit_hashed(op, self.ad_hoc_key(call.key), call.limit, call.cost, at)
     }
 
     /// As [`Decider::limit`], for a caller that has hashed the key: `key` is what [`Decider::ad_hoc_key`] gives for it.
     ///
     /// # Errors
     /// As [`Decider::limit`].
+    #[inline]
     pub fn limit_hashed(
         &self,
         op: Op,
         key: Key,
-        call: AdHoc<'_>,
+        limit: &Limit,
+        cost: u64,
         at: impl Into<Reading>,
     ) -> Result<flowgate::Decision, OtherAlgorithm> {
         let at = at.into();
-        let ask = flowgate::Ask::new(op.on_clock(at), call.cost, at.now);
-        let mut decision = self.memory.apply_same(ask, key, call.limit)?;
+        let ask = Ask::new(op.on_clock(at), cost, at.now);
+        let mut decision = self.memory.apply_same(ask, key, limit)?;
         decision.make_real(at);
         Ok(decision)
     }
@@ -368,11 +398,19 @@ impl Decider {
         &self.memory
     }
 
-    /// Lists the bans that this request has started, with the names of their subjects.
-    fn note_bans(&self, plan: &Plan<'_>, request: &Request<'_>) {
-        for (rule, key, until) in plan.outcomes().new_bans() {
+    /// Lists the bans that a request has started, with the names of their subjects. The request is asked for only then.
+    #[inline]
+    fn note_bans<'q>(&self, outcomes: Outcomes<'_, '_>, request: impl FnOnce() -> Request<'q>) {
+        if outcomes.new_bans().next().is_some() {
+            self.list_bans(outcomes, &request());
+        }
+    }
+
+    #[cold]
+    fn list_bans(&self, outcomes: Outcomes<'_, '_>, request: &Request<'_>) {
+        for (rule, key, until) in outcomes.new_bans() {
             let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
-            let subject = plan.outcomes().by(rule).map(value).collect();
+            let subject = outcomes.by(rule).map(value).collect();
             let (id, place) = (self.next_ban_id(BanKind::Rule), RuleBanPlace::Memory(key));
             self.imposed.note(RuleBan { id, rule: Arc::clone(rule), subject, until, place });
         }

@@ -29,6 +29,13 @@ impl KeyBytes {
         self.length = end;
     }
 
+    /// Adds a field of a subject.
+    #[inline]
+    pub(crate) fn push_field(&mut self, name: &NameInKey, value: &str) {
+        self.push(&name.0);
+        push_text(self, value.as_bytes());
+    }
+
     #[cold]
     fn push_long(&mut self, bytes: &[u8]) {
         if self.long.is_empty() {
@@ -65,15 +72,20 @@ enum KeyKind {
     All = 6,
 }
 
-/// The subject with these values of the `by` fields, which come in the order of their names.
+/// The subject of no field yet: the `by` fields are pushed in the order of their names.
 #[inline]
-pub(crate) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> KeyBytes {
-    let mut key = start(KeyKind::Subject);
-    for (name, value) in fields {
-        push_text(&mut key, name.as_bytes());
-        push_text(&mut key, value.as_bytes());
+pub(crate) fn subject() -> KeyBytes {
+    start(KeyKind::Subject)
+}
+
+/// The name of a field as it stands in the key of a subject.
+#[derive(Clone, Debug)]
+pub(crate) struct NameInKey(Box<[u8]>);
+
+impl NameInKey {
+    pub(crate) fn new(name: &str) -> NameInKey {
+        NameInKey([&length(name.as_bytes()), name.as_bytes()].concat().into())
     }
-    key
 }
 
 /// The subject of a rule without `by`.
@@ -125,8 +137,12 @@ fn start(kind: KeyKind) -> KeyBytes {
 
 #[inline]
 fn push_text(key: &mut KeyBytes, text: &[u8]) {
-    key.push(&(text.len() as u64).to_le_bytes());
+    key.push(&length(text));
     key.push(text);
+}
+
+fn length(text: &[u8]) -> [u8; 8] {
+    (text.len() as u64).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -138,7 +154,9 @@ mod tests {
     type Fields = Vec<(String, String)>;
 
     fn bytes(fields: &Fields) -> KeyBytes {
-        subject(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        let mut key = subject();
+        fields.iter().for_each(|(name, value)| key.push_field(&NameInKey::new(name), value));
+        key
     }
 
     proptest! {

@@ -7,10 +7,9 @@ mod outcomes;
 
 use std::sync::Arc;
 
-use flowgate::{Algorithm, BanHit, CounterId, Hit, Key, MemoryStore, Op, Standing, Subject, Time};
+use flowgate::{BanHit, CounterId, Hit, Key, MemoryStore, Op, Subject, Time};
 use smallvec::SmallVec;
 
-use crate::bans::ManualBan;
 use crate::decision::Decision;
 use crate::request::Request;
 use crate::rules::{LimitList, Rule, RuleSet, Subjects, Values};
@@ -31,35 +30,47 @@ pub struct Plan<'r> {
 #[derive(Debug)]
 pub struct PlannedTake {
     generation: u64,
-    evaluation: Evaluation,
+    pub(crate) evaluation: Evaluation,
 }
 
 impl PlannedTake {
-    pub(crate) fn new(rules: &RuleSet, evaluation: Evaluation) -> PlannedTake {
-        PlannedTake { generation: rules.generation(), evaluation }
+    #[inline]
+    pub(crate) fn new(rules: &RuleSet, cost: u64) -> PlannedTake {
+        PlannedTake { generation: rules.generation(), evaluation: Evaluation::new(Op::Take, cost) }
     }
 
     /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch_logs).
     #[inline]
     pub fn subjects(&self) -> impl Iterator<Item = Key> {
-        let steps = &self.evaluation.steps;
-        let is_new = |number: usize| number == 0 || steps[number].subject != steps[number - 1].subject;
-        let numbers = (0..steps.len()).filter(move |number| is_new(*number));
-        numbers.map(|number| steps[number].subject.counter(CounterId::default()))
+        let mut last = None;
+        let steps = self.evaluation.steps.iter().filter(move |step| last.replace(step.subject) != Some(step.subject));
+        steps.map(|step| step.subject.counter(CounterId::default()))
     }
 
-    /// The plan of a request that a ban by hand denies before any rule.
-    #[cold]
-    pub(crate) fn banned(self, rules: &RuleSet, ban: Arc<ManualBan>) -> Plan<'_> {
-        let mut plan = Plan::new(rules, self.evaluation.asked, self.evaluation.cost);
-        plan.evaluation.end = End::Ban(ban);
-        plan
-    }
-
-    /// The plan; `None` if it was made by other rules.
+    /// What the rules say; `None` if other rules said it.
     #[inline]
-    pub(crate) fn into_plan(self, rules: &RuleSet) -> Option<Plan<'_>> {
-        (self.generation == rules.generation()).then(|| Plan::from_evaluation(rules, rules, self.evaluation))
+    pub(crate) fn evaluation(&self, rules: &RuleSet) -> Option<&Evaluation> {
+        (self.generation == rules.generation()).then_some(&self.evaluation)
+    }
+}
+
+/// Where the hits of a decision lie while it is made. A caller that decides several requests by the same rules keeps one for
+/// all of them.
+#[derive(Debug, Default)]
+pub struct HitBuffer<'r> {
+    pub(crate) hits: Hits<'r>,
+    pub(crate) bans: BanHits<'r>,
+}
+
+impl<'r> HitBuffer<'r> {
+    /// Replaces the hits by those of an evaluation.
+    #[inline]
+    pub(crate) fn fill(&mut self, rules: &'r RuleSet, evaluation: &Evaluation) {
+        #[cfg(feature = "count-work")]
+        crate::work::Work::count_plan();
+        self.hits.clear();
+        self.bans.clear();
+        evaluation.add_hits(rules, &mut self.hits, &mut self.bans);
     }
 }
 
@@ -88,7 +99,7 @@ impl<'r> Plan<'r> {
     }
 
     /// The plan of an evaluation by `rules`, under the limits that `limits` have in their place.
-    #[inline]
+    #[cfg(feature = "redis")]
     pub(crate) fn from_evaluation(rules: &'r RuleSet, limits: &'r RuleSet, evaluation: Evaluation) -> Plan<'r> {
         #[cfg(feature = "count-work")]
         crate::work::Work::count_plan();
@@ -172,14 +183,9 @@ impl<'r> Plan<'r> {
         }
     }
 
-    /// What the store is to do: where something other than a limit has denied, nothing is to be consumed. Where no limit
-    /// hands out turns, a take is a take however long the caller would wait for one.
+    /// What the store is to do.
     pub fn op(&self) -> Op {
-        match self.evaluation.asked {
-            Op::Take | Op::TakeWithin(_) if self.evaluation.ends_in_denial(self.rules) => Op::Deny,
-            Op::TakeWithin(_) if !self.hits.iter().any(paces) => Op::Take,
-            asked => asked,
-        }
+        self.evaluation.store_op(self.rules, &self.hits)
     }
 
     /// The number of units that the request costs.
@@ -212,10 +218,7 @@ impl<'r> Plan<'r> {
     /// limit lets it pass, also those of shadow rules, and nothing else has a say.
     #[inline]
     pub fn merely_passes(&self) -> bool {
-        let Evaluation { end, passed_by, .. } = &self.evaluation;
-        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
-        let plain = matches!(end, End::Bottom) && self.bans.iter().all(is_clear) && passed_by.is_empty();
-        plain && self.hits.iter().all(|hit| hit.outcome().allowed())
+        self.outcomes().merely_passes()
     }
 
     /// Whether any rule matched, or a ban by hand did.
@@ -243,8 +246,4 @@ impl<'r> Plan<'r> {
     pub fn conclude(&self, now: Time) -> Decision {
         self.outcomes().conclude(now)
     }
-}
-
-fn paces(hit: &Hit<'_>) -> bool {
-    hit.limit().algorithm() == Algorithm::Pace
 }

@@ -36,6 +36,7 @@ impl<'a> Request<'a> {
 
     /// Adds a field. Where a name stands twice, the first value counts. A [second name](crate::field_name) becomes the
     /// first.
+    #[inline]
     #[must_use]
     pub fn field(mut self, name: &'a str, value: &'a str) -> Request<'a> {
         self.push(name, value);
@@ -49,6 +50,7 @@ impl<'a> Request<'a> {
     }
 
     /// Sets the cost.
+    #[inline]
     #[must_use]
     pub fn cost(mut self, cost: u64) -> Request<'a> {
         self.cost = cost;

@@ -16,6 +16,7 @@ mod predicate;
 mod rule;
 mod set;
 mod subjects;
+mod text_table;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //! Bound      [`SLOTS`] texts of at most [`MAX_TEXT_BYTES`] bytes for each event loop.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use flowgate::{Limit, LimitError};
 
@@ -14,13 +15,31 @@ const SLOTS: usize = 64;
 const MAX_TEXT_BYTES: usize = 64;
 
 thread_local! {
-    static CACHE: RefCell<Vec<Option<ParsedLimit>>> = RefCell::new(vec![None; SLOTS]);
+    static CACHE: RefCell<Cache> = RefCell::new(Cache { slots: vec![None; SLOTS], last: 0 });
+}
+
+struct Cache {
+    slots: Vec<Option<ParsedLimit>>,
+    /// The slot that was asked for last. The next call mostly asks for it again.
+    last: usize,
 }
 
 #[derive(Clone)]
 struct ParsedLimit {
     text: Box<str>,
-    limit: Limit,
+    limit: Rc<Limit>,
+}
+
+/// The limit that `text` says, for a caller that applies it later.
+///
+/// # Errors
+/// When `text` is not a limit.
+#[inline]
+pub(crate) fn parse(text: &str) -> Result<Rc<Limit>, LimitError> {
+    CACHE.with_borrow_mut(|cache| match &cache.slots[cache.last] {
+        Some(last) if *last.text == *text => Ok(Rc::clone(&last.limit)),
+        _ => cache.parse(text),
+    })
 }
 
 /// Calls `apply` with the limit that `text` says.
@@ -28,19 +47,26 @@ struct ParsedLimit {
 /// # Errors
 /// When `text` is not a limit.
 pub(crate) fn with<T>(text: &str, apply: impl FnOnce(&Limit) -> T) -> Result<T, LimitError> {
-    if text.len() > MAX_TEXT_BYTES {
-        return text.parse().map(|limit| apply(&limit));
-    }
-    CACHE.with_borrow_mut(|slots| {
-        let slot = &mut slots[slot_index(text)];
-        if let Some(parsed) = slot
-            && *parsed.text == *text
-        {
-            return Ok(apply(&parsed.limit));
+    parse(text).map(|limit| apply(&limit))
+}
+
+impl Cache {
+    fn parse(&mut self, text: &str) -> Result<Rc<Limit>, LimitError> {
+        if text.len() > MAX_TEXT_BYTES {
+            return text.parse().map(Rc::new);
         }
-        let parsed = slot.insert(ParsedLimit { limit: text.parse()?, text: text.into() });
-        Ok(apply(&parsed.limit))
-    })
+        let index = slot_index(text);
+        let limit = match &self.slots[index] {
+            Some(parsed) if *parsed.text == *text => Rc::clone(&parsed.limit),
+            _ => {
+                let limit = Rc::new(text.parse()?);
+                self.slots[index] = Some(ParsedLimit { text: text.into(), limit: Rc::clone(&limit) });
+                limit
+            }
+        };
+        self.last = index;
+        Ok(limit)
+    }
 }
 
 fn slot_index(text: &str) -> usize {

@@ -2,7 +2,7 @@
 //! of denials that `log.denials` asks for.
 //!
 //! Rule       The service calls the observer, so that all protocols are counted in the same way. One exception: the caller
-//!            counts `CL.THROTTLE` from memory, a batch at a time.
+//!            counts `CL.THROTTLE` and pipelined `FG.LIMIT` from memory, a batch at a time.
 //! Rule       A pending answer is counted when it arrives.
 
 use std::borrow::Borrow;

@@ -24,7 +24,7 @@ use arc_swap::ArcSwap;
 use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 pub use flowgate_api::Operation;
 use flowgate_engine::config::{self, Config, Denials, Durability};
-use flowgate_engine::{Decider, Decision, Engine, Explanation, PlannedTake, PolicyError, Request, RuleSet};
+use flowgate_engine::{Decider, Decision, Engine, Explanation, HitBuffer, PlannedTake, PolicyError, Request, RuleSet};
 
 use crate::answer::Pending;
 pub use crate::answer::{Answer, AnswerFuture};
@@ -274,13 +274,15 @@ impl Service {
     /// Decides a take that was planned. `request` is called only while there are bans by hand, or if the decision is ranked
     /// or logged, or starts a ban. `None` if the plan no longer holds.
     #[inline]
-    pub(crate) fn take_planned<'q>(
+    pub(crate) fn take_planned<'r, 'q>(
         &self,
-        plan: PlannedTake,
+        snapshot: &'r Snapshot,
+        plan: &PlannedTake,
+        buffer: &mut HitBuffer<'r>,
         request: impl Fn() -> Request<'q>,
         at: Reading,
     ) -> Option<Decision> {
-        let decision = self.decider.decide_planned(&self.snapshot.load().rules, plan, &request, at)?;
+        let decision = self.decider.decide_planned(&snapshot.rules, plan, buffer, &request, at)?;
         self.observer.note(request, &decision, at.now);
         Some(decision)
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, Hit, Op, Subject};
+use flowgate::{Algorithm, BanHit, Hit, Op, Subject};
 use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
@@ -20,7 +20,7 @@ pub(crate) struct Evaluation {
     /// The operation that the caller asks for.
     pub(crate) asked: Op,
     pub(crate) cost: u64,
-    pub(crate) steps: SmallVec<[Step; 2]>,
+    pub(crate) steps: SmallVec<[Step; 3]>,
     /// Shadow rules without limits.
     pub(crate) passed_by: SmallVec<[u32; 2]>,
     pub(crate) end: End,
@@ -57,6 +57,7 @@ pub(crate) enum End {
 }
 
 impl Evaluation {
+    #[inline]
     pub(crate) fn new(asked: Op, cost: u64) -> Evaluation {
         Evaluation {
             asked,
@@ -135,14 +136,35 @@ impl Evaluation {
         }
     }
 
+    /// What the store is to do: where something other than a limit has denied, nothing is to be consumed. Where no limit
+    /// hands out turns, a take is a take however long the caller would wait for one.
+    #[inline]
+    pub(crate) fn store_op(&self, rules: &RuleSet, hits: &[Hit<'_>]) -> Op {
+        match self.asked {
+            Op::Take | Op::TakeWithin(_) if self.ends_in_denial(rules) => Op::Deny,
+            Op::TakeWithin(_) if !hits.iter().any(paces) => Op::Take,
+            asked => asked,
+        }
+    }
+
+    /// Adds the hits of all steps, under the limits and the bans that `rules` have for them.
+    #[inline]
+    pub(crate) fn add_hits<'r>(&self, rules: &'r RuleSet, hits: &mut Hits<'r>, bans: &mut BanHits<'r>) {
+        if self.steps.len() > 1 {
+            hits.reserve(self.steps.iter().map(|step| rules.limits(step.limits).len()).sum());
+        }
+        self.steps.iter().for_each(|step| Evaluation::hit(step, rules, hits, bans));
+    }
+
     /// Adds the hits of one step, under the limits and the ban that `rules` have for it.
     #[inline]
     pub(crate) fn hit<'r>(step: &Step, rules: &'r RuleSet, hits: &mut Hits<'r>, bans: &mut BanHits<'r>) {
         let Step { rule, limits, subject } = *step;
         let rule = rules.rule(rule);
         let (id, flags) = (rule.id(), rule.flags());
-        let hit = |named: &'r NamedLimit| Hit::new(subject.counter(named.id), &named.limit).in_rule(id, flags);
-        hits.extend(rules.limits(limits).iter().map(hit));
+        for NamedLimit { id: counter, limit, .. } in rules.limits(limits) {
+            hits.push(Hit::new(subject.counter(*counter), limit).in_rule(id, flags));
+        }
         if let Some((ban, counter)) = rule.ban() {
             let hit = if step.has_limits() { BanHit::new } else { BanHit::watching };
             bans.push(hit(subject.counter(counter), ban, id));
@@ -153,4 +175,8 @@ impl Evaluation {
     pub(crate) fn limits_by(&self, rule: u32) -> bool {
         self.steps.iter().any(|step| step.rule == rule && step.has_limits())
     }
+}
+
+fn paces(hit: &Hit<'_>) -> bool {
+    hit.limit().algorithm() == Algorithm::Pace
 }

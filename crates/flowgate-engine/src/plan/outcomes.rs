@@ -19,7 +19,7 @@ pub struct Outcomes<'p, 'r> {
 }
 
 impl<'p, 'r> Outcomes<'p, 'r> {
-    #[cfg(feature = "redis")]
+    #[inline]
     pub(crate) fn new(
         rules: &'r RuleSet,
         evaluation: &'p Evaluation,
@@ -41,7 +41,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
 
     /// The names of the fields that a rule counts by.
     pub(crate) fn by(self, rule: &Rule) -> impl Iterator<Item = &'r str> {
-        self.rules.by(rule).iter().map(move |field| self.rules.field_name(*field))
+        self.rules.by(rule).map(move |field| self.rules.field_name(field))
     }
 
     /// Whether the evaluation got as far as this rule.
@@ -62,6 +62,9 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     /// What decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
     /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
     pub(crate) fn conclude(self, now: Time) -> Decision {
+        if self.merely_passes() {
+            return self.counted();
+        }
         let mut decided = match &self.evaluation.end {
             _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.counted(),
             End::Ban(ban) => banned_by_hand(ban, now),
@@ -78,12 +81,28 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         decided
     }
 
+    /// Whether there is nothing to tell but that the request passes: every limit lets it pass, also those of shadow rules,
+    /// and nothing else has a say.
+    #[inline]
+    pub(crate) fn merely_passes(self) -> bool {
+        let Evaluation { end, passed_by, .. } = self.evaluation;
+        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
+        let plain = matches!(end, End::Bottom) && self.bans.iter().all(is_clear) && passed_by.is_empty();
+        plain && self.hits.iter().all(|hit| hit.outcome().allowed())
+    }
+
     /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
     fn counted(self) -> Decision {
-        let delay = self.enforced().map(|hit| hit.outcome().delay()).max().unwrap_or(Span::ZERO);
+        let (mut delay, mut tightest): (_, Option<&Hit<'_>>) = (Span::ZERO, None);
+        let remaining = |hit: &Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
+        for hit in self.enforced() {
+            delay = delay.max(hit.outcome().delay());
+            if tightest.is_none_or(|tightest| remaining(hit) < remaining(tightest)) {
+                tightest = Some(hit);
+            }
+        }
         let verdict = Verdict::Allow { delay };
-        let looseness = |hit: &&Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
-        let Some(tightest) = self.enforced().min_by_key(looseness) else {
+        let Some(tightest) = tightest else {
             return Decision::without_limit(DecidedBy::Nothing { matched: self.evaluation.matched() }, verdict);
         };
         let (rule, window) = (Arc::clone(self.rule_of(tightest)), tightest.limit().window());

@@ -17,6 +17,7 @@ use super::path_condition;
 use super::predicate::Predicate;
 use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleBan, RuleLimits, SubjectId};
 use super::set::RuleSet;
+use super::subjects::SubjectFields;
 use super::{Action, BanScope, Condition, Limits, Policy, RuleDef};
 use crate::field_name::canonical;
 use crate::http::PATH_FIELD;
@@ -56,21 +57,22 @@ impl RuleSet {
             if !names.insert(&def.name) {
                 return Err(wrong.part("name", None, &def.name, "a name that no other rule has"));
             }
-            rules.push(Arc::new(compiler.rule(&wrong)?));
+            rules.push(compiler.rule(&wrong)?);
         }
         let banning_everywhere = banning_everywhere(policy, &rules)?;
         let Compiler { fields, subjects, limits, .. } = compiler;
         let matchers: Vec<Vec<Cow<'_, Matcher>>> = policy.rules.iter().map(|def| matchers(policy, def)).collect();
         let entries: Vec<Entry<'_>> =
             matchers.iter().zip(&rules).map(|(matchers, rule)| entry(matchers, rule, &subjects)).collect();
-        let index = Index::new(&entries, &fields);
+        let (index, proven) = Index::new(&entries, &fields);
+        let rules = rules.into_iter().zip(proven).map(|(rule, proven)| Arc::new(Rule { proven, ..rule })).collect();
         Ok(RuleSet {
-            fields,
-            rules: rules.into(),
+            rules,
             index,
-            subjects: subjects.into(),
+            subjects: subjects.iter().map(|by| SubjectFields::new(by, &fields)).collect(),
             limits: limits.into(),
             banning_everywhere,
+            fields,
             path_spelling: policy.path_spelling,
             generation: next_generation(),
         })
@@ -83,7 +85,7 @@ pub(super) fn next_generation() -> u64 {
 }
 
 /// The positions of the rules whose bans deny everywhere.
-fn banning_everywhere(policy: &Policy, rules: &[Arc<Rule>]) -> Result<Box<[u32]>, PolicyError> {
+fn banning_everywhere(policy: &Policy, rules: &[Rule]) -> Result<Box<[u32]>, PolicyError> {
     let everywhere = rules.iter().filter(|rule| rule.ban_scope() == Some(BanScope::Subject));
     let positions: Box<[u32]> = everywhere.map(|rule| rule.id).collect();
     match positions.get(MAX_BANNING_EVERYWHERE) {
@@ -160,6 +162,7 @@ impl Compiler<'_> {
             id: wrong.number as u32,
             flags: flowgate::RuleFlags { count_denied, shadow },
             checks,
+            proven: None,
             subject,
             limits,
             ban,

@@ -2,9 +2,7 @@
 
 use std::cell::Cell;
 
-use hashbrown::HashMap;
-use smallvec::SmallVec;
-
+use super::text_table::TextTable;
 use crate::address::Address;
 use crate::field_name::canonical;
 use crate::request::Request;
@@ -16,7 +14,7 @@ pub(crate) struct FieldId(u16);
 /// The names that the rules use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
-    ids: HashMap<Box<str>, FieldId>,
+    ids: TextTable<FieldId>,
     names: Vec<Box<str>>,
 }
 
@@ -44,22 +42,32 @@ impl FieldNames {
     /// The values that a request gives to the fields that matter.
     #[inline]
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
-        let mut texts: SmallVec<[Option<&'q str>; 8]> = SmallVec::from_elem(None, self.names.len());
+        let many =
+            if self.names.len() > USUAL_FIELDS { vec![None; self.names.len() - USUAL_FIELDS] } else { Vec::new() };
+        let mut values = Values { few: [None; USUAL_FIELDS], many, counted: None, address: AddressCache::default() };
         for (name, text) in request.fields() {
             if let Some(id) = self.ids.get(name) {
-                texts[usize::from(id.0)].get_or_insert(text);
+                values.text_mut(*id).get_or_insert(text);
             }
         }
-        let counted = request.counted_otherwise().and_then(|(name, text)| Some((*self.ids.get(name)?, text)));
-        let counted = counted.filter(|(id, _)| texts[usize::from(id.0)].is_some());
-        Values { texts, counted, address: AddressCache::default() }
+        if let Some((name, text)) = request.counted_otherwise() {
+            let id = self.ids.get(name).filter(|id| values.text(**id).is_some());
+            values.counted = id.map(|id| (*id, text));
+        }
+        values
     }
 }
+
+/// More fields than this cost an allocation.
+const USUAL_FIELDS: usize = 8;
 
 /// The values of one request, by field.
 #[derive(Debug)]
 pub(crate) struct Values<'q> {
-    texts: SmallVec<[Option<&'q str>; 8]>,
+    /// Those of the first fields.
+    few: [Option<&'q str>; USUAL_FIELDS],
+    /// Those of the others.
+    many: Vec<Option<&'q str>>,
     /// The field that is counted by another text than its own, which it has.
     counted: Option<(FieldId, &'q str)>,
     address: AddressCache,
@@ -71,8 +79,20 @@ struct AddressCache(Cell<Option<(FieldId, Option<Address>)>>);
 
 impl<'q> Values<'q> {
     #[inline]
+    fn text(&self, FieldId(id): FieldId) -> Option<&'q str> {
+        let id = usize::from(id);
+        if id < USUAL_FIELDS { self.few[id] } else { self.many[id - USUAL_FIELDS] }
+    }
+
+    #[inline]
+    fn text_mut(&mut self, FieldId(id): FieldId) -> &mut Option<&'q str> {
+        let id = usize::from(id);
+        if id < USUAL_FIELDS { &mut self.few[id] } else { &mut self.many[id - USUAL_FIELDS] }
+    }
+
+    #[inline]
     pub(crate) fn get(&self, id: FieldId) -> Option<Value<'_, 'q>> {
-        self.texts[usize::from(id.0)].map(|text| Value { text, id, cache: &self.address })
+        self.text(id).map(|text| Value { text, id, cache: &self.address })
     }
 
     /// The text that a field is counted by; nothing where the request lacks it.
@@ -80,7 +100,7 @@ impl<'q> Values<'q> {
     pub(crate) fn counted(&self, id: FieldId) -> &'q str {
         match self.counted {
             Some((counted, text)) if counted == id => text,
-            _ => self.texts[usize::from(id.0)].unwrap_or_default(),
+            _ => self.text(id).unwrap_or_default(),
         }
     }
 }

@@ -12,17 +12,57 @@ use smallvec::SmallVec;
 
 use super::fields::{FieldId, FieldNames, Value, Values};
 use super::matcher::{AddressMatcher, Matcher};
+use super::text_table::TextTable;
 use crate::network::Network;
 use crate::region_index::{RegionIndex, TextPrefix};
 
 /// The numbers of the rules to ask, ascending.
-pub(crate) type Candidates = SmallVec<[u32; 16]>;
+#[derive(Debug, Default)]
+pub(crate) struct Candidates<'i> {
+    /// The first place of the index that was found, mostly the only one.
+    one: &'i [u32],
+    /// The rules of all places, once there are several.
+    several: SmallVec<[u32; 8]>,
+}
+
+impl<'i> Candidates<'i> {
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<u32> {
+        if self.several.is_empty() { self.one } else { &self.several }.get(index).copied()
+    }
+
+    #[inline]
+    fn add(&mut self, rules: &'i [u32]) {
+        if self.one.is_empty() {
+            self.one = rules;
+        } else if !rules.is_empty() {
+            self.add_another(rules);
+        }
+    }
+
+    fn add_another(&mut self, rules: &[u32]) {
+        if self.several.is_empty() {
+            self.several.extend_from_slice(self.one);
+        }
+        self.several.extend_from_slice(rules);
+    }
+}
 
 /// What the index needs to know of a rule.
 pub(crate) struct Entry<'a> {
     pub(crate) conditions: Vec<(FieldId, &'a Matcher)>,
     /// The fields that must be present whatever the conditions say.
     pub(crate) by: &'a [FieldId],
+}
+
+/// A condition under which a rule can be filed, or a field that the rule needs.
+#[derive(Clone, Debug)]
+struct FilingOption {
+    field: FieldId,
+    /// All places that a request may find the rule in.
+    places: Vec<Place>,
+    /// The number of the condition, if it holds of every request that finds the rule in one of the places.
+    proves: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -36,7 +76,7 @@ pub(crate) struct Index {
 #[derive(Clone, Debug, Default)]
 struct FieldIndex {
     present: Vec<u32>,
-    equal: HashMap<Box<str>, Vec<u32>>,
+    equal: TextTable<Vec<u32>>,
     networks: RegionIndex<Network, Vec<u32>>,
     prefixes: RegionIndex<TextPrefix, Vec<u32>>,
 }
@@ -51,28 +91,31 @@ enum Place {
 }
 
 impl Index {
-    /// The rules are numbered in the order in which they come.
-    pub(crate) fn new(rules: &[Entry<'_>], names: &FieldNames) -> Index {
-        let mut shared: HashMap<(FieldId, Place), usize> = HashMap::new();
-        let options: Vec<Vec<(FieldId, Vec<Place>)>> = rules.iter().map(options).collect();
-        for (field, places) in options.iter().flatten() {
+    /// The rules are numbered in the order in which they come. Also returns, for each rule, the number of the condition that
+    /// holds whenever the rule is among the candidates.
+    pub(crate) fn new(rules: &[Entry<'_>], names: &FieldNames) -> (Index, Vec<Option<usize>>) {
+        let options: Vec<Vec<FilingOption>> = rules.iter().map(options).collect();
+        let mut shared: HashMap<(FieldId, &Place), usize> = HashMap::new();
+        for FilingOption { field, places, .. } in options.iter().flatten() {
             for place in places {
-                *shared.entry((*field, place.clone())).or_default() += 1;
+                *shared.entry((*field, place)).or_default() += 1;
             }
         }
         let mut filed: HashMap<FieldId, HashMap<Place, Vec<u32>>> = HashMap::new();
-        let mut always = Vec::new();
-        for (number, options) in options.into_iter().enumerate() {
+        let (mut always, mut proven) = (Vec::new(), Vec::new());
+        for (number, options) in options.iter().enumerate() {
             let number = number as u32;
-            let cost = |(field, places): &(FieldId, Vec<Place>)| {
-                places.iter().map(|place| shared[&(*field, place.clone())]).sum::<usize>()
+            let cost = |option: &&FilingOption| {
+                option.places.iter().map(|place| shared[&(option.field, place)]).sum::<usize>()
             };
-            let Some((field, places)) = options.into_iter().min_by_key(cost) else {
+            let option = options.iter().min_by_key(cost);
+            proven.push(option.and_then(|option| option.proves));
+            let Some(FilingOption { field, places, .. }) = option else {
                 always.push(number);
                 continue;
             };
             for place in places {
-                let rules = filed.entry(field).or_default().entry(place).or_default();
+                let rules = filed.entry(*field).or_default().entry(place.clone()).or_default();
                 // One of several equal values.
                 if rules.last() != Some(&number) {
                     rules.push(number);
@@ -80,30 +123,24 @@ impl Index {
             }
         }
         let file = |field| filed.remove(&field).map(|places| (field, FieldIndex::new(places)));
-        Index { always, fields: names.ids().filter_map(file).collect() }
+        (Index { always, fields: names.ids().filter_map(file).collect() }, proven)
     }
 
-    pub(crate) fn candidates(&self, values: &Values<'_>) -> Candidates {
-        let mut found = Candidates::new();
-        add(&mut found, &self.always);
+    #[inline]
+    pub(crate) fn candidates(&self, values: &Values<'_>) -> Candidates<'_> {
+        let mut found = Candidates { one: &self.always, several: SmallVec::new() };
         for (field, index) in &self.fields {
             if let Some(value) = values.get(*field) {
                 index.look_up(value, &mut found);
             }
         }
-        if found.len() > 1 {
-            found.sort_unstable();
+        if !found.several.is_empty() {
+            found.several.sort_unstable();
             // A rule may be filed under several values, of which nested ones may fit at once.
-            found.dedup();
+            found.several.dedup();
         }
         found
     }
-}
-
-/// Mostly one or two are found, so that a loop is shorter than a call.
-#[inline]
-fn add(found: &mut Candidates, rules: &[u32]) {
-    rules.iter().for_each(|rule| found.push(*rule));
 }
 
 impl FieldIndex {
@@ -112,7 +149,7 @@ impl FieldIndex {
         let (mut networks, mut prefixes) = (Vec::new(), Vec::new());
         for (place, rules) in places {
             match place {
-                Place::Equal(text) => _ = index.equal.insert(text, rules),
+                Place::Equal(text) => index.equal.insert(text, rules),
                 Place::Network(network) => networks.push((network, rules)),
                 Place::Prefix(prefix) => prefixes.push((prefix, rules)),
                 Place::Present => index.present = rules,
@@ -121,26 +158,35 @@ impl FieldIndex {
         FieldIndex { networks: networks.into_iter().collect(), prefixes: prefixes.into_iter().collect(), ..index }
     }
 
-    fn look_up(&self, value: Value<'_, '_>, found: &mut Candidates) {
-        add(found, &self.present);
-        if let Some(rules) = self.equal.get(value.text).filter(|_| !self.equal.is_empty()) {
-            add(found, rules);
+    #[inline]
+    fn look_up<'i>(&'i self, value: Value<'_, '_>, found: &mut Candidates<'i>) {
+        found.add(&self.present);
+        if !self.equal.is_empty()
+            && let Some(rules) = self.equal.get(value.text)
+        {
+            found.add(rules);
         }
         if !self.networks.is_empty()
             && let Some(address) = value.address()
         {
-            self.networks.covering(&address).for_each(|rules| add(found, rules));
+            self.networks.covering(&address).for_each(|rules| found.add(rules));
         }
-        self.prefixes.covering(value.text).for_each(|rules| add(found, rules));
+        if !self.prefixes.is_empty() {
+            self.prefixes.covering(value.text).for_each(|rules| found.add(rules));
+        }
     }
 }
 
-/// The places under which a rule could be filed: for each usable condition, all those that its values may take.
-fn options(rule: &Entry<'_>) -> Vec<(FieldId, Vec<Place>)> {
-    let by_value = rule.conditions.iter().filter_map(|(field, matcher)| Some((*field, places(matcher)?)));
+/// The conditions and fields under which a rule can be filed.
+fn options(rule: &Entry<'_>) -> Vec<FilingOption> {
+    let by_value = rule.conditions.iter().enumerate().filter_map(|(number, (field, matcher))| {
+        let places = places(matcher)?;
+        let is_exact = places.iter().all(|place| matches!(place, Place::Equal(_)));
+        Some(FilingOption { field: *field, places, proves: is_exact.then_some(number) })
+    });
     let required = rule.conditions.iter().filter(|(_, matcher)| matcher.requires_presence()).map(|(field, _)| field);
-    let by_presence = required.chain(rule.by).map(|field| (*field, vec![Place::Present]));
-    by_value.chain(by_presence).collect()
+    let present = |field: &FieldId| FilingOption { field: *field, places: vec![Place::Present], proves: None };
+    by_value.chain(required.chain(rule.by).map(present)).collect()
 }
 
 /// Where all values that a matcher holds of are found; `None` when they may be anywhere.

@@ -22,6 +22,8 @@ pub struct Rule {
     pub(super) id: u32,
     pub(super) flags: RuleFlags,
     pub(super) checks: Box<[Check]>,
+    /// The number of the check that holds of every request for which the index names this rule.
+    pub(super) proven: Option<usize>,
     pub(super) subject: SubjectId,
     pub(super) limits: RuleLimits,
     pub(super) ban: Option<RuleBan>,

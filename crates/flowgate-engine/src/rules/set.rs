@@ -9,7 +9,8 @@ use super::BanScope;
 use super::compile::next_generation;
 use super::fields::{FieldId, FieldNames, Values};
 use super::index::Index;
-use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits};
+use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
+use super::subjects::SubjectFields;
 use crate::http::PathSpelling;
 use crate::request::Request;
 use crate::rule_counters::RuleCounters;
@@ -21,7 +22,7 @@ pub struct RuleSet {
     pub(super) rules: Box<[Arc<Rule>]>,
     pub(super) index: Index,
     /// The distinct `by` of all rules: fields in the order of their names.
-    pub(super) subjects: Box<[Box<[FieldId]>]>,
+    pub(super) subjects: Box<[SubjectFields]>,
     /// The lists of limits of all rules, by [`LimitListId`].
     pub(super) limits: Box<[Box<[NamedLimit]>]>,
     /// The positions of the rules whose bans deny everywhere.
@@ -114,20 +115,40 @@ impl RuleSet {
     }
 
     /// The rules that match, top to bottom, each with the limits that apply.
+    #[inline]
     pub(crate) fn matching<'s>(&'s self, values: &Values<'_>) -> impl Iterator<Item = (&'s Arc<Rule>, LimitList<'s>)> {
         #[cfg(feature = "count-work")]
         crate::work::Work::count_evaluation();
-        let candidates = self.index.candidates(values).into_iter().map(|id| self.rule(id));
-        candidates.filter_map(|rule| Some((rule, self.check(rule, values).ok()?)))
+        let candidates = self.index.candidates(values);
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            while let Some(id) = candidates.get(next) {
+                next += 1;
+                let rule = self.rule(id);
+                if let Ok(limits) = self.check_except(rule.proven, rule, values) {
+                    return Some((rule, limits));
+                }
+            }
+            None
+        })
     }
 
     /// The limits that a rule applies to a request; an empty list where it decides at once.
     pub(crate) fn check(&self, rule: &Rule, values: &Values<'_>) -> Result<LimitList<'_>, Mismatch> {
-        if let Some(failed) = rule.checks.iter().position(|check| !check.predicate.holds(values.get(check.field))) {
-            return Err(Mismatch::Condition(failed));
+        self.check_except(None, rule, values)
+    }
+
+    /// As [`RuleSet::check`], but for the condition of that number, which is known to hold.
+    // Inlined into the loop over the candidates.
+    #[inline(always)]
+    fn check_except(&self, proven: Option<usize>, rule: &Rule, values: &Values<'_>) -> Result<LimitList<'_>, Mismatch> {
+        for (number, check) in rule.checks.iter().enumerate() {
+            if proven != Some(number) && !check.predicate.holds(values.get(check.field)) {
+                return Err(Mismatch::Condition(number));
+            }
         }
-        if let Some(lacking) = self.by(rule).iter().find(|field| values.get(**field).is_none()) {
-            return Err(Mismatch::Lacks(*lacking));
+        if let Some(lacking) = self.by(rule).find(|field| values.get(*field).is_none()) {
+            return Err(Mismatch::Lacks(lacking));
         }
         match &rule.limits {
             RuleLimits::None => Ok(LimitList { id: LimitListId::NONE, limits: &[] }),
@@ -162,9 +183,14 @@ impl RuleSet {
         self.all_limits(rule).map(|limit| limit.id).chain(rule.ban.as_ref().map(|ban| ban.counter))
     }
 
-    /// The rules whose bans deny everywhere.
+    /// Whether the bans of some rule deny everywhere.
     #[inline]
-    pub(crate) fn banning_everywhere(&self) -> impl ExactSizeIterator<Item = &Arc<Rule>> {
+    pub(crate) fn bans_everywhere(&self) -> bool {
+        !self.banning_everywhere.is_empty()
+    }
+
+    /// The rules whose bans deny everywhere.
+    pub(crate) fn banning_everywhere(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.banning_everywhere.iter().map(|id| self.rule(*id))
     }
 
@@ -182,23 +208,21 @@ impl RuleSet {
 
     /// Whether a request has all fields that the rule counts by.
     pub(crate) fn has_subject(&self, rule: &Rule, values: &Values<'_>) -> bool {
-        self.by(rule).iter().all(|field| values.get(*field).is_some())
+        self.by(rule).all(|field| values.get(field).is_some())
     }
 
     pub(crate) fn field_name(&self, id: FieldId) -> &str {
         self.fields.name(id)
     }
 
-    pub(crate) fn by(&self, rule: &Rule) -> &[FieldId] {
-        &self.subjects[rule.subject.0 as usize]
+    /// The fields that a rule counts by.
+    #[inline]
+    pub(crate) fn by(&self, rule: &Rule) -> impl ExactSizeIterator<Item = FieldId> {
+        self.subject_fields(rule.subject).iter()
     }
 
-    /// The names and values of the `by` fields of a rule that matches.
-    pub(crate) fn subject_fields<'a>(
-        &'a self,
-        rule: &Rule,
-        values: &'a Values<'_>,
-    ) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.by(rule).iter().map(move |&field| (self.field_name(field), values.counted(field)))
+    #[inline]
+    pub(super) fn subject_fields(&self, id: SubjectId) -> &SubjectFields {
+        &self.subjects[id.0 as usize]
     }
 }

@@ -3,10 +3,34 @@
 use flowgate::{MemoryStore, Subject};
 use smallvec::SmallVec;
 
-use super::fields::Values;
+use super::fields::{FieldId, FieldNames, Values};
 use super::rule::{Rule, SubjectId};
 use super::set::RuleSet;
-use crate::key;
+use crate::key::{self, KeyBytes, NameInKey};
+
+/// The fields of a `by`, in the order of their names.
+#[derive(Clone, Debug)]
+pub(crate) struct SubjectFields(Box<[(FieldId, NameInKey)]>);
+
+impl SubjectFields {
+    pub(super) fn new(fields: &[FieldId], names: &FieldNames) -> SubjectFields {
+        SubjectFields(fields.iter().map(|field| (*field, NameInKey::new(names.name(*field)))).collect())
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = FieldId> {
+        self.0.iter().map(|(field, _)| *field)
+    }
+
+    #[inline]
+    fn key(&self, values: &Values<'_>) -> KeyBytes {
+        let mut key = key::subject();
+        for (field, name) in &self.0 {
+            key.push_field(name, values.counted(*field));
+        }
+        key
+    }
+}
 
 /// The subjects of a request. Each is hashed once, even if several rules count by it.
 pub(crate) struct Subjects<'a, 'q> {
@@ -17,20 +41,23 @@ pub(crate) struct Subjects<'a, 'q> {
 }
 
 impl<'a, 'q> Subjects<'a, 'q> {
+    #[inline]
     pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>, memory: &'a MemoryStore) -> Subjects<'a, 'q> {
         Subjects { rules, values, memory, known: SmallVec::new() }
     }
 
     /// The subject that a matching rule counts. Each rule without `by` has a subject of its own, so that such rules
     /// spread over the store.
+    #[inline]
     pub(crate) fn counted_by(&mut self, rule: &Rule) -> Subject {
-        if self.rules.by(rule).is_empty() {
-            return self.memory.subject(&key::all(&rule.name));
-        }
         if let Some((_, subject)) = self.known.iter().find(|(id, _)| *id == rule.subject) {
             return *subject;
         }
-        let subject = self.memory.subject(&key::subject(self.rules.subject_fields(rule, self.values)));
+        let by = self.rules.subject_fields(rule.subject);
+        if by.0.is_empty() {
+            return self.memory.subject(&key::all(&rule.name));
+        }
+        let subject = self.memory.subject(&by.key(self.values));
         self.known.push((rule.subject, subject));
         subject
     }

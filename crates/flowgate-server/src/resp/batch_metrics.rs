@@ -6,8 +6,9 @@ use flowgate_engine::RuleOutcome;
 use super::session::Shared;
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
+use crate::service::Service;
 
-/// The answers of `CL.THROTTLE` since the last report.
+/// The answers about ad hoc keys since the last report, as far as the batch counts them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BatchMetrics {
     allowed: u64,
@@ -26,12 +27,7 @@ impl BatchMetrics {
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         match &answer {
             Answer::Now(Ok(reply)) => {
-                if reply.limited {
-                    self.limited += 1;
-                } else {
-                    self.allowed += 1;
-                }
-                shared.service.observer().key_seen(key, !reply.limited, at.now);
+                self.count_key(&shared.service, key, !reply.limited, at);
                 answer
             }
             Answer::Now(Err(_)) => answer,
@@ -40,7 +36,18 @@ impl BatchMetrics {
         }
     }
 
-    /// Reports the commands of a batch and the answers of `CL.THROTTLE` among them.
+    /// Counts an answer about an ad hoc key.
+    #[inline]
+    pub(super) fn count_key(&mut self, service: &Service, key: &[u8], allowed: bool, at: Reading) {
+        if allowed {
+            self.allowed += 1;
+        } else {
+            self.limited += 1;
+        }
+        service.observer().key_seen(key, allowed, at.now);
+    }
+
+    /// Reports the commands of a batch and the answers that it has counted.
     #[inline]
     pub(super) fn report(&mut self, shared: &Shared, commands: u64) {
         shared.counters.listener.requests.add(commands);

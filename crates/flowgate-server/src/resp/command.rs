@@ -21,7 +21,7 @@ use super::reply::Reply;
 use super::session::{End, Session};
 use crate::service::{Answer, PrefetchedKey};
 pub(super) use connection::MAX_CLIENT_NAME_BYTES;
-pub(super) use decide::{limit_text, request, write_decision, write_limit};
+pub(super) use decide::{request, write_decision, write_limit};
 use word::Word;
 
 /// A command to answer: its client, its arguments, its time, and where its reply goes.

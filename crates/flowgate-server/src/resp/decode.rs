@@ -13,10 +13,11 @@
 //! No I/O, no clock.
 
 mod inline;
+mod plain;
 
 use std::ops::Range;
 
-use smallvec::SmallVec;
+pub(crate) use plain::PlainCommand;
 
 /// The longest rest of a header (`*count`, `$length`) that can be valid: a sign, the 19 digits of an `i64`, CRLF.
 pub(crate) const MAX_HEADER_BYTES: usize = 1 + 19 + 2;
@@ -136,13 +137,14 @@ impl Decoder {
         size.is_some()
     }
 
-    /// The words and the bytes of a complete command of the usual form, which begins `from` bytes behind the last
-    /// command that was handed out.
+    /// A complete command of the usual form, which begins `from` bytes behind the last command that was handed out.
     #[inline]
-    pub(crate) fn plain_command(&self, from: usize) -> Option<(Words<'_>, &[u8])> {
-        let is_whole = self.partial.next == 0 && self.partial.missing.is_none();
-        let command = plain_command(self.buffer.get(self.begin + from..)?).filter(|_| is_whole)?;
-        (command.1.len() <= self.max_command).then_some(command)
+    pub(crate) fn plain_command(&self, from: usize) -> Option<PlainCommand<'_>> {
+        if self.partial.next != 0 || self.partial.missing.is_some() {
+            return None;
+        }
+        let command = PlainCommand::read(self.buffer.get(self.begin + from..)?)?;
+        (command.bytes.len() <= self.max_command).then_some(command)
     }
 
     /// True if every byte was handed out with a command.
@@ -250,8 +252,8 @@ impl Decoder {
     #[inline(always)]
     fn header(&mut self, invalid: ProtocolError) -> Result<Option<i64>, ProtocolError> {
         let rest = self.rest();
-        let Some((value, behind)) = short_header(rest, rest[0]) else { return self.any_header(invalid) };
-        self.partial.next += rest.len() - behind.len();
+        let Some((value, size)) = short_header(rest, 0, rest[0]) else { return self.any_header(invalid) };
+        self.partial.next += size;
         self.check_size(0)?;
         Ok(Some(value as i64))
     }
@@ -295,54 +297,46 @@ impl Decoder {
     }
 }
 
-/// Reads a header of one or two digits, as nearly all are: its number, and the bytes behind it.
-#[inline]
-fn short_header(bytes: &[u8], kind: u8) -> Option<(usize, &[u8])> {
-    // Four bytes at a time are compared at once.
-    let (start, rest) = bytes.split_first_chunk()?;
-    let [_, tens, ones, _] = *start;
-    if *start == [kind, tens, b'\r', b'\n'] && tens.is_ascii_digit() {
-        return Some((usize::from(tens - b'0'), rest));
+/// Reads the header of one or two digits that begins at `at`, as nearly all are: its number, and the position behind it.
+#[inline(always)]
+fn short_header(bytes: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
+    // Four bytes are compared at once, but for the digits.
+    let start: [u8; 4] = *bytes.get(at..)?.first_chunk()?;
+    let [_, first, second, _] = start.map(|byte| byte.wrapping_sub(b'0'));
+    let masked = |mask: [u8; 4]| u32::from_ne_bytes(start) & u32::from_ne_bytes(mask);
+    if masked([255, 0, 255, 255]) == u32::from_ne_bytes([kind, 0, b'\r', b'\n']) && first <= 9 {
+        return Some((usize::from(first), at + 4));
     }
-    let (b'\n', rest) = rest.split_first()? else { return None };
-    let is_header = *start == [kind, tens, ones, b'\r'] && matches!(tens, b'1'..=b'9') && ones.is_ascii_digit();
-    is_header.then(|| (10 * usize::from(tens - b'0') + usize::from(ones - b'0'), rest))
+    let is_header = masked([255, 0, 0, 255]) == u32::from_ne_bytes([kind, 0, 0, b'\r'])
+        && matches!(first, 1..=9)
+        && second <= 9
+        && bytes.get(at + 4) == Some(&b'\n');
+    is_header.then(|| (usize::from(10 * first + second), at + 5))
 }
 
 /// Reads a complete command with short headers, as nearly all are: calls `word` with the place of each word, and
 /// returns the size of the command. `None` for any other.
 #[inline(always)]
 fn read_words(bytes: &[u8], mut word: impl FnMut(Range<usize>)) -> Option<usize> {
-    let (count @ 1.., mut rest) = short_header(bytes, b'*')? else { return None };
+    let (count @ 1.., mut at) = short_header(bytes, 0, b'*')? else { return None };
     for _ in 0..count {
-        let (length, element) = short_header(rest, b'$')?;
-        let (_, [b'\r', b'\n', behind @ ..]) = element.split_at_checked(length)? else { return None };
-        let start = bytes.len() - element.len();
-        word(start..start + length);
-        rest = behind;
+        let (length, start) = short_header(bytes, at, b'$')?;
+        let end = start + length;
+        let [b'\r', b'\n'] = *bytes.get(end..)?.first_chunk()? else { return None };
+        word(start..end);
+        at = end + 2;
     }
-    Some(bytes.len() - rest.len())
-}
-
-/// The words of a command.
-pub(crate) type Words<'a> = SmallVec<[&'a [u8]; 16]>;
-
-/// The words and the bytes of the complete command of the usual form with which `bytes` begin.
-#[inline]
-pub(crate) fn plain_command(bytes: &[u8]) -> Option<(Words<'_>, &[u8])> {
-    let mut words = Words::new();
-    let size = read_words(bytes, |place| words.push(&bytes[place]))?;
-    Some((words, &bytes[..size]))
+    Some(at)
 }
 
 /// The name and the first argument of a command, if they have arrived as an array of bulk strings.
 #[inline]
 fn first_words(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (2.., rest) = short_header(bytes, b'*')? else { return None };
-    let (length, rest) = short_header(rest, b'$')?;
-    let (name, rest) = rest.split_at_checked(length)?;
-    let (length, rest) = short_header(rest.get(2..)?, b'$')?;
-    Some((name, rest.get(..length)?))
+    let (2.., at) = short_header(bytes, 0, b'*')? else { return None };
+    let (length, start) = short_header(bytes, at, b'$')?;
+    let name = bytes.get(start..start + length)?;
+    let (length, start) = short_header(bytes, start + length + 2, b'$')?;
+    Some((name, bytes.get(start..start + length)?))
 }
 
 impl<'a> Command<'a> {

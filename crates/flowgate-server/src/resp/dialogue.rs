@@ -10,15 +10,17 @@
 //!            server reads on until then: clients send a whole pipeline before they read a reply, so a server that
 //!            stops reading would wait for a client that waits for the server.)
 
+use std::sync::Arc;
 use std::task::Context;
 
 use flowgate::Reading;
+use flowgate_engine::HitBuffer;
 
 use super::command::{self, Ahead, Call, work_by_length};
 use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
-use super::planned::{self, FirstCommand};
+use super::planned::{self, FirstCommand, Group};
 use super::reply::Reply;
 use super::session::{End, Session};
 use super::{batch_metrics, buffers};
@@ -124,17 +126,22 @@ impl Dialogue {
     }
 
     fn answer_group(&mut self, decoder: &mut Decoder, at: Reading) -> bool {
-        let group = planned::plan_group(decoder, &self.session, self.first.take());
-        let mut size = 0;
-        for command in group {
-            let (bytes, arguments) = (command.size(), command.arguments);
-            if !self.goes_on() || command.answer(&self.session, at, &mut self.out).is_break() {
+        // The group borrows from here, while the session counts.
+        let shared = Arc::clone(&self.session.shared);
+        let snapshot = shared.service.load_snapshot();
+        let (mut group, mut buffer, mut size) = (Group::new(), HitBuffer::default(), 0);
+        planned::plan_group(&mut group, decoder, &self.session, &snapshot, self.first.take());
+        for command in &group {
+            let answered = self.goes_on()
+                && command.answer(&mut self.session, &snapshot, &mut buffer, at, &mut self.out).is_continue();
+            if !answered {
                 break;
             }
-            size += bytes;
+            size += command.size();
             self.commands += 1;
-            self.count_work(work_by_length(arguments));
+            self.count_work(work_by_length(command.arguments));
         }
+        drop(group);
         self.plans = size > 0;
         if self.plans {
             // The prefetched counter belonged to a command of the group.

@@ -22,8 +22,10 @@ pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) 
         decoder.buffer().extend_from_slice(piece);
         loop {
             let first = decoder.first_words().map(|(name, argument)| [name.to_vec(), argument.to_vec()]);
-            let plain =
-                decoder.plain_command(0).map(|(words, _)| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>());
+            let plain = decoder.plain_command(0).map(|plain| {
+                let words = (0..=plain.arguments()).filter_map(|index| plain.word(index));
+                words.map(<[u8]>::to_vec).collect::<Vec<_>>()
+            });
             match decoder.next() {
                 Ok(None) => break,
                 Ok(Some(command)) => {

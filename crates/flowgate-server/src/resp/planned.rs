@@ -7,17 +7,19 @@
 //! Invariant  No command of a group changes what the session may do, so the session is checked once.
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
-use flowgate::{Key, Reading};
-use flowgate_engine::{PlannedTake, Request};
+use flowgate::{Key, Limit, MemoryStore, Reading};
+use flowgate_engine::{HitBuffer, PlannedTake, Request};
 use smallvec::SmallVec;
 
 use super::command::{self, Planning};
-use super::decode::{Decoder, Words, plain_command};
+use super::decode::{Decoder, PlainCommand};
 use super::error::Error;
 use super::reply::Reply;
 use super::session::Session;
-use crate::service::{Answer, KeyDecision, Operation, PrefetchedKey, Snapshot};
+use crate::limit_cache;
+use crate::service::{PrefetchedKey, Snapshot};
 
 /// More commands gain nothing measurable, and their cache lines would push out each other.
 pub(super) const MAX_GROUP: usize = 16;
@@ -38,7 +40,7 @@ pub(super) struct PlannedCommand<'d> {
 #[derive(Debug)]
 enum Question<'d> {
     Take(PlannedTake),
-    Limit { key: &'d [u8], counter: PrefetchedKey, limit: &'d str },
+    Limit { key: &'d [u8], counter: PrefetchedKey, limit: Rc<Limit> },
 }
 
 /// The plan of the first command that a client has sent, from its arrival until it is answered.
@@ -53,18 +55,24 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     if !may_plan(session) {
         return None;
     }
-    let (words, bytes) = decoder.plain_command(0)?;
-    Some(match plan(&words, session, &session.shared.service.load_snapshot(), None)? {
-        Question::Take(plan) => FirstCommand::Take { plan, size: bytes.len(), arguments: words.len() - 1 },
+    let command = decoder.plain_command(0)?;
+    Some(match plan(&command, session, &session.shared.service.load_snapshot(), None)? {
+        Question::Take(plan) => FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() },
         Question::Limit { counter, .. } => FirstCommand::Limit(counter),
     })
 }
 
-/// Plans the commands that `decoder` holds, of which the first may be planned already.
-pub(super) fn plan_group<'d>(decoder: &'d Decoder, session: &Session, first: Option<FirstCommand>) -> Group<'d> {
-    let (mut group, mut from, mut counter) = (Group::new(), 0, None);
+/// Plans the commands that `decoder` holds, of which the first may be planned already, and adds them to `group`.
+pub(super) fn plan_group<'d>(
+    group: &mut Group<'d>,
+    decoder: &'d Decoder,
+    session: &Session,
+    snapshot: &Snapshot,
+    first: Option<FirstCommand>,
+) {
+    let (mut from, mut counter) = (0, None);
     if !may_plan(session) {
-        return group;
+        return;
     }
     match first {
         None => {}
@@ -74,18 +82,33 @@ pub(super) fn plan_group<'d>(decoder: &'d Decoder, session: &Session, first: Opt
         }
         Some(FirstCommand::Limit(prefetched)) => counter = Some(prefetched),
     }
-    let snapshot = session.shared.service.load_snapshot();
     while group.len() < MAX_GROUP
-        && let Some((words, bytes)) = decoder.plain_command(from)
-        && let Some(question) = plan(&words, session, &snapshot, counter.take())
+        && let Some(command) = decoder.plain_command(from)
+        && let Some(question) = plan(&command, session, snapshot, counter.take())
     {
-        from += bytes.len();
-        group.push(PlannedCommand { arguments: words.len() - 1, bytes, question });
+        from += command.bytes.len();
+        group.push(PlannedCommand { arguments: command.arguments(), bytes: command.bytes, question });
     }
     if group.len() > 1 {
-        session.shared.service.prefetch_logs(group.iter().flat_map(PlannedCommand::counters));
+        prefetch_logs(group, session.shared.service.counters());
     }
-    group
+}
+
+/// Prefetches the sliding logs of the counters, one step after the other for all of them.
+fn prefetch_logs(group: &Group<'_>, memory: &MemoryStore) {
+    let mut with_logs: SmallVec<[Key; 2 * MAX_GROUP]> = SmallVec::new();
+    let mut look = |counter: Key| {
+        if memory.prefetch_logs(counter) {
+            with_logs.push(counter);
+        }
+    };
+    for command in group {
+        match &command.question {
+            Question::Take(plan) => plan.subjects().for_each(&mut look),
+            Question::Limit { counter, .. } => look(counter.key()),
+        }
+    }
+    with_logs.into_iter().for_each(|counter| memory.prefetch_entries(counter));
 }
 
 /// Whether the session may use the commands at all, and they are decided at once.
@@ -95,33 +118,25 @@ fn may_plan(session: &Session) -> bool {
 
 /// Reads a command, plans it, and prefetches its counters, unless its counter is prefetched. `None` if it is not of the usual
 /// form.
+#[inline]
 fn plan<'d>(
-    words: &Words<'d>,
+    command: &PlainCommand<'d>,
     session: &Session,
     snapshot: &Snapshot,
     prefetched: Option<PrefetchedKey>,
 ) -> Option<Question<'d>> {
-    let (name, args) = words.split_first()?;
-    match command::planning(name)? {
-        Planning::Take => Some(Question::Take(session.shared.service.plan_take(snapshot, &command::request(args)?))),
+    match command::planning(command.word(0)?)? {
+        Planning::Take => Some(Question::Take(session.shared.service.plan_take(snapshot, &command::request(command)?))),
         Planning::Limit => {
-            let [key, limit] = *args else { return None };
+            let (2, key, limit) = (command.arguments(), command.word(1)?, command.word(2)?) else { return None };
+            let limit = limit_cache::parse(str::from_utf8(limit).ok()?).ok()?;
             let counter = prefetched.or_else(|| session.shared.service.prefetch(session.key(key)))?;
-            Some(Question::Limit { key, counter, limit: str::from_utf8(limit).ok()? })
+            Some(Question::Limit { key, counter, limit })
         }
     }
 }
 
 impl PlannedCommand<'_> {
-    /// The counters that it asks: one for each of its subjects.
-    fn counters(&self) -> impl Iterator<Item = Key> {
-        let (take, limit) = match &self.question {
-            Question::Take(plan) => (Some(plan.subjects()), None),
-            Question::Limit { counter, .. } => (None, Some(counter.key())),
-        };
-        take.into_iter().flatten().chain(limit)
-    }
-
     /// The bytes of the command.
     pub(super) fn size(&self) -> usize {
         self.bytes.len()
@@ -130,21 +145,27 @@ impl PlannedCommand<'_> {
     /// Decides the command and writes its reply. Breaks if its own function must answer it, because other rules came into
     /// force; then nothing has happened.
     #[inline]
-    pub(super) fn answer(self, session: &Session, at: Reading, out: &mut Vec<u8>) -> ControlFlow<()> {
+    pub(super) fn answer<'r>(
+        &self,
+        session: &mut Session,
+        snapshot: &'r Snapshot,
+        buffer: &mut HitBuffer<'r>,
+        at: Reading,
+        out: &mut Vec<u8>,
+    ) -> ControlFlow<()> {
         let (service, mut reply) = (&session.shared.service, Reply { out, version: session.version });
-        match self.question {
-            Question::Take(plan) => match service.take_planned(plan, || request_in(self.bytes), at) {
+        match &self.question {
+            Question::Take(plan) => match service.take_planned(snapshot, plan, buffer, || request_in(self.bytes), at) {
                 Some(decision) => command::write_decision(&decision, &mut reply),
                 None => return ControlFlow::Break(()),
             },
-            Question::Limit { key, counter, limit } => {
-                match command::limit_text(service, Operation::Take, (session.key(key), Some(counter)), limit, 1, at) {
-                    Ok(Answer::Now(Ok(KeyDecision { decision, .. }))) => command::write_limit(&decision, &mut reply),
-                    Ok(Answer::Now(Err(error))) => reply.error(&Error::from(error).to_string()),
-                    Ok(Answer::Later(_)) => unreachable!("`may_plan`: it is decided at once"),
-                    Err(error) => reply.error(&Error::from(error).to_string()),
+            Question::Limit { key, counter, limit } => match service.take_prefetched(*counter, limit, at) {
+                Ok(decision) => {
+                    session.batch.count_key(service, key, decision.allowed(), at);
+                    command::write_limit(&decision, &mut reply);
                 }
-            }
+                Err(error) => reply.error(&Error::from(error).to_string()),
+            },
         }
         ControlFlow::Continue(())
     }
@@ -152,6 +173,5 @@ impl PlannedCommand<'_> {
 
 /// The request of a planned `FG.TAKE`.
 fn request_in(bytes: &[u8]) -> Request<'_> {
-    let words = plain_command(bytes).map(|(words, _)| words).unwrap_or_default();
-    words.get(1..).and_then(command::request).unwrap_or_default()
+    PlainCommand::read(bytes).and_then(|command| command::request(&command)).unwrap_or_default()
 }

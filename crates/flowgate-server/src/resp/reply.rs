@@ -61,6 +61,27 @@ impl Reply<'_> {
         self.out.extend_from_slice(&text[..end]);
     }
 
+    /// A decision: its numbers, what the caller is to do, and the rule, written in one pass.
+    #[inline]
+    pub(crate) fn decision(&mut self, numbers: [i64; 6], action: &str, rule: &str) {
+        let (begin, elements) = (self.out.len(), numbers.len() + 2);
+        let most = (elements + 1) * MAX_INTEGER_REPLY_BYTES + action.len() + rule.len() + 2 * LINE_END.len();
+        self.out.resize(begin + most, 0);
+        let text = &mut self.out[begin..];
+        let mut end = write_number(text, b'*', elements as i64);
+        for number in numbers {
+            end += write_number(&mut text[end..], b':', number);
+        }
+        for word in [action, rule] {
+            end += write_number(&mut text[end..], b'$', word.len() as i64);
+            for part in [word.as_bytes(), LINE_END] {
+                text[end..][..part.len()].copy_from_slice(part);
+                end += part.len();
+            }
+        }
+        self.out.truncate(begin + end);
+    }
+
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.number(b'$', bytes.len() as i64);
         self.out.extend_from_slice(bytes);
@@ -102,6 +123,8 @@ impl Reply<'_> {
     }
 }
 
+const LINE_END: &[u8] = b"\r\n";
+
 /// Kind, sign, the 19 digits of the largest number, CRLF.
 const MAX_INTEGER_REPLY_BYTES: usize = 23;
 
@@ -129,23 +152,26 @@ fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
 }
 
 fn write_long_number(text: &mut [u8], kind: u8, number: i64) -> usize {
-    let mut digits = [0; MAX_INTEGER_REPLY_BYTES];
-    let mut at = digits.len();
     let mut rest = number.unsigned_abs();
-    while rest > 0 {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
+    let sign = usize::from(number < 0);
+    let end = 1 + sign + rest.checked_ilog10().unwrap_or(0) as usize + 1;
+    let text = &mut text[..end + LINE_END.len()];
+    let mut at = end;
+    while rest >= 10 {
+        let pair = (rest % 100) as u8;
+        rest /= 100;
+        at -= 2;
+        text[at..][..2].copy_from_slice(&[b'0' + pair / 10, b'0' + pair % 10]);
+    }
+    if at > 1 + sign {
+        text[at - 1] = b'0' + rest as u8;
     }
     if number < 0 {
-        at -= 1;
-        digits[at] = b'-';
+        text[1] = b'-';
     }
-    let digits = &digits[at..];
     text[0] = kind;
-    text[1..][..digits.len()].copy_from_slice(digits);
-    text[1 + digits.len()..][..2].copy_from_slice(b"\r\n");
-    digits.len() + 3
+    text[end..].copy_from_slice(LINE_END);
+    text.len()
 }
 
 #[cfg(test)]
@@ -171,13 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn a_decision_is_an_array_of_numbers_and_words() {
+        let reply = written(Version::Resp2, |reply| reply.decision([1, 300, 299, -1, 60_000, 0], "allow", "post"));
+        assert_eq!(reply, "*8\r\n:1\r\n:300\r\n:299\r\n:-1\r\n:60000\r\n:0\r\n$5\r\nallow\r\n$4\r\npost\r\n");
+        let (longest, rule) = ([i64::MIN; 6], "r".repeat(128));
+        let numbers = format!(":{}\r\n", i64::MIN).repeat(6);
+        let expected = format!("*8\r\n{numbers}$0\r\n\r\n$128\r\n{rule}\r\n");
+        assert_eq!(written(Version::Resp2, |reply| reply.decision(longest, "", &rule)), expected);
+    }
+
+    #[test]
     fn an_error_is_one_line() {
         assert_eq!(written(Version::Resp2, |reply| reply.error("ERR a\r\n+OK\0é")), "-ERR a  +OK é\r\n");
     }
 
     #[test]
     fn numbers_are_written_in_decimal() {
-        for number in [0, 9, 10, 99, 100, -1, -2, -10, 1234567890, i64::MAX, i64::MIN] {
+        for number in
+            [0, 9, 10, 99, 100, 999, 1000, 60_000, 86_400_000, -1, -2, -10, -123, 1234567890, i64::MAX, i64::MIN]
+        {
             assert_eq!(written(Version::Resp2, |reply| reply.integer(number)), format!(":{number}\r\n"));
         }
         let longest = [i64::MIN; 3];

@@ -1,9 +1,9 @@
 //! Ad hoc keys: the caller brings the key and the limit, and no rule is asked.
 
-use flowgate::{Database, Key, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply};
+use flowgate::{
+    Database, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply,
+};
 use flowgate_engine::{AdHoc, AdHocKey};
-
-use smallvec::SmallVec;
 
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 
@@ -76,7 +76,7 @@ impl Service {
         let pending = match &self.shared {
             None => {
                 let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(call.key), |PrefetchedKey(key)| key);
-                Pending::Now(self.decider.limit_hashed(op, key, call, at).map(KeyDecision::certain))
+                Pending::Now(self.decider.limit_hashed(op, key, call.limit, call.cost, at).map(KeyDecision::certain))
             }
             Some(shared) => shared.limit(op, call, at),
         };
@@ -93,6 +93,21 @@ impl Service {
                 observer.note_key(&question.key, answer, now);
             }),
         }
+    }
+
+    /// Takes one unit from a key that was prefetched, where counters live in memory. The caller counts the answer, a batch at
+    /// a time, by [`Observer::key_seen`](crate::observer::Observer::key_seen).
+    ///
+    /// # Errors
+    /// As [`Service::limit`].
+    #[inline]
+    pub(crate) fn take_prefetched(
+        &self,
+        PrefetchedKey(key): PrefetchedKey,
+        limit: &Limit,
+        at: Reading,
+    ) -> Result<flowgate::Decision, OtherAlgorithm> {
+        self.decider.limit_hashed(Op::Take, key, limit, 1, at)
     }
 
     /// Forgets a key, then answers what a peek of cost 0 answers.
@@ -165,11 +180,9 @@ impl Service {
         })
     }
 
-    /// Prefetches the sliding logs of counters that are prefetched, one step after the other for all of them.
-    pub(crate) fn prefetch_logs(&self, counters: impl Iterator<Item = Key>) {
-        let memory = self.decider.memory();
-        let with_logs: SmallVec<[Key; 32]> = counters.filter(|counter| memory.prefetch_logs(*counter)).collect();
-        with_logs.into_iter().for_each(|counter| memory.prefetch_entries(counter));
+    /// The counters in memory, for a caller that prefetches more of them.
+    pub(crate) fn counters(&self) -> &MemoryStore {
+        self.decider.memory()
     }
 
     /// The time until an ad hoc key is as if never used; `None` if it already is.
@@ -240,8 +253,6 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use flowgate::Limit;
-
     use super::super::tests::{now, service};
     use super::*;
 

@@ -426,7 +426,7 @@ impl PartOutcomes<'_> {
 
 /// The hash tag of a rule's subject.
 pub(super) fn tag(rules: &RuleSet, rule: &Rule, request: &Request<'_>) -> Vec<u8> {
-    let fields = rules.by(rule).iter().map(|field| rules.field_name(*field));
+    let fields = rules.by(rule).map(|field| rules.field_name(field));
     if fields.len() == 0 {
         return keys::all(rule.name());
     }

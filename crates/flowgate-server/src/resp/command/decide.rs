@@ -3,14 +3,15 @@
 //! A decision is eight elements: allowed, limit, remaining, retry after, reset after, delay, action, rule. Times are
 //! milliseconds, rounded up; -1 stands for "no wait" and "no limit", -2 for "no wait helps".
 
-use flowgate::{LimitError, OtherAlgorithm, Reading, Retry, Span, Verdict};
-use flowgate_engine::{AdHoc, AdHocKey, Decision, Request, bans::BanOrder};
+use flowgate::{Retry, Span, Verdict};
+use flowgate_engine::{AdHoc, Decision, Request, bans::BanOrder};
 
 use super::{Call, number};
 use crate::limit_cache;
+use crate::resp::decode::PlainCommand;
 use crate::resp::error::Error;
 use crate::resp::reply::Reply;
-use crate::service::{Answer, KeyDecision, Operation, PrefetchedKey, Service};
+use crate::service::Operation;
 
 pub(super) fn take(call: &mut Call<'_>) -> Result<(), Error> {
     decide(call, Operation::Take)
@@ -45,15 +46,13 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     })
 }
 
-/// The request of the arguments of `FG.TAKE`; `None` if there is a mistake in them.
+/// The request of `FG.TAKE`; `None` if there is a mistake in it.
 #[inline]
-pub(crate) fn request<'a>(args: &[&'a [u8]]) -> Option<Request<'a>> {
-    let (cost, fields) = args.split_first()?;
+pub(crate) fn request<'a>(command: &PlainCommand<'a>) -> Option<Request<'a>> {
     let mut request = Request::new();
-    request.set_cost(number_of_units(cost)?);
-    let (fields, []) = fields.as_chunks() else { return None };
-    for [field, value] in fields {
-        request.push(str::from_utf8(field).ok()?, str::from_utf8(value).ok()?);
+    request.set_cost(number_of_units(command.word(1)?)?);
+    for (field, value) in command.pairs(2)? {
+        request.push(field, value);
     }
     Some(request)
 }
@@ -62,7 +61,7 @@ pub(crate) fn request<'a>(args: &[&'a [u8]]) -> Option<Request<'a>> {
 pub(crate) fn write_decision(decision: &Decision, reply: &mut Reply<'_>) {
     let rule = decision.rule().map_or("", |rule| rule.name());
     let numbers = numbers(decision.verdict(), decision.limit(), decision.remaining(), decision.reset_after());
-    write(reply, numbers, decision.action(), rule);
+    reply.decision(numbers, decision.action(), rule);
 }
 
 /// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
@@ -78,31 +77,20 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         4 if call.is(3, "refund") => Operation::Refund,
         _ => return Err(Error::Syntax),
     };
-    let key = (key, call.prefetched());
-    let answer = limit_text(&call.session.shared.service, operation, key, limit, cost, call.at)?;
+    let (service, prefetched) = (&call.session.shared.service, call.prefetched());
+    let answer = limit_cache::with(limit, |limit| {
+        service.limit_prefetched_at(operation, AdHoc { key, limit, cost }, prefetched, call.at)
+    })?;
     call.reply_with(answer, |answer, reply| {
         write_limit(&answer?.decision, reply);
         Ok(())
     })
 }
 
-/// Applies the limit that a text says to a key, which may have been prefetched.
-#[inline]
-pub(crate) fn limit_text(
-    service: &Service,
-    operation: Operation,
-    (key, prefetched): (AdHocKey<'_>, Option<PrefetchedKey>),
-    limit: &str,
-    cost: u64,
-    at: Reading,
-) -> Result<Answer<Result<KeyDecision, OtherAlgorithm>>, LimitError> {
-    limit_cache::with(limit, |limit| service.limit_prefetched_at(operation, AdHoc { key, limit, cost }, prefetched, at))
-}
-
 #[inline]
 pub(crate) fn write_limit(decision: &flowgate::Decision, reply: &mut Reply<'_>) {
     let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
-    write(reply, numbers, "", "");
+    reply.decision(numbers, "", "");
 }
 
 /// The cost. A part of a limit in its place means that a shell has split a limit without quotes.
@@ -162,10 +150,4 @@ fn numbers(verdict: Verdict, limit: Option<u64>, remaining: Option<u64>, reset_a
         Verdict::Deny(Retry::Never) => (0, -2, 0),
     };
     [allowed, count(limit), count(remaining), retry_after, millis(reset_after), delay]
-}
-
-fn write(reply: &mut Reply<'_>, numbers: [i64; 6], action: &str, rule: &str) {
-    reply.array_of_integers(numbers.len() + 2, numbers);
-    reply.bulk(action.as_bytes());
-    reply.bulk(rule.as_bytes());
 }

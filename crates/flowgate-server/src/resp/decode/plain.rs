@@ -1,0 +1,55 @@
+//! Complete commands of the usual form, read where they lie: an array of a few short words.
+
+use super::read_words;
+
+/// The most words of such a command, its name included.
+const MAX_PLAIN_WORDS: usize = 32;
+
+/// A command of which all bytes have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainCommand<'a> {
+    /// All its bytes, framing included.
+    pub(crate) bytes: &'a [u8],
+    /// Where its words lie in `bytes`. Words of at most 99 bytes keep the positions small.
+    places: [(u16, u16); MAX_PLAIN_WORDS],
+    count: usize,
+}
+
+impl<'a> PlainCommand<'a> {
+    /// The command with which `bytes` begin; `None` if it is incomplete or of another form.
+    #[inline]
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<PlainCommand<'a>> {
+        let (mut places, mut count) = ([(0, 0); MAX_PLAIN_WORDS], 0);
+        let size = read_words(bytes, |place| {
+            if let Some(kept) = places.get_mut(count) {
+                *kept = (place.start as u16, place.end as u16);
+            }
+            count += 1;
+        })?;
+        (count <= MAX_PLAIN_WORDS).then(|| PlainCommand { bytes: &bytes[..size], places, count })
+    }
+
+    /// The number of its arguments.
+    #[inline]
+    pub(crate) fn arguments(&self) -> usize {
+        self.count - 1
+    }
+
+    /// The word at `index`, the name being 0.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> Option<&'a [u8]> {
+        let (start, end) = *self.places[..self.count].get(index)?;
+        self.bytes.get(usize::from(start)..usize::from(end))
+    }
+
+    /// The words from `first` on, two by two, if they are texts and none is left over. The command is checked as a whole,
+    /// which is quicker than word by word.
+    #[inline]
+    pub(crate) fn pairs(&self, first: usize) -> Option<impl Iterator<Item = (&'a str, &'a str)>> {
+        let text = str::from_utf8(self.bytes).ok()?;
+        let (pairs, []) = self.places[..self.count].get(first..)?.as_chunks() else { return None };
+        // A word stands between line ends, so its ends are those of characters.
+        let word = |(start, end): (u16, u16)| text.get(usize::from(start)..usize::from(end)).unwrap_or_default();
+        Some(pairs.iter().map(move |[one, other]| (word(*one), word(*other))))
+    }
+}
