@@ -272,7 +272,8 @@ fn envoys_rules_are_imported_with_the_places_of_mistakes() {
     assert_eq!((status, toml.as_str()), (Some(1), ""));
     assert_eq!(mistake, format!("error: {routes}:1:9: the domain edge is in {users}, too: --merge joins them\n"));
     assert_eq!(import(&["--merge", &users, &routes]).0, Some(0));
-    let (status, _, mistake) = import(&["--merge", &users, &users]);
+    let again = file("again.yaml", "domain: edge\ndescriptors:\n- key: host\n- key: user\n");
+    let (status, _, mistake) = import(&["--merge", &users, &again, &routes]);
     assert_eq!(status, Some(1));
-    assert!(mistake.ends_with("user stands twice in the files of the domain edge\n"), "{mistake}");
+    assert_eq!(mistake, format!("error: {again}:4:3: user stands twice in the files of the domain edge\n"));
 }

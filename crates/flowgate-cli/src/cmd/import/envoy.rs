@@ -46,6 +46,11 @@ pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<ExitCode> {
             let message = format!("the domain {} is in {}, too: --merge joins them", domain.name, before.display());
             return Ok(fail(file, &Mistake::new(at, message)));
         }
+        let files = domains.iter().filter(|known| known.name == domain.name).chain([&domain]);
+        if let Some(twice) = composite_twice(files.flat_map(|domain| &domain.descriptors)) {
+            let message = format!("{} stands twice in the files of the domain {}", shown(twice), domain.name);
+            return Ok(fail(file, &Mistake::new(twice.at, message)));
+        }
         let mut imported = ImportedRules::new();
         imported.add(&domain);
         warnings.extend(imported.warnings.into_iter().map(|(at, why)| (file, at, why)));
@@ -53,10 +58,6 @@ pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<ExitCode> {
     }
     let mut imported = ImportedRules::new();
     for domain in rules::merge(domains) {
-        if let Some(twice) = composite_twice(&domain.descriptors) {
-            let message = format!("{} stands twice in the files of the domain {}", shown(twice), domain.name);
-            return Ok(fail(file_of[&domain.name], &Mistake::new(Place { line: 1, column: 1 }, message)));
-        }
         imported.add(&domain);
     }
     for (file, at, why) in warnings {

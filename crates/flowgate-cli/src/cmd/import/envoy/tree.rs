@@ -12,6 +12,7 @@ pub(super) struct Domain {
 /// One key, or one key and value, and what stands below it.
 #[derive(Debug)]
 pub(super) struct Descriptor {
+    pub(super) at: Place,
     pub(super) key: String,
     /// `None`: any value.
     pub(super) value: Option<String>,
@@ -86,22 +87,18 @@ pub(super) fn read(root: &Node) -> Result<(Domain, Place), Mistake> {
     Ok((domain, at))
 }
 
-/// The first key, or key and value, that stands twice among siblings.
-pub(super) fn composite_twice(descriptors: &[Descriptor]) -> Option<&Descriptor> {
+/// The first key, or key and value, that stands twice among siblings: its second place.
+pub(super) fn composite_twice<'d>(descriptors: impl IntoIterator<Item = &'d Descriptor>) -> Option<&'d Descriptor> {
     let mut seen = std::collections::HashSet::new();
-    descriptors.iter().find(|descriptor| !seen.insert((&descriptor.key, &descriptor.value)))
+    descriptors.into_iter().find(|descriptor| !seen.insert((&descriptor.key, &descriptor.value)))
 }
 
 fn descriptors(list: &Node) -> Result<Vec<Descriptor>, Mistake> {
-    let nodes = list.list()?;
-    let descriptors = nodes.iter().map(descriptor).collect::<Result<Vec<_>, _>>()?;
-    let mut seen = std::collections::HashSet::new();
-    for (descriptor, node) in descriptors.iter().zip(nodes) {
-        if !seen.insert((&descriptor.key, &descriptor.value)) {
-            return Err(Mistake::new(node.at, format!("{} stands twice", shown(descriptor))));
-        }
+    let descriptors = list.list()?.iter().map(descriptor).collect::<Result<Vec<_>, _>>()?;
+    match composite_twice(&descriptors) {
+        Some(twice) => Err(Mistake::new(twice.at, format!("{} stands twice", shown(twice)))),
+        None => Ok(descriptors),
     }
-    Ok(descriptors)
 }
 
 /// A descriptor as a person writes it.
@@ -114,6 +111,7 @@ pub(super) fn shown(descriptor: &Descriptor) -> String {
 
 fn descriptor(node: &Node) -> Result<Descriptor, Mistake> {
     let mut found = Descriptor {
+        at: node.at,
         key: String::new(),
         value: None,
         limit: None,
