@@ -7,7 +7,7 @@ import { formats } from "../../../crates/flowgate-server/console/lib/format.js";
 import { bars, recentRate, tick } from "../../../crates/flowgate-server/console/lib/history.js";
 import { holds, isWide, network } from "../../../crates/flowgate-server/console/lib/network.js";
 import { clean, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
-import { markAt, painted, ruleBlocks, withCount, withKey } from "../../../crates/flowgate-server/console/lib/toml.js";
+import { firstCount, markAt, painted, ruleBlocks, withCount, withKey } from "../../../crates/flowgate-server/console/lib/toml.js";
 import { denier } from "../../../crates/flowgate-server/console/lib/verdict.js";
 
 test("characters that mislead are shown, and long texts cut by characters", () => {
@@ -61,6 +61,7 @@ const FILE = '[server]\nx = 1\n\n# about a\n[[rule]]\nname   = "a"\nlimits = ["5
 test("a rule is found in its file, and changed there alone", () => {
   assert.deepEqual(ruleBlocks(FILE).map(({ name, from, to }) => [name, from, to]), [["a", 4, 7], ["b", 9, 12]]);
   assert.equal(withCount(FILE, "a", "10"), FILE.replace("5/60s", "10/60s"));
+  assert.deepEqual([firstCount(FILE, "a"), firstCount(FILE, "b"), firstCount(FILE, "c")], [5, null, null]);
   assert.equal(withKey(FILE, "a", "shadow", "true"), FILE.replace('"fixed 100/day"]\n', '"fixed 100/day"]\nshadow = true\n'));
   assert.equal(withKey(FILE, "b", "shadow", null), FILE.replace("shadow = true\n", ""));
   assert.equal(withKey(FILE, "none", "shadow", "true"), null);

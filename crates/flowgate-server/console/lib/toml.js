@@ -92,6 +92,14 @@ export function withKey(text, rule, key, value) {
   return all.join("\n");
 }
 
+/** The first count of that rule's `limits`. Null where it cannot be found. */
+export function firstCount(text, rule) {
+  const block = ruleBlocks(text).find((each) => each.name === rule);
+  const line = block && text.split("\n").slice(block.from, block.to).find((each) => /^\s*limits\s*=/.test(each));
+  const found = line && /["'](?:\w+\s+)?([\d_.]+)\s*\//.exec(line);
+  return found ? Number(found[1].replaceAll("_", "")) : null;
+}
+
 /** The text with the first count of that rule's `limits` replaced. Null where it cannot be found. */
 export function withCount(text, rule, count) {
   const block = ruleBlocks(text).find((each) => each.name === rule);

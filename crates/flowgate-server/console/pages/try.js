@@ -1,6 +1,7 @@
 // What would the draft have done to the traffic of the last minutes?
 
 import { clean } from "../lib/text.js";
+import { firstCount } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { draft } from "../state/draft.js";
@@ -14,6 +15,7 @@ import { html } from "../ui/html.js";
 import { Legend, Share } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
 import { CurveChart, TimelineChart } from "../ui/try_charts.js";
+import { plain } from "../ui/rule_words.js";
 import { f, w, wx } from "../ui/words.js";
 
 const LENGTHS = ["1m", "5m", "10m"];
@@ -31,7 +33,7 @@ export function Try() {
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} />`}
     ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
-    ${result.data && html`<${Result} data=${result.data} draft=${own !== null} />`}
+    ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} />`}
     ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}
   </${Page}>`;
 }
@@ -83,7 +85,7 @@ function SampleBar({ sample, again }) {
     </div><${Mistake} error=${error} />`;
 }
 
-function Result({ data, draft: hasDraft }) {
+function Result({ data, draft: hasDraft, text }) {
   const { compare } = data;
   if (!compare) return null;
   const newly = compare.newly_denied;
@@ -97,10 +99,12 @@ function Result({ data, draft: hasDraft }) {
     </${Lead}>
     <div class="cols c-50 even">
       <${Card} title=${w("rule.chart")} head=${html`<${Legend} of=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} />`}><div class="pad"><${TimelineChart} before=${data.timeline} after=${compare.outcome.timeline} period=${data.period_seconds} /></div></${Card}>
-      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} /><p class="label" lang="en">${clean(curve.advice)}</p></div></${Card}>`}
+      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} draft=${firstCount(text, curve.rule)} />${isSpared(curve) ? html`<p class="label mt2">${w("try.advice", { count: f().num(curve.points[curve.spares].count) })}</p>` : html`<p class="label mt2" lang="en">${clean(curve.advice)}</p>`}</div></${Card}>`}
     </div>
     <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} /><${CannotJudge} data=${data} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
 }
+
+const isSpared = (curve) => curve.spares !== null && curve.spares !== undefined;
 
 function ByRule({ data }) {
   const { compare } = data;
@@ -116,10 +120,15 @@ function ByRule({ data }) {
       <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r opt">${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td></tr>`)}</tbody></table></${Card}>`;
 }
 
+/** Most limits of a short sample are so: they stand in one line. */
+const LONGER = "longer than the sample";
+
 function CannotJudge({ data }) {
   const list = data.cannot_judge ?? [];
+  const long = list.filter((each) => each.limit && each.why === LONGER);
   return html`<${Card} title=${w("try.cannot")}><ul class="pad plainlist">
-    ${list.map((each) => html`<li><${Sign} kind="away" /><b><${Text} of=${each.rule} most=${40} /></b>${each.limit && html`: <code><${Text} of=${each.limit} /></code>`} <span lang="en">${clean(each.why)}</span></li>`)}
+    ${long.length > 0 && html`<li><${Sign} kind="away" />${w("try.longer")} ${long.map((each, i) => html`${i ? w("listComma") : ""}<b><${Text} of=${each.rule} most=${40} /></b> <code><${Text} of=${plain(each.limit)} /></code>`)}</li>`}
+    ${list.filter((each) => !long.includes(each)).map((each) => html`<li><${Sign} kind="away" /><b><${Text} of=${each.rule} most=${40} /></b>${each.limit && html`: <code><${Text} of=${each.limit} /></code>`} <span lang="en">${clean(each.why)}</span></li>`)}
     <li><${Sign} kind="away" />${w("try.warmUp")}</li></ul></${Card}>`;
 }
 
@@ -132,7 +141,7 @@ function subjectOf(hit, curves) {
 function Newly({ newly, curves }) {
   const most = newly.most[0]?.count ?? 1;
   return html`<${Card} title=${w("try.newly")} head=${newly.most.length > 0 && html`<span class="label">${w("try.of", { n: `${f().num(newly.subjects.count)}${newly.subjects.at_least ? "+" : ""}` })}</span>`}>
-    ${newly.most.length === 0 ? html`<p class="pad muted">${w("try.nobody")}</p>` : html`<table class="t"><thead><tr><th>${w("whom")}</th><th class="r">${w("times")}</th><th></th><th></th></tr></thead>
-      <tbody>${newly.most.slice(0, 10).map((each) => html`<tr key=${`${each.rule} ${each.subject}`}><td class="cut"><${Subject} of=${subjectOf(each, curves)} most=${48} /></td><td class="num denied">+${f().num(each.count)}</td><td><${Share} of=${each.count / most} /></td><td class="acts"><${SubjectActions} subject=${subjectOf(each, curves)} rule=${each.rule} ban=${false} /></td></tr>`)}</tbody></table>`}
+    ${newly.most.length === 0 ? html`<p class="pad muted">${w("try.nobody")}</p>` : html`<table class="t fold"><thead><tr><th class="keep">${w("whom")}</th><th class="r keep">${w("times")}</th><th></th><th></th></tr></thead>
+      <tbody>${newly.most.slice(0, 10).map((each) => html`<tr key=${`${each.rule} ${each.subject}`}><td class="cut"><${Subject} of=${subjectOf(each, curves)} most=${48} /></td><td class="num denied">+${f().num(each.count)}</td><td class="opt"><${Share} of=${each.count / most} /></td><td class="acts l2"><${SubjectActions} subject=${subjectOf(each, curves)} rule=${each.rule} ban=${false} /></td></tr>`)}</tbody></table>`}
   </${Card}>`;
 }

@@ -110,8 +110,8 @@ export default {
   "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
   "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
-  "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的阈值会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}",
-  "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
+  "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的阈值会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "阈值为 {count} 时，99.9% 的主体不受影响。",
+  "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.longer": "时间窗口比样本更长：", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
 
   // 实时
   "live.any": "全部规则", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
