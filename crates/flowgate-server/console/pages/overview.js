@@ -87,7 +87,7 @@ function Denying({ rule, rates, subjects, onset, history }) {
     rate: html`<span class="denied">${w("rate", { rate: f().rate(rule.denied) })}</span>`,
     at: html`<${Time} at=${onset} />`,
   };
-  const more = wx(others ? "overview.more" : "overview.more.one", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, lately: f().num(lately), n: all, whom: html`<${Subject} of=${first.subject} most=${48} />` });
+  const more = wx(!others ? "overview.more.one" : lately >= all ? "overview.more.top" : "overview.more", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, lately: f().num(lately), n: all, whom: html`<${Subject} of=${first.subject} most=${48} />` });
   const next = second ? wx("overview.next", { rule: html`<b>${nameOf(second.rule)}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
   return html`<${Lead} sign="denied" more=${html`${more} ${next}`} actions=${html`
       <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(inWords(first.subject)) })} ban=${false} large />
