@@ -76,7 +76,10 @@ fn all_lines(server: &mut ServerProcess) -> Vec<String> {
 fn public_binary(directory: &Path) -> PathBuf {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     let binary = directory.join("flowgate");
-    fs::copy(env!("CARGO_BIN_EXE_flowgate"), &binary).unwrap();
+    // By another process: a child that a thread of this one starts meanwhile would hold the copy open for writing, and a file that is
+    // open for writing cannot be executed.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_flowgate")).arg(&binary).status().unwrap();
+    assert!(copied.success(), "cp: {copied}");
     binary
 }
 
