@@ -8,10 +8,10 @@ use std::sync::Arc;
 use flowgate_engine::config::Config;
 use flowgate_engine::{Explanation, PolicyError, Request, RuleCounts};
 use flowgate_koala::KoalaFile;
-use hyper::body::Incoming;
 
 use crate::answer::Answer;
 use crate::author::{Author, changed};
+use crate::http::body::Body;
 use crate::http::{Call, Error, Reply};
 use crate::koala::{self, KoalaInForce};
 use crate::metrics::Exposition;
@@ -103,6 +103,6 @@ pub(crate) fn described_routes() -> impl Iterator<Item = (&'static str, &'static
 }
 
 /// Answers a request to a path that no route of ours has.
-pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     koala::answer(call, body).await
 }

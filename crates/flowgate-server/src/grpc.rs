@@ -37,6 +37,7 @@ use tonic::codegen::Service as TonicService;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::http::auth::{Access, Tokens};
+use crate::http::head;
 use crate::listener::{Peer, Protocol, Stream};
 use crate::loops::Loops;
 use crate::metrics::{Counter, ListenerCounters};
@@ -254,7 +255,7 @@ async fn by_tonic(
 }
 
 fn check_access(shared: &Shared, headers: &HeaderMap) -> Result<(), Failure> {
-    shared.tokens.check_token(Access::Decide, headers, || shared.service.now()).map_err(|_| {
+    shared.tokens.check_token(Access::Decide, &head::listed(headers), || shared.service.now()).map_err(|_| {
         shared.service.metrics().grpc.listener.unauthorized.add(1);
         Failure::new(Code::Unauthenticated, "this needs the API token, as authorization: Bearer")
     })

@@ -10,10 +10,12 @@ mod bans;
 pub(crate) mod body;
 mod console;
 mod decide;
+mod direct;
 mod error;
 mod explain;
 mod find_bans;
 mod gate;
+pub(crate) mod head;
 mod health;
 mod limit;
 mod metrics;
@@ -42,15 +44,15 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use flowgate::{Reading, Span};
 use flowgate_engine::config::{self, Config, Secret};
-use hyper::Request;
+use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{
-    CACHE_CONTROL, CONNECTION, HeaderMap, HeaderName, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
-};
+use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -67,9 +69,12 @@ use crate::shutdown::Shutdown;
 use crate::wrong_secrets::{Source, WrongSecrets};
 pub(crate) use auth::Access;
 use auth::Tokens;
+use body::Body;
 use console::Console;
+use direct::Direct;
 pub(crate) use error::Error;
 use gate::Gate;
+use head::{Head, Header};
 pub(crate) use policy::broken;
 use progress::{Progress, Stage};
 pub(crate) use reply::Reply;
@@ -156,12 +161,12 @@ pub(crate) struct Call<'a> {
     pub(crate) peer: IpAddr,
     /// The address of this machine that the client connected to.
     pub(crate) local: Option<IpAddr>,
-    pub(crate) head: hyper::http::request::Parts,
+    pub(crate) head: Head<'a>,
 }
 
 impl Call<'_> {
-    pub(crate) fn headers(&self) -> &HeaderMap {
-        &self.head.headers
+    pub(crate) fn headers(&self) -> &[Header<'_>] {
+        self.head.headers
     }
 
     /// Works on a thread of its own, so that no event loop waits. Work that hangs keeps that thread, but not the client.
@@ -194,7 +199,7 @@ impl Call<'_> {
     /// The client as the author of a change that needs the admin token. Behind proxies that the gate trusts, it is their
     /// client.
     pub(crate) fn author(&self) -> Author {
-        let agent = self.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let agent = head::text(self.headers(), "user-agent");
         let Some(client) = self.client() else { return Author::admin_token(None, None, agent) };
         let peer = self.peer.to_canonical();
         Author::admin_token(Some(client), (client != peer).then_some(peer), agent)
@@ -208,14 +213,14 @@ impl Call<'_> {
     /// The client's address; `None`: it is on a unix socket. Behind proxies that the gate trusts, it is their client.
     fn client(&self) -> Option<IpAddr> {
         self.local?;
-        let forwarded = self.headers().get_all("x-forwarded-for").iter();
-        let forwarded: Vec<&str> = forwarded.filter_map(|value| value.to_str().ok()).collect();
+        let forwarded = head::values(self.headers(), "x-forwarded-for");
+        let forwarded: Vec<&str> = forwarded.filter_map(head::printable).collect();
         Some(self.shared.gate.addresses().find(self.peer, forwarded).address)
     }
 
     /// Gives a request the client's name for it, by which it is found in the log.
     pub(crate) fn named<'r>(&'r self, request: flowgate_engine::Request<'r>) -> flowgate_engine::Request<'r> {
-        match request_id(self.headers()).and_then(|id| id.to_str().ok()) {
+        match request_id(self.headers()) {
             Some(id) => request.id(id),
             None => request,
         }
@@ -294,8 +299,12 @@ impl Protocol for Http {
         };
         let Http { shared, idle_timeout, local, .. } = self;
         let progress = Arc::new(Progress::default());
-        let stream = WriteTimeout::new(stream, Arc::clone(&progress), idle_timeout, shared.request_timeout);
+        let mut stream = WriteTimeout::new(stream, Arc::clone(&progress), idle_timeout, shared.request_timeout);
         let conversation = Arc::new(Conversation::new(shared, peer, local, Arc::clone(&progress)));
+        match Direct::new(&mut stream, &conversation, idle_timeout).run(shutdown.clone()).await? {
+            Some(unread) => stream.put_back(unread),
+            None => return Ok(()),
+        }
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
@@ -324,36 +333,48 @@ impl Protocol for Http {
     }
 }
 
-async fn answer(conversation: Arc<Conversation>, request: Request<Incoming>) -> Result<Reply, Infallible> {
-    let progress = &conversation.progress;
-    progress.begin_answer();
+async fn answer(
+    conversation: Arc<Conversation>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let service = &conversation.shared.service;
-    service.metrics().http.requests.add(1);
-    let timer = Timer::start(service);
-    let call = Call { shared: &conversation.shared, peer: conversation.peer, local: conversation.local, head };
-    let mut reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
-    if let Some(id) = request_id(call.headers()) {
-        reply.headers_mut().insert(REQUEST_ID, id.clone());
+    let headers = head::listed(&head.headers);
+    let (path, query) = (head.uri.path(), head.uri.query());
+    let head = Head { method: &head.method, path, query, headers: &headers };
+    Ok(conversation.respond(head, Body::Arriving(body)).await.into_response())
+}
+
+impl Conversation {
+    /// Answers one request.
+    async fn respond(&self, head: Head<'_>, body: Body) -> Reply {
+        self.progress.begin_answer();
+        let service = &self.shared.service;
+        service.metrics().http.requests.add(1);
+        let timer = Timer::start(service);
+        let call = Call { shared: &self.shared, peer: self.peer, local: self.local, head };
+        let mut reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
+        if let Some(id) = request_id(head.headers) {
+            reply.header(&REQUEST_ID, id);
+        }
+        if head.path.starts_with("/v1/") {
+            keep_private(&mut reply);
+        }
+        if let Some(timer) = timer {
+            timer.stop(service);
+        }
+        if self.progress.is_stopping() {
+            reply.header(&CONNECTION, "close");
+        }
+        self.progress.end_answer();
+        reply
     }
-    if call.head.uri.path().starts_with("/v1/") {
-        keep_private(reply.headers_mut());
-    }
-    if let Some(timer) = timer {
-        timer.stop(service);
-    }
-    if progress.is_stopping() {
-        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    progress.end_answer();
-    Ok(reply)
 }
 
 /// Answers of the API are for the client alone: caches must not store them, and browsers must not show them as pages.
-fn keep_private(headers: &mut HeaderMap) {
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+fn keep_private(reply: &mut Reply) {
+    reply.header(&X_CONTENT_TYPE_OPTIONS, "nosniff");
+    reply.header(&CACHE_CONTROL, "no-store");
+    reply.header(&CROSS_ORIGIN_RESOURCE_POLICY, "same-origin");
 }
 
 /// The name of this machine.
@@ -366,9 +387,9 @@ fn node() -> String {
 }
 
 /// The client's name for a request, if it is short and printable.
-fn request_id(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let id = headers.get(REQUEST_ID)?;
-    let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES && id.as_bytes().iter().all(u8::is_ascii_graphic);
+fn request_id<'h>(headers: &'h [Header<'_>]) -> Option<&'h str> {
+    let id = head::text(headers, REQUEST_ID.as_str())?;
+    let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
     is_name.then_some(id)
 }
 

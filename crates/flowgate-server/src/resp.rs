@@ -3,7 +3,7 @@
 //! [`connection`] moves the bytes; it lives on one of the event loops of [`crate::loops`].
 
 mod batch_metrics;
-mod buffers;
+pub(crate) mod buffers;
 mod command;
 mod connection;
 mod counters;
@@ -15,7 +15,7 @@ pub(crate) mod fuzzing;
 mod memory_bound;
 mod pending;
 mod planned;
-mod rare_waker;
+pub(crate) mod rare_waker;
 mod reply;
 mod session;
 mod transaction;

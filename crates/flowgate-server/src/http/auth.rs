@@ -11,10 +11,10 @@ use std::sync::OnceLock;
 
 use flowgate::Time;
 use flowgate_engine::config::{self, Secret};
-use hyper::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 
 use super::error::Error;
+use super::head::{self, Header};
 use super::origin::{self, Page};
 use super::session_key::{self, Rights};
 
@@ -66,7 +66,7 @@ impl Tokens {
     pub(crate) fn check(
         &self,
         access: Access,
-        headers: &HeaderMap,
+        headers: &[Header<'_>],
         local: Option<IpAddr>,
         now: impl Fn() -> Time,
     ) -> Result<(), Error> {
@@ -85,7 +85,12 @@ impl Tokens {
     }
 
     /// As [`Tokens::check`], for any origin: a gateway passes on the headers of a browser.
-    pub(crate) fn check_token(&self, access: Access, headers: &HeaderMap, now: impl Fn() -> Time) -> Result<(), Error> {
+    pub(crate) fn check_token(
+        &self,
+        access: Access,
+        headers: &[Header<'_>],
+        now: impl Fn() -> Time,
+    ) -> Result<(), Error> {
         self.check_caller(access, self.caller(headers, now))
     }
 
@@ -117,7 +122,7 @@ impl Tokens {
         Ok(Some((session_key::make(token, rights, until), rights)))
     }
 
-    fn caller(&self, headers: &HeaderMap, now: impl Fn() -> Time) -> Caller {
+    fn caller(&self, headers: &[Header<'_>], now: impl Fn() -> Time) -> Caller {
         let Some(given) = bearer_token(headers) else { return Caller::Unknown };
         let is = |token: Option<&Secret>| token.is_some_and(|token| given.ct_eq(token.expose().as_bytes()).into());
         let (admin, view) = (self.admin.get(), self.view.as_ref());
@@ -140,20 +145,17 @@ impl Tokens {
 const NO_ADMIN_TOKEN: Error =
     Error::Forbidden("this needs the admin token, and the server has no place to keep one: set auth.admin_token_file");
 
-fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(b"Bearer ".len())?;
+fn bearer_token<'h>(headers: &'h [Header<'_>]) -> Option<&'h [u8]> {
+    let (scheme, token) = head::value(headers, "authorization")?.split_at_checked(b"Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
-
     use super::*;
 
-    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
-        let header = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
-        list.iter().map(header).collect()
+    fn headers(list: &[(&'static str, &'static str)]) -> Vec<Header<'static>> {
+        list.iter().map(|&(name, value)| Header { name, value: value.as_bytes() }).collect()
     }
 
     const NOW: u64 = 1_700_000_000;
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn administering_always_needs_a_token() {
         let made = tokens("api", "");
-        let refused = |headers: &HeaderMap| made.check(Access::Admin, headers, None, clock).unwrap_err();
+        let refused = |headers: &[Header<'_>]| made.check(Access::Admin, headers, None, clock).unwrap_err();
         for list in
             [&[][..], &[("authorization", "Bearer ")], &[("authorization", "Bearer api")], &[("host", "localhost")]]
         {
@@ -235,8 +237,8 @@ mod tests {
     fn a_session_key_opens_what_its_token_opens_until_its_end() {
         let tokens = with_view_token();
         let check = |tokens: &Tokens, key: &str, access, now| {
-            let mut headers = HeaderMap::new();
-            headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}")).unwrap());
+            let bearer = format!("Bearer {key}");
+            let headers = [Header { name: "Authorization", value: bearer.as_bytes() }];
             tokens.check(access, &headers, None, || Time::from_secs(now)).is_ok()
         };
         let key = |token| tokens.log_in(token, NOW + 60).unwrap().unwrap();

@@ -10,8 +10,8 @@ use flowgate_engine::{
     http::normalized_host,
 };
 use hyper::StatusCode;
-use hyper::body::Incoming;
 
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body};
@@ -27,7 +27,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
 
 /// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
 /// warning if no rule uses the field, or no request at the gate has the value.
-pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn impose(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let flowgate_api::BanOrder { field, value, length, reason } = body::parse(&body)?;
     let length = match parse_duration(&length.0) {
@@ -39,7 +39,7 @@ pub(super) async fn impose(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
     let service = &call.shared.service;
     let ban = call.answered(service.ban(order, &call.author())).await??;
     let mut reply = reply::json(&NewBan { ban: (&*ban).into(), warning: warning(service, &ban) });
-    *reply.status_mut() = StatusCode::CREATED;
+    reply.status = StatusCode::CREATED;
     Ok(reply)
 }
 
@@ -64,7 +64,7 @@ fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
 
 /// `DELETE /v1/bans/{id}`, for bans by hand and by rules.
 pub(super) async fn lift(call: &Call<'_>) -> Result<Reply, Error> {
-    let id = call.head.uri.path().rsplit('/').next().unwrap_or_default();
+    let id = call.head.path.rsplit('/').next().unwrap_or_default();
     let lifted = match id.parse() {
         Ok(id) => call.answered(call.shared.service.unban(id, &call.author())).await??,
         Err(_) => false,

@@ -5,17 +5,28 @@
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::body::{Body as _, Incoming};
 use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::Shared;
 use super::error::Error;
+use super::head::{self, Header};
+
+const CONTENT_TYPE: &str = "content-type";
+
+/// The body of a request.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// It is there.
+    Whole(Bytes),
+    /// It may still be on its way.
+    Arriving(Incoming),
+}
 
 /// Reads the whole body of a write. Its content type must be JSON, which a web page of another site cannot send
 /// without this server's consent.
-pub(crate) async fn read_json(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Error> {
+pub(crate) async fn read_json(shared: &Shared, headers: &[Header<'_>], body: Body) -> Result<Bytes, Error> {
     if !is_type(headers, "application/json") {
         return Err(Error::ContentType("application/json"));
     }
@@ -23,27 +34,32 @@ pub(crate) async fn read_json(shared: &Shared, headers: &HeaderMap, body: Incomi
 }
 
 /// Reads the whole body of a form; empty where there is none.
-pub(crate) async fn read_form(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Error> {
+pub(crate) async fn read_form(shared: &Shared, headers: &[Header<'_>], body: Body) -> Result<Bytes, Error> {
     const FORM: &str = "application/x-www-form-urlencoded";
-    if body.is_end_stream() {
+    if matches!(&body, Body::Arriving(body) if body.is_end_stream()) {
         return Ok(Bytes::new());
     }
-    if headers.contains_key(CONTENT_TYPE) && !is_type(headers, FORM) {
+    if head::value(headers, CONTENT_TYPE).is_some() && !is_type(headers, FORM) {
         return Err(Error::ContentType(FORM));
     }
     read(shared, body).await
 }
 
 /// True if the content type is this one, with any parameters.
-pub(crate) fn is_type(headers: &HeaderMap, expected: &str) -> bool {
-    let Some(given) = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) else { return false };
+pub(crate) fn is_type(headers: &[Header<'_>], expected: &str) -> bool {
+    let Some(given) = head::value(headers, CONTENT_TYPE) else { return false };
     let (given, rest) = given.split_at_checked(expected.len()).unwrap_or((given, b""));
     given.eq_ignore_ascii_case(expected.as_bytes()) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
 }
 
 /// Reads the whole body.
-pub(crate) async fn read(shared: &Shared, body: Incoming) -> Result<Bytes, Error> {
-    timeout(shared.request_timeout, collect(body, shared.max_body)).await.map_err(|_| Error::BodyTimeout)?
+pub(crate) async fn read(shared: &Shared, body: Body) -> Result<Bytes, Error> {
+    match body {
+        Body::Whole(body) => Ok(body),
+        Body::Arriving(body) => {
+            timeout(shared.request_timeout, collect(body, shared.max_body)).await.map_err(|_| Error::BodyTimeout)?
+        }
+    }
 }
 
 async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Error> {

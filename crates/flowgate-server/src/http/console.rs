@@ -11,15 +11,15 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use flowgate_engine::config::{fingerprint, read_file};
-use http_body_util::Full;
 use hyper::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, LOCATION,
+    REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::{Method, StatusCode};
 
 use super::Call;
 use super::error::Error;
+use super::head::{self, Header};
 use super::reply::{self, Reply};
 
 /// An embedded file.
@@ -75,11 +75,11 @@ impl Console {
 /// Answers a request for a file of the console; `None`: the path belongs to others.
 pub(super) async fn answer(call: &Call<'_>) -> Option<Result<Reply, Error>> {
     let console = &call.shared.console;
-    let path = call.head.uri.path();
+    let path = call.head.path;
     if !console.enabled || !(path == "/" || path == "/console" || path.starts_with("/console/")) {
         return None;
     }
-    if !matches!(call.head.method, Method::GET | Method::HEAD) {
+    if !matches!(*call.head.method, Method::GET | Method::HEAD) {
         return Some(Err(Error::Method("GET, HEAD")));
     }
     let mut answer = match path.strip_prefix("/console/") {
@@ -88,12 +88,12 @@ pub(super) async fn answer(call: &Call<'_>) -> Option<Result<Reply, Error>> {
         Some(name) => file(console, call.headers(), name).await,
     };
     if let Ok(reply) = &mut answer {
-        protect(reply.headers_mut());
+        protect(reply);
     }
     Some(answer)
 }
 
-async fn file(console: &Console, headers: &HeaderMap, name: &str) -> Result<Reply, Error> {
+async fn file(console: &Console, headers: &[Header<'_>], name: &str) -> Result<Reply, Error> {
     match console.directory.get() {
         Some(directory) => from_directory(directory, headers, name).await,
         None => embedded(headers, name),
@@ -101,13 +101,13 @@ async fn file(console: &Console, headers: &HeaderMap, name: &str) -> Result<Repl
     .ok_or(Error::NoSuchPath)
 }
 
-fn embedded(headers: &HeaderMap, name: &str) -> Option<Reply> {
+fn embedded(headers: &[Header<'_>], name: &str) -> Option<Reply> {
     let file = FILES.iter().find(|file| file.name == name)?;
     Some(match accepts_gzip(headers) {
         true => {
             let mut reply = content(headers, name, file.etag, file.gzip)?;
-            if reply.status() == StatusCode::OK {
-                reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            if reply.status == StatusCode::OK {
+                reply.header(&CONTENT_ENCODING, "gzip");
             }
             reply
         }
@@ -115,7 +115,7 @@ fn embedded(headers: &HeaderMap, name: &str) -> Option<Reply> {
     })
 }
 
-async fn from_directory(directory: &Path, headers: &HeaderMap, name: &str) -> Option<Reply> {
+async fn from_directory(directory: &Path, headers: &[Header<'_>], name: &str) -> Option<Reply> {
     if !is_plain(name) {
         return None;
     }
@@ -135,19 +135,18 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The file, or 304 if the client has it.
-fn content(headers: &HeaderMap, name: &str, etag: &str, bytes: impl Into<Bytes>) -> Option<Reply> {
+fn content(headers: &[Header<'_>], name: &str, etag: &str, bytes: impl Into<Bytes>) -> Option<Reply> {
     let content_type = content_type(name)?;
-    let is_known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let is_known = head::values(headers, "if-none-match").filter_map(head::printable);
     let is_known = is_known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
     let mut reply = match is_known {
         true => reply::empty(StatusCode::NOT_MODIFIED),
-        false => Reply::new(Full::new(bytes.into())),
+        false => Reply::new(StatusCode::OK, bytes),
     };
-    let headers = reply.headers_mut();
-    headers.insert(ETAG, HeaderValue::from_str(etag).ok()?);
-    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    reply.header(&ETAG, etag);
+    reply.header(&VARY, "accept-encoding");
     if !is_known {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        reply.header(&CONTENT_TYPE, content_type);
     }
     Some(reply)
 }
@@ -167,8 +166,8 @@ fn content_type(name: &str) -> Option<&'static str> {
     })
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+fn accepts_gzip(headers: &[Header<'_>]) -> bool {
+    let values = head::values(headers, "accept-encoding").filter_map(head::printable);
     values.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
         let is_refused = matches!(weight.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
@@ -178,13 +177,13 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 fn redirect_to_index() -> Reply {
     let mut reply = reply::empty(StatusCode::PERMANENT_REDIRECT);
-    reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
+    reply.header(&LOCATION, "/");
     reply
 }
 
-fn protect(headers: &mut HeaderMap) {
+fn protect(reply: &mut Reply) {
     for (name, value) in HEADERS {
-        headers.insert(name, HeaderValue::from_static(value));
+        reply.header(&name, value);
     }
 }
 
@@ -204,10 +203,9 @@ mod tests {
 
     #[test]
     fn clients_that_accept_gzip() {
-        let accepts = |value: &'static str| {
-            accepts_gzip(&[(ACCEPT_ENCODING, HeaderValue::from_static(value))].into_iter().collect())
-        };
-        assert!(accepts("gzip") && accepts("br, GZIP;q=0.5, deflate") && !accepts_gzip(&HeaderMap::new()));
+        let accepts =
+            |value: &'static str| accepts_gzip(&[Header { name: "Accept-Encoding", value: value.as_bytes() }]);
+        assert!(accepts("gzip") && accepts("br, GZIP;q=0.5, deflate") && !accepts_gzip(&[]));
         assert!(!accepts("br") && !accepts("gzip;q=0") && !accepts("gzip; q=0.000") && !accepts("xgzip"));
     }
 

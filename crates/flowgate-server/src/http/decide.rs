@@ -2,8 +2,8 @@
 
 use flowgate_api::{AtomicBatch, BatchItem, DecideCall, MAX_ATOMIC_BATCH, MAX_BATCH, Operation};
 use flowgate_engine::Decision;
-use hyper::body::Incoming;
 
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::request::CallRequest;
@@ -11,7 +11,7 @@ use super::{Call, body};
 use crate::service::{Answer, JointRequest, StoreAway};
 
 /// `{"fields":{..},"cost":1,"gate":false}` -> a decision.
-pub(super) async fn one(call: &Call<'_>, body: Incoming, operation: Operation) -> Result<Reply, Error> {
+pub(super) async fn one(call: &Call<'_>, body: Body, operation: Operation) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let (service, snapshot) = (&call.shared.service, call.shared.service.snapshot());
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
@@ -31,8 +31,8 @@ enum BatchAnswer {
 
 /// `[{"op":"take","fields":{..},"cost":1,"gate":false}, ..]` -> a decision for each, in order. A mistake in one request
 /// refuses the whole batch. With `?atomic=true` the requests pass together or not at all.
-pub(super) async fn batch(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
-    let is_atomic = is_atomic(call.head.uri.query().unwrap_or_default())?;
+pub(super) async fn batch(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+    let is_atomic = is_atomic(call.head.query.unwrap_or_default())?;
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let items: Vec<BatchItem<'_>> = body::parse(&body)?;
     if is_atomic {

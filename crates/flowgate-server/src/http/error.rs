@@ -9,7 +9,7 @@ use flowgate::{LimitError, OtherAlgorithm, Span};
 use flowgate_api::ErrorBody;
 use flowgate_engine::bans::BanOrderError;
 use hyper::StatusCode;
-use hyper::header::{self, HeaderValue};
+use hyper::header;
 
 use super::reply::{self, Reply};
 use crate::rules_file::WriteError;
@@ -112,18 +112,14 @@ impl Error {
     }
 
     /// A header that goes with the status.
-    fn header(&self) -> Option<(header::HeaderName, HeaderValue)> {
+    fn header(&self) -> Option<(header::HeaderName, Cow<'static, str>)> {
         match self {
-            Error::TooManyLogins(wait) => Some((header::RETRY_AFTER, wait.as_secs_ceil().into())),
-            Error::Unauthorized(_) | Error::WrongToken => {
-                Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
-            }
-            Error::Method(allowed) => Some((header::ALLOW, HeaderValue::from_static(allowed))),
-            Error::Away(_) | Error::Overloaded | Error::TryTooLong => {
-                Some((header::RETRY_AFTER, HeaderValue::from_static("1")))
-            }
+            Error::TooManyLogins(wait) => Some((header::RETRY_AFTER, wait.as_secs_ceil().to_string().into())),
+            Error::Unauthorized(_) | Error::WrongToken => Some((header::WWW_AUTHENTICATE, "Bearer".into())),
+            Error::Method(allowed) => Some((header::ALLOW, (*allowed).into())),
+            Error::Away(_) | Error::Overloaded | Error::TryTooLong => Some((header::RETRY_AFTER, "1".into())),
             // The rest of the body would be read as the next request.
-            Error::TooLarge(_) | Error::BodyTimeout => Some((header::CONNECTION, HeaderValue::from_static("close"))),
+            Error::TooLarge(_) | Error::BodyTimeout => Some((header::CONNECTION, "close".into())),
             _ => None,
         }
     }
@@ -131,9 +127,9 @@ impl Error {
     pub(crate) fn reply(&self) -> Reply {
         let body = ErrorBody { error: self.to_string().into(), field: self.field().map(Cow::from) };
         let mut reply = reply::json(&body);
-        *reply.status_mut() = self.status();
+        reply.status = self.status();
         if let Some((name, value)) = self.header() {
-            reply.headers_mut().insert(name, value);
+            reply.header(&name, &*value);
         }
         reply
     }

@@ -1,8 +1,8 @@
 //! `POST /v1/explain`: why would this be decided so? Every rule, and how its limits stand. Changes nothing.
 
 use flowgate_api::{Explanation, FrontReport, RuleReport};
-use hyper::body::Incoming;
 
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::request::CallRequest;
@@ -11,7 +11,7 @@ use crate::fronts::FrontExplanation;
 
 /// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..]}`, with `paused_until` while
 /// the rules are paused, and `fronts` where other systems' rules are served.
-pub(super) async fn explain(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn explain(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let snapshot = call.shared.service.snapshot();
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);

@@ -107,8 +107,8 @@ impl Gate {
 /// Any method on `/gate` and `/gate/{status}`.
 pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     let gate = &call.shared.gate;
-    let status = chosen_status(call.head.uri.path())?;
-    if call.head.uri.query().is_some_and(|query| query.contains("deny=")) {
+    let status = chosen_status(call.head.path)?;
+    if call.head.query.is_some_and(|query| query.contains("deny=")) {
         gate.warn_of_ignored_query();
     }
     let (snapshot, ban_fields) = (call.shared.service.snapshot(), call.shared.service.ban_fields());

@@ -26,7 +26,7 @@ pub(super) fn ready(call: &Call<'_>) -> Reply {
         Ready::Degraded(missing) => reply::text(format!("degraded: {missing}{notes}")),
         Ready::Draining => {
             let mut reply = reply::text("draining");
-            *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            reply.status = StatusCode::SERVICE_UNAVAILABLE;
             reply
         }
     }

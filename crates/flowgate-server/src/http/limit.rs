@@ -3,8 +3,8 @@
 use flowgate::Limit;
 use flowgate_api::{Decision, LimitCall, Operation};
 use flowgate_engine::AdHoc;
-use hyper::body::Incoming;
 
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body};
@@ -12,7 +12,7 @@ use crate::limit_cache;
 use crate::service::KeyDecision;
 
 /// `{"key":"user:42","limit":"5/60s","cost":1,"op":"take"}` -> a decision.
-pub(super) async fn limit(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn limit(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let LimitCall { key, limit, cost, op } = body::parse(&body)?;
     let key = key.0.as_bytes();

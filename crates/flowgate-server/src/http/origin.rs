@@ -9,11 +9,12 @@
 
 use std::net::IpAddr;
 
-use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
-
 use super::error::Error;
+use super::head::{self, Header};
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const HOST: &str = "host";
+const ORIGIN: &str = "origin";
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// The page that a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +27,11 @@ pub(super) enum Page {
 
 /// Finds the page of a request; refuses one of another origin. `local` is the address that the client connected to;
 /// `None`: a unix socket.
-pub(super) fn page(headers: &HeaderMap, local: Option<IpAddr>) -> Result<Page, Error> {
-    if !headers.contains_key(ORIGIN) && !headers.contains_key(SEC_FETCH_SITE) {
+pub(super) fn page(headers: &[Header<'_>], local: Option<IpAddr>) -> Result<Page, Error> {
+    if head::value(headers, ORIGIN).is_none() && head::value(headers, SEC_FETCH_SITE).is_none() {
         return Ok(Page::Own);
     }
-    match only(headers, &HOST) {
+    match only(headers, HOST) {
         Some(Some(host)) if is_own_page(headers, host) => {
             Ok(if is_own_host(host, local) { Page::Own } else { Page::Named })
         }
@@ -44,22 +45,18 @@ pub(super) const FOREIGN_PAGE: Error = Error::Forbidden(
 );
 
 /// The value of a header that is given once; `Some(None)`: it is absent; `None`: it is given twice, or is not text.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
-    let mut values = headers.get_all(name).iter();
+fn only<'h>(headers: &'h [Header<'_>], name: &'h str) -> Option<Option<&'h str>> {
+    let mut values = head::values(headers, name);
     match (values.next(), values.next()) {
         (None, _) => Some(None),
-        (Some(value), None) => text(value).map(Some),
+        (Some(value), None) => head::printable(value).map(Some),
         (Some(_), Some(_)) => None,
     }
 }
 
-fn text(value: &HeaderValue) -> Option<&str> {
-    value.to_str().ok()
-}
-
 /// True if the page comes from this `Host`. If a browser sends both headers, both must say so.
-fn is_own_page(headers: &HeaderMap, host: &str) -> bool {
-    let (Some(origin), Some(site)) = (only(headers, &ORIGIN), only(headers, &SEC_FETCH_SITE)) else { return false };
+fn is_own_page(headers: &[Header<'_>], host: &str) -> bool {
+    let (Some(origin), Some(site)) = (only(headers, ORIGIN), only(headers, SEC_FETCH_SITE)) else { return false };
     let from_host = origin.is_none_or(|origin| {
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
@@ -91,9 +88,8 @@ fn is_own_host(host: &str, local: Option<IpAddr>) -> bool {
 mod tests {
     use super::*;
 
-    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
-        let header = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
-        list.iter().map(header).collect()
+    fn headers(list: &[(&'static str, &'static str)]) -> Vec<Header<'static>> {
+        list.iter().map(|&(name, value)| Header { name, value: value.as_bytes() }).collect()
     }
 
     fn allowed(local: &str, list: &[(&'static str, &'static str)]) -> bool {

@@ -3,8 +3,8 @@
 use flowgate::Span;
 use flowgate_api::{Pause, PauseOrder};
 use flowgate_engine::config::parse_duration;
-use hyper::body::Incoming;
 
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body};
@@ -16,7 +16,7 @@ pub(super) fn read(call: &Call<'_>) -> Reply {
 }
 
 /// `{"for":"10m"}` -> the pause.
-pub(super) async fn begin(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn begin(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let PauseOrder { length } = body::parse(&body)?;
     let length = match parse_duration(&length.0).map(Span::from) {

@@ -16,7 +16,7 @@ impl<'q> Query<'q> {
     /// Reads the query of a request that may have these parameters.
     pub(super) fn read(call: &'q Call<'_>, known: &[&str]) -> Result<Query<'q>, Error> {
         let mut parameters: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
-        for pair in call.head.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        for pair in call.head.query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decoded_query(name);
             if !known.contains(&&*name) {

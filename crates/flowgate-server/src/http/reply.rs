@@ -1,16 +1,108 @@
 //! Answers: a status, headers, a body that is there whole.
 
+use std::fmt;
+use std::io::Write;
+
 use bytes::Bytes;
 use flowgate_api::Decision;
 use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
-pub(crate) type Reply = Response<Full<Bytes>>;
+/// An answer. Its headers are kept as they are sent.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    /// A line for each header.
+    lines: Vec<u8>,
+    body: Bytes,
+}
 
 /// Most documents are shorter.
 const DOCUMENT_BYTES: usize = 256;
+
+/// Most headers together are shorter.
+const HEADER_BYTES: usize = 320;
+
+impl Reply {
+    pub(crate) fn new(status: StatusCode, body: impl Into<Bytes>) -> Reply {
+        Reply { status, lines: Vec::with_capacity(HEADER_BYTES), body: body.into() }
+    }
+
+    /// Adds a header. One whose value cannot stand in a header is left out.
+    pub(crate) fn header(&mut self, name: &HeaderName, value: impl AsRef<[u8]>) {
+        self.write_header(name, |out| out.extend_from_slice(value.as_ref()));
+    }
+
+    /// Adds a header, as [`Reply::header`].
+    pub(crate) fn header_shown(&mut self, name: &HeaderName, value: impl fmt::Display) {
+        // Writing to a growing buffer cannot fail.
+        self.write_header(name, |out| _ = write!(out, "{value}"));
+    }
+
+    /// Adds a header with a number.
+    pub(crate) fn header_number(&mut self, name: &HeaderName, value: u64) {
+        self.header(name, itoa::Buffer::new().format(value));
+    }
+
+    fn write_header(&mut self, name: &HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.lines.len();
+        self.lines.extend_from_slice(name.as_str().as_bytes());
+        self.lines.extend_from_slice(b": ");
+        let start = self.lines.len();
+        write(&mut self.lines);
+        let is_value = |byte: &u8| *byte >= b' ' && *byte != 127 || *byte == b'\t';
+        if self.lines[start..].iter().all(is_value) {
+            self.lines.extend_from_slice(b"\r\n");
+        } else {
+            self.lines.truncate(before);
+        }
+    }
+
+    /// Appends the answer as it is sent over HTTP/1.1, on a connection that stays open.
+    pub(super) fn send(&self, out: &mut Vec<u8>, date: &[u8]) {
+        if self.status == StatusCode::OK {
+            out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        } else {
+            // Writing to a growing buffer cannot fail.
+            let _ =
+                write!(out, "HTTP/1.1 {} {}\r\n", self.status.as_str(), self.status.canonical_reason().unwrap_or(""));
+        }
+        out.extend_from_slice(&self.lines);
+        out.extend_from_slice(b"content-length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(self.body.len()).as_bytes());
+        out.extend_from_slice(b"\r\ndate: ");
+        out.extend_from_slice(date);
+        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(&self.body);
+    }
+
+    /// The answer for hyper.
+    pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
+        let lines = Bytes::from(self.lines);
+        let mut response = Response::new(Full::new(self.body));
+        *response.status_mut() = self.status;
+        let mut start = 0;
+        // No value has a line break in it.
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let end = start + line.len() - b"\r\n".len();
+            let colon = line.iter().position(|byte| *byte == b':').unwrap_or(0);
+            let name = HeaderName::from_bytes(&line[..colon]);
+            let value = HeaderValue::from_maybe_shared(lines.slice(start + colon + b": ".len()..end));
+            if let (Ok(name), Ok(value)) = (name, value) {
+                response.headers_mut().insert(name, value);
+            }
+            start += line.len();
+        }
+        response
+    }
+
+    #[cfg(test)]
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
 
 /// 200 with a document as JSON.
 pub(crate) fn json(document: &impl Serialize) -> Reply {
@@ -40,8 +132,8 @@ pub(crate) fn written(document: &impl Serialize) -> Vec<u8> {
 
 /// 200 with a body of a content type.
 pub(crate) fn with_type(body: impl Into<Bytes>, content_type: &'static str) -> Reply {
-    let mut reply = Reply::new(Full::new(body.into()));
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let mut reply = Reply::new(StatusCode::OK, body);
+    reply.header(&CONTENT_TYPE, content_type);
     reply
 }
 
@@ -52,7 +144,39 @@ pub(crate) fn text(body: impl Into<Bytes>) -> Reply {
 
 /// A status alone.
 pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Reply::new(Full::default());
-    *reply.status_mut() = status;
-    reply
+    Reply::new(status, Bytes::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply() -> Reply {
+        let mut reply = text("gone\r\n");
+        reply.status = StatusCode::FORBIDDEN;
+        reply.header_number(&HeaderName::from_static("x-number"), 42);
+        reply.header_shown(&HeaderName::from_static("x-shown"), format_args!("a: {}", 1));
+        for broken in ["a\r\nx-injected: 1", "a\0", "\u{7f}"] {
+            reply.header(&HeaderName::from_static("x-broken"), broken);
+        }
+        reply
+    }
+
+    #[test]
+    fn both_ways_to_send_say_the_same() {
+        let mut sent = Vec::new();
+        reply().send(&mut sent, b"Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(
+            String::from_utf8(sent).unwrap(),
+            "HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\nx-number: 42\r\nx-shown: a: 1\r\n\
+             content-length: 6\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\ngone\r\n"
+        );
+        let response = reply().into_response();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        let headers: Vec<(&str, &[u8])> =
+            response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        let expected: [(&str, &[u8]); 3] =
+            [("content-type", b"text/plain; charset=utf-8"), ("x-number", b"42"), ("x-shown", b"a: 1")];
+        assert_eq!(headers, expected);
+    }
 }

@@ -4,9 +4,9 @@
 //! description in `openapi.json`, which a test checks. Fronts of other systems have tables of their own.
 
 use hyper::Method;
-use hyper::body::Incoming;
 
 use super::auth::Access;
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{
@@ -121,7 +121,7 @@ pub(crate) const ROUTES: &[Route] = &[
 
 impl Endpoint {
     /// Answers a request that was let in.
-    async fn answer(self, call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+    async fn answer(self, call: &Call<'_>, body: Body) -> Result<Reply, Error> {
         match self {
             Endpoint::Decide(operation) => decide::one(call, body, operation).await,
             Endpoint::Gate => gate::check(call).await,
@@ -160,8 +160,8 @@ impl Endpoint {
 }
 
 /// Finds the endpoint, lets the request in, answers it.
-pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
-    let path = call.head.uri.path();
+pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+    let path = call.head.path;
     let Some(route) = ROUTES.iter().find(|route| route.leads_from(path)) else {
         return match console::answer(call).await {
             Some(answer) => answer,
@@ -169,8 +169,8 @@ pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Err
         };
     };
     // Checked before the method: a caller without the right learns nothing about the endpoint.
-    call.check_access(route.access_for(&call.head.method))?;
-    let endpoint = route.methods.endpoint(&call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
+    call.check_access(route.access_for(call.head.method))?;
+    let endpoint = route.methods.endpoint(call.head.method).ok_or(Error::Method(route.methods.allowed()))?;
     endpoint.answer(call, body).await
 }
 

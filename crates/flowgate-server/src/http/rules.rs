@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use flowgate_api::{Author, History, ReplacedRules, Rollback, Validation, Version};
 use flowgate_engine::config::{Config, LoadedConfig};
-use hyper::body::Incoming;
-use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
+use hyper::header::ETAG;
 use percent_encoding::percent_decode;
 use tokio::time::timeout;
 
+use super::body::Body;
 use super::error::Error;
+use super::head::{self, Header};
 use super::reply::{self, Reply};
 use super::{Call, body};
 use crate::rules_file::{self, AdminFile, MAX_NOTE_BYTES, Precondition, Text, Turn, WriteError, WriteReport};
@@ -29,7 +30,7 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// Replaces the text that `If-Match` names. Hidden secrets keep their values.
-pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn write(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let expected = expected(call.headers()).ok_or(Error::NoIfMatch)?;
     let note = note(call.headers())?;
     let text = text(call, body).await?;
@@ -38,7 +39,7 @@ pub(super) async fn write(call: &Call<'_>, body: Incoming) -> Result<Reply, Erro
 }
 
 /// Checks a text: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
-pub(super) async fn validate(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn validate(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let text = text(call, body).await?;
     let checked = on_disk(call, move |file| file.check(&text)).await?;
     Ok(reply::json(&match &checked {
@@ -68,7 +69,7 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// `{"version":n}`: puts the text of that version in force, as a new version.
-pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn roll_back(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Rollback { version } = body::parse(&body)?;
     let expected = expected(call.headers()).unwrap_or(Precondition::Anything);
@@ -79,7 +80,7 @@ pub(super) async fn roll_back(call: &Call<'_>, body: Incoming) -> Result<Reply, 
 
 /// The text of a version, with an `ETag`. Secrets are hidden.
 pub(super) async fn version(call: &Call<'_>) -> Result<Reply, Error> {
-    let number = call.head.uri.path().rsplit('/').next().and_then(|number| number.parse().ok());
+    let number = call.head.path.rsplit('/').next().and_then(|number| number.parse().ok());
     let number: u64 = number.ok_or(WriteError::NoSuchVersion)?;
     let Text { text, etag } = on_disk(call, move |file| file.version(number)).await??;
     Ok(with_etag(reply::with_type(text, TOML), &etag))
@@ -111,7 +112,7 @@ async fn in_turn<T: Send + 'static>(
     on_disk(call, move |file| work(file, turn)).await
 }
 
-pub(super) async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Error> {
+pub(super) async fn text(call: &Call<'_>, body: Body) -> Result<String, Error> {
     // A web page of another site can send plain text without this server's consent, but not this type.
     if !body::is_type(call.headers(), TOML) {
         return Err(Error::ContentType(TOML));
@@ -121,9 +122,9 @@ pub(super) async fn text(call: &Call<'_>, body: Incoming) -> Result<String, Erro
 }
 
 /// The note in `X-Flowgate-Note`, whose characters beyond ASCII are percent-encoded.
-fn note(headers: &HeaderMap) -> Result<Option<String>, Error> {
-    let Some(value) = headers.get(NOTE) else { return Ok(None) };
-    let text = percent_decode(value.as_bytes()).decode_utf8();
+fn note(headers: &[Header<'_>]) -> Result<Option<String>, Error> {
+    let Some(value) = head::value(headers, NOTE) else { return Ok(None) };
+    let text = percent_decode(value).decode_utf8();
     match text {
         Ok(text) if text.len() <= MAX_NOTE_BYTES => Ok(Some(text.into_owned()).filter(|text| !text.is_empty())),
         Ok(_) => Err(Error::invalid(NOTE, format!("longer than {MAX_NOTE_BYTES} bytes"))),
@@ -132,11 +133,11 @@ fn note(headers: &HeaderMap) -> Result<Option<String>, Error> {
 }
 
 /// The texts that `If-Match` names; `None`: there is no such header.
-fn expected(headers: &HeaderMap) -> Option<Precondition> {
+fn expected(headers: &[Header<'_>]) -> Option<Precondition> {
     let mut etags = Vec::new();
-    for value in headers.get_all(IF_MATCH) {
+    for value in head::values(headers, "if-match") {
         // A value that is not text matches nothing.
-        for etag in value.to_str().unwrap_or_default().split(',').map(str::trim) {
+        for etag in head::printable(value).unwrap_or_default().split(',').map(str::trim) {
             if etag == "*" {
                 return Some(Precondition::Anything);
             }
@@ -154,9 +155,6 @@ fn written_reply(written: &WriteReport) -> Reply {
 }
 
 fn with_etag(mut reply: Reply, etag: &str) -> Reply {
-    // An etag consists of quotes and digits.
-    if let Ok(value) = HeaderValue::from_str(etag) {
-        reply.headers_mut().insert(ETAG, value);
-    }
+    reply.header(&ETAG, etag);
     reply
 }

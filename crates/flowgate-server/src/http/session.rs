@@ -4,15 +4,15 @@
 //!            address is answered with 429 until the minute is over, before it is compared: guessing gets no further.
 
 use flowgate_api::{Login, Session};
-use hyper::body::Incoming;
 
+use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::session_key::Rights;
 use super::{Call, body};
 
 /// `{"token":".."}` -> `{"key":"fgs1...","until":1763312400,"rights":"admin","now":1763283600}`.
-pub(super) async fn log_in(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
+pub(super) async fn log_in(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Login { token } = body::parse(&body)?;
     let (shared, service) = (call.shared, &call.shared.service);

@@ -17,7 +17,7 @@ pub(super) fn of_rule(call: &Call<'_>) -> Result<Reply, Error> {
     Query::read(call, &[])?;
     let service = &call.shared.service;
     // The names of rules need no escapes.
-    let name = call.head.uri.path().rsplit('/').next().unwrap_or_default();
+    let name = call.head.path.rsplit('/').next().unwrap_or_default();
     let now = service.now();
     let subjects = service.recent().subjects.read(name, now);
     if subjects.since.is_none() && service.rules().rules().iter().all(|rule| rule.name() != name) {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -19,6 +20,8 @@ use super::progress::{Progress, Stage};
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
+    /// What was read from the stream before, and is to be read again.
+    unread: Bytes,
     write_timeout: Duration,
     /// Runs while the client takes no bytes.
     write_deadline: Option<Pin<Box<Sleep>>>,
@@ -36,7 +39,20 @@ impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
         write_timeout: Duration,
         head_timeout: Duration,
     ) -> WriteTimeout<S> {
-        WriteTimeout { stream, write_timeout, write_deadline: None, progress, head_timeout, head_deadline: None }
+        WriteTimeout {
+            stream,
+            unread: Bytes::new(),
+            write_timeout,
+            write_deadline: None,
+            progress,
+            head_timeout,
+            head_deadline: None,
+        }
+    }
+
+    /// Lets bytes that were read be read again.
+    pub(super) fn put_back(&mut self, unread: Vec<u8>) {
+        self.unread = Bytes::from(unread);
     }
 
     /// Polls a write, a flush or a shutdown of the stream.
@@ -57,7 +73,12 @@ impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let WriteTimeout { stream, progress, head_timeout, head_deadline, .. } = self.get_mut();
+        let WriteTimeout { stream, unread, progress, head_timeout, head_deadline, .. } = self.get_mut();
+        if !unread.is_empty() {
+            into.put_slice(&unread.split_to(unread.len().min(into.remaining())));
+            progress.begin_head();
+            return Poll::Ready(Ok(()));
+        }
         let filled = into.filled().len();
         let read = Pin::new(stream).poll_read(context, into);
         match read {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use flowgate_api::koala::{CounterValue, Counters, RuleCounter};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, RuleCounts};
-use hyper::body::Incoming;
 use hyper::{Method, StatusCode};
 
 use super::form::Form;
 use super::{KoalaInForce, jobs, rule_file};
+use crate::http::body::Body;
 use crate::http::{Access, Call, Error, Reply, body, reply};
 
 /// What Koala answers.
@@ -51,23 +51,23 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
 ];
 
 /// Answers a request to a path that no other route has.
-pub(crate) async fn answer(call: &Call<'_>, body: Incoming) -> Result<Reply, Error> {
-    let path = call.head.uri.path();
+pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+    let path = call.head.path;
     if let Some(route) = rule_file::route(path) {
         return rule_file::answer(call, body, route).await;
     }
     let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
         let mut reply = reply::text("not found");
-        *reply.status_mut() = StatusCode::NOT_FOUND;
+        reply.status = StatusCode::NOT_FOUND;
         return Ok(reply);
     };
     call.check_access(*access)?;
-    if !matches!(call.head.method, Method::GET | Method::HEAD | Method::POST) {
+    if !matches!(*call.head.method, Method::GET | Method::HEAD | Method::POST) {
         return Err(Error::Method("GET, HEAD, POST"));
     }
     let sent = body::read_form(call.shared, call.headers(), body).await?;
-    let form = Form::read(&sent, call.head.uri.query().unwrap_or_default())?;
+    let form = Form::read(&sent, call.head.query.unwrap_or_default())?;
     let koala = Koala { call, koala };
     match endpoint {
         Endpoint::Browse => koala.browse(&form).await,
@@ -93,7 +93,7 @@ async fn alive(call: &Call<'_>) -> Reply {
 
 fn failed(text: &'static str, status: StatusCode) -> Reply {
     let mut reply = reply::json_text(text);
-    *reply.status_mut() = status;
+    reply.status = status;
     reply
 }
 

@@ -8,9 +8,9 @@ use flowgate_api::{BrokenFile, Validation};
 use flowgate_engine::front::absolute;
 use flowgate_koala::{LoadedKoala, RuleDescription};
 use hyper::Method;
-use hyper::body::Incoming;
 
 use super::KoalaInForce;
+use crate::http::body::Body;
 use crate::http::{Access, Call, Error, Reply, body, broken, reply};
 use crate::service::Service;
 
@@ -36,10 +36,10 @@ pub(super) fn route(path: &str) -> Option<&'static Route> {
 }
 
 /// Answers a request to one of the routes.
-pub(super) async fn answer(call: &Call<'_>, body: Incoming, route: &Route) -> Result<Reply, Error> {
+pub(super) async fn answer(call: &Call<'_>, body: Body, route: &Route) -> Result<Reply, Error> {
     let (_, access, methods, endpoint) = route;
     call.check_access(*access)?;
-    let method = &call.head.method;
+    let method = call.head.method;
     let in_force = || {
         let koala = call.shared.service.koala_rules();
         koala.ok_or(Error::NoSuchThing("there are no Koala rules: name a rule file by koala.rules or --koala"))
@@ -79,7 +79,7 @@ fn document(service: &Service, koala: &KoalaInForce, broken: Option<BrokenFile>,
 }
 
 /// Checks a text in place of the rule file: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
-async fn validate(call: &Call<'_>, body: Incoming, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
+async fn validate(call: &Call<'_>, body: Body, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let RuleText { text } = body::parse(&body)?;
     let text = text.0.into_owned();

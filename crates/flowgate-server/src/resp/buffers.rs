@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use super::yield_once;
 
 /// The bytes of one read.
-pub(super) const READ_BYTES: usize = 16 * 1024;
+pub(crate) const READ_BYTES: usize = 16 * 1024;
 
 /// A larger buffer goes back to the system.
 const MAX_SPARE_BYTES: usize = 4 * READ_BYTES;
@@ -26,7 +26,7 @@ thread_local! {
 
 /// Makes room for one read in `buffer`.
 #[inline]
-pub(super) fn lend(buffer: &mut Vec<u8>) {
+pub(crate) fn lend(buffer: &mut Vec<u8>) {
     if buffer.capacity() < READ_BYTES {
         let small = std::mem::replace(buffer, SPARE.with_borrow_mut(Vec::pop).unwrap_or_default());
         buffer.extend_from_slice(&small);
@@ -36,7 +36,7 @@ pub(super) fn lend(buffer: &mut Vec<u8>) {
 
 /// Takes `buffer` back and leaves its bytes in memory of their own size.
 #[inline]
-pub(super) fn put_down(buffer: &mut Vec<u8>) {
+pub(crate) fn put_down(buffer: &mut Vec<u8>) {
     if !buffer.is_empty() && buffer.len() <= MAX_SMALL_BYTES && buffer.capacity() >= READ_BYTES {
         let small = buffer.as_slice().to_vec();
         buffer.clear();
@@ -48,7 +48,7 @@ pub(super) fn put_down(buffer: &mut Vec<u8>) {
 
 /// Takes `buffer` back if it is empty.
 #[inline]
-pub(super) fn give_back(buffer: &mut Vec<u8>) {
+pub(crate) fn give_back(buffer: &mut Vec<u8>) {
     if !buffer.is_empty() || buffer.capacity() == 0 {
         return;
     }

@@ -11,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 
 /// The waker of one task for its rare events.
 #[derive(Debug, Default)]
-pub(super) struct RareWaker {
+pub(crate) struct RareWaker {
     current: Option<(Arc<Flag>, Waker)>,
 }
 
@@ -31,7 +31,7 @@ impl Wake for Flag {
 impl RareWaker {
     /// A context to poll the rare futures with, if one of them may be ready. The caller must then poll all of them.
     #[inline]
-    pub(super) fn woken(&mut self, task: &Waker) -> Option<Context<'_>> {
+    pub(crate) fn woken(&mut self, task: &Waker) -> Option<Context<'_>> {
         match &self.current {
             Some((flag, _)) if flag.task.will_wake(task) && !flag.woken.load(Acquire) => None,
             _ => Some(self.rearm(task)),

@@ -8,6 +8,7 @@ mod access;
 mod api;
 mod bounds;
 mod console;
+mod direct;
 mod flood;
 mod gate;
 mod gateways;

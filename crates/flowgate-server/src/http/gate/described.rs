@@ -8,7 +8,9 @@
 //!            the names of the rules.
 
 use flowgate_api::Problem;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::HeaderName;
+
+use crate::http::reply::Reply;
 
 const STATUS: HeaderName = HeaderName::from_static("x-flowgate-status");
 const PROBLEM: HeaderName = HeaderName::from_static("x-flowgate-problem");
@@ -17,17 +19,14 @@ const PROBLEM: HeaderName = HeaderName::from_static("x-flowgate-problem");
 const MAX_DOCUMENT_BYTES: usize = 2048;
 
 /// Adds what the client should get.
-pub(super) fn describe(mut problem: Problem<'_>, headers: &mut HeaderMap) {
-    headers.insert(STATUS, HeaderValue::from(problem.status));
+pub(super) fn describe(mut problem: Problem<'_>, reply: &mut Reply) {
+    reply.header_number(&STATUS, problem.status.into());
     let mut document = ascii_json(&problem);
     if document.len() > MAX_DOCUMENT_BYTES {
         (problem.detail, problem.violated_policies) = (None, None);
         document = ascii_json(&problem);
     }
-    // The text is printable ASCII.
-    if let Ok(value) = HeaderValue::try_from(document) {
-        headers.insert(PROBLEM, value);
-    }
+    reply.header(&PROBLEM, document);
 }
 
 /// JSON whose characters beyond printable ASCII are escaped.
@@ -52,8 +51,9 @@ mod tests {
     use super::*;
 
     fn described(detail: &str) -> String {
-        let mut headers = HeaderMap::new();
-        describe(Problem { code: Some(7), ..Problem::forbidden(403, detail) }, &mut headers);
+        let mut reply = crate::http::reply::empty(hyper::StatusCode::FORBIDDEN);
+        describe(Problem { code: Some(7), ..Problem::forbidden(403, detail) }, &mut reply);
+        let headers = reply.into_response().into_parts().0.headers;
         assert_eq!(headers[STATUS], "403");
         headers[PROBLEM].to_str().unwrap().to_owned()
     }

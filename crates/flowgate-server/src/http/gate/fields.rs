@@ -11,10 +11,10 @@ use flowgate_engine::{
     Request,
     http::{Client, PathSpelling, escaped_text, normalized_host, query_values},
 };
-use hyper::header::HeaderMap;
 use smallvec::SmallVec;
 
 use super::original::{Original, Unclear};
+use crate::http::head::{self, Header};
 
 /// Names, as in rules and bans, and values.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<'a> GateFields<'a> {
     /// Reads the fields with these names, without those that the request lacks.
     pub(super) fn read(
         original: &'a Original<'_>,
-        headers: &'a HeaderMap,
+        headers: &'a [Header<'a>],
         spelling: PathSpelling,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<GateFields<'a>, Unclear<'a>> {
@@ -55,7 +55,7 @@ impl<'a> GateFields<'a> {
 
 fn value<'a>(
     original: &'a Original<'_>,
-    headers: &'a HeaderMap,
+    headers: &'a [Header<'a>],
     spelling: PathSpelling,
     name: &'a str,
 ) -> Result<Option<Cow<'a, str>>, Unclear<'a>> {
@@ -66,7 +66,7 @@ fn value<'a>(
         "path" => original.path().map(|path| spelling.spell(path)),
         _ => {
             let found = if let Some(header) = name.strip_prefix("header.") {
-                only(headers.get_all(header).iter()).map(|value| Some(escaped_text(value?.as_bytes())))
+                only(head::values(headers, header)).map(|value| value.map(escaped_text))
             } else if let Some(parameter) = name.strip_prefix("query.") {
                 original.query().map_or(Ok(None), |query| only(query_values(query, parameter)))
             } else {

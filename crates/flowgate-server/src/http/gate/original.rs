@@ -10,16 +10,15 @@ use std::borrow::Cow;
 use std::fmt;
 
 use flowgate_engine::http::{Client, PathSpelling, escaped_text};
-use hyper::header::{HOST, HeaderMap, HeaderName};
 
 use super::Gate;
 use crate::http::Call;
+use crate::http::head::{self, Header};
 
-static METHOD: [HeaderName; 2] =
-    [HeaderName::from_static("x-forwarded-method"), HeaderName::from_static("x-original-method")];
-static URI: [HeaderName; 2] = [HeaderName::from_static("x-forwarded-uri"), HeaderName::from_static("x-original-uri")];
-static FORWARDED_HOST: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-host")];
-static FORWARDED_FOR: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-for")];
+const METHOD: &[&str] = &["x-forwarded-method", "x-original-method"];
+const URI: &[&str] = &["x-forwarded-uri", "x-original-uri"];
+const FORWARDED_HOST: &[&str] = &["x-forwarded-host"];
+const FORWARDED_FOR: &[&str] = &["x-forwarded-for"];
 
 /// The original request.
 #[derive(Debug)]
@@ -64,28 +63,28 @@ impl<'a> Original<'a> {
     ) -> Result<Original<'a>, Unclear<'static>> {
         let headers = call.headers();
         // Gateways append to the client's value: bytes that are not text spoil their own entry only.
-        let lines = headers.get_all(&FORWARDED_FOR[0]).iter().map(|value| escaped_text(value.as_bytes()));
+        let lines = head::values(headers, FORWARDED_FOR[0]).map(escaped_text);
         // The walk starts at the last header, and the map iterates forwards only. Nearly always there is one header.
         let lines: smallvec::SmallVec<[Cow<'_, str>; 2]> = lines.collect();
         let client = gate.addresses.find(call.peer, lines.iter().map(|line| &**line));
         let own_method = || Cow::Borrowed(call.head.method.as_str());
-        let own_host = || headers.get(HOST).map(|value| escaped_text(value.as_bytes()));
+        let own_host = || head::value(headers, "host").map(escaped_text);
         if !gate.addresses.trusts(call.peer) {
-            let mut all = METHOD.iter().chain(&URI).chain(&FORWARDED_HOST).chain(&FORWARDED_FOR);
-            if all.any(|name| headers.contains_key(name)) {
+            let mut all = METHOD.iter().chain(URI).chain(FORWARDED_HOST).chain(FORWARDED_FOR);
+            if all.any(|name| head::value(headers, name).is_some()) {
                 gate.warn_of_stranger(call.peer);
             }
             return Ok(Original { client, trusted: false, method: own_method(), host: own_host(), target: None });
         }
-        let target = said(headers, &URI)?.map(path_and_query);
+        let target = said(headers, URI)?.map(path_and_query);
         match target {
             None => gate.warn_of_missing_uri(),
             Some(target) if target.contains(&b'#') => return Err(Unclear::Fragment),
             Some(target) if spelling.is_ambiguous(path(target)) => return Err(Unclear::Path),
             Some(_) => {}
         }
-        let method = said(headers, &METHOD)?.map(escaped_text).unwrap_or_else(own_method);
-        let host = said(headers, &FORWARDED_HOST)?.map(escaped_text).or_else(own_host);
+        let method = said(headers, METHOD)?.map(escaped_text).unwrap_or_else(own_method);
+        let host = said(headers, FORWARDED_HOST)?.map(escaped_text).or_else(own_host);
         Ok(Original { client, trusted: true, method, host, target })
     }
 
@@ -116,17 +115,17 @@ fn path_and_query(uri: &[u8]) -> &[u8] {
 }
 
 /// The one value of all headers with these names, which have the same meaning.
-fn said<'a>(headers: &'a HeaderMap, names: &'static [HeaderName]) -> Result<Option<&'a [u8]>, Unclear<'static>> {
+fn said<'a>(headers: &'a [Header<'_>], names: &'static [&'static str]) -> Result<Option<&'a [u8]>, Unclear<'static>> {
     let mut found = None;
     for name in names {
-        for value in headers.get_all(name) {
+        for value in head::values(headers, name) {
             match found {
-                Some(other) if other != value => return Err(Unclear::Contradiction(name.as_str())),
+                Some(other) if other != value => return Err(Unclear::Contradiction(name)),
                 _ => found = Some(value),
             }
         }
     }
-    Ok(found.map(|value| value.as_bytes()))
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,0 +1,167 @@
+//! Plain requests are answered without hyper: they are answered as hyper would answer them, and what follows them is hyper's.
+
+use std::io::Write;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config as RunnerConfig, TestRunner};
+
+use super::*;
+
+const RULES: &str = r#"
+rule = [{ name = "api", by = ["ip"], limits = ["100/60s"] }, { name = "shut", when = { user = "x" }, limits = ["1/1d"] }]
+auth = { api_token = "decide" }
+server = { max_request = "1KiB" }
+"#;
+
+/// A request after which the server closes the connection.
+const CLOSING: &str = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
+fn post(path: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
+}
+
+/// Requests after which a connection goes on, some of them plain.
+fn requests() -> Vec<String> {
+    let json = "Content-Type: application/json\r\nAuthorization: Bearer decide\r\n";
+    let peek = r#"{"fields":{"ip":"192.0.2.1"}}"#;
+    let gate = |headers: &str| format!("GET /gate HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+    vec![
+        post("/v1/peek", json, peek),
+        post("/v1/peek", &format!("{json}X-Request-Id: abc\r\nConnection: keep-alive\r\n"), peek),
+        post("/v1/peek", &format!("{json}x-request-id: a b\r\n"), r#"{"fields":{"user":"x"},"cost":2}"#),
+        post("/v1/peek", &format!("{json}Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n"), peek),
+        post("/v1/peek", json, "{"),
+        post("/v1/peek", json, ""),
+        post("/v1/peek?x=1", json, peek),
+        post("/v1/limit", json, r#"{"key":"k","limit":"5/60s","op":"peek"}"#),
+        post("/v1/limit", json, r#"{"key":"k","limit":"nonsense"}"#),
+        "GET /v1/peek HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        gate("X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Uri: /a\r\nX-Forwarded-Uri: /b\r\n"),
+        gate("X-Forwarded-Uri: /a#b\r\n"),
+        "GET /gate/403 HTTP/1.1\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
+        "\r\nGET /gate/403?a=b HTTP/1.1\nX-Original-Uri: /a/..;/b\n\n".to_owned(),
+        "HEAD /gate/404 HTTP/1.1\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
+        "GET /gate/500 HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        "POST /v1/peek HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+        format!(
+            "POST /v1/peek HTTP/1.1\r\n{json}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{peek}\r\n0\r\n\r\n",
+            peek.len()
+        ),
+    ]
+}
+
+/// Requests that are refused before their body is read. hyper then closes the connection unless the body has arrived, which
+/// is a matter of time.
+fn refused() -> Vec<String> {
+    let json = "Content-Type: application/json\r\nAuthorization: Bearer decide\r\n";
+    let peek = r#"{"fields":{"ip":"192.0.2.1"}}"#;
+    vec![
+        post("/v1/peek", "content-type: application/json\r\n", peek),
+        post("/v1/peek", "authorization: Bearer decide\r\n", peek),
+        post("/v1/peek", &format!("{json}Origin: http://evil.example\r\n"), peek),
+        "GET /gate HTTP/1.1\r\ncontent-length: 3\r\nX-Forwarded-Uri: /a#b\r\n\r\nabc".to_owned(),
+    ]
+}
+
+/// Ends of connections: requests that close them, and ones that are no requests.
+fn ends() -> Vec<String> {
+    let json = "Content-Type: application/json\r\nAuthorization: Bearer decide\r\n";
+    vec![
+        CLOSING.to_owned(),
+        "GET /gate HTTP/1.1\r\nConnection: close\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
+        "GET /gate HTTP/1.0\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
+        post("/v1/peek", json, &format!(r#"{{"fields":{{"a":"{}"}}}}"#, "x".repeat(1500))),
+        format!("POST /v1/peek HTTP/1.1\r\n{json}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"),
+        format!("POST /v1/peek HTTP/1.1\r\n{json}content-length : 2\r\n\r\n{{}}"),
+        format!("POST /v1/peek HTTP/1.1\r\n{json}content-length: -2\r\n\r\n{{}}"),
+        "GET /gate HTTP/1.1\r\n folded: x\r\n\r\n".to_owned(),
+        "GET /gate HTTP/3.0\r\n\r\n".to_owned(),
+        "nonsense\r\n\r\n".to_owned(),
+        format!("GET /gate HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(200)),
+    ]
+}
+
+/// All that the server answers to `text`, sent in pieces that end at `cuts`, without the date.
+fn answers(server: &Running, through_hyper: bool, text: &str, cuts: &[usize]) -> String {
+    let mut client = server.connect();
+    if through_hyper {
+        // Not a plain request, so all that follows is hyper's.
+        assert_eq!(client.call("GET", "/healthz", &[], "").status, 200);
+    }
+    let mut start = 0;
+    for &cut in cuts.iter().chain([&text.len()]) {
+        // A server that has closed the connection takes no more.
+        let _ = client.stream.get_mut().write_all(&text.as_bytes()[start..cut]);
+        start = cut;
+    }
+    let said = client.rest();
+    said.split_inclusive("\r\n").filter(|line| !line.starts_with("date: ")).collect()
+}
+
+#[test]
+fn answers_are_those_of_hyper() {
+    let server = Running::start(RULES);
+    let one = |list: Vec<String>| prop::sample::select(list);
+    let text = (prop::collection::vec(one(requests()), 0..6), one(ends()));
+    let cases = (text, prop::collection::vec(any::<prop::sample::Index>(), 0..3));
+    let config = RunnerConfig { cases: 150, failure_persistence: None, ..RunnerConfig::default() };
+    let result = TestRunner::new(config).run(&cases, |((requests, end), cuts)| {
+        let text = requests.concat() + &end;
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        cuts.sort_unstable();
+        prop_assert_eq!(answers(&server, false, &text, &cuts), answers(&server, true, &text, &cuts), "{}", text);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn every_request_is_answered_as_by_hyper() {
+    let server = Running::start(RULES);
+    let twice = |request: &String| request.repeat(2) + CLOSING;
+    for text in requests().iter().map(twice).chain(ends()) {
+        let expected = answers(&server, true, &text, &[]);
+        assert!(expected.starts_with("HTTP/1."), "{text}");
+        assert_eq!(answers(&server, false, &text, &[]), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_request_is_refused_as_by_hyper() {
+    let server = Running::start(RULES);
+    for request in refused() {
+        let [direct, by_hyper] = [false, true].map(|through_hyper| {
+            let mut client = server.connect();
+            if through_hyper {
+                assert_eq!(client.call("GET", "/healthz", &[], "").status, 200);
+            }
+            client.send(&request);
+            let mut reply = client.reply("GET");
+            reply.headers.retain(|(name, _)| name != "date" && name != "connection");
+            (reply.status, reply.headers, reply.body)
+        });
+        assert_eq!(direct, by_hyper, "{request}");
+    }
+}
+
+#[test]
+fn a_plain_request_may_arrive_byte_by_byte() {
+    let server = Running::start(RULES);
+    let text = requests()[0].repeat(2) + CLOSING;
+    let cuts: Vec<usize> = (1..text.len()).collect();
+    assert_eq!(answers(&server, false, &text, &cuts), answers(&server, true, &text, &[]));
+}
+
+#[test]
+fn a_client_that_pauses_between_plain_requests_is_closed_only_after_the_idle_timeout() {
+    let server = Running::start("server = { idle_timeout = '400ms' }");
+    let mut client = server.connect();
+    for _ in 0..3 {
+        let gate = client.call("GET", "/gate", &[], "");
+        assert_eq!(gate.status, 200);
+        std::thread::sleep(std::time::Duration::from_millis(250));
+    }
+    assert_eq!(client.rest(), "");
+}
