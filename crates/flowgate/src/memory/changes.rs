@@ -113,7 +113,11 @@ impl Shard {
 
     #[inline(always)]
     pub(super) fn mark_group(&mut self, group: u8) {
-        self.changed_groups[usize::from(group / 64)] |= 1 << (group % 64);
+        let (groups, bit) = (&mut self.changed_groups[usize::from(group / 64)], 1 << (group % 64));
+        // Mostly the bit is set. A write would take the cache line away from other processors.
+        if *groups & bit == 0 {
+            *groups |= bit;
+        }
     }
 
     /// Notes that a counter vanishes before its time.
