@@ -12,7 +12,7 @@ use crate::clock::{Clock, Reading};
 use crate::decision::{Decision, Retry, Verdict};
 use crate::key_bytes::KeyBytes;
 use crate::limit::{Limit, LimitError, Part};
-use crate::memory::{MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
+use crate::memory::{CounterId, MemoryConfig, MemoryStats, MemoryStore, Seed, Subject, WhenFull};
 use crate::plan::{Hit, RuleFlags};
 use crate::queue::Queues;
 use crate::time::Span;
@@ -91,7 +91,10 @@ impl Limiter {
     /// Takes `cost` units, all of them or none.
     #[inline]
     pub fn take_n(&self, key: impl KeyBytes, cost: u64) -> Decision {
-        self.take_at(key, cost, self.inner.clock.read())
+        let subject = self.subject(key);
+        // The counter is fetched while the clock is read.
+        self.inner.memory.prefetch(subject.counter(CounterId::default()));
+        self.take_subject(subject, cost, self.inner.clock.read())
     }
 
     /// Takes `cost` units at a time that was read before: once for a whole batch. Waits are given in real time if it is
