@@ -20,17 +20,31 @@ use flowgate_engine::{
 
 const CALLS: u64 = 20_000;
 const KEYS: u64 = 20_000;
+const TEN_BUCKETS: [&str; 10] = [
+    "bucket 1000000/366d",
+    "bucket 1000000/365d",
+    "bucket 1000000/364d",
+    "bucket 1000000/363d",
+    "bucket 1000000/362d",
+    "bucket 1000000/361d",
+    "bucket 1000000/360d",
+    "bucket 1000000/359d",
+    "bucket 1000000/358d",
+    "bucket 1000000/357d",
+];
 const START: Time = Time::from_secs(1_700_000_000);
 
 fn main() {
-    let decisions: [(&str, fn()); 13] = [
+    let decisions: [(&str, fn()); 15] = [
         ("take", || limiter(&["bucket 1000000/366d"])),
         ("fixed", || limiter(&["fixed 1000000/30d"])),
         ("denied", || limiter(&["bucket 1/366d"])),
         ("sliding", || limiter(&["sliding 100/60s"])),
         ("two-sliding", || limiter(&["sliding 300/60s", "sliding 100/5s"])),
         ("three", || limiter(&["bucket 1000000/366d", "bucket 1000000/300d", "fixed 1000000/30d"])),
+        ("ten", || limiter(&TEN_BUCKETS)),
         ("full-log", full_log),
+        ("two-full-logs", two_full_logs),
         ("clock", clock),
         ("single", single),
         ("rule", || rules(&["bucket 1000000/60s"], 1)),
@@ -70,6 +84,14 @@ fn full_log() {
     let at = |i: u64| Time::from_millis(1_700_000_000_000 + 600 * i);
     (0..200).for_each(|i| _ = limiter.take_at("key", 1, at(i)));
     measured(|i| limiter.take_at("key", 1, at(200 + i)));
+}
+
+/// The same from two logs of one subject, of some 300 and 25 entries.
+fn two_full_logs() {
+    let limiter = Limiter::builder(["sliding 300/60s", "sliding 100/5s"]).build().expect("valid");
+    let at = |i: u64| Time::from_millis(1_700_000_000_000 + 201 * i);
+    (0..400).for_each(|i| _ = limiter.take_at("key", 1, at(i)));
+    measured(|i| limiter.take_at("key", 1, at(400 + i)));
 }
 
 fn clock() {

@@ -72,6 +72,11 @@ fn keyed() {
             Contestant::new("governor, keyed check", |i| governor.check_key(visited(i)).is_ok()),
             Contestant::new("flowgate, take, time supplied", |i| one.take_at(visited(i), 1, now).allowed()),
             Contestant::new("flowgate, take with the clock", |i| one.take(visited(i)).allowed()),
+            Contestant::new("flowgate, take_each, 16 keys at a time", |i| {
+                if i % 16 == 0 {
+                    one.take_each((i..i + 16).map(visited), |decision| _ = black_box(decision.allowed()));
+                }
+            }),
             Contestant::new("flowgate, denied", |i| busy.take_at(visited(i), 1, now).allowed()),
             Contestant::new("flowgate, three limits at once", |i| three.take_at(visited(i), 1, now).allowed()),
             Contestant::new("flowgate, sliding 100/60s", |i| sliding.take_at(visited(i), 1, now).allowed()),

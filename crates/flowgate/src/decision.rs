@@ -123,8 +123,15 @@ impl Decision {
     #[inline]
     pub fn make_real(&mut self, at: Reading) {
         if !at.ahead.is_zero() {
-            self.map_waits(|wait| at.real_wait(wait));
+            *self = self.in_real_time(at);
         }
+    }
+
+    // By value, so that a decision on a clock that is not ahead stays in the registers.
+    #[cold]
+    fn in_real_time(mut self, at: Reading) -> Decision {
+        self.map_waits(|wait| at.real_wait(wait));
+        self
     }
 
     /// Changes every wait.
