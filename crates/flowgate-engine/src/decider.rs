@@ -411,9 +411,14 @@ impl Decider {
         for (rule, key, until) in outcomes.new_bans() {
             let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
             let subject = outcomes.by(rule).map(value).collect();
-            let (id, place) = (self.next_ban_id(BanKind::Rule), RuleBanPlace::Memory(key));
-            self.imposed.note(RuleBan { id, rule: Arc::clone(rule), subject, until, place });
+            let (rule, place) = (Arc::clone(rule), RuleBanPlace::Memory(key));
+            self.note_ban(|id| RuleBan { id, rule, subject, until, place });
         }
+    }
+
+    /// Lists a ban that a rule has started.
+    pub(crate) fn note_ban(&self, ban: impl FnOnce(BanId) -> RuleBan) {
+        self.imposed.note(&self.ban_ids, ban);
     }
 
     pub(crate) fn imposed(&self) -> &ImposedBans {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Key, MemoryStore, Time};
 
-use super::BanId;
+use super::{BanId, BanIds, BanKind};
 use crate::rules::Rule;
 
 /// The most bans in the list; the oldest leave it first.
@@ -77,6 +77,16 @@ struct BanList {
 }
 
 impl BanList {
+    fn insert(&mut self, mut ban: RuleBan) {
+        ban.subject.iter_mut().for_each(|(_, value)| shorten(value));
+        self.bytes += ban.bytes();
+        self.bans.insert(ban.id, ban);
+        while self.bans.len() > MAX_LISTED_BANS || self.bytes > MAX_LISTED_BYTES {
+            let Some((&oldest, _)) = self.bans.first_key_value() else { break };
+            self.remove(oldest);
+        }
+    }
+
     fn remove(&mut self, id: BanId) -> Option<RuleBan> {
         let ban = self.bans.remove(&id)?;
         self.bytes -= ban.bytes();
@@ -85,16 +95,16 @@ impl BanList {
 }
 
 impl ImposedBans {
-    /// Notes a ban that has just started.
-    pub(crate) fn note(&self, mut ban: RuleBan) {
-        ban.subject.iter_mut().for_each(|(_, value)| shorten(value));
+    /// Notes a ban that has just started. Its id is drawn while the list is locked, so that ids are listed in their order:
+    /// [`ImposedBans::noted_after`] would miss one that comes behind a later one.
+    pub(crate) fn note(&self, ids: &BanIds, ban: impl FnOnce(BanId) -> RuleBan) {
         let mut list = self.lock();
-        list.bytes += ban.bytes();
-        list.bans.insert(ban.id, ban);
-        while list.bans.len() > MAX_LISTED_BANS || list.bytes > MAX_LISTED_BYTES {
-            let Some((&oldest, _)) = list.bans.first_key_value() else { break };
-            list.remove(oldest);
-        }
+        list.insert(ban(ids.next(BanKind::Rule)));
+    }
+
+    /// Notes a ban of an earlier process, which has an id.
+    pub(crate) fn restore(&self, ban: RuleBan) {
+        self.lock().insert(ban);
     }
 
     /// The bans of this process that were noted after one with this id.
@@ -156,8 +166,9 @@ fn shorten(value: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::bans::{BanIds, BanKind};
     use crate::rules::{Policy, RuleDef, RuleSet};
 
     const NOW: Time = Time::from_secs(1000);
@@ -175,16 +186,10 @@ mod tests {
         let key = memory.subject(b"s").counter(memory.counter(b"c"));
         memory.apply_same(flowgate::Ask::new(flowgate::Op::Record, 1, NOW), key, &"1/1h".parse().unwrap()).unwrap();
         let note = |value: String| {
-            let (id, rule) = (ids.next(BanKind::Rule), Arc::clone(rules.rule(0)));
             let (until, place) = (Time::from_secs(2000), RuleBanPlace::Memory(key));
-            bans.note(RuleBan {
-                id,
-                rule,
-                subject: vec![("x".to_owned(), value.clone()), ("y".to_owned(), value)],
-                until,
-                place,
-            });
-            id
+            let subject = vec![("x".to_owned(), value.clone()), ("y".to_owned(), value)];
+            bans.note(&ids, |id| RuleBan { id, rule: Arc::clone(rules.rule(0)), subject, until, place });
+            bans.lock().bans.last_key_value().unwrap().1.id
         };
         let first = note("é".repeat(500_000));
         assert_eq!(list(&bans, &memory), [(first, format!("{}…", "é".repeat(128)))]);
@@ -199,5 +204,36 @@ mod tests {
         let bytes: usize = list.iter().map(RuleBan::bytes).sum();
         assert!(bytes <= MAX_LISTED_BYTES && bytes > MAX_LISTED_BYTES - 600, "{bytes} in {}", list.len());
         assert!(bans.take(list[0].id, NOW).is_some() && bans.take(list[0].id, NOW).is_none());
+    }
+
+    #[test]
+    fn a_reader_that_goes_on_behind_the_last_id_misses_none_of_two_threads() {
+        const EACH: usize = 200;
+        let memory = MemoryStore::default();
+        let policy = Policy { rules: vec![RuleDef::named("r")], ..Policy::default() };
+        let rules = RuleSet::compile(&policy, &memory).unwrap();
+        let (bans, ids) = (ImposedBans::default(), BanIds::default());
+        let place = || RuleBanPlace::Memory(memory.subject(b"s").counter(memory.counter(b"c")));
+        let note = || {
+            for _ in 0..EACH {
+                let (rule, until) = (Arc::clone(rules.rule(0)), Time::from_secs(2000));
+                bans.note(&ids, |id| {
+                    // Stands for a thread that is stopped between its id and its place in the list.
+                    std::thread::sleep(Duration::from_micros(50));
+                    RuleBan { id, rule, subject: Vec::new(), until, place: place() }
+                });
+            }
+        };
+        let mut read = Vec::new();
+        std::thread::scope(|scope| {
+            let threads = [scope.spawn(note), scope.spawn(note)];
+            let mut is_over = false;
+            while !is_over {
+                is_over = threads.iter().all(|thread| thread.is_finished());
+                let after = read.last().copied().unwrap_or(ids.first(BanKind::Rule));
+                read.extend(bans.noted_after(after).iter().map(|ban| ban.id));
+            }
+        });
+        assert_eq!(read.len(), 2 * EACH);
     }
 }

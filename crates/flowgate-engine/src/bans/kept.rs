@@ -108,7 +108,7 @@ impl Decider {
             subject.push((body.text()?.to_owned(), body.text()?.to_owned()));
         }
         let place = RuleBanPlace::Memory(Key::from_bits(key));
-        self.imposed().note(RuleBan { id, rule, subject, until, place });
+        self.imposed().restore(RuleBan { id, rule, subject, until, place });
         Some(())
     }
 }

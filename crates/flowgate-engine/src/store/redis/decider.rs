@@ -100,13 +100,13 @@ impl Decider {
     fn note_new_bans<'q>(&self, new_bans: &[NewBan], request: impl Fn() -> Request<'q>) {
         for ban in new_bans {
             let request = request();
-            let (id, rule) = (self.next_ban_id(BanKind::Rule), Arc::clone(&ban.rule));
+            let rule = Arc::clone(&ban.rule);
             let mut by: Vec<&str> = rule.by().collect();
             by.sort_unstable();
             let value = |field: &str| (field.to_owned(), request.counted(field).unwrap_or_default().to_owned());
             let subject = by.into_iter().map(value).collect();
             let place = RuleBanPlace::Redis(ban.tag.clone());
-            self.imposed().note(RuleBan { id, rule, subject, until: ban.until, place });
+            self.note_ban(|id| RuleBan { id, rule, subject, until: ban.until, place });
         }
     }
 
