@@ -42,7 +42,7 @@ pub struct Decision<'a> {
     pub shadow: Vec<Cow<'a, str>>,
     /// The end of the ban that denies, or that this denial starts.
     pub banned_until: Option<Millis>,
-    /// Whether the store was away and the answer is a stopgap.
+    /// Whether the store was away, or its disk behind, and the answer is a stopgap.
     pub degraded: bool,
 }
 

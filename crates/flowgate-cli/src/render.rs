@@ -5,6 +5,8 @@
 
 mod instant;
 
+pub(crate) use instant::{instant, roughly};
+
 use std::fmt::Write;
 
 use flowgate::{Clock, Span, Time};
@@ -89,7 +91,7 @@ impl Renderer {
             line!(out, "         banned until {}", self.instant(until));
         }
         if decision.degraded {
-            line!(out, "         {}", self.paint("the shared store is away: this is a stopgap", YELLOW));
+            line!(out, "         {}", self.paint("the store is away or behind: this is a stopgap", YELLOW));
         }
         out
     }
@@ -354,7 +356,7 @@ mod tests {
              exceeded sliding 5/60s of reply, come back in 12.25s\n         \
              would be denied by new (shadow)\n         \
              banned until 2023-11-14 22:14:20Z (in 1m)\n         \
-             the shared store is away: this is a stopgap\n",
+             the store is away or behind: this is a stopgap\n",
         );
         let no_room = ExceededLimit { memory_full: true, limit: "5/60s".into(), ..ExceededLimit::default() };
         let refused = Decision { exceeded: vec![no_room], ..denied("r") };
@@ -411,7 +413,7 @@ mod tests {
         let decision = Decision { degraded: true, retry_after: Some(Millis(1000)), ..denied("shut") };
         assert_eq!(
             PLAIN.explanation(&Explanation { decision, rules, ..Explanation::default() }),
-            "denied   by shut, come back in 1s\n         the shared store is away: this is a stopgap\n\n\
+            "denied   by shut, come back in 1s\n         the store is away or behind: this is a stopgap\n\n\
              While the store is away each rule's on_failure decides. Under \"local\" limits are this node's share, and \
              counts are its own:\n  \
              1  five  matches, on_failure = \"local\"\n             sliding 2/1h: 1 of 2 left\n  \

@@ -218,7 +218,7 @@ impl Decision {
         }
     }
 
-    /// Whether the store was away and the answer is a stopgap.
+    /// Whether the store was away, or its disk behind, and the answer is a stopgap.
     pub fn degraded(&self) -> bool {
         self.degraded
     }

@@ -3,9 +3,11 @@
 //! Rule       Changes are written every `flush`. The disk is synced by another thread, and the next write does not wait for it.
 //! Rule       A caller that needs its change on the disk notes the epoch behind its change and asks for it: the next flush begins
 //!            at once, and is synced before the epoch is told.
-//! Rule       When the disk fails, memory goes on. A new generation is tried at once, then every second.
+//! Rule       When the disk fails, memory goes on. A new generation is tried at once, then every second. A panic of one of the
+//!            threads is treated as a disk that fails.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -83,7 +85,30 @@ struct Work<D: Disk, M> {
     writer: Writer<D>,
     flush: Duration,
     clock: Clock,
-    report: Arc<dyn Fn(SyncStatus) + Send + Sync>,
+    reporter: Arc<Reporter>,
+}
+
+/// Reports what is synced, and whether the disk fails, in one order for both threads.
+struct Reporter {
+    told: Mutex<SyncStatus>,
+    report: Box<dyn Fn(SyncStatus) + Send + Sync>,
+}
+
+impl Reporter {
+    fn synced(&self, epoch: u64) {
+        self.tell(|told| told.epoch = told.epoch.max(epoch));
+    }
+
+    /// A sync that ends later does not end the failure: `None` does, once all is written anew.
+    fn failure(&self, failure: Option<String>) {
+        self.tell(|told| told.failure = failure);
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut SyncStatus)) {
+        let mut told = lock(&self.told);
+        change(&mut told);
+        (self.report)(told.clone());
+    }
 }
 
 impl Journal {
@@ -103,8 +128,8 @@ impl Journal {
         let shared = Arc::new(Shared { epoch: AtomicU64::new(1), ..Shared::default() });
         let JournalSettings { flush, clock, report } = settings;
         shared.status.synced_until.store(clock.monotonic().as_nanos(), Relaxed);
-        let report = Arc::from(report);
-        let mut work = Work { shared: Arc::clone(&shared), memory, companion, writer, flush, clock, report };
+        let reporter = Arc::new(Reporter { told: Mutex::default(), report });
+        let mut work = Work { shared: Arc::clone(&shared), memory, companion, writer, flush, clock, reporter };
         work.note();
         let syncing = Arc::clone(&shared);
         let sync = std::thread::Builder::new().name("journal-sync".to_owned()).spawn(move || sync_loop(&syncing))?;
@@ -137,7 +162,7 @@ impl Journal {
         lock(&self.shared.orders).stops = true;
         self.shared.ordered.notify_one();
         for thread in lock(&self.threads).drain(..) {
-            // A thread that panicked has told so.
+            // Neither thread panics: what they call may, which they catch.
             let _ = thread.join();
         }
     }
@@ -151,11 +176,27 @@ impl Drop for Journal {
 
 impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
     fn run(&mut self) {
-        let mut next_flush = self.clock.monotonic();
-        let mut next_piece = next_flush;
+        while !self.survives(Self::write_until_stopped) {}
+        self.survives(Self::write_last);
+    }
+
+    /// Whether a piece of work ends without a panic, which otherwise is the failure of the disk.
+    fn survives(&mut self, work: fn(&mut Self)) -> bool {
+        // The writer gives up the file and all that it has prepared, so that nothing half done is used.
+        let has_panicked = catch_unwind(AssertUnwindSafe(|| work(self))).is_err();
+        if has_panicked {
+            self.fail(&io::Error::other("the thread that writes the journal panicked"));
+        }
+        !has_panicked
+    }
+
+    fn write_until_stopped(&mut self) {
+        let mut next_piece = self.clock.monotonic();
+        let is_failing = self.writer.file().is_none();
+        let mut next_flush = if is_failing { next_piece + span(RETRY_INTERVAL) } else { next_piece };
         loop {
             let wanted = match self.wait(next_flush) {
-                Order::Stop => break,
+                Order::Stop => return,
                 Order::Flush(wanted) => wanted,
                 Order::Base => {
                     self.write_base();
@@ -174,7 +215,6 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             }
             // Changes made from now on are of the next epoch, and may or may not be written by this flush.
             let epoch = self.shared.epoch.fetch_add(1, SeqCst);
-            let before = self.writer.written_bytes();
             let flushed = self.writer.flush(self.memory.as_ref(), &mut *self.companion, self.clock.now());
             self.shared.status.flushes.fetch_add(1, Relaxed);
             match flushed {
@@ -184,7 +224,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
                 }
                 Ok(()) => self.note(),
             }
-            self.sync(epoch, began, wanted, self.writer.written_bytes() > before);
+            self.sync(epoch, began, wanted);
             if self.writer.needs_generation(self.memory.as_ref())
                 && let Err(error) = self.writer.begin()
             {
@@ -196,10 +236,10 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
                 next_piece = self.clock.monotonic() + span(BASE_PIECE_TIME);
             }
         }
-        self.stop();
     }
 
-    fn stop(&mut self) {
+    /// Writes and syncs the last changes.
+    fn write_last(&mut self) {
         // An order that is not begun is not needed: what follows syncs the file.
         let mut order = lock(&self.shared.sync);
         (order.next, order.stops) = (None, true);
@@ -217,7 +257,10 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             self.writer.stop(self.memory.as_ref(), &mut *self.companion, self.clock.now())
         };
         match last() {
-            Ok(()) => (self.report)(SyncStatus { epoch, failure: None }),
+            Ok(()) => {
+                self.reporter.failure(None);
+                self.reporter.synced(epoch);
+            }
             Err(error) => self.fail(&error),
         }
         self.note();
@@ -262,16 +305,16 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
     }
 
     /// Syncs what was written up to the end of `epoch`, by this thread where somebody waits.
-    fn sync(&mut self, epoch: u64, began: Time, is_wanted: bool, has_written: bool) {
+    fn sync(&mut self, epoch: u64, began: Time, is_wanted: bool) {
         let Some(file) = self.writer.file() else { return };
-        let (disk, shared, report) =
-            (Arc::clone(self.writer.disk()), Arc::clone(&self.shared), Arc::clone(&self.report));
+        let (disk, shared, reporter) =
+            (Arc::clone(self.writer.disk()), Arc::clone(&self.shared), Arc::clone(&self.reporter));
         let sync = move || {
             let synced = disk.sync(&file);
             if synced.is_ok() {
                 shared.status.syncs.fetch_add(1, Relaxed);
                 shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
-                report(SyncStatus { epoch, failure: None });
+                reporter.synced(epoch);
             }
             synced
         };
@@ -281,18 +324,12 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             }
             return;
         }
-        let mut order = lock(&self.shared.sync);
-        if !has_written && order.next.is_none() && !order.stops {
-            // Nothing is left to sync unless a sync is under way, whose end will tell.
-            self.shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
-        }
         let shared = Arc::clone(&self.shared);
-        order.next = Some(Box::new(move || {
-            if sync().is_err() {
+        lock(&self.shared.sync).next = Some(Box::new(move || {
+            if !matches!(catch_unwind(AssertUnwindSafe(sync)), Ok(Ok(()))) {
                 shared.sync_failed.store(true, SeqCst);
             }
         }));
-        drop(order);
         self.shared.sync_ordered.notify_one();
     }
 
@@ -302,7 +339,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         let status = &self.shared.status;
         status.failures.fetch_add(1, Relaxed);
         status.is_failing.store(true, Relaxed);
-        (self.report)(SyncStatus { epoch: 0, failure: Some(error.to_string()) });
+        self.reporter.failure(Some(error.to_string()));
     }
 
     /// Begins a generation after trouble and writes its base at once; false if that fails, too.
@@ -317,6 +354,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             return false;
         }
         self.shared.status.is_failing.store(false, Relaxed);
+        self.reporter.failure(None);
         self.note();
         true
     }

@@ -35,4 +35,4 @@ pub use inspect::{Inspection, inspect};
 pub use journal::{Journal, JournalSettings};
 pub use reader::{ReadError, ReadReport, Sink, read};
 pub use status::{JournalStatus, SyncStatus};
-pub use writer::{Companion, NoCompanion, Writer};
+pub use writer::{Companion, NoCompanion, OnLock, Writer};

@@ -3,6 +3,8 @@
 //! Rule       Only the records of whole blocks are read. Behind damage, reading goes on at the next block that is whole.
 //! Rule       Damage at the end of a file is a torn end: what was being written when the process or the machine died. Damage before
 //!            a whole block, or a block that is missing, is counted.
+//! Rule       A generation is never older than the ones before it, unless the clock was put back and all states moved back with it.
+//!            Then all that it has, the older ones have too, until its base is finished: so it is skipped.
 //! Bound      Reading holds 1 MiB of a file at a time.
 
 use std::io::{self, Read};
@@ -116,7 +118,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
         let mut blocks = Blocks { file, buffer: Vec::new(), start: 0, is_over: false };
         report.generations.push(*generation);
         report.stopped = false;
-        let (mut next_sequence, mut is_damaged) = (0, false);
+        let (mut next_sequence, mut is_damaged, before) = (0, false, report.written_at);
         loop {
             blocks.fill().map_err(failed(name))?;
             let bytes = blocks.bytes();
@@ -144,13 +146,14 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
                 (report.torn_bytes, is_damaged) = (0, false);
             }
             next_sequence = header.sequence + 1;
+            let has_moved_back = before.is_some_and(|before| header.written_at < before);
             // The records of this visit tell of changes since the visit before it.
             let last = report.written_at.unwrap_or_default();
             if header.written_at > last {
                 since = last;
                 report.written_at = Some(header.written_at);
             }
-            for record in Records::new(records) {
+            for record in Records::new(if has_moved_back { &[] } else { records }) {
                 report.records += 1;
                 sink.record(record, since);
             }

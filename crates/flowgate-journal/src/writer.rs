@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use flowgate::{MemoryStore, Time, VisitCursor};
+use flowgate::{Clock, MemoryStore, Span, Time, VisitCursor};
 
 use crate::block::{Header, MAX_RECORD_BYTES, STOPPED};
 use crate::disk::Disk;
@@ -16,7 +16,7 @@ const WRITE_BYTES: usize = 1 << 20;
 const MIN_GENERATION_BYTES: u64 = 64 << 20;
 
 /// The least that a counter takes, in the estimate of the live states. Logs take more, which the base tells.
-const COUNTER_BYTES: u64 = 32;
+const COUNTER_BYTES: u64 = 25;
 
 /// Writes records beside those of the counters.
 pub trait Companion: Send {
@@ -36,8 +36,10 @@ impl Companion for NoCompanion {
     fn all(&mut self, _: &mut Vec<u8>) {}
 }
 
+/// Hears how long each step of a walk through the counters held the lock of a shard.
+pub type OnLock = Box<dyn Fn(Span) + Send>;
+
 /// Writes the journal of a store.
-#[derive(Debug)]
 pub struct Writer<D: Disk> {
     disk: Arc<D>,
     fingerprint: u64,
@@ -64,6 +66,7 @@ pub struct Writer<D: Disk> {
     lost_track: bool,
     /// The file in use was created after trouble, and no base was finished since.
     is_attempt: bool,
+    on_lock: OnLock,
 }
 
 impl<D: Disk> Writer<D> {
@@ -91,7 +94,13 @@ impl<D: Disk> Writer<D> {
             records: Vec::new(),
             lost_track: false,
             is_attempt: false,
+            on_lock: Box::new(|_| ()),
         })
+    }
+
+    /// Tells how long the walks of this writer hold the locks of shards.
+    pub fn on_lock(&mut self, on_lock: OnLock) {
+        self.on_lock = on_lock;
     }
 
     /// Begins a generation: its base is to be written.
@@ -109,7 +118,7 @@ impl<D: Disk> Writer<D> {
         let file = self.disk.create(&file_name(self.generation, false))?;
         self.file = Some(Arc::new(file));
         (self.sequence, self.file_bytes, self.lost_track) = (0, 0, false);
-        self.base = Some(VisitCursor::default());
+        self.base = Some(VisitCursor::timed_by(Clock::System));
         Ok(())
     }
 
@@ -145,9 +154,10 @@ impl<D: Disk> Writer<D> {
     /// When the disk fails: [`Writer::give_up`] then, since changes that were visited are lost to the file.
     pub fn flush(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
         self.flushed_at = now;
-        let mut cursor = VisitCursor::default();
+        let mut cursor = VisitCursor::timed_by(Clock::System);
         let mut step = Vec::new();
         while memory.changed(&mut cursor, &mut step) {
+            (self.on_lock)(cursor.held());
             self.add(&mut step)?;
         }
         companion.changed(&mut step);
@@ -170,6 +180,7 @@ impl<D: Disk> Writer<D> {
                 self.hand_over()?;
                 return self.finish_base().map(|()| true);
             }
+            (self.on_lock)(cursor.held());
             self.add(&mut step)?;
         }
         self.base = Some(cursor);

@@ -5,8 +5,10 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use flowgate::{Ask, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Records, Seed, Span, Time, VisitCursor};
-use flowgate_journal::{Disk, NoCompanion, Writer};
+use flowgate::{
+    Ask, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Record, Records, Seed, Span, Time, VisitCursor,
+};
+use flowgate_journal::{Disk, FileDisk, NoCompanion, Sink, Writer, read};
 
 const START: Time = Time::from_secs(1_700_000_000);
 
@@ -98,4 +100,42 @@ fn no_generation_is_due_while_there_is_no_file() {
     assert!(writer.needs_generation(&memory), "all states must be written anew");
     writer.give_up();
     assert!(!writer.needs_generation(&memory), "the next generation begins with the recovery");
+}
+
+struct Counting(u64);
+
+impl Sink for Counting {
+    fn record(&mut self, _: Record<'_>, _: Time) {
+        self.0 += 1;
+    }
+}
+
+/// Its states have moved back with the clock, and beside older ones they would be moved once more.
+#[test]
+fn a_base_that_is_not_finished_and_older_than_what_is_before_it_is_not_read() {
+    const COUNTERS: u64 = 20_000;
+    let directory = tempfile::tempdir().unwrap();
+    let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 20, ..MemoryConfig::default() });
+    let (counter, limit) = (memory.counter(b"c"), "1/1h".parse().unwrap());
+    for number in 0..COUNTERS {
+        let key = memory.subject(&number.to_le_bytes()).counter(counter);
+        memory.apply_same(Ask::new(Op::Take, 1, START), key, &limit).unwrap();
+    }
+    let writer = |now| {
+        let mut writer = Writer::new(Arc::new(FileDisk::new(directory.path())), 1, now).unwrap();
+        writer.begin().unwrap();
+        writer
+    };
+    assert!(writer(START).write_base(&memory, &mut NoCompanion, u64::MAX >> 1).unwrap());
+    let unfinished = |now| assert!(!writer(now).write_base(&memory, &mut NoCompanion, 300_000).unwrap());
+    let read_all = || {
+        let mut counting = Counting(0);
+        let report = read(&FileDisk::new(directory.path()), Some(1), &mut counting).unwrap();
+        assert_eq!((report.damaged, report.written_at), (0, Some(START)));
+        counting.0
+    };
+    unfinished(Time::from_secs(1_600_000_000));
+    assert_eq!(read_all(), COUNTERS);
+    unfinished(START);
+    assert!(read_all() > COUNTERS, "a base that goes on where the one before it ended is read");
 }

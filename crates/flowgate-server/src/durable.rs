@@ -3,7 +3,7 @@
 //!
 //! Rule       The listeners open once the counters are there.
 //! Rule       With `always`, an answer that changed a counter waits for the sync of its epoch; a denial does not. A ban by hand waits in
-//!            every mode. Nobody waits longer than `server.request_timeout`, or for a disk that fails.
+//!            every mode. Nobody waits longer than `server.request_timeout`, or for a disk that fails: such an answer is degraded.
 //! Rule       A journal that cannot be written never holds up a decision: the server is degraded, and goes on in memory.
 
 mod open;
@@ -19,6 +19,7 @@ use flowgate_journal::{Companion, Directory, Journal, JournalSettings, JournalSt
 use tokio::sync::watch;
 
 use crate::answer::Answer;
+use crate::metrics::Histogram;
 use crate::readiness::Readiness;
 use crate::service::Service;
 pub use open::DurableError;
@@ -39,6 +40,8 @@ pub(crate) struct Durable {
     patience: Duration,
     /// What was read at the start.
     pub(crate) read: ReadReport,
+    /// How long walks through the counters have held the locks of shards.
+    pub(crate) lock_times: Arc<Histogram>,
     clock: Clock,
     /// Locked while the journal is written.
     _directory: Directory,
@@ -55,13 +58,11 @@ impl Durable {
         let failed = |source| DurableError::Write { path: directory.path().to_owned(), source };
         let mut writer =
             Writer::new(Arc::new(directory.disk()), directory.seed().fingerprint(), now).map_err(failed)?;
+        let lock_times = Arc::<Histogram>::default();
+        let noted = Arc::clone(&lock_times);
+        writer.on_lock(Box::new(move |held| noted.note(held, 1)));
         let (sender, synced) = watch::channel(SyncStatus::default());
-        let report = Box::new(move |news: SyncStatus| {
-            sender.send_modify(|synced| {
-                synced.epoch = synced.epoch.max(news.epoch);
-                synced.failure = news.failure;
-            });
-        });
+        let report = Box::new(move |news: SyncStatus| _ = sender.send_replace(news));
         let mut keeper = BanKeeper {
             decider: Arc::clone(service.shared_decider()),
             cursor: BanCursor::default(),
@@ -79,7 +80,7 @@ impl Durable {
         let is_always = config.store.durable.mode == Durability::Always;
         let patience = config.server.request_timeout;
         let late = Arc::default();
-        Ok(Durable { journal, synced, late, is_always, patience, read, clock, _directory: directory })
+        Ok(Durable { journal, synced, late, is_always, patience, read, lock_times, clock, _directory: directory })
     }
 
     /// Whether every answer that changed a counter waits for the disk.
@@ -140,28 +141,44 @@ impl Durable {
         });
     }
 
-    /// The answer, once all that the caller has changed is on the disk.
-    fn later<T: Send + 'static>(&self, answer: T) -> Answer<T> {
+    /// The answer, once all that the caller has changed is on the disk, or what `unsynced` makes of it.
+    fn later<T: Send + 'static>(&self, answer: T, unsynced: impl FnOnce(T) -> T + Send + 'static) -> Answer<T> {
         let (epoch, mut synced, patience) = (self.journal.epoch(), self.synced.clone(), self.patience);
         let late = Arc::clone(&self.late);
         self.journal.want(epoch);
         Answer::later(async move {
             let is_over = |synced: &SyncStatus| synced.epoch >= epoch || synced.failure.is_some();
-            // After `patience` the answer goes out as it would with `everysec`.
-            if tokio::time::timeout(patience, synced.wait_for(is_over)).await.is_err() {
-                late.send_modify(|late| *late = epoch.max(*late));
-            }
-            answer
+            let is_synced = match tokio::time::timeout(patience, synced.wait_for(is_over)).await {
+                Ok(synced) => synced.is_ok_and(|synced| synced.epoch >= epoch),
+                // After `patience` the answer goes out as it would with `everysec`.
+                Err(_) => {
+                    late.send_modify(|late| *late = epoch.max(*late));
+                    false
+                }
+            };
+            if is_synced { answer } else { unsynced(answer) }
         })
     }
 }
 
 impl Service {
-    /// The answer to what may have changed a counter: at once, or with `always` once the change is on the disk.
+    /// The answer to what may have changed a counter: at once, or with `always` once the change is on the disk. `degraded` marks
+    /// an answer that did not wait for that.
     #[inline]
-    pub(crate) fn kept<T: Send + 'static>(&self, has_changed: bool, answer: T) -> Answer<T> {
+    pub(crate) fn kept<T: Send + 'static>(
+        &self,
+        has_changed: bool,
+        answer: T,
+        degraded: impl FnOnce(T) -> T + Send + 'static,
+    ) -> Answer<T> {
         match self.durable() {
-            Some(durable) if has_changed && durable.is_always => durable.later(answer),
+            Some(durable) if has_changed && durable.is_always => {
+                let observer = Arc::clone(self.observer());
+                durable.later(answer, move |answer| {
+                    observer.metrics.degraded.add(1);
+                    degraded(answer)
+                })
+            }
             _ => Answer::Now(answer),
         }
     }
@@ -169,7 +186,7 @@ impl Service {
     /// The answer to an order of an admin: once the change is on the disk, in every mode.
     pub(crate) fn kept_for_sure<T: Send + 'static>(&self, answer: T) -> Answer<T> {
         match self.durable() {
-            Some(durable) => durable.later(answer),
+            Some(durable) => durable.later(answer, |answer| answer),
             None => Answer::Now(answer),
         }
     }

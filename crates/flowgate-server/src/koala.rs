@@ -130,7 +130,7 @@ impl Service {
                 if is_noted {
                     metrics::note(self.observer(), rules, || request, &answer, at.now);
                 }
-                self.kept(true, answer)
+                self.kept(true, answer, KoalaAnswer::as_stopgap)
             }
             Pending::Later(sent) => self.observer().later(sent, is_noted, at, |observer, question, answer, now| {
                 metrics::note(observer, &question.koala.rules, || question.request.get(), answer, now);

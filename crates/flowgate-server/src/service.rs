@@ -91,6 +91,10 @@ impl<T> Reset<T> {
     pub(crate) fn into_result(self) -> Result<T, StoreAway> {
         if self.is_done { Ok(self.decision) } else { Err(StoreAway) }
     }
+
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Reset<U> {
+        Reset { decision: change(self.decision), is_done: self.is_done }
+    }
 }
 
 impl Service {
@@ -307,7 +311,7 @@ impl Service {
                 if is_noted {
                     self.observer.note(|| request, &decision, at.now);
                 }
-                self.kept(op.changes() && decision.allowed(), decision)
+                self.kept(op.changes() && decision.allowed(), decision, Decision::as_stopgap)
             }
             Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, decision, now| {
                 observer.note(|| question.request.get(), decision, now);
@@ -329,7 +333,7 @@ impl Service {
         match &self.shared {
             None => {
                 let decision = self.decider.reset_by(&snapshot.rules, request, at);
-                self.kept(true, Reset { decision, is_done: true })
+                self.kept(true, Reset { decision, is_done: true }, |reset| reset.map(Decision::as_stopgap))
             }
             Some(shared) => shared.reset(snapshot, request, at),
         }

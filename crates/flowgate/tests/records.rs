@@ -222,6 +222,28 @@ fn a_shard_that_forgets_more_than_it_can_list_says_so() {
 }
 
 #[test]
+fn a_visit_looks_up_64_vanished_counters_at_a_time() {
+    let memory = store(1 << 20);
+    let limit: Limit = "fixed 3/10s".parse().unwrap();
+    let ask = Ask::new(Op::Take, 1, Time::from_nanos(START));
+    let keys: Vec<Key> =
+        (0..4_000_u32).map(|key| memory.subject(&key.to_le_bytes()).counter(memory.counter(b"c"))).collect();
+    keys.iter().for_each(|key| _ = memory.apply_one(ask, *key, &limit));
+    keys.iter().for_each(|key| assert!(memory.reset(*key)));
+    let (back, gone) = keys.split_at(1_000);
+    back.iter().for_each(|key| _ = memory.apply_one(ask, *key, &limit));
+    let (mut cursor, mut step, mut written) = (VisitCursor::default(), Vec::new(), 0);
+    while memory.changed(&mut cursor, &mut step) {
+        let vanished = Records::new(&step).filter(|record| record.describe() == Some("gone")).count();
+        assert!(vanished <= 64, "{vanished} in one step");
+        written += vanished;
+        step.clear();
+    }
+    assert_eq!(written, gone.len());
+    assert!(!cursor.lost_track());
+}
+
+#[test]
 fn states_move_back_with_the_clock() {
     let mut journaled = Journaled::new(1 << 20);
     for key in 0..6 {

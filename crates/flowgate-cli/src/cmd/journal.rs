@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use flowgate::{Clock, Time};
+use flowgate_api::Millis;
 use flowgate_journal::{Inspection, inspect};
 
+use crate::render::{instant, roughly};
 use crate::terminal;
 
 /// Look into the journal of durable counters
@@ -30,11 +33,11 @@ enum Command {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Command::Inspect { directory } = &args.command;
     let found = inspect(directory).with_context(|| format!("cannot inspect {}", directory.display()))?;
-    terminal::print(&describe(directory, &found))?;
+    terminal::print(&describe(directory, &found, Clock::System.now()))?;
     Ok(if found.report.damaged > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn describe(directory: &Path, found: &Inspection) -> String {
+fn describe(directory: &Path, found: &Inspection, now: Time) -> String {
     let Inspection { files, report, states, foreign, unknown } = found;
     let mut text = String::new();
     let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<22} {value}");
@@ -53,7 +56,7 @@ fn describe(directory: &Path, found: &Inspection) -> String {
     line("damaged parts", report.damaged.to_string());
     line("torn end", format!("{} bytes", report.torn_bytes));
     if let Some(written_at) = report.written_at {
-        line("newest block", format!("{} s since 1970", written_at.as_nanos() / 1_000_000_000));
+        line("newest block", age(written_at, now));
     }
     line("stopped in order", if report.stopped { "yes" } else { "no" }.to_owned());
     for (name, count) in states {
@@ -62,4 +65,26 @@ fn describe(directory: &Path, found: &Inspection) -> String {
     line("records of bans", foreign.to_string());
     line("unknown records", unknown.to_string());
     text
+}
+
+/// `2026-11-16 09:30:00Z (5m ago)`.
+fn age(at: Time, now: Time) -> String {
+    let shown = instant(Millis(at.as_nanos() / 1_000_000));
+    if at > now {
+        return format!("{shown} (ahead of this machine's clock by {})", roughly(at.since(now)));
+    }
+    format!("{shown} ({} ago)", roughly(now.since(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_block_is_shown_with_its_age() {
+        let at = Time::from_secs(1_700_000_000);
+        assert_eq!(age(at, Time::from_secs(1_700_000_300)), "2023-11-14 22:13:20Z (5m ago)");
+        let ahead = age(at, Time::from_secs(1_699_996_400));
+        assert_eq!(ahead, "2023-11-14 22:13:20Z (ahead of this machine's clock by 1h)");
+    }
 }

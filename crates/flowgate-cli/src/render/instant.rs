@@ -14,14 +14,14 @@ pub(super) fn render(time: Millis, now: Time) -> String {
 }
 
 /// `2026-11-16 09:30:00Z`.
-pub(super) fn instant(Millis(millis): Millis) -> String {
+pub(crate) fn instant(Millis(millis): Millis) -> String {
     let nanos = Time::from_millis(millis).as_nanos();
     Timestamp::from_nanosecond(nanos.into()).unwrap_or_default().strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// The two largest units. Seconds are rounded up; minutes beside hours and hours beside days to the nearest, so that a
 /// millisecond between two clocks does not make `1h 1m` of an hour. The instant itself stands beside it.
-pub(super) fn roughly(span: Span) -> String {
+pub(crate) fn roughly(span: Span) -> String {
     let seconds = span.as_millis_ceil().div_ceil(1000);
     let nearest = |unit: u64| (seconds + unit / 2) / unit;
     let (whole, name, part, part_name) = match seconds {

@@ -72,9 +72,9 @@ fn keys_of_each_algorithm_and_database_are_kept_and_those_that_were_reset_are_no
     }
 }
 
-/// Ten rounds, or `FLOWGATE_KILLS`.
+/// Ten rounds, or `KILL_ROUNDS`.
 fn rounds() -> u32 {
-    std::env::var("FLOWGATE_KILLS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(10)
+    std::env::var("KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(10)
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flowgate_testkit::http;
 use flowgate_testkit::server_process::serve_command;
 use flowgate_testkit::wait::eventually;
 use tempfile::TempDir;
@@ -146,6 +147,15 @@ fn with_always_answers_wait_for_a_slow_disk_no_longer_than_the_request_timeout()
     let waited = began.elapsed();
     assert!(waited >= Duration::from_millis(1_900) && waited < Duration::from_secs(20), "{waited:?}");
     await_readiness(&server, "degraded: journal behind");
+    // Answers that did not wait for the disk say so.
+    let degraded = metric(&server, "flowgate_degraded_decisions_total");
+    let asked = [r#"{"fields":{"user":"7"}}"#, r#"{"key":"j","limit":"3/1h"}"#];
+    for (path, body) in ["/v1/take", "/v1/limit"].into_iter().zip(asked) {
+        let headers = [("content-type", "application/json")];
+        let reply = http::Client::connect(&*server.0.http).call("POST", path, &headers, body);
+        assert!(reply.body.contains("\"degraded\":true"), "{path}: {reply:?}");
+    }
+    assert_eq!(metric(&server, "flowgate_degraded_decisions_total"), degraded + 2.0);
     // A denial does not wait.
     let began = Instant::now();
     assert!(!throttle(&mut server.resp(), "k", 1).unwrap());

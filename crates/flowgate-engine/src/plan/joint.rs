@@ -93,6 +93,13 @@ impl JointDecision {
         &mut self.parts
     }
 
+    /// Marks all answers as stopgaps.
+    #[must_use]
+    pub fn as_stopgap(self) -> JointDecision {
+        let marked = |part: PartDecision| PartDecision { decision: part.decision.as_stopgap(), ..part };
+        JointDecision { parts: self.parts.into_iter().map(marked).collect() }
+    }
+
     /// Whether the step passes: no part is denied.
     pub fn allowed(&self) -> bool {
         self.first_denied().is_none()

@@ -91,8 +91,11 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     for (operation, counter) in OPERATIONS.iter().zip(&metrics.operations) {
         family.sample(&[("operation", operation.name())], counter.get());
     }
-    out.counter("flowgate_degraded_decisions_total", "Decisions that were a stopgap, as the store was away.")
-        .sample(&[], metrics.degraded.get());
+    out.counter(
+        "flowgate_degraded_decisions_total",
+        "Decisions that were a stopgap, as the store was away or its disk was behind.",
+    )
+    .sample(&[], metrics.degraded.get());
     out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules().len());
     let help = "1 while the rules are paused and none of them denies.";
     out.gauge("flowgate_rules_paused", help).sample(&[], u8::from(service.paused().is_some()));
@@ -133,6 +136,12 @@ fn journal(out: &mut Exposition, service: &Service) {
         .sample_if(status.map(JournalStatus::file_bytes));
     let generation = status.map(JournalStatus::generation);
     out.gauge("flowgate_journal_generation", "The generation that is written.").sample_if(generation);
+    let help = "How long the journal held the lock of a shard at a time, while it looked for changes.";
+    let mut family = out.histogram("flowgate_journal_lock_seconds", help);
+    if let Some(durable) = durable {
+        let (counts, sum) = durable.lock_times.read();
+        family.distribution(&[], &counts, seconds(sum));
+    }
     let help = "Stretches of damage that the last start found.";
     out.gauge("flowgate_journal_damaged", help).sample_if(durable.map(|durable| durable.read.damaged));
 }

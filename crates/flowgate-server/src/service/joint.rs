@@ -125,7 +125,7 @@ impl Service {
                     note(&self.observer, (asked.op, &asked.rules), || &asked.request, &part.decision, at.now);
                 }
                 let passes = requests.iter().any(|part| part.op.changes()) && joint.allowed();
-                self.kept(passes, joint)
+                self.kept(passes, joint, JointDecision::as_stopgap)
             }
             Pending::Later(sent) => {
                 self.observer.later(sent, is_noted, at, |observer: &Observer, question, joint, now| {

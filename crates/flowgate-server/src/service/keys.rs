@@ -22,7 +22,8 @@ impl PrefetchedKey {
 pub struct KeyDecision {
     /// Whether the request may happen, what is left, when to retry.
     pub decision: flowgate::Decision,
-    /// Whether the store was away, so that this node decided alone.
+    /// Whether the store was away, so that this node decided alone; with `store.durable = "always"` also whether the answer did
+    /// not wait for the disk.
     pub degraded: bool,
 }
 
@@ -30,6 +31,10 @@ impl KeyDecision {
     /// A decision that the store made.
     fn certain(decision: flowgate::Decision) -> KeyDecision {
         KeyDecision { decision, degraded: false }
+    }
+
+    fn as_stopgap(self) -> KeyDecision {
+        KeyDecision { degraded: true, ..self }
     }
 }
 
@@ -87,7 +92,7 @@ impl Service {
                     self.observer.note_key(call.key.bytes, &answer, at.now);
                 }
                 let passes = answer.as_ref().is_ok_and(|key| key.decision.allowed());
-                self.kept(op.changes() && passes, answer)
+                self.kept(op.changes() && passes, answer, |answer| answer.map(KeyDecision::as_stopgap))
             }
             Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, answer, now| {
                 observer.note_key(&question.key, answer, now);
@@ -129,7 +134,8 @@ impl Service {
         }
         self.decider.limit_reset(call.key);
         let peek = self.decider.limit(Op::Peek, AdHoc { cost: 0, ..call }, at);
-        self.kept(true, Reset { decision: peek.map(KeyDecision::certain), is_done: true })
+        let reset = Reset { decision: peek.map(KeyDecision::certain), is_done: true };
+        self.kept(true, reset, |reset| reset.map(|peek| peek.map(KeyDecision::as_stopgap)))
     }
 
     /// Answers a call of `CL.THROTTLE` on an ad hoc key, which may have been [prefetched](Service::prefetch), at a time that
@@ -152,7 +158,8 @@ impl Service {
                 let name = key.into();
                 let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(name), |PrefetchedKey(key)| key);
                 let reply = self.decider.throttle(key, throttle, at);
-                let answer = self.kept(reply.as_ref().is_ok_and(|reply| !reply.limited), reply);
+                // The reply has no place for a mark.
+                let answer = self.kept(reply.as_ref().is_ok_and(|reply| !reply.limited), reply, |reply| reply);
                 if let (Answer::Later(_), Ok(reply)) = (&answer, &reply) {
                     self.observer.key_decision(name.bytes, !reply.limited, at.now);
                 }
@@ -231,7 +238,7 @@ impl Service {
         }
         // An expired counter may still be in the table; callers must not see it.
         let lived = self.decider.limit_lifetime(key, at).is_some();
-        self.kept(true, Ok(self.decider.limit_reset(key) && lived))
+        self.kept(true, Ok(self.decider.limit_reset(key) && lived), |done| done)
     }
 }
 

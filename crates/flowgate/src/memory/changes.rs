@@ -10,8 +10,8 @@
 //! Rule       Visits come at least once per [`GRACE_NANOS`](super::expiry::GRACE_NANOS). So a refund, after which a counter
 //!            expires earlier than its last record says, is visited before the counter is dropped. After a longer pause
 //!            refunded units may come back, which is stricter.
-//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots at a time and goes on behind the last tag it
-//!            has seen: inserts, gaps and a new layout move slots, and tags stay in order.
+//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots, or counters that vanished, at a time. It goes
+//!            on behind the last tag it has seen: inserts, gaps and a new layout move slots, and tags stay in order.
 //! Bound      A shard lists [`MAX_GONE`] counters. Beyond that it notes only that it lost track, and all states must be
 //!            written anew.
 
@@ -19,14 +19,21 @@ use super::MemoryStore;
 use super::key::Tag;
 use super::record::{write_gone, write_log, write_slot};
 use super::shard::Shard;
+use super::shards::prefetch;
 use crate::algorithm::Log;
+use crate::clock::Clock;
+use crate::time::Span;
 
 /// The groups of a shard.
 pub(super) const CHANGED_GROUPS: usize = 256;
 
-/// The slots that a visit looks at, and the bytes that it writes, before it lets go of the lock.
+/// The slots or vanished counters that a visit looks at, and the bytes that it writes, before it lets go of the lock.
 const VISIT_SLOTS: usize = 64;
 const VISIT_BYTES: usize = 4 << 10;
+
+/// The groups that a visit of changes looks at before it lets go of the lock: their slots are fetched at the same time, and a
+/// processor has room for a dozen or so of such requests.
+const VISIT_GROUPS: usize = 16;
 
 /// The most counters in the list of those that vanished.
 const MAX_GONE: usize = 1024;
@@ -43,12 +50,27 @@ pub(super) struct Gone {
 #[derive(Debug, Default)]
 pub struct VisitCursor {
     shard: usize,
-    /// Where to go on in the shard; `None` at its beginning.
+    /// Where to go on in the shard; `None` before its beginning.
     next: Option<Tag>,
+    /// Those that vanished from the shard, as far as they are not written.
+    gone: Vec<Tag>,
     lost_track: bool,
+    /// Measures the steps, if that was asked for.
+    clock: Option<Clock>,
+    held: Span,
 }
 
 impl VisitCursor {
+    /// A visit whose steps are [measured](VisitCursor::held).
+    pub fn timed_by(clock: Clock) -> VisitCursor {
+        VisitCursor { clock: Some(clock), ..VisitCursor::default() }
+    }
+
+    /// How long the last step of a visit that is timed held the lock of a shard.
+    pub fn held(&self) -> Span {
+        self.held
+    }
+
     /// Whether more counters vanished than a shard can list. All states must then be written anew: those in older
     /// records may be of counters that are gone.
     pub fn lost_track(&self) -> bool {
@@ -92,13 +114,15 @@ impl MemoryStore {
         if cursor.shard >= self.shards.len() {
             return false;
         }
-        let mut shard = self.lock(cursor.shard);
-        if visit == Visit::Changed && cursor.next.is_none() {
-            cursor.lost_track |= shard.write_gone(out);
+        if cursor.next.is_none() {
+            self.shards.prefetch_shard(cursor.shard + 1);
         }
-        match shard.visit(visit, cursor.next, out) {
-            Some(next) => cursor.next = Some(next),
-            None => cursor.next_shard(),
+        let mut shard = self.lock(cursor.shard);
+        let began = cursor.clock.as_ref().map(Clock::monotonic);
+        shard.visit_step(visit, cursor, out);
+        drop(shard);
+        if let (Some(clock), Some(began)) = (&cursor.clock, began) {
+            cursor.held = clock.monotonic().since(began);
         }
         true
     }
@@ -130,24 +154,61 @@ impl Shard {
         }
     }
 
-    /// Writes the counters that vanished and did not come back. True if more vanished than are listed.
-    fn write_gone(&mut self, out: &mut Vec<u8>) -> bool {
-        let Some(gone) = self.gone.as_deref_mut().map(std::mem::take) else { return false };
-        for tag in gone.tags.into_iter().filter(|tag| self.find(*tag).is_err()) {
-            write_gone(tag, out);
+    /// Writes counters that vanished and did not come back; once there are none, slots.
+    fn visit_step(&mut self, visit: Visit, cursor: &mut VisitCursor, out: &mut Vec<u8>) {
+        let next = match cursor.next {
+            Some(next) => next,
+            None => {
+                if let (Visit::Changed, Some(gone)) = (visit, &mut self.gone) {
+                    let Gone { tags, lost_track } = std::mem::take(gone);
+                    // One that comes back before it is written marks its group, and is visited after this list.
+                    (cursor.gone, cursor.lost_track) = (tags, cursor.lost_track | lost_track);
+                }
+                Tag::first_of_group(0)
+            }
+        };
+        if cursor.gone.is_empty() {
+            match self.visit(visit, next, out) {
+                Some(next) => cursor.next = Some(next),
+                None => cursor.next_shard(),
+            }
+            return;
         }
-        gone.lost_track
+        cursor.next = Some(next);
+        let first = cursor.gone.len().saturating_sub(VISIT_SLOTS);
+        cursor.gone.drain(first..).filter(|tag| self.find(*tag).is_err()).for_each(|tag| write_gone(tag, out));
     }
 
     /// The first group from `first` on whose bit is set.
+    #[inline]
     fn changed_group(&self, first: u8) -> Option<u8> {
-        (first..=u8::MAX).find(|group| self.changed_groups[usize::from(group / 64)] >> (group % 64) & 1 == 1)
+        let mut word = first / 64;
+        let mut bits = self.changed_groups[usize::from(word)] >> (first % 64) << (first % 64);
+        while bits == 0 {
+            word += 1;
+            bits = *self.changed_groups.get(usize::from(word))?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as u8)
+    }
+
+    /// Fetches the slots of the changed groups from `first` on, as many as a visit looks at.
+    fn prefetch_changed(&self, first: u8) {
+        let mut next = self.changed_group(first);
+        for _ in 0..VISIT_GROUPS {
+            let Some(group) = next else { return };
+            let slots = self.slots.as_ptr().wrapping_add(self.position(Tag::first_of_group(group).place()));
+            prefetch(slots.cast());
+            prefetch(slots.wrapping_add(2).cast());
+            next = group.checked_add(1).and_then(|group| self.changed_group(group));
+        }
     }
 
     /// Writes the next slots from the tag `next` on. Gives the tag to go on with; `None` if it was the last.
-    fn visit(&mut self, visit: Visit, next: Option<Tag>, out: &mut Vec<u8>) -> Option<Tag> {
-        let mut next = next.unwrap_or(Tag::first_of_group(0));
-        let (mut looked_at, written) = (0, out.len());
+    fn visit(&mut self, visit: Visit, mut next: Tag, out: &mut Vec<u8>) -> Option<Tag> {
+        let (mut looked_at, mut groups, written) = (0, 0, out.len());
+        if visit == Visit::Changed {
+            self.prefetch_changed(next.group());
+        }
         loop {
             if visit == Visit::Changed && next == Tag::first_of_group(next.group()) {
                 let group = self.changed_group(next.group())?;
@@ -175,7 +236,8 @@ impl Shard {
                 return None;
             }
             next = Tag::first_of_group(group + 1);
-            if looked_at >= VISIT_SLOTS || out.len() - written >= VISIT_BYTES {
+            groups += 1;
+            if looked_at >= VISIT_SLOTS || groups >= VISIT_GROUPS || out.len() - written >= VISIT_BYTES {
                 return Some(next);
             }
         }

@@ -1,12 +1,16 @@
 //! Records: the states of a table as bytes that outlive the process.
 //!
-//! A record is a multiple of eight bytes; all numbers are little-endian. The highest bit of its first byte tells two
-//! forms apart, so that a reader can skip what it does not know:
+//! The highest bits of the first byte tell three forms apart, so that a reader can skip what it does not know. All numbers
+//! are little-endian:
 //!
 //! ```text
-//! slot  32 bytes  kind and class (1) | mark (1) | home (6) | name (8) | forget_at (8) | word (8)
+//! slot            0x40 | kind and class (1) | mark (1) | home (6) | name (8) | forget_at (8) | word (1 to 10)
+//! whole  32 bytes kind and class (1) | mark (1) | home (6) | name (8) | forget_at (8) | word (8)
 //! long            0x80 | type (1) | padding bytes at the end (1) | length in words of eight bytes (2) | zero (4) | body
 //! ```
+//!
+//! The word of a slot is small: it has seven bits in each byte, the lowest first, and the highest bit is set in all but the
+//! last one. Slots with a whole word are read, and no longer written.
 //!
 //! The kinds of slots are those of [`Kind`], whose numbers are frozen. A log that lies beside the table is a long
 //! record, and so is the note that a counter is gone. Types from [`FIRST_FOREIGN_TYPE`] on belong to whoever writes
@@ -22,6 +26,8 @@ use super::slot::{Kind, Slot};
 use crate::algorithm::{Entries, Entry, Log, MAX_ENTRIES};
 
 const LONG_BIT: u8 = 0x80;
+/// In the place of a slot's changed bit, which no record has.
+const SHORT_WORD_BIT: u8 = 0x40;
 const LOG_TYPE: u8 = LONG_BIT | 1;
 const GONE_TYPE: u8 = LONG_BIT | 2;
 
@@ -29,6 +35,9 @@ const GONE_TYPE: u8 = LONG_BIT | 2;
 const FIRST_FOREIGN_TYPE: u8 = 0xC0;
 
 const SLOT_BYTES: usize = 32;
+/// The bytes of a slot before its word, and the most that its word takes.
+const WORD_AT: usize = 24;
+const MAX_WORD_BYTES: usize = 10;
 const HEAD_BYTES: usize = 8;
 /// Kind and key, the first instant that is written, the oldest entry, and the units between the two.
 const LOG_HEAD_BYTES: usize = 6 * 8;
@@ -62,7 +71,11 @@ impl<'a> Iterator for Records<'a> {
     fn next(&mut self) -> Option<Record<'a>> {
         let length = match *self.0 {
             [0, ..] => return None,
-            [kind, ..] if kind & LONG_BIT == 0 => SLOT_BYTES,
+            [kind, ..] if kind & (LONG_BIT | SHORT_WORD_BIT) == 0 => SLOT_BYTES,
+            [kind, ..] if kind & LONG_BIT == 0 => {
+                let word = self.0.get(WORD_AT..)?.iter().take(MAX_WORD_BYTES);
+                WORD_AT + word.take_while(|byte| **byte & 0x80 != 0).count() + 1
+            }
             [_, padding, low, high, ..] => {
                 let length = usize::from(u16::from_le_bytes([low, high])) * 8;
                 if length < HEAD_BYTES + usize::from(padding) {
@@ -127,8 +140,14 @@ impl<'a> Record<'a> {
                 is_whole.then_some(Content::Log(slot, LogTail { from, oldest, units_before, entries }))
             }
             kind if kind & LONG_BIT != 0 => None,
-            _ => {
-                let slot = Slot::from_record(words(self.0)?)?;
+            kind => {
+                let slot = Slot::from_record(match kind & SHORT_WORD_BIT {
+                    0 => words(self.0)?,
+                    _ => {
+                        let [meta, name, forget_at] = words(&self.0[..WORD_AT])?;
+                        [meta, name, forget_at, short_word(&self.0[WORD_AT..])?]
+                    }
+                })?;
                 (!slot.holds_log()).then_some(Content::Slot(slot))
             }
         }
@@ -201,11 +220,30 @@ impl LogTail<'_> {
 /// Appends the state of a slot that needs no log.
 #[inline]
 pub(super) fn write_slot(slot: &Slot, out: &mut Vec<u8>) {
-    let mut record = [0; SLOT_BYTES];
-    for (bytes, word) in record.as_chunks_mut().0.iter_mut().zip(slot.record_words()) {
+    let [meta, name, forget_at, mut word] = slot.record_words();
+    let (mut record, mut length) = ([0; WORD_AT + MAX_WORD_BYTES], WORD_AT);
+    let words = [meta | u64::from(SHORT_WORD_BIT), name, forget_at];
+    for (bytes, word) in record.as_chunks_mut().0.iter_mut().zip(words) {
         *bytes = word.to_le_bytes();
     }
+    while word > 0x7f {
+        record[length] = word as u8 | 0x80;
+        (word, length) = (word >> 7, length + 1);
+    }
+    record[length] = word as u8;
+    // A copy of a fixed length takes a few instructions, any other a call.
+    let end = out.len() + length + 1;
     out.extend_from_slice(&record);
+    out.truncate(end);
+}
+
+/// The word of a slot; `None` if it has more than 64 bits, or ends with a byte of zero that it does not need.
+fn short_word(bytes: &[u8]) -> Option<u64> {
+    let (last, _) = bytes.split_last()?;
+    let is_shortest = bytes.len() <= MAX_WORD_BYTES && (*last > 0 || bytes.len() == 1);
+    let fits = bytes.len() < MAX_WORD_BYTES || *last <= 1;
+    let word = bytes.iter().rev().fold(0, |word, byte| word << 7 | u64::from(byte & 0x7f));
+    (is_shortest && fits).then_some(word)
 }
 
 /// Appends the entries of a log from the instant `from` on. A single one fits in the record of a slot.

@@ -59,7 +59,7 @@ pub(super) struct Shard {
     /// Its slots in each database, once they are counted.
     pub(super) databases: Option<Arc<DatabaseCounts>>,
     /// The counters that vanished before their time, where changes are followed.
-    pub(super) gone: Option<Box<Gone>>,
+    pub(super) gone: Option<Gone>,
     /// How many slots were looked at in order to drop them.
     #[cfg(test)]
     touched: usize,

@@ -141,6 +141,15 @@ impl Shards {
         prefetch(home.wrapping_add(2).cast());
         prefetch(home.wrapping_add(4).cast());
     }
+
+    /// Fetches a shard, without its table.
+    #[inline]
+    pub(super) fn prefetch_shard(&self, index: usize) {
+        if let Some(lock) = self.shards.get(index) {
+            let (lock, lines) = ((&raw const *lock).cast::<u8>(), size_of::<ShardLock>() / 64);
+            (0..lines).for_each(|line| prefetch(lock.wrapping_add(64 * line)));
+        }
+    }
 }
 
 #[cfg(test)]
