@@ -99,7 +99,7 @@ function Result({ data, draft: hasDraft, text }) {
     </${Lead}>
     <div class="cols c-50 even">
       <${Card} title=${w("rule.chart")} head=${html`<${Legend} of=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} />`}><div class="pad"><${TimelineChart} before=${data.timeline} after=${compare.outcome.timeline} period=${data.period_seconds} /></div></${Card}>
-      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} draft=${firstCount(text, curve.rule)} />${f().language !== "en" && isSpared(curve) ? html`<p class="label mt2">${w("try.advice", { count: f().num(curve.points[curve.spares].count) })}</p>` : html`<p class="label mt2" lang="en">${clean(curve.advice)}</p>`}</div></${Card}>`}
+      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} />${f().language !== "en" && isSpared(curve) ? html`<p class="label mt2">${w("try.advice", { count: f().num(curve.points[curve.spares].count) })}</p>` : html`<p class="label mt2" lang="en">${clean(curve.advice)}</p>`}</div></${Card}>`}
     </div>
     <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} /><${CannotJudge} data=${data} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
 }
