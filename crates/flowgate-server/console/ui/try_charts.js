@@ -38,13 +38,12 @@ export function TimelineChart({ before, after }) {
 
 const percentTick = (share) => (Number.isInteger(Math.round(share * 1e6) / 1e4) ? f().percent(share, 1).replace(/[.,]0/, "") : f().percent(share, 1));
 
-/** The place of a count among those of the points, which lie ever farther apart; null: beyond them. */
+/** The place of a count among those of the points, texts that lie ever farther apart; null: beyond them. */
 function placeOf(count, points) {
-  const after = points.findIndex((point) => point.count >= count);
-  if (count === null || after < 0 || (after === 0 && points[0].count > count)) return null;
-  if (points[after].count === count) return after;
-  const [low, high] = [points[after - 1].count, points[after].count];
-  return after - 1 + (count - low) / (high - low);
+  const counts = points.map((point) => Number(point.count));
+  const after = counts.findIndex((each) => each >= count);
+  if (count === null || after < 0 || counts[0] > count) return null;
+  return counts[after] === count ? after : after - 1 + (count - counts[after - 1]) / (counts[after] - counts[after - 1]);
 }
 
 /** The share of requests and of subjects that each count would have denied. `draft`: the count of the draft, or null. */
@@ -62,7 +61,7 @@ export function CurveChart({ curve, draft }) {
   const line = (of) => points.map((point, i) => `${x(i).toFixed(1)},${y(of(point)).toFixed(1)}`).join(" ");
   const ticks = Array.from({ length: Math.floor(most / step + 1e-9) }, (_, i) => (i + 1) * step);
   const every = Math.max(1, Math.ceil(points.length / 8));
-  const drafted = draft === points[curve.configured]?.count ? null : placeOf(draft, points);
+  const drafted = draft === Number(points[curve.configured]?.count) ? null : placeOf(draft, points);
   const upright = (i, tone, textTone, words, line) => html`<g class="upright"><line class=${tone} x1=${x(i)} x2=${x(i)} y1="12" y2=${y(0)} /><text class=${textTone} x=${x(i) > width - 130 ? x(i) - 5 : x(i) + 5} y=${line} text-anchor=${x(i) > width - 130 ? "end" : "start"}>${words}</text></g>`;
   return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${w("try.curve", { rule: curve.rule })}>
     ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${y(value)} y2=${y(value)} /><text x=${left - 8} y=${y(value) + 4} text-anchor="end">${percentTick(value)}</text>`)}
@@ -71,7 +70,7 @@ export function CurveChart({ curve, draft }) {
     <polyline class="curve2" points=${line(shareOf)} /><polyline class="curve" points=${line(share)} />
     ${upright(curve.configured, drafted === null ? "conf" : "mark", "what", w("try.configured", { count: points[curve.configured]?.count }), 20)}
     ${drafted !== null && upright(drafted, "conf", "what", w("try.draftCount", { count: draft }), 34)}
-    ${curve.spares !== null && curve.spares !== undefined && upright(curve.spares, "spares", "good", w("try.spares", { count: points[curve.spares].count }), 48)}
+    ${points[curve.spares] && upright(curve.spares, "spares", "good", w("try.spares", { count: points[curve.spares].count }), 48)}
     ${points.map((point, i) => html`<circle class="dot" cx=${x(i)} cy=${y(share(point))} r="3.5" />`)}
   </svg>`}</div>`;
 }
