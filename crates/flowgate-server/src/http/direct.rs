@@ -3,9 +3,11 @@
 //! Rule       A [plain] request is answered here. With the first that is not, the connection goes to hyper for good, together
 //!            with all bytes that were not answered. So what is slow, rare or dubious is hyper's: heads and bodies
 //!            in pieces, other paths, chunks, upgrades, errors, and the end of the server.
-//! Order      Answers leave in the order of the requests, those of one read by one write.
-//! Bound      One read is held, and its answers; a larger request is hyper's. A client that does not read its answers, or sends nothing for
-//!            `idle_timeout`, is closed; the latter at most a quarter of it later.
+//! Order      Answers leave in the order of the requests, those of one read by one write, unless they are many or the next
+//!            one takes its time.
+//! Bound      One read is held, and as many bytes of answers; a larger request is hyper's. The runtime bounds the requests
+//!            that are answered before other connections have their turn. A client that does not read its answers, or
+//!            sends nothing for `idle_timeout`, is closed; the latter at most a quarter of it later.
 
 mod plain;
 
@@ -19,6 +21,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::coop::consume_budget;
 use tokio::time::{Sleep, sleep};
 
 use super::Conversation;
@@ -87,13 +90,13 @@ impl<'c, S: Stream> Direct<'c, S> {
                 false => Event::Read(self.input.len()),
             };
             match event {
-                Event::Read(0) => return Ok(None),
+                Event::Read(0) => return self.end().await,
                 Event::Read(_) => self.active = true,
                 Event::Look => {
                     self.idle_checks = if self.active { 0 } else { self.idle_checks + 1 };
                     self.active = false;
                     if self.idle_checks >= IDLE_CHECKS {
-                        return Ok(None);
+                        return self.end().await;
                     }
                     look.set(sleep(self.idle_timeout / IDLE_CHECKS));
                     // The new timer wakes the task only after a first poll, and a new waker asks for that poll.
@@ -104,23 +107,20 @@ impl<'c, S: Stream> Direct<'c, S> {
             }
             buffers::lend(&mut self.output);
             let answered = self.answer(stop.as_mut()).await?;
-            if !self.output.is_empty() {
-                self.stream.write_all(&self.output).await?;
-                // TLS keeps bytes that it has not sent yet.
-                self.stream.flush().await?;
-                self.output.clear();
-                buffers::give_back(&mut self.output);
-            }
+            send(self.stream, &mut self.output).await?;
+            buffers::give_back(&mut self.output);
             match answered {
                 Answered::All => {}
                 Answered::UpToOther => return Ok(Some(self.input)),
-                Answered::Last => {
-                    self.stream.shutdown().await?;
-                    return Ok(None);
-                }
-                Answered::Nobody => return Ok(None),
+                Answered::Last => return self.end().await,
             }
         }
+    }
+
+    /// Ends the connection. Over TLS the client is told, so that it does not take the end for a broken connection.
+    async fn end(self) -> io::Result<Option<Vec<u8>>> {
+        self.stream.shutdown().await?;
+        Ok(None)
     }
 
     /// Waits for an event.
@@ -160,30 +160,39 @@ impl<'c, S: Stream> Direct<'c, S> {
             };
             let is_last = at + length == input.len();
             let mut ahead = Vec::new();
+            consume_budget().await;
             let mut answering = pin!(conversation.respond(head, Body::Whole(Bytes::copy_from_slice(body))));
-            let reply = poll_fn(|cx| {
-                if let Poll::Ready(reply) = answering.as_mut().poll(cx) {
-                    return Poll::Ready(Some(reply));
-                }
-                // The answer takes its time. A client that leaves meanwhile wants none. A stop wakes the task by itself
-                // now, and a new waker asks to be told of it again.
-                *rare_waker = RareWaker::default();
-                if !progress.is_stopping() && stop.as_mut().poll(cx).is_ready() {
-                    progress.stop();
-                }
-                if is_last && ahead.is_empty() {
-                    ahead.reserve(buffers::READ_BYTES);
-                    if let Poll::Ready(Ok(0) | Err(_)) = pin!(stream.read_buf(&mut ahead)).poll(cx) {
-                        return Poll::Ready(None);
+            let mut reply = poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx).map(Some))).await;
+            if reply.is_pending() {
+                // It takes its time, for which the answers before it do not wait.
+                send(stream, output).await?;
+                let later = poll_fn(|cx| {
+                    if let Poll::Ready(reply) = answering.as_mut().poll(cx) {
+                        return Poll::Ready(Some(reply));
                     }
-                }
-                Poll::Pending
-            })
-            .await;
-            let Some(reply) = reply else { return Ok(Answered::Nobody) };
+                    // A client that leaves meanwhile wants no answer. A stop wakes the task by itself now, and a new waker
+                    // asks to be told of it again.
+                    *rare_waker = RareWaker::default();
+                    if !progress.is_stopping() && stop.as_mut().poll(cx).is_ready() {
+                        progress.stop();
+                    }
+                    if is_last && ahead.is_empty() {
+                        ahead.reserve(buffers::READ_BYTES);
+                        if let Poll::Ready(Ok(0) | Err(_)) = pin!(stream.read_buf(&mut ahead)).poll(cx) {
+                            return Poll::Ready(None);
+                        }
+                    }
+                    Poll::Pending
+                });
+                reply = Poll::Ready(later.await);
+            }
+            let Poll::Ready(Some(reply)) = reply else { return Ok(Answered::Last) };
             with_date(shared.service.now().as_nanos() / NANOS_PER_SECOND, |date| reply.send(output, date));
             at += length;
             further = ahead;
+            if output.len() >= buffers::READ_BYTES {
+                send(stream, output).await?;
+            }
             if progress.is_stopping() {
                 return Ok(Answered::Last);
             }
@@ -199,10 +208,19 @@ enum Answered {
     All,
     /// The next one is not plain.
     UpToOther,
-    /// The server stops, and the last answer says so.
+    /// The server stops, and the last answer says so; or the client has left before its answer.
     Last,
-    /// The client has left before its answer.
-    Nobody,
+}
+
+/// Sends answers.
+async fn send<S: Stream>(stream: &mut WriteTimeout<S>, output: &mut Vec<u8>) -> io::Result<()> {
+    if !output.is_empty() {
+        stream.write_all(output).await?;
+        // TLS keeps bytes that it has not sent yet.
+        stream.flush().await?;
+        output.clear();
+    }
+    Ok(())
 }
 
 /// Hands out the text of `Date`, which is made once a second.
@@ -217,3 +235,6 @@ fn with_date<T>(seconds: u64, use_it: impl FnOnce(&[u8]) -> T) -> T {
         use_it(text.as_bytes())
     })
 }
+
+#[cfg(test)]
+mod tests;

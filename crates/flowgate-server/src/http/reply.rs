@@ -66,8 +66,12 @@ impl Reply {
             out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         } else {
             // Writing to a growing buffer cannot fail.
-            let _ =
-                write!(out, "HTTP/1.1 {} {}\r\n", self.status.as_str(), self.status.canonical_reason().unwrap_or(""));
+            let _ = write!(
+                out,
+                "HTTP/1.1 {} {}\r\n",
+                self.status.as_str(),
+                self.status.canonical_reason().unwrap_or("<none>")
+            );
         }
         out.extend_from_slice(&self.lines);
         out.extend_from_slice(b"content-length: ");

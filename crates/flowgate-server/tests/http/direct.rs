@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use flowgate::Span;
+use flowgate_testkit::wait::eventually;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
 
@@ -40,6 +42,7 @@ fn requests() -> Vec<String> {
         gate("X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Uri: /a\r\nX-Forwarded-Uri: /b\r\n"),
         gate("X-Forwarded-Uri: /a#b\r\n"),
         "GET /gate/403 HTTP/1.1\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
+        "GET /gate/499 HTTP/1.1\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
         "\r\nGET /gate/403?a=b HTTP/1.1\nX-Original-Uri: /a/..;/b\n\n".to_owned(),
         "HEAD /gate/404 HTTP/1.1\r\nX-Forwarded-Uri: /a#b\r\n\r\n".to_owned(),
         "GET /gate/500 HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
@@ -164,4 +167,90 @@ fn a_client_that_pauses_between_plain_requests_is_closed_only_after_the_idle_tim
         std::thread::sleep(std::time::Duration::from_millis(250));
     }
     assert_eq!(client.rest(), "");
+}
+
+/// The client has its answer while the next request is held, so that it can leave before the turn of that one.
+#[test]
+fn an_answer_does_not_wait_for_that_of_the_next_request() {
+    let server = Running::start("rule = [{ name = 'turns', limits = ['pace 1/1s max_wait=1s'] }]");
+    for through_hyper in [true, false] {
+        let mut client = server.connect();
+        if through_hyper {
+            assert_eq!(client.call("GET", "/healthz", &[], "").status, 200);
+        }
+        client.send("GET /gate HTTP/1.1\r\n\r\n".repeat(2));
+        assert_eq!(client.reply("GET").status, 200);
+        drop(client);
+        let refunds =
+            format!("\nflowgate_operations_total{{operation=\"refund\"}} {}\n", if through_hyper { 1 } else { 2 });
+        eventually("the turn is given back", || server.get("/metrics").body.contains(&refunds));
+        server.clock.advance(Span::from_secs(9));
+    }
+}
+
+/// Heads that two readers could take for different requests.
+#[test]
+fn dubious_heads_are_read_as_by_hyper() {
+    let server = Running::start(RULES);
+    let json = "Content-Type: application/json\r\nAuthorization: Bearer decide\r\n";
+    let peek = |headers: &str| format!("POST /v1/peek HTTP/1.1\r\n{json}{headers}\r\n{{\"fields\":{{}}}}");
+    let gate = |headers: &str| format!("GET /gate HTTP/1.1\r\nX-Forwarded-Uri: /a#b\r\n{headers}\r\n");
+    let lengths =
+        ["13", "0013", "13 ", "\t13", "+13", "13,13", "13, 13", "0xd", "1_3", "", "18446744073709551629", "12", "14"];
+    let other_lengths =
+        ["Content-Length: 13\r\ncontent-length: 13\r\n", "Content-Length : 13\r\n", "Content-Length: 1\r\n 3\r\n"];
+    let encodings = [
+        "transfer-encoding: chunked",
+        "TRANSFER-ENCODING:\tCHUNKED",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding : chunked",
+    ];
+    let others = [
+        "Connection: close, keep-alive",
+        "Connection: keep-alive\r\nConnection: close",
+        "Connection: keep-alive, x",
+        "Connection:",
+        "Upgrade: h2c\r\nConnection: upgrade",
+        "Expect: 100-continue",
+        "Host: a\r\nHost: b",
+        "x-request-id: \u{e9}\r\nx-request-id: b",
+        "x-request-id: a\r\nX-Request-ID: b",
+        "X-Forwarded-For: \u{e9}",
+        "a: \0",
+        "a: b\rc: d",
+        "a: b\nConnection: close",
+        "a:",
+        ": a",
+        "a b: c",
+        "a",
+        "content-length: 0",
+        "content-length: 0\r\ntransfer-encoding: chunked",
+    ];
+    let lines = [
+        "get /gate HTTP/1.1",
+        "GET http://x/gate HTTP/1.1",
+        "GET //gate HTTP/1.1",
+        "GET /gate%20 HTTP/1.1",
+        "GET  /gate HTTP/1.1",
+        "GET /gate  HTTP/1.1",
+        "GET /gate HTTP/1.1 ",
+        "GET /gate?? HTTP/1.1",
+        "GET /gate?a=\u{e9} HTTP/1.1",
+        "GET /gate? HTTP/1.1",
+        "GET gate HTTP/1.1",
+        "GET /gate http/1.1",
+        "GET /gate HTTP/1.10",
+        "GET /gate\t HTTP/1.1",
+        "POST /gate HTTP/1.1",
+    ];
+    let mut texts: Vec<String> = lengths.map(|length| peek(&format!("content-length: {length}\r\n"))).into();
+    texts.extend(other_lengths.map(peek));
+    texts.extend(encodings.map(|encoding| peek(&format!("content-length: 13\r\n{encoding}\r\n"))));
+    texts.extend(encodings.map(|encoding| peek(&format!("{encoding}\r\ncontent-length: 13\r\n"))));
+    texts.extend(others.map(|header| gate(&format!("{header}\r\n"))));
+    texts.extend(lines.map(|line| format!("{line}\r\nX-Forwarded-Uri: /a#b\r\n\r\n")));
+    texts.extend([47, 48, 99, 100].map(|headers| gate(&"a: b\r\n".repeat(headers))));
+    for text in texts.iter().map(|text| text.repeat(2) + CLOSING) {
+        assert_eq!(answers(&server, false, &text, &[]), answers(&server, true, &text, &[]), "{text}");
+    }
 }
