@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use flowgate::Span;
-use flowgate_testkit::wait::eventually;
+use flowgate_testkit::wait::{eventually, eventually_some};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
 
@@ -253,4 +253,31 @@ fn dubious_heads_are_read_as_by_hyper() {
     for text in texts.iter().map(|text| text.repeat(2) + CLOSING) {
         assert_eq!(answers(&server, false, &text, &[]), answers(&server, true, &text, &[]), "{text}");
     }
+}
+
+#[test]
+fn a_stop_loses_no_request_and_is_told_with_the_answer() {
+    let server =
+        Running::start("rule = [{ name = 'turns', when = { path = '/held' }, limits = ['pace 1/1s max_wait=1s'] }]");
+    let gate = "GET /gate HTTP/1.1\r\nX-Forwarded-Uri: /";
+    let (mut held, mut idle) = (server.connect(), server.connect());
+    for client in [&mut held, &mut idle] {
+        client.send(format!("{gate}\r\n\r\n"));
+        assert_eq!(client.reply("GET").header("connection"), None);
+    }
+    // The answer to the first says that the second is held.
+    held.send(format!("{gate}held\r\n\r\n").repeat(2));
+    assert_eq!(held.reply("GET").header("connection"), None);
+    server.server.begin_stop();
+    let is_last = |client: &mut Client| {
+        let reply = client.reply("GET");
+        assert_eq!(reply.status, 200);
+        reply.header("connection") == Some("close")
+    };
+    eventually_some("the server stops", || {
+        idle.send(format!("{gate}\r\n\r\n"));
+        is_last(&mut idle).then_some(())
+    });
+    assert!(is_last(&mut held));
+    assert_eq!((idle.rest(), held.rest()), (String::new(), String::new()));
 }

@@ -59,7 +59,7 @@ struct Running {
     clock: ManualClock,
     /// Whether it serves Koala's endpoints, which only docs/koala.md describes.
     koala: bool,
-    _server: RunningServer,
+    server: RunningServer,
 }
 
 impl Running {
@@ -79,7 +79,7 @@ impl Running {
     fn serve(config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         let koala = config.koala_file.is_some();
         let (server, clock) = RunningServer::start_on_manual_clock(config, prepare);
-        Running { address: server.http.or(server.resp).unwrap(), clock, koala, _server: server }
+        Running { address: server.http.or(server.resp).unwrap(), clock, koala, server }
     }
 
     fn connect(&self) -> Client {
