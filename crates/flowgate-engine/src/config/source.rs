@@ -22,6 +22,8 @@ pub(crate) struct Source {
     kind: SourceKind,
     /// The directory of relative paths in it.
     base: PathBuf,
+    /// Where each line but the first begins. Every rule asks for its line, so lines are not counted anew for each.
+    line_starts: Vec<usize>,
     /// The places that must not be shown; they may overlap.
     secrets: Vec<Range<usize>>,
 }
@@ -70,13 +72,7 @@ pub struct Position {
 impl Sources {
     /// Adds a file. Relative paths in it start from `base`.
     pub(crate) fn add_file(&mut self, name: impl Into<String>, base: &Path, text: String) -> SourceId {
-        self.add(Source {
-            name: name.into(),
-            text,
-            kind: SourceKind::File,
-            base: base.to_path_buf(),
-            secrets: Vec::new(),
-        })
+        self.add(SourceKind::File, name.into(), text, base)
     }
 
     /// Adds an environment variable. Relative paths in it start from the current directory.
@@ -90,17 +86,12 @@ impl Sources {
     }
 
     fn add_pair(&mut self, kind: SourceKind, name: &str, value: &str) -> SourceId {
-        self.add(Source {
-            name: name.to_owned(),
-            text: format!("{name}={value}"),
-            kind,
-            base: PathBuf::new(),
-            secrets: Vec::new(),
-        })
+        self.add(kind, name.to_owned(), format!("{name}={value}"), Path::new(""))
     }
 
-    fn add(&mut self, source: Source) -> SourceId {
-        self.all.push(source);
+    fn add(&mut self, kind: SourceKind, name: String, text: String, base: &Path) -> SourceId {
+        let line_starts = text.match_indices('\n').map(|(newline, _)| newline + 1).collect();
+        self.all.push(Source { name, text, kind, base: base.to_path_buf(), line_starts, secrets: Vec::new() });
         SourceId(self.all.len() - 1)
     }
 
@@ -160,10 +151,10 @@ impl Source {
 
     /// The position of the byte `offset`.
     pub(crate) fn position(&self, offset: usize) -> Position {
-        let before = &self.text[..self.floor(offset)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-        Position { line, column: before[line_start..].chars().count() + 1 }
+        let offset = self.floor(offset);
+        let lines_before = self.line_starts.partition_point(|&start| start <= offset);
+        let line_start = lines_before.checked_sub(1).map_or(0, |last| self.line_starts[last]);
+        Position { line: lines_before + 1, column: self.text[line_start..offset].chars().count() + 1 }
     }
 
     /// The line that holds the byte `offset`, without its end.
