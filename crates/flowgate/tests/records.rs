@@ -244,6 +244,37 @@ fn a_visit_looks_up_64_vanished_counters_at_a_time() {
 }
 
 #[test]
+fn a_large_table_is_read_back_into_little_more_memory() {
+    let memory = store(64 << 20);
+    let limit: Limit = "fixed 3/10s".parse().unwrap();
+    let ask = Ask::new(Op::Take, 1, Time::from_nanos(START));
+    let take = |keys: std::ops::Range<u32>| {
+        for key in keys {
+            let key = memory.subject(&key.to_le_bytes()).counter(memory.counter(b"c"));
+            assert!(memory.apply_one(ask, key, &limit).allowed());
+        }
+    };
+    // A base, in the order of the table, and changes that lie between its counters.
+    let (mut base, mut changes) = (Vec::new(), Vec::new());
+    take(0..100_000);
+    let mut cursor = VisitCursor::default();
+    while memory.all(&mut cursor, &mut base) {}
+    take(90_000..120_000);
+    let mut cursor = VisitCursor::default();
+    while memory.changed(&mut cursor, &mut changes) {}
+    for max_bytes in [8 << 20, 64 << 20, 1 << 30] {
+        let back = store(max_bytes);
+        let empty = back.stats().bytes;
+        load(&back, &base, START, 0);
+        load(&back, &changes, START, 0);
+        assert_eq!(states(&back, START), states(&memory, START), "{max_bytes}");
+        let bytes = back.stats().bytes - empty;
+        assert!(bytes <= 120_000 * 32 * 8 / 5, "{bytes} bytes of tables");
+        assert_eq!(back.stats().evicted, 0);
+    }
+}
+
+#[test]
 fn states_move_back_with_the_clock() {
     let mut journaled = Journaled::new(1 << 20);
     for key in 0..6 {

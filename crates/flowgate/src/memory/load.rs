@@ -87,26 +87,26 @@ impl Shard {
         if forget_at > now.saturating_add(MAX_LIFETIME_NANOS) {
             return LoadOutcome::Unknown;
         }
-        match self.find(tag) {
-            Ok(index) => _ = self.take_at(index),
-            Err(_) if !self.make_room(budget.room(1, 1), now, budget) => return LoadOutcome::NoRoom,
-            Err(_) => {}
+        let found = if self.is_behind_all(tag) { None } else { self.find(tag).ok() };
+        match found {
+            Some(index) => _ = self.take_at(index),
+            None if !self.make_room_to_load(tag, budget.room(1, 1), now, budget) => return LoadOutcome::NoRoom,
+            None => {}
         }
-        let slot = match log {
+        let mut slot = match log {
             Some(log) => self.slot(tag, State::Sliding(log), slot.label(), now, budget),
             None => Some(*slot),
         };
-        self.put(tag, slot);
-        self.settle(budget);
-        self.forget_that_it_changed(tag);
-        LoadOutcome::Kept
-    }
-
-    /// What was read need not be written.
-    fn forget_that_it_changed(&mut self, tag: Tag) {
-        if let Ok(index) = self.find(tag) {
-            self.slots[index].clear_changed();
+        if let Some(slot) = &mut slot {
+            // What was read need not be written.
+            slot.clear_changed();
         }
+        match slot {
+            Some(slot) if self.is_behind_all(tag) => self.append(slot),
+            slot => self.put(tag, slot),
+        }
+        self.settle(budget);
+        LoadOutcome::Kept
     }
 
     /// The log of which `tail` is the end.

@@ -365,6 +365,20 @@ impl Shard {
         self.end = self.end.max(gap + 1);
     }
 
+    /// Whether a tag comes after those of all slots.
+    #[inline]
+    pub(super) fn is_behind_all(&self, tag: Tag) -> bool {
+        self.end == 0 || self.slots[self.end - 1].tag() < tag
+    }
+
+    /// Inserts a slot that is not changed behind all others. There is room for it, as in [`Shard::insert`].
+    pub(super) fn append(&mut self, slot: Slot) {
+        let index = self.position(slot.place()).max(self.end);
+        self.slots[index] = slot;
+        (self.live, self.end) = (self.live + 1, index + 1);
+        self.count_database(slot.tag(), 1);
+    }
+
     /// Removes a counter before its time.
     pub(super) fn remove(&mut self, index: usize) {
         self.note_gone(self.slots[index].tag());

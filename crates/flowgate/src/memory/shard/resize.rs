@@ -1,6 +1,7 @@
 //! Room for new counters: a table that grows, shrinks and stays within the budget.
 
 use super::super::budget::{Budget, WhenFull};
+use super::super::key::Tag;
 use super::super::logs::Logs;
 use super::super::slot::Slot;
 use super::{Shard, place_bytes, position};
@@ -103,6 +104,26 @@ impl Shard {
     /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
     pub(in crate::memory) fn narrowed(&self, room: Room) -> usize {
         self.positions.min(self.slots.len().saturating_sub(room.behind() + 1))
+    }
+
+    /// Makes room for a slot that is read, and where half of the budget is free for some that will come.
+    #[inline]
+    pub(in crate::memory) fn make_room_to_load(&mut self, tag: Tag, room: Room, now: u64, budget: &Budget) -> bool {
+        self.has_room(room) || self.grow_ahead(tag, room, now, budget) || self.grow(room, now, budget)
+    }
+
+    /// A base is read in the order of the table: the part of all places before the last slot tells how many will come, though
+    /// no more are awaited than are there. Changes lie anywhere.
+    #[cold]
+    fn grow_ahead(&mut self, tag: Tag, room: Room, now: u64, budget: &Budget) -> bool {
+        let ahead = if self.is_behind_all(tag) {
+            let expected = ((self.live as u128) << 32) / (u128::from(tag.place()) + 1);
+            expected.saturating_sub(self.live as u128).min(self.live as u128) as usize
+        } else {
+            self.live / 4
+        };
+        let room = Room { missing: ahead.max(room.missing), ..room };
+        budget.used() < budget.max_bytes() / 2 && self.resize(room, now, budget)
     }
 
     #[cold]
