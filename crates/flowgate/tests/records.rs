@@ -318,6 +318,25 @@ fn records_of_others_are_kept_to_the_byte_and_unknown_ones_are_skipped() {
     assert!(Records::new(&bytes).all(|record| memory.load(record, at) == LoadOutcome::Unknown));
 }
 
+/// The units of a log whose entries are in the wrong order add up in one entry, which the table could not write again.
+#[test]
+fn a_log_of_more_units_than_any_limit_is_refused() {
+    let most = (1 << 53) - 1;
+    for (second, outcome) in [(most - 1, LoadOutcome::Kept), (most, LoadOutcome::Orphan)] {
+        let mut record = vec![0x81, 0, 11, 0, 0, 0, 0, 0];
+        let head = [4, 1, 0, START + SECOND, 1, 0];
+        let entries = [START + SECOND, 1, START, second];
+        head.iter().chain(&entries).for_each(|word: &u64| record.extend_from_slice(&word.to_le_bytes()));
+        let memory = store(1 << 20);
+        let at = LoadAt { now: Time::from_nanos(START), back: Span::ZERO };
+        assert_eq!(memory.load(Records::new(&record).next().unwrap(), at), outcome, "{second}");
+        let (mut cursor, mut written) = (VisitCursor::default(), Vec::new());
+        while memory.all(&mut cursor, &mut written) {}
+        assert!(Records::new(&written).all(|record| record.describe().is_some()));
+        assert_eq!(Records::new(&written).count(), usize::from(outcome == LoadOutcome::Kept));
+    }
+}
+
 #[test]
 fn a_refund_that_was_visited_is_read_back_though_the_counter_expires() {
     let mut journaled = Journaled::new(1 << 20);

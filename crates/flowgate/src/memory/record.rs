@@ -187,7 +187,7 @@ impl LogTail<'_> {
     pub(super) fn continue_from(&self, old: Option<&Log>, most_units: u64) -> Option<Entries> {
         let mut log = Entries::default();
         let mut push = |entry: Entry| {
-            let is_valid = entry.units > 0 && entry.units <= most_units && log.total() <= most_units;
+            let is_valid = (1..=most_units - log.total()).contains(&entry.units);
             if is_valid {
                 log.push_back(entry, MAX_ENTRIES as u64);
             }
