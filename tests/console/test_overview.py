@@ -16,6 +16,14 @@ limits = ["2/60s"]
 shadow = true
 """
 
+SPACING = """
+[[rule]]
+name   = "spacing"
+when   = { act = ["reply", "post"], user = "*", captcha = "!*" }
+by     = ["user"]
+limits = ["1/60s"]
+"""
+
 
 class Overview(Journey):
     def test_01_the_newcomer(self):
@@ -85,6 +93,16 @@ class Overview(Journey):
         page = self.open(server, "#/live")
         page.get_by_role("row").filter(has_text="user=42").get_by_text("limit").click()
         expect(page.locator(".lead")).to_contain_text("Denied by reply")
+
+    def test_inspect_asks_for_a_request_that_the_rule_denied(self):
+        server = self.server(SPACING)
+        server.take(2, act="reply", user="42")
+        server.take(2, act="post", user="42")
+        page = self.open(server)
+        row = page.get_by_role("row").filter(has_text="user=42")
+        row.get_by_role("button", name="inspect").click()
+        expect(page.get_by_label("value of act")).to_have_value("post")
+        expect(page.locator(".lead")).to_contain_text("Denied by spacing")
 
     def test_the_sentence_names_who_has_most_of_the_denials(self):
         server = self.server(FORUM)

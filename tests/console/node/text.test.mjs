@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { parseFields, printFields } from "../../../crates/flowgate-server/console/lib/fields.js";
+import { parseFields, printFields, requestOf, startingFields, valueThatMeets } from "../../../crates/flowgate-server/console/lib/fields.js";
 import { formats } from "../../../crates/flowgate-server/console/lib/format.js";
 import { bars, recentRate, tick } from "../../../crates/flowgate-server/console/lib/history.js";
 import { holds, isWide, network } from "../../../crates/flowgate-server/console/lib/network.js";
@@ -80,4 +80,25 @@ test("fields are read from pairs and from JSON, and printed so that they are rea
   assert.equal(parseFields("no pairs here"), null);
   const pairs = [["a", 'x "y" \\'], ["b", ""]];
   assert.deepEqual(parseFields(printFields(pairs)), pairs);
+});
+
+test("a condition gives a value that meets it, or none", () => {
+  const met = new Map([["[reply, post]", "reply"], ["reply", "reply"], ["[!x, @office, post]", "post"], ["/login", "/login"], ["10.1.2.3", "10.1.2.3"], ['{ eq = "*" }', "*"], ["a@b.example", "a@b.example"]]);
+  for (const [is, value] of met) assert.equal(valueThatMeets(is), value, is);
+  for (const is of ["*", "!*", "!new", "/api/**", "@office", "~^a", "> 100", "1..100", "10.0.0.0/8", "2001:db8::/32", "10.0.0.1..10.0.0.9", "[*, @office]"]) assert.equal(valueThatMeets(is), null, is);
+});
+
+test("a request of a subject is one that was denied, else one that meets the rule", () => {
+  const when = [{ field: "act", is: "[reply, post]" }, { field: "user", is: "*" }, { field: "path", is: "/api/**" }, { field: "captcha", is: "!*" }];
+  const subject = [["user", "7"]];
+  assert.deepEqual(requestOf(subject, when, []), [["act", "reply"], ["path", ""], ["user", "7"]]);
+  const denial = (seq, user, fields, cut = false) => ({ seq, cut, subject: { user }, fields });
+  const denials = [denial(1, "7", { act: "reply" }), denial(3, "7", { act: "post", path: "/api/x" }), denial(4, "8", { act: "reply" }), denial(5, "7", { act: "cut" }, true)];
+  assert.deepEqual(requestOf(subject, when, denials), [["act", "post"], ["path", "/api/x"], ["user", "7"]]);
+});
+
+test("the fields to fill in begin with what most rules count by", () => {
+  const rule = (by, ...fields) => ({ by, when: fields.map((field) => ({ field, is: "*" })) });
+  assert.deepEqual(startingFields([rule([], "act", "level"), rule(["ip"], "act"), rule(["user"], "act", "user"), rule(["user"], "user")]), ["user", "ip", "act", "level"]);
+  assert.deepEqual(startingFields([]), ["user"]);
 });

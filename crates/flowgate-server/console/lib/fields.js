@@ -31,3 +31,52 @@ function fromJson(text) {
 export function printFields(pairs) {
   return pairs.map(([name, value]) => `${name}=${/[\s"\\]/.test(value) || value === "" ? `"${value.replace(/["\\]/g, "\\$&")}"` : value}`).join(" ");
 }
+
+/** A value that meets a condition as /v1/policy says it: of a list the first; null: none can be told, as of `*`, `/api/**` or `@office`. */
+export function valueThatMeets(is) {
+  const items = is.startsWith("[") && is.endsWith("]") ? is.slice(1, -1).split(", ") : [is];
+  for (const item of items) {
+    const literal = /^\{ eq = (".*") \}$/.exec(item);
+    if (literal) return unquoted(literal[1]);
+    if (isText(item)) return item;
+  }
+  return null;
+}
+
+/** Neither a negation, list, expression, comparison, shape, range nor network. */
+const isText = (item) => item !== "" && !/^[!@~<>{]|\*|\.\.|^[\da-f.:]+\/\d+$/i.test(item);
+
+function unquoted(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The fields of a request of a subject that a rule counts.
+ * @param denials events of /v1/denials: the newest of this subject is such a request
+ * @returns pairs; a field that the rule wants and whose value is not known has the value ""
+ */
+export function requestOf(subject, conditions, denials) {
+  const isSame = (event) => !event.cut && subject.every(([name, value]) => (event.subject[name] ?? event.fields[name]) === value);
+  const event = denials.filter(isSame).reduce((newest, each) => (newest && newest.seq > each.seq ? newest : each), null);
+  const known = event ? { ...event.fields, ...event.subject } : Object.fromEntries(subject);
+  const wanted = event ? [] : conditions.filter(({ field, is }) => !(field in known) && !is.startsWith("!"));
+  return [...wanted.map(({ field, is }) => [field, valueThatMeets(is) ?? ""]), ...Object.entries(known)];
+}
+
+/** The most fields that a page begins with. */
+const MAX_STARTING = 6;
+
+/** The names of the fields to fill in: those that most rules count by, then those that most rules look at. */
+export function startingFields(rules) {
+  const byUse = (names) => {
+    const uses = new Map();
+    for (const name of names) uses.set(name, (uses.get(name) ?? 0) + 1);
+    return [...uses].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  };
+  const names = [...byUse(rules.flatMap((rule) => rule.by ?? [])), ...byUse(rules.flatMap((rule) => rule.when.map((each) => each.field)))];
+  return names.length ? [...new Set(names)].slice(0, MAX_STARTING) : ["user"];
+}

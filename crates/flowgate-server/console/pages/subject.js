@@ -1,6 +1,6 @@
 // Why is this one denied, and until when?
 
-import { parseFields, printFields } from "../lib/fields.js";
+import { parseFields, printFields, requestOf, startingFields } from "../lib/fields.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, noteAnswer, noteFailure, serverNow } from "../state/link.js";
@@ -17,6 +17,8 @@ import { w } from "../ui/words.js";
 const WATCH_MS = 2000;
 /** After the end of a wait the question is put once more, a little later than the wait. */
 const MARGIN_MS = 60;
+/** Among so many denials of a rule the newest of a subject is looked for. */
+const DENIALS_SEARCHED = 1000;
 
 export function SubjectPage() {
   const policy = usePolicy();
@@ -27,7 +29,7 @@ export function SubjectPage() {
   const [watch, setWatch] = useState(false);
   const [answer, setAnswer] = useState(null);
   const [error, setError] = useState(null);
-  const rows = pairs ?? initial(policy);
+  const rows = pairs ?? startingFields(policy?.rules ?? []).map((name) => [name, ""]);
   // What the answer on the page was asked for: typing does not change a question under way.
   const question = useRef(null);
 
@@ -46,19 +48,17 @@ export function SubjectPage() {
     }
   };
   const ask = () => {
-    const fields = Object.fromEntries(rows.filter(([name, value]) => name.trim() && value !== "").map(([name, value]) => [name.trim(), value]));
-    put({ fields, ...(cost === "1" ? {} : { cost: Number(cost) }), ...(gate ? { gate: true } : {}) });
+    put({ fields: filled(rows), ...(cost === "1" ? {} : { cost: Number(cost) }), ...(gate ? { gate: true } : {}) });
   };
   useEffect(() => {
     // Filled in by another page: complete the fields of its rule, then ask.
     if (!given.current || !policy) return;
-    const rule = policy.rules.find((each) => each.name === given.current.rule);
-    const known = new Set(given.current.pairs.map(([name]) => name));
-    const more = (rule?.when ?? []).filter((each) => !known.has(each.field) && isPlain(each)).map((each) => [each.field, [each.is].flat()[0]]);
-    const all = [...more, ...given.current.pairs];
+    const { pairs: subject, rule } = given.current;
     given.current = null;
-    setPairs(all);
-    put({ fields: Object.fromEntries(all) });
+    completed(subject, policy.rules.find((each) => each.name === rule)).then((all) => {
+      setPairs(all);
+      put({ fields: filled(all) });
+    });
   }, [policy]);
   useAskAgain(answer, watch, () => question.current && put(question.current));
 
@@ -80,8 +80,20 @@ export function SubjectPage() {
   </${Page}>`;
 }
 
-/** Conditions such as `act = "reply"` say a value that the request must have. */
-const isPlain = (condition) => [condition.is].flat().every((value) => typeof value === "string" && /^[^*?!@{~<>=^$|]+$/.test(value) && !value.includes("/"));
+/** The fields that have a name and a value. */
+const filled = (rows) => Object.fromEntries(rows.filter(([name, value]) => name.trim() && value !== "").map(([name, value]) => [name.trim(), value]));
+
+/** The fields of a request of this subject that the rule counts; of one that was denied, if there is one. */
+async function completed(subject, rule) {
+  if (!rule) return subject;
+  try {
+    const { body } = await call(`/v1/denials?${new URLSearchParams({ rule: rule.name, limit: DENIALS_SEARCHED })}`);
+    return requestOf(subject, rule.when, body.events);
+  } catch (mistake) {
+    noteFailure(mistake);
+    return requestOf(subject, rule.when, []);
+  }
+}
 
 function takeGiven() {
   const handed = handover.fields;
@@ -90,13 +102,6 @@ function takeGiven() {
   const linked = route.get().query.get("fields");
   const pairs = linked && parseFields(linked);
   return pairs ? { pairs, rule: null } : null;
-}
-
-/** The fields of the first rule, to be filled. */
-function initial(policy) {
-  const first = policy?.rules[0];
-  const names = [...new Set([...(first?.when ?? []).map((each) => each.field), ...(first?.by ?? [])])];
-  return (names.length ? names : policy?.fields?.slice(0, 3) ?? ["user"]).slice(0, 6).map((name) => [name, ""]);
 }
 
 async function copyLink(rows) {
