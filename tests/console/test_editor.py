@@ -36,6 +36,15 @@ class Editor(Journey):
         chosen = text.evaluate("area => area.value.slice(area.selectionStart, area.selectionEnd)")
         self.assertEqual(chosen, "limit")
 
+    def test_a_hint_of_several_lines_stays_on_the_line_it_is_about(self):
+        server = self.server(FORUM)
+        page, text = self.edit(server)
+        text.fill(FORUM.replace('name   = "post"', 'name   = "reply"'))
+        expect(page.locator(".finding .hint")).to_contain_text("each needs its own; it is at ")
+        hint = page.locator(".code-area .say")
+        expect(hint).to_contain_text("each needs its own; it is at ")
+        self.assertLessEqual(hint.bounding_box()["height"], 21, "the height of one line")
+
     def test_05_publish_and_06_roll_back(self):
         server = self.server(FORUM)
         server.take(3, act="reply", user="42")

@@ -132,6 +132,7 @@ class Overview(Journey):
         expect(row).to_contain_text("no decision yet")
         row.get_by_role("link").click()
         expect(page.locator(".lead")).to_contain_text("Has decided nothing in 1 h")
+        expect(page.locator(".verdict .more")).to_contain_text("Each user: the first 30 per day of Asia/Shanghai freely, then 1 per 10 s.")
 
     def test_02_at_the_end_of_the_countdown_it_turns_to_allowed_by_itself(self):
         server = self.server('[[rule]]\nname = "short"\nwhen = { user = "*" }\nby = ["user"]\nlimits = ["1/4s"]\n')

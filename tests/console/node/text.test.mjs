@@ -5,14 +5,16 @@ import test from "node:test";
 import { parseFields, printFields, requestOf, startingFields, valueThatMeets } from "../../../crates/flowgate-server/console/lib/fields.js";
 import { formats } from "../../../crates/flowgate-server/console/lib/format.js";
 import { bars, recentRate, tick } from "../../../crates/flowgate-server/console/lib/history.js";
+import { parseLimit } from "../../../crates/flowgate-server/console/lib/limits.js";
 import { holds, isWide, network } from "../../../crates/flowgate-server/console/lib/network.js";
-import { clean, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
+import { clean, cleanLine, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
 import { firstCount, markAt, painted, ruleBlocks, withCount, withKey } from "../../../crates/flowgate-server/console/lib/toml.js";
 import { denier } from "../../../crates/flowgate-server/console/lib/verdict.js";
 
 test("characters that mislead are shown, and long texts cut by characters", () => {
   assert.equal(clean("a\u202eb\nc\u0000\u200b"), "a\ufffdb\ufffdc\ufffd\ufffd");
   assert.equal(clean("<b>{{7*7}}"), "<b>{{7*7}}");
+  assert.equal(cleanLine("its own\n  it is at f.toml:3\r\nfirst:\nx\u202e\n"), "its own; it is at f.toml:3; first: x\ufffd");
   assert.equal(cut("😀😀😀😀", 3), "😀😀…");
   assert.equal(unitOfColumn("😀a", 2), 2);
 });
@@ -65,6 +67,12 @@ test("a rule is found in its file, and changed there alone", () => {
   assert.equal(withKey(FILE, "a", "shadow", "true"), FILE.replace('"fixed 100/day"]\n', '"fixed 100/day"]\nshadow = true\n'));
   assert.equal(withKey(FILE, "b", "shadow", null), FILE.replace("shadow = true\n", ""));
   assert.equal(withKey(FILE, "none", "shadow", "true"), null);
+});
+
+test("a limit is taken apart, with what is free before it", () => {
+  const limit = parseLimit("fixed 1/10s tz=Asia/Shanghai after=30/1d");
+  assert.deepEqual(limit, { kind: "fixed", count: 1, seconds: 10, burst: null, after: { count: 30, seconds: 86_400 }, zone: "Asia/Shanghai" });
+  assert.deepEqual([parseLimit("5/min").seconds, parseLimit("5/min").after, parseLimit("5 a minute"), parseLimit("5/min after=x")], [60, null, null, null]);
 });
 
 test("networks: their width, and what they hold", () => {

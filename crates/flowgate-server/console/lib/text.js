@@ -14,6 +14,9 @@ export function clean(text) {
 /** The same for a report of several lines, which stay lines. */
 export const cleanLines = (text) => String(text ?? "").split("\n").map(clean).join("\n");
 
+/** The same for a report of several lines, as one line. */
+export const cleanLine = (text) => clean(String(text ?? "").trim().replace(/([.,:;])?\s*\r?\n\s*/g, (_, end) => `${end ?? ";"} `));
+
 /** The first `most` characters of the text; `…` stands for the rest. */
 export function cut(text, most = MAX_SHOWN) {
   if (text.length <= most) return text;

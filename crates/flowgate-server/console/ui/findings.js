@@ -1,6 +1,6 @@
 // The check of a draft, 300 ms after the last key, and what it found.
 
-import { clean } from "../lib/text.js";
+import { clean, cleanLine } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, noteAnswer, noteFailure } from "../state/link.js";
@@ -63,7 +63,7 @@ export function Findings({ check, goTo, draft, isOwn }) {
     <div aria-live="polite">${check.error && html`<p class="pad denied">${mistakeWords(check.error)}</p>`}
     ${!check.error && sorted.length === 0 && html`<p class="pad muted">${w(!draft ? "findings.file" : check.checking ? "findings.checking" : "findings.none")}</p>`}
     ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
-      <div lang="en"><span class="unseen">${finding.severity}: </span>${clean(finding.message)}${finding.hint && html`<div class="hint">${clean(finding.hint)}</div>`}</div>
+      <div lang="en"><span class="unseen">${finding.severity}: </span>${cleanLine(finding.message)}${finding.hint && html`<div class="hint">${cleanLine(finding.hint)}</div>`}</div>
       <span class="at">${finding.line && (!finding.source || isOwn(finding.source)
         ? html`<button type="button" class="link" onClick=${() => goTo(finding)}>${finding.line}:${finding.column ?? 1}</button>`
         : html`<code>${clean(finding.source).split("/").pop()}:${finding.line}</code>`)}</span></div>`)}</div>

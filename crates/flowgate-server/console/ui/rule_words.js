@@ -27,7 +27,7 @@ export function limitTexts(rule) {
 }
 
 /** A limit as one would write it: `5/min` for `sliding 5/1m`, as `sliding` is what a limit is unless it says otherwise. */
-export const plain = (limit) => clean(limit).replace(/^sliding /, "").replace(/\/1(s|m|h|d|w)(?=\s|$)/, (_, unit) => `/${SINGLE.get(unit)}`);
+export const plain = (limit) => clean(limit).replace(/^sliding /, "").replace(/\/1(s|m|h|d|w)(?=\s|$)/g, (_, unit) => `/${SINGLE.get(unit)}`);
 const SINGLE = new Map([["s", "s"], ["m", "min"], ["h", "h"], ["d", "day"], ["w", "week"]]);
 
 /** One sentence: whom it counts, how much. */
@@ -39,16 +39,24 @@ export function RuleSentence({ rule }) {
 
 function limitWords(text) {
   const limit = parseLimit(text);
-  if (!limit) return clean(text);
-  const unit = WHOLE.get(limit.seconds);
-  const per = unit ? w("per.unit", { unit: w(`unit.${unit}`) }) : w("per.length", { length: f().span(limit.seconds) });
-  const values = { count: f().num(limit.count), per, period: f().span(limit.seconds), burst: limit.burst, zone: limit.zone };
-  if (limit.kind === "bucket") return limit.burst ? w("limit.bucketBurst", values) : w("limit.bucket", values);
-  if (limit.kind === "fixed") return limit.zone ? w("limit.fixedZone", values) : w("limit.fixed", values);
-  if (limit.kind === "sliding") return w("limit.sliding", values);
-  return clean(text);
+  if (!limit || !KINDS.has(limit.kind)) return clean(text);
+  if (!limit.after) return rateWords(limit);
+  // The zone says when the free period begins; of the limit after it, only days and longer begin by a zone.
+  const free = rateWords({ ...limit.after, kind: "fixed", zone: limit.zone });
+  return w("limit.after", { free, rest: rateWords({ ...limit, zone: limit.seconds < DAY ? null : limit.zone }) });
 }
 
+function rateWords({ kind, count, seconds, burst, zone }) {
+  const unit = WHOLE.get(seconds);
+  const per = unit ? w("per.unit", { unit: w(`unit.${unit}`) }) : w("per.length", { length: f().span(seconds) });
+  const values = { count: f().num(count), per, period: f().span(seconds), burst, zone };
+  if (kind === "bucket") return burst ? w("limit.bucketBurst", values) : w("limit.bucket", values);
+  if (kind === "fixed") return zone ? w("limit.fixedZone", values) : w("limit.fixed", values);
+  return w("limit.sliding", values);
+}
+
+const KINDS = new Set(["bucket", "fixed", "sliding"]);
+const DAY = 86_400;
 /** Periods that have a name, in seconds. */
 const WHOLE = new Map([[1, "s"], [60, "min"], [3600, "h"], [86_400, "day"], [604_800, "week"], [2_592_000, "month"], [31_536_000, "year"]]);
 

@@ -69,7 +69,7 @@ export default {
   "rule.edit": "Edit here", "rule.raise": "Raise the count to…", "rule.makeShadow": "Make it a shadow", "rule.endShadow": "End the shadow", "rule.raise.title": "Raise the count of {rule}", "rule.raise.now": "Its first limit is {limit}. The change is a draft; nothing is in force before you publish it.", "rule.raise.count": "Count", "rule.raise.do": "Make a draft",
   "rule.list.denied": "Denied", "rule.list.shadow": "Would have been denied", "rule.list.asked": "Asked most", "rule.list.none": "Nobody in the last two minutes.", "rule.list.unasked": "Nobody in the last two minutes.", "rule.of": "{subjects} {n|subject|subjects} in the last two minutes",
   "rule.text": "Text", "rule.place": "{n} of {all}; rules above it decide before it", "rule.text.elsewhere": "Its text is in another file, and is edited on the server.", "rule.gone": "There is no rule {rule} in force", "rule.gone.more": "It was renamed or removed. Its versions are in the history of the",
-  "limit.sliding": "{count} in any {period}", "per.unit": "per {unit}", "per.length": "per {length}", "limit.fixed": "{count} {per}", "limit.fixedZone": "{count} {per} of {zone}", "limit.bucket": "{count} {per}, evenly", "limit.bucketBurst": "{count} {per}, at most {burst} at once",
+  "limit.sliding": "{count} in any {period}", "per.unit": "per {unit}", "per.length": "per {length}", "limit.fixed": "{count} {per}", "limit.fixedZone": "{count} {per} of {zone}", "limit.after": "the first {free} freely, then {rest}", "limit.bucket": "{count} {per}, evenly", "limit.bucketBurst": "{count} {per}, at most {burst} at once",
   "unit.s": "second", "unit.min": "minute", "unit.h": "hour", "unit.day": "day", "unit.week": "week", "unit.month": "month", "unit.year": "year",
 
   // subject

@@ -69,7 +69,7 @@ export default {
   "rule.edit": "在此编辑", "rule.raise": "调高次数…", "rule.makeShadow": "改为影子规则", "rule.endShadow": "结束影子模式", "rule.raise.title": "调高 {rule} 的次数", "rule.raise.now": "第一个限额是 {limit}。修改会成为草稿，发布之前不生效。", "rule.raise.count": "次数", "rule.raise.do": "生成草稿",
   "rule.list.denied": "被拒绝的主体", "rule.list.shadow": "本会被拒绝的主体", "rule.list.asked": "请求最多的主体", "rule.list.none": "最近两分钟没有。", "rule.list.unasked": "最近两分钟没有请求。", "rule.of": "最近两分钟 {subjects} 个主体",
   "rule.text": "规则文本", "rule.place": "第 {n} 条，共 {all} 条；在它之前的规则先判定", "rule.text.elsewhere": "规则文本在另一个文件中，请在服务器上编辑。", "rule.gone": "规则 {rule} 已不在生效的规则中", "rule.gone.more": "它已改名或删除，旧版本见历史记录：",
-  "limit.sliding": "任意 {period}内 {count} 次", "per.unit": "每{unit}", "per.length": "每 {length}", "limit.fixed": "{per} {count} 次", "limit.fixedZone": "{per} {count} 次（按 {zone} 时区）", "limit.bucket": "{per} {count} 次，匀速", "limit.bucketBurst": "{per} {count} 次，允许突发 {burst} 次",
+  "limit.sliding": "任意 {period}内 {count} 次", "per.unit": "每{unit}", "per.length": "每 {length}", "limit.fixed": "{per} {count} 次", "limit.fixedZone": "{per} {count} 次（按 {zone} 时区）", "limit.after": "{free}以内不限，之后{rest}", "limit.bucket": "{per} {count} 次，匀速", "limit.bucketBurst": "{per} {count} 次，允许突发 {burst} 次",
   "unit.s": "秒", "unit.min": "分钟", "unit.h": "小时", "unit.day": "天", "unit.week": "周", "unit.month": "月", "unit.year": "年",
 
   // 主体
