@@ -91,8 +91,8 @@ pub struct Counters<'a> {
 pub struct RuleCounter {
     /// The rule's number in its file.
     pub rule_no: u32,
-    /// Requests that it let pass.
+    /// Requests that matched and did not exceed it.
     pub allow: u64,
-    /// Requests that it denied.
+    /// Requests that it decided: they exceeded it, or it is a direct rule, whitelists included.
     pub deny: u64,
 }

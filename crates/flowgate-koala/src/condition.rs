@@ -66,6 +66,11 @@ const SIGNS: [(&str, Sign, bool); 6] = [
 /// A longer text is not a range: two IPv6 addresses are shorter. This bounds the work on a text of a million dashes.
 const MAX_RANGE_BYTES: usize = 128;
 
+/// The field whose values are addresses. Other fields can have texts such as `10.0.22621.1`, the version of a system.
+const ADDRESS_FIELD: &str = "ip";
+
+const PARTS: &str = "an IPv4 address has four numbers from 0 to 255";
+
 const FORMS: &str = "such as act=ask, qid=+, qid>100, ip=10.0.24.* or uid @ dict";
 
 /// Reads one condition; `None`: it is wrong, and reported.
@@ -91,7 +96,7 @@ pub(super) fn read<'t>(report: &mut Report, piece: Piece<'t>, dicts: &Dicts) -> 
         Sign::In => vec![dict(report, value, dicts)?],
         Sign::Above => vec![comparison(report, '>', value)?],
         Sign::Below => vec![comparison(report, '<', value)?],
-        Sign::Equal => items(report, value, operator.negated)?,
+        Sign::Equal => items(report, field.text, value, operator.negated)?,
     };
     let matchers = if operator.negated { negated(matchers) } else { one_of(matchers) };
     Some(KoalaCondition { field: field.text, matchers, combined })
@@ -154,7 +159,7 @@ fn comparison(report: &mut Report, sign: char, value: Piece<'_>) -> Option<Match
 }
 
 /// The values between the commas.
-fn items(report: &mut Report, value: Piece<'_>, negated: bool) -> Option<Vec<Matcher>> {
+fn items(report: &mut Report, field: &str, value: Piece<'_>, negated: bool) -> Option<Vec<Matcher>> {
     if value.text == "+" {
         if negated {
             let hint = "a field that is missing or empty matches nothing; leave the condition out";
@@ -166,6 +171,9 @@ fn items(report: &mut Report, value: Piece<'_>, negated: bool) -> Option<Vec<Mat
     let before = report.errors();
     for item in value.items(',') {
         match matcher(item.text) {
+            Ok(Matcher::Equal(text)) if field == ADDRESS_FIELD && begins_like_an_address(&text) => {
+                report.error(item.at(), format!("expected an address, found {}", quoted(item.text))).hint(PARTS).done();
+            }
             Ok(matcher) => matchers.push(matcher),
             Err(expected) => {
                 report.error(item.at(), format!("expected {expected}, found {}", quoted(item.text))).done();
@@ -176,6 +184,12 @@ fn items(report: &mut Report, value: Piece<'_>, negated: bool) -> Option<Vec<Mat
         report.error(value.at(), "there is no value between the commas").done();
     }
     (report.errors() == before).then_some(matchers)
+}
+
+/// Whether a text begins with a number and a dot. Where it is not an address, an address never equals it.
+fn begins_like_an_address(text: &str) -> bool {
+    let rest = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    rest.len() < text.len() && rest.starts_with('.')
 }
 
 /// Reads one value. The error is what was expected.
