@@ -123,11 +123,14 @@ pub(super) fn missing_field(missing: &MissingField) -> String {
         let quoted: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
         format!("{} {}", if rules.len() == 1 { "rule" } else { "rules" }, quoted.join(", "))
     };
+    // Lines of a log can have fields that no line had.
+    let is_possible = fields.contains(&field);
+    let have = if log.is_some() || is_possible { "can have" } else { "have" };
     let has = match log {
-        Some(_) if fields.contains(&field) => format!("no line has the field \"{field}\""),
-        Some(_) if field.starts_with(QUERY_PREFIX) || field == "host" => format!("no line has the field \"{field}\""),
-        Some(log) => format!("{log} cannot have the field \"{field}\""),
-        None => format!("no line has the field \"{field}\""),
+        Some(log) if !is_possible && !field.starts_with(QUERY_PREFIX) && field != "host" => {
+            format!("{log} cannot have the field \"{field}\"")
+        }
+        _ => format!("no line has the field \"{field}\""),
     };
     let effect = match unmatched_rules.is_empty() {
         true => format!("this replay cannot show what {} does where requests have it", names(rules)),
@@ -136,7 +139,7 @@ pub(super) fn missing_field(missing: &MissingField) -> String {
     let hint = match nearest {
         Some(nearest) => format!("did you mean \"{}\"?", printable(nearest)),
         None if fields.is_empty() => "lines have no fields at all".to_owned(),
-        None => format!("lines have {}", fields.iter().map(|field| printable(field)).collect::<Vec<_>>().join(", ")),
+        None => format!("lines {have} {}", fields.iter().map(|field| printable(field)).collect::<Vec<_>>().join(", ")),
     };
     format!("{has}, so {effect}; {hint}")
 }

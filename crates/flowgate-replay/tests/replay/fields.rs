@@ -87,7 +87,7 @@ fn fields_that_no_line_has_are_warned_of_with_the_nearest() {
             log.as_bytes(),
             "'header.x-api-key' = '*'",
             "a log in the combined format cannot have the field \"header.x-api-key\", so rule \"r\" matched no request; lines \
-             have ip, user, method, path, status, header.referer, header.user-agent",
+             can have ip, user, method, path, status, header.referer, header.user-agent",
         ),
         (
             log.as_bytes(),
@@ -98,20 +98,20 @@ fn fields_that_no_line_has_are_warned_of_with_the_nearest() {
         (
             log.as_bytes(),
             "user = '*'",
-            "no line has the field \"user\", so rule \"r\" matched no request; lines have ip, user, method, path, status, \
+            "no line has the field \"user\", so rule \"r\" matched no request; lines can have ip, user, method, path, status, \
              header.referer, header.user-agent",
         ),
         (
             log.as_bytes(),
             "host = 'a', 'query.p' = '*'",
-            "no line has the field \"host\", so rule \"r\" matched no request; lines have ip, user, method, path, status, \
+            "no line has the field \"host\", so rule \"r\" matched no request; lines can have ip, user, method, path, status, \
              header.referer, header.user-agent",
         ),
         (
             common,
             "ua = '~Bot'",
             "a log in the common format cannot have the field \"header.user-agent\", so rule \"r\" matched no request; lines \
-             have ip, user, method, path, status",
+             can have ip, user, method, path, status",
         ),
     ] {
         let policy = rule(when);
