@@ -115,12 +115,22 @@ fn lock(directory: &Path, patience: Span) -> Result<File, DirectoryError> {
 }
 
 fn obtain_seed(directory: &Path) -> Result<Seed, DirectoryError> {
+    if let Some(seed) = find_seed(directory)? {
+        return Ok(seed);
+    }
+    let (path, seed) = (directory.join("seed"), Seed::random());
+    make_seed(directory, &path, seed).map_err(|source| DirectoryError::Disk { path, source })?;
+    Ok(seed)
+}
+
+/// The seed of a directory; `None`: there is no seed that can be read, and no journal that needs it.
+pub(crate) fn find_seed(directory: &Path) -> Result<Option<Seed>, DirectoryError> {
     let path = directory.join("seed");
     let failed = |source| DirectoryError::Disk { path: path.clone(), source };
     let mut bytes = Vec::new();
     let problem = match File::open(&path).and_then(|file| file.take(64).read_to_end(&mut bytes)) {
         Ok(_) => match read_seed(&bytes) {
-            Some(seed) => return Ok(seed),
+            Some(seed) => return Ok(Some(seed)),
             None => "damaged",
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => "missing",
@@ -130,9 +140,7 @@ fn obtain_seed(directory: &Path) -> Result<Seed, DirectoryError> {
     if names.iter().any(|name| generation_of(name).is_some()) {
         return Err(DirectoryError::Seed { path, problem });
     }
-    let seed = Seed::random();
-    make_seed(directory, &path, seed).map_err(failed)?;
-    Ok(seed)
+    Ok(None)
 }
 
 fn read_seed(bytes: &[u8]) -> Option<Seed> {

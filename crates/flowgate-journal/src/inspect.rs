@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flowgate::{LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Record, Records, Span, Time, VisitCursor};
+use flowgate::{LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Record, Records, Seed, Span, Time, VisitCursor};
 
+use crate::directory::{DirectoryError, find_seed};
 use crate::disk::{Disk, FileDisk};
 use crate::reader::{ReadError, ReadReport, Sink, generation_of, generations, read};
 
 /// What a journal holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Inspection {
     /// The journal's files with their sizes in bytes, oldest first.
     pub files: Vec<(String, u64)>,
@@ -21,9 +22,22 @@ pub struct Inspection {
     pub foreign: u64,
     /// Records of kinds that this version does not know.
     pub unknown: u64,
+    /// Why a server refuses to start with this directory, beside damage.
+    pub refusal: Option<Refusal>,
 }
 
-/// Looks into the journal of a directory. Changes nothing, and needs neither lock nor seed.
+/// Why a server refuses to start with a directory.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum Refusal {
+    /// The seed is missing or damaged, or cannot be read.
+    Seed(#[from] DirectoryError),
+    /// The journal was written with another seed.
+    Journal(#[from] ReadError),
+}
+
+/// Looks into the journal of a directory. Changes nothing, and needs no lock. Without the seed of the journal it
+/// reads as much, and tells the [`Refusal`] of a server.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -39,12 +53,22 @@ pub fn inspect(directory: &Path) -> Result<Inspection, ReadError> {
     let bytes: u64 = files.iter().map(|(_, length)| length).sum();
     // A table holds a record in little more than its bytes.
     let max_bytes = usize::try_from(bytes.saturating_mul(4)).unwrap_or(usize::MAX).max(64 << 20);
-    let mut counting = Counting {
-        memory: MemoryStore::new(MemoryConfig { max_bytes, ..MemoryConfig::default() }),
-        foreign: 0,
-        unknown: 0,
+    let count = |fingerprint| {
+        let memory = MemoryStore::new(MemoryConfig { max_bytes, ..MemoryConfig::default() });
+        let mut counting = Counting { memory, foreign: 0, unknown: 0 };
+        Ok((read(&disk, fingerprint, &mut counting)?, counting))
     };
-    let report = read(&disk, None, &mut counting)?;
+    let (seed, mut refusal) = match find_seed(directory) {
+        Ok(seed) => (seed, None),
+        Err(error) => (None, Some(Refusal::from(error))),
+    };
+    let (report, counting) = match count(seed.map(Seed::fingerprint)) {
+        Err(error @ ReadError::OtherSeed { .. }) => {
+            refusal = Some(error.into());
+            count(None)?
+        }
+        other => other?,
+    };
     let Counting { memory, foreign, unknown } = counting;
     let (mut states, mut cursor, mut out) = (BTreeMap::new(), VisitCursor::default(), Vec::new());
     while memory.all(&mut cursor, &mut out) {
@@ -53,7 +77,7 @@ pub fn inspect(directory: &Path) -> Result<Inspection, ReadError> {
             .for_each(|name| *states.entry(name).or_default() += 1);
         out.clear();
     }
-    Ok(Inspection { files, report, states, foreign, unknown })
+    Ok(Inspection { files, report, states, foreign, unknown, refusal })
 }
 
 struct Counting {

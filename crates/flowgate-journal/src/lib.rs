@@ -31,7 +31,7 @@ mod writer;
 
 pub use directory::{Directory, DirectoryError};
 pub use disk::{Disk, FileDisk};
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Inspection, Refusal, inspect};
 pub use journal::{Journal, JournalSettings};
 pub use reader::{ReadError, ReadReport, Sink, read};
 pub use status::{JournalStatus, SyncStatus};

@@ -63,7 +63,9 @@ pub enum ReadError {
         source: io::Error,
     },
     /// A file was written under another seed.
-    #[error("{name} was written with another seed: its keys cannot be told")]
+    #[error(
+        "{name} was written with another seed: its keys cannot be told; restore the seed of this journal, or remove *.fgj and *.fgj.part to begin with empty counters"
+    )]
     OtherSeed {
         /// The file.
         name: String,

@@ -305,5 +305,7 @@ fn a_journal_of_another_seed_is_refused() {
     let disk = Arc::new(TestDisk::default());
     run(&disk, &mut 1);
     let error = read(&*disk, Some(SEED.fingerprint() + 1), &mut Loading(store())).unwrap_err();
-    assert!(error.to_string().ends_with("was written with another seed: its keys cannot be told"), "{error}");
+    let expected = "was written with another seed: its keys cannot be told; restore the seed of this journal, or remove \
+                    *.fgj and *.fgj.part to begin with empty counters";
+    assert!(error.to_string().ends_with(expected), "{error}");
 }

@@ -1,5 +1,6 @@
 //! `flowgate journal`: looks into the journal of durable counters.
 
+use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +24,8 @@ pub(crate) struct Args {
 enum Command {
     /// Show what a journal holds: counters by algorithm, sizes, generations and damage
     ///
-    /// Reveals no key, changes nothing, and works beside a running server. Exits with 1 if a part is damaged.
+    /// Reveals no key, changes nothing, and works beside a running server. Exits with 1 if a part is damaged,
+    /// or if a server would refuse the directory: its seed is missing, damaged or that of another journal.
     Inspect {
         /// The directory: store.dir, or the state directory
         directory: PathBuf,
@@ -34,23 +36,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Command::Inspect { directory } = &args.command;
     let found = inspect(directory).with_context(|| format!("cannot inspect {}", directory.display()))?;
     terminal::print(&describe(directory, &found, Clock::System.now()))?;
-    Ok(if found.report.damaged > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if found.report.damaged > 0 || found.refusal.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn describe(directory: &Path, found: &Inspection, now: Time) -> String {
-    let Inspection { files, report, states, foreign, unknown } = found;
+    let Inspection { files, report, states, foreign, unknown, refusal } = found;
     let mut text = String::new();
     let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<22} {value}");
     line("directory", directory.display().to_string());
     for (name, bytes) in files {
         line(name, format!("{bytes} bytes"));
     }
+    match refusal {
+        Some(refusal) => line("seed", format!("a server refuses this directory: {}", causes(refusal))),
+        None if files.is_empty() => {}
+        None => line("seed", "matches the journal".to_owned()),
+    }
     if files.is_empty() {
         line("files", "none".to_owned());
         return text;
     }
     let generations: Vec<String> = report.generations.iter().map(u64::to_string).collect();
-    line("generations read", generations.join(", "));
+    let noun = if generations.len() == 1 { "number" } else { "numbers" };
+    line("generations read", format!("{} ({noun} {})", generations.len(), generations.join(", ")));
     line("blocks", report.blocks.to_string());
     line("records", report.records.to_string());
     line("damaged parts", report.damaged.to_string());
@@ -65,6 +73,12 @@ fn describe(directory: &Path, found: &Inspection, now: Time) -> String {
     line("records of bans", foreign.to_string());
     line("unknown records", unknown.to_string());
     text
+}
+
+/// An error and its causes: `cannot use /dir/seed for the counters: permission denied`.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// `2026-11-16 09:30:00Z (5m ago)`.

@@ -16,7 +16,9 @@ fn a_stop_in_order_loses_nothing() {
         server.stop();
     }
     assert_eq!(passed, 10);
-    let text = state.inspect();
+    let (is_clean, text) = state.inspect();
+    assert!(is_clean && text.contains("seed                   matches the journal"), "{text}");
+    assert!(text.contains("generations read       1 (number "), "{text}");
     assert!(text.contains("stopped in order       yes"), "{text}");
 }
 

@@ -51,16 +51,24 @@ fn a_journal_of_another_seed_is_refused() {
     let other = State::new("everysec", "", "");
     other.serve().stop();
     let seed = fs::read(state.path().join("seed")).unwrap();
+    let check_inspection = |problem: &str| {
+        let (is_clean, text) = state.inspect();
+        assert!(!is_clean && text.contains(problem) && text.contains("a server refuses this directory"), "{text}");
+        assert!(text.contains("damaged parts          0"), "the content is shown all the same: {text}");
+    };
 
     fs::copy(other.path().join("seed"), state.path().join("seed")).unwrap();
     let said = state.refusal();
     assert!(said.contains("seed") && said.contains(state.path().to_str().unwrap()), "{said}");
+    check_inspection("was written with another seed");
     fs::write(state.path().join("seed"), b"short").unwrap();
     let said = state.refusal();
     assert!(said.contains("seed is damaged"), "{said}");
+    check_inspection("seed is damaged");
     fs::remove_file(state.path().join("seed")).unwrap();
     let said = state.refusal();
     assert!(said.contains("seed is missing"), "{said}");
+    check_inspection("seed is missing");
 
     fs::write(state.path().join("seed"), seed).unwrap();
     assert_eq!(fresh(&state.serve(), 1), 0);
