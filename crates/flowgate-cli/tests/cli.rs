@@ -234,6 +234,22 @@ fn a_wrong_command_line_is_exit_code_2() {
 }
 
 #[test]
+fn an_address_that_cannot_be_read_is_answered_with_what_to_write() {
+    for (address, hint) in [
+        (":9981", "for all addresses write \"0.0.0.0:9981\""),
+        ("27809", "write \"127.0.0.1:27809\""),
+        ("localhost:27809", "write \"127.0.0.1:27809\""),
+        ("127.0.0.1", "add a port, such as \"127.0.0.1:7070\""),
+    ] {
+        for option in ["--http", "--resp"] {
+            let Output { status, stderr, .. } = flowgate(&["serve", option, address]).output().unwrap();
+            assert_eq!(status.code(), Some(2), "{address}");
+            assert!(text(&stderr).contains(hint), "{address}: {}", text(&stderr));
+        }
+    }
+}
+
+#[test]
 fn the_version_names_the_commit_of_a_checkout() {
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowgate_engine::config::{Flag, Input, LoadedConfig};
+use flowgate_engine::config::{Flag, Input, ListenAddress, LoadedConfig};
 use flowgate_server::{Author, POLL_INTERVAL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
@@ -45,7 +45,10 @@ pub(crate) struct Args {
 /// A value of `[listen]`; the reader of the configuration checks it.
 fn listen_address(text: &str) -> Result<String, String> {
     let known = text == "off" || text.starts_with("unix:") || text.parse::<SocketAddr>().is_ok();
-    if known { Ok(text.to_owned()) } else { Err("expected an address with a port, unix:PATH or off".to_owned()) }
+    if known {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected an address with a port, unix:PATH or off; {}", ListenAddress::suggestion(text)))
 }
 
 /// Where the configuration comes from, now and when it is loaded again.

@@ -68,6 +68,23 @@ impl ListenAddress {
     pub fn is_public(&self) -> bool {
         matches!(self, ListenAddress::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
+
+    /// How to write the address that was probably meant by a text that is not one.
+    pub fn suggestion(text: &str) -> String {
+        if text.parse::<std::net::IpAddr>().is_ok() {
+            let bracketed = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
+            return format!("add a port, such as \"{bracketed}:7070\"");
+        }
+        let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+        let port = port.parse::<u16>().ok();
+        match (host, port) {
+            ("" | "*", Some(port)) => format!("for all addresses write \"0.0.0.0:{port}\""),
+            ("localhost", Some(port)) => format!("write \"127.0.0.1:{port}\""),
+            (host, _) if host.parse::<Ipv4Addr>().is_ok() => "a port is a number up to 65535".to_owned(),
+            (_, None) if text.parse::<u16>().is_ok() => format!("write \"127.0.0.1:{text}\""),
+            _ => "such as \"127.0.0.1:7070\" or \"[::1]:7070\"; names are not looked up".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for ListenAddress {
@@ -109,22 +126,5 @@ fn address(report: &mut Report, node: &Node, unix: Unix) -> Option<ListenAddress
         return Some(ListenAddress::Tcp(address));
     }
     let message = format!("expected an address with a port, or \"off\", found {}", quoted(text));
-    report.error(node.at, message).hint(better_address(text)).refuse()
-}
-
-/// What was probably meant.
-fn better_address(text: &str) -> String {
-    if text.parse::<std::net::IpAddr>().is_ok() {
-        let bracketed = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
-        return format!("add a port, such as \"{bracketed}:7070\"");
-    }
-    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
-    let port = port.parse::<u16>().ok();
-    match (host, port) {
-        ("" | "*", Some(port)) => format!("for all addresses write \"0.0.0.0:{port}\""),
-        ("localhost", Some(port)) => format!("write \"127.0.0.1:{port}\""),
-        (host, _) if host.parse::<Ipv4Addr>().is_ok() => "a port is a number up to 65535".to_owned(),
-        (_, None) if text.parse::<u16>().is_ok() => format!("write \"127.0.0.1:{text}\""),
-        _ => "such as \"127.0.0.1:7070\" or \"[::1]:7070\"; names are not looked up".to_owned(),
-    }
+    report.error(node.at, message).hint(ListenAddress::suggestion(text)).refuse()
 }
