@@ -85,7 +85,7 @@ pub(crate) enum Error {
 
     #[error("ERR value is out of range")]
     OutOfRange,
-    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    #[error("WRONGTYPE the key is in use by a limit of another algorithm: use another key, or DEL it")]
     WrongType,
     #[error("ERR {0}")]
     Limit(#[from] LimitError),

@@ -100,9 +100,9 @@ fn limits_on_keys_of_the_caller() {
          fg.limit k 5/60s 2 refund   -> [1 5 2 -1 48000 0 '' '']
          fg.limit k 5/60s 2 record   -> [1 5 0 -1 60000 0 '' '']
          fg.limit k 5/60s 6          -> [0 5 0 -2 60000 0 '' '']
-         fg.limit k unlimited        -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         fg.limit k unlimited        -> -WRONGTYPE the key is in use by a limit of another algorithm: use another key, or DEL it
          fg.limit u unlimited        -> [1 -1 -1 -1 0 0 '' '']
-         cl.throttle k 15 30 60      -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         cl.throttle k 15 30 60      -> -WRONGTYPE the key is in use by a limit of another algorithm: use another key, or DEL it
          fg.limit k 5/60s -1         -> -ERR value is not an integer or out of range; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
          fg.limit k bucket 30/60s burst=15 -> -ERR value is not an integer or out of range; usage: FG.LIMIT key \"bucket 30/60s burst=15\" [cost]: quote a limit that has spaces
          fg.limit k 5/60s x          -> -ERR value is not an integer or out of range; usage: FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]
