@@ -63,8 +63,12 @@ class Overview(Journey):
         expect(page.get_by_label("value of user")).to_have_value("42")
         sentence = page.locator(".lead")
         expect(sentence).to_contain_text("Denied by reply, passes in")
-        expect(page.locator(".rulebox").filter(has_text="5/60s")).to_contain_text("0 of 5")
+        expect(page.locator(".rulebox").filter(has_text="5/60s")).to_contain_text("0 of 5 left")
         expect(page.locator(".rulebox").filter(has_text="5/60s").locator("svg rect.zero").first).to_be_attached()
+        expect(page.locator(".verdict .more")).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d\.$"))
+        # With room beside it, a limit is shown whole.
+        for limit in page.locator(".lim > code").all():
+            self.assertEqual(limit.evaluate("e => e.scrollWidth - e.clientWidth"), 0, limit.inner_text())
         # Ban it.
         page.get_by_role("button", name="Ban by hand…").click()
         dialog = page.get_by_role("dialog", name="Ban by hand")

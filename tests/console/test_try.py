@@ -48,7 +48,8 @@ class Try(Journey):
         expect(more).to_contain_text(share(replayed))
         expect(more).to_contain_text(share(replayed["compare"]["outcome"]))
         curve = next(each for each in replayed["what_if"]["curves"] if each["rule"] == "reply")
-        expect(page.get_by_text(curve["advice"])).to_be_visible()
+        expect(page.get_by_text("The sample has 5 subjects of this rule: too few for advice.")).to_be_visible()
+        expect(page.get_by_text(curve["advice"])).to_have_count(0)
         if curve["spares"] is not None:
             expect(cells.nth(5)).to_have_text(curve["points"][curve["spares"]]["count"])
         expect(page.get_by_text("longer than the sample").first).to_be_visible()
@@ -58,6 +59,16 @@ class Try(Journey):
         page.get_by_role("button", name="Forget").click()
         expect(page.get_by_text("Nothing is recorded.")).to_be_visible()
         self.assertEqual(server.call("/v1/sample")["requests"], 0)
+
+    def test_09_advice_is_of_many_subjects(self):
+        server = self.server(FORUM)
+        server.call("/v1/sample", {"for": "1m"})
+        for user in range(100):
+            server.take(3, act="reply", user=str(user))
+        page = self.open(server, "#/try")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_text("The sample has 100 subjects of this rule.")).to_be_visible()
+        expect(page.get_by_text(re.compile("99.9 % of users"))).to_be_visible()
 
     def replay(self, server):
         """The same requests, replayed by the command."""

@@ -24,6 +24,10 @@ test("a Chinese sentence has no gap that the English one lacks, and drops only n
   }
 });
 
+test("one thing has one Chinese word", () => {
+  for (const [key, sentence] of Object.entries(zh)) for (const other of ["对象", "阈值"]) assert.ok(!sentence.includes(other), key);
+});
+
 test("every key that the source names is in the tables", () => {
   const files = ["pages", "ui"].flatMap((folder) => readdirSync(new URL(folder, CONSOLE)).map((name) => `${folder}/${name}`));
   for (const file of [...files, "main.js"]) {

@@ -13,7 +13,7 @@ import { Page } from "../ui/frame.js";
 import { html, memo } from "../ui/html.js";
 import { fieldsOf, inspect } from "../ui/subject_actions.js";
 import { summary } from "../ui/summary.js";
-import { f, w } from "../ui/words.js";
+import { f, gap, w } from "../ui/words.js";
 
 const EVERY_MS = 1000;
 const MAX_ROWS = 500;
@@ -41,7 +41,7 @@ export function Live() {
         <svg viewBox="0 0 8 6" aria-hidden="true"><path d="M1 1l3 3.5L7 1" /></svg></span>
       <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? w("live.go") : w("live.pause")} <kbd>p</kbd></button>
       <span class="grow"></span>
-      <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })} <span class="wide-i">${w("live.enter")}</span></span>
+      <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })}${gap()}<span class="wide-i">${w("live.enter")}</span></span>
     </div>
     ${rows.length ? html`<div class="card"><table class="t fold live">
       <thead><tr><th>${w("time")}</th><th>${w("rule")}</th><th>${w("live.by")}</th><th>${w("whom")}</th><th class="r">${w("live.wait")}</th><th class="r">${w("live.stands")}</th><th class="gap">${w("live.fields")}</th></tr></thead>

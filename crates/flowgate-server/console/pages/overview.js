@@ -17,7 +17,7 @@ import { marksOf } from "../ui/marks.js";
 import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
 import { ratesOf, summary } from "../ui/summary.js";
-import { f, w, wx } from "../ui/words.js";
+import { f, gap, w, wx } from "../ui/words.js";
 import { Start } from "./start.js";
 
 const SUBJECTS_SHOWN = 10;
@@ -89,7 +89,7 @@ function Denying({ rule, rates, subjects, onset, history }) {
   };
   const more = wx(!others ? "overview.more.one" : lately >= all ? "overview.more.top" : "overview.more", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, lately: f().num(lately), n: all, whom: html`<${Subject} of=${first.subject} most=${48} />` });
   const next = second ? wx("overview.next", { rule: html`<b>${nameOf(second.rule)}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
-  return html`<${Lead} sign="denied" more=${html`${more} ${next}`} actions=${html`
+  return html`<${Lead} sign="denied" more=${html`${more}${gap()}${next}`} actions=${html`
       <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(inWords(first.subject)) })} ban=${false} large />
       <a class="b" href=${address("rules", rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
     ${wx(culprit ? "overview.denies.mostly" : others ? "overview.denies.more" : "overview.denies.one", values)}
@@ -107,7 +107,7 @@ function AllWell({ rates, now, loudest }) {
   const most = now.most_denied.subjects[0];
   const more = most ? wx("overview.well.most", { rule: html`<b>${most.rule ? nameOf(most.rule) : "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count) }) : w("overview.well.none");
   if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx(isRule(loudest.rule) ? "overview.loud" : "overview.loud.keys", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
-  return html`<${Lead} sign="allowed" more=${html`${more} ${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
+  return html`<${Lead} sign="allowed" more=${html`${more}${gap()}${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
     ${rates.denied > 0 ? w("overview.well", { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, all) }) : w("overview.well.nobody")}
   </${Lead}>`;
 }
@@ -116,7 +116,7 @@ function Degraded({ now }) {
   const store = now.store ?? {};
   const server = store.servers?.find((each) => each.state !== "ready");
   return html`<${Notice} title=${w("degraded.title", { at: f().clock(now.since ?? serverNow(), true) })} action=${html`<a class="b" href=${address("store")}>${w("open.store")}</a>`}>
-    ${server && html`<code>${server.at}</code>: ${w("degraded.unanswered", { n: store.unanswered ?? 0 })} `}
+    ${server && html`<code>${server.at}</code>: ${w("degraded.unanswered", { n: store.unanswered ?? 0 })}${gap()}`}
     ${store.on_failure && html`<code>on_failure = "${store.on_failure}"</code>`}${store.local_share && html`, <code>local_share = "${store.local_share}"</code>`}
   </${Notice}>`;
 }

@@ -20,7 +20,7 @@ import { marksOf } from "../ui/marks.js";
 import { plain, RuleSentence } from "../ui/rule_words.js";
 import { Share } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
-import { f, w, wx } from "../ui/words.js";
+import { f, gap, w, wx } from "../ui/words.js";
 import { Painted } from "./start.js";
 
 const SHOWN = 10;
@@ -39,7 +39,7 @@ export function Rule({ name }) {
 }
 
 function Gone({ name }) {
-  return html`<${Lead} sign="away" tone="">${w("rule.gone", { rule: name })}</${Lead}><p class="muted">${w("rule.gone.more")} <a href=${address("edit")}>${w("page.edit")}</a></p>`;
+  return html`<${Lead} sign="away" tone="">${w("rule.gone", { rule: name })}</${Lead}><p class="muted">${w("rule.gone.more")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a></p>`;
 }
 
 function Body({ rule, policy, history, subjects, range }) {

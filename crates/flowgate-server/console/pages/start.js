@@ -9,7 +9,7 @@ import { stats } from "../state/stats.js";
 import { useState } from "../vendor/hooks.js";
 import { Command, Lead, Mistake, Sign, useRights } from "../ui/basics.js";
 import { html } from "../ui/html.js";
-import { f, w, wx } from "../ui/words.js";
+import { f, gap, w, wx } from "../ui/words.js";
 
 const RULE = `[[rule]]
 name   = "reply"
@@ -79,6 +79,6 @@ function Sent({ sent, limit }) {
       ${answer.allowed ? w("start.left", { left: answer.remaining ?? "–", most: answer.limit ?? "–" }) : answer.retry_after ? w("passesIn", { wait: f().countdown(answer.retry_after) }) : w("never")}
     </li>`)}</ul>
     <p>${last.allowed
-      ? html`<b class="allowed"><${Sign} kind="allowed" /> ${w("start.allowed")}</b> ${w("start.allowed.more", { left: last.remaining ?? "–" })}`
-      : html`<b class="denied"><${Sign} kind="denied" /> ${w("start.denied")}</b> ${last.retry_after ? w("start.denied.more", { limit, wait: f().countdown(last.retry_after) }) : w("never")}`}</p>`;
+      ? html`<b class="allowed"><${Sign} kind="allowed" /> ${w("start.allowed")}</b>${gap()}${w("start.allowed.more", { left: last.remaining ?? "–" })}`
+      : html`<b class="denied"><${Sign} kind="denied" /> ${w("start.denied")}</b>${gap()}${last.retry_after ? w("start.denied.more", { limit, wait: f().countdown(last.retry_after) }) : w("never")}`}</p>`;
 }

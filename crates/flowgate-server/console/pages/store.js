@@ -9,7 +9,7 @@ import { Card, Lead, Sign, Strip, Text, Time } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
 import { Share } from "../ui/small_drawings.js";
-import { f, w, wx } from "../ui/words.js";
+import { f, gap, w, wx } from "../ui/words.js";
 
 export function Store() {
   const now = useCell(stats);
@@ -61,7 +61,7 @@ function Servers({ store, history }) {
 
 function Connections({ now }) {
   const { max, refused, unauthorized, ...doors } = now.connections ?? {};
-  const foot = html`${max ? w("store.cap", { n: f().num(max) }) : ""} ${refused === undefined ? "" : w("store.refusedMore", { refused: f().num(refused), unauthorized: f().num(unauthorized ?? 0) })}`;
+  const foot = html`${max ? w("store.cap", { n: f().num(max) }) : ""}${gap()}${refused === undefined ? "" : w("store.refusedMore", { refused: f().num(refused), unauthorized: f().num(unauthorized ?? 0) })}`;
   return html`<${Card} title=${w("store.connections")} foot=${foot}><table class="t">
     <thead><tr><th>${w("overview.door")}</th><th class="r">${w("store.open")}</th><th></th></tr></thead>
     <tbody>${Object.entries(doors).map(([door, open]) => html`<tr key=${door}><td>${door}</td><td class="num">${f().num(open)}</td><td class="cut">${max > 0 && html`<${Share} of=${open / max} tone="quiet" />`}</td></tr>`)}</tbody></table></${Card}>`;

@@ -14,9 +14,9 @@ import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
 import { Legend, Share } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
-import { CurveChart, TimelineChart } from "../ui/try_charts.js";
+import { CurveChart, isTelling, TimelineChart } from "../ui/try_charts.js";
 import { plain } from "../ui/rule_words.js";
-import { f, w, wx } from "../ui/words.js";
+import { f, gap, w, wx } from "../ui/words.js";
 
 const LENGTHS = ["1m", "5m", "10m"];
 const PATIENCE_MS = 15_000;
@@ -31,7 +31,7 @@ export function Try() {
   return html`<${Page} title=${w("page.try")}>
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} />`}
-    ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")} <a href=${address("edit")}>${w("page.edit")}</a></p>`}
+    ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} />`}
     ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}
@@ -99,12 +99,18 @@ function Result({ data, draft: hasDraft, text }) {
     </${Lead}>
     <div class="cols c-50 even">
       <${Card} title=${w("rule.chart")} head=${html`<${Legend} of=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} />`}><div class="pad"><${TimelineChart} before=${data.timeline} after=${compare.outcome.timeline} period=${data.period_seconds} /></div></${Card}>
-      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} />${f().language !== "en" && isSpared(curve) ? html`<p class="label mt2">${w("try.advice", { count: f().num(curve.points[curve.spares].count) })}</p>` : html`<p class="label mt2" lang="en">${clean(curve.advice)}</p>`}</div></${Card}>`}
+      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} /><p class="label mt2"><${Advice} curve=${curve} /></p></div></${Card}>`}
     </div>
     <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} /><${CannotJudge} data=${data} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
 }
 
-const isSpared = (curve) => curve.spares !== null && curve.spares !== undefined;
+function Advice({ curve }) {
+  const subjects = { n: curve.subjects, count: f().num(curve.subjects) };
+  if (!isTelling(curve)) return w("try.few", subjects);
+  const isSpared = curve.spares !== null && curve.spares !== undefined;
+  const advice = f().language !== "en" && isSpared ? w("try.advice", { count: f().num(curve.points[curve.spares].count) }) : html`<span lang="en">${clean(curve.advice)}</span>`;
+  return curve.by.length ? html`${advice}${gap()}${w("try.many", subjects)}` : advice;
+}
 
 function ByRule({ data }) {
   const { compare } = data;
@@ -127,7 +133,7 @@ function CannotJudge({ data }) {
   const list = data.cannot_judge ?? [];
   const long = list.filter((each) => each.limit && each.why === LONGER);
   return html`<${Card} title=${w("try.cannot")}><ul class="pad plainlist">
-    ${long.length > 0 && html`<li><${Sign} kind="away" />${w("try.longer")} ${long.map((each, i) => html`${i ? w("listComma") : ""}<b><${Text} of=${each.rule} most=${40} /></b> <code><${Text} of=${plain(each.limit)} /></code>`)}</li>`}
+    ${long.length > 0 && html`<li><${Sign} kind="away" />${w("try.longer")}${gap()}${long.map((each, i) => html`${i ? w("listComma") : ""}<b><${Text} of=${each.rule} most=${40} /></b> <code><${Text} of=${plain(each.limit)} /></code>`)}</li>`}
     ${list.filter((each) => !long.includes(each)).map((each) => html`<li><${Sign} kind="away" /><b><${Text} of=${each.rule} most=${40} /></b>${each.limit && html`: <code><${Text} of=${each.limit} /></code>`} <span lang="en">${clean(each.why)}</span></li>`)}
     <li><${Sign} kind="away" />${w("try.warmUp")}</li></ul></${Card}>`;
 }

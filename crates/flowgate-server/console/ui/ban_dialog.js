@@ -11,7 +11,7 @@ import { useState } from "../vendor/hooks.js";
 import { Mistake, Notice, Segments } from "./basics.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
-import { f, w } from "./words.js";
+import { f, gap, w } from "./words.js";
 
 const LENGTHS = ["10m", "1h", "1d"];
 
@@ -63,7 +63,7 @@ export function BanDialog({ start = null, choices = [], close, done }) {
     }} options=${[...LENGTHS.map((each) => ({ value: each, label: lengthWords(each) })), { value: "other", label: w("ban.other") }]} />
       ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div></div>
     <label class="field"><span>${w("ban.reason")}</span><input class="in w100 sans" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
-    <p class="label">${w("ban.what")} ${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")} ${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}</code></p>
+    <p class="label">${w("ban.what")}${gap()}${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")}${gap()}${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}</code></p>
     <${Mistake} error=${error} />
   </${Dialog}>`;
 }

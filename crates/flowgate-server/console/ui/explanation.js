@@ -13,7 +13,7 @@ import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
 import { limitTexts, plain } from "./rule_words.js";
 import { LimitBar } from "./small_drawings.js";
-import { f, w, wx } from "./words.js";
+import { f, gap, w, wx } from "./words.js";
 
 /** @param answer of /v1/explain, with `at`, the server's time when it came, and `fields`, those that were asked for */
 export function Explanation({ answer, again }) {
@@ -55,13 +55,13 @@ function Sentence({ answer, passed, now, again }) {
   else if (time) words = wx("why.denied", { rule, time });
   else words = wx("why.deniedAtOnce", { rule });
   if (decision.allowed && decision.rule && decision.limit === null) words = wx("why.allowedBy", { rule });
-  const more = [];
+  const more = [w("why.asOf", { at: f().clock(answer.at, true) })];
   if (until) more.push(w("why.until", { at: f().moment(until, now, true) }));
   if (!decision.allowed && decision.action !== "deny") more.push(w("why.action", { action: clean(decision.action) }));
   for (const each of decision.shadow ?? []) more.push(w("why.shadow", { rule: clean(each) }));
   if (decision.degraded) more.push(w("why.degraded"));
-  if (!more.length && decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: f().span(decision.delay) }));
-  return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(" ") || null} actions=${html`<${Actions} answer=${answer} again=${again} />`}>${words}</${Lead}>`;
+  if (decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: f().span(decision.delay) }));
+  return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(gap())} actions=${html`<${Actions} answer=${answer} again=${again} />`}>${words}</${Lead}>`;
 }
 
 function Actions({ answer, again }) {

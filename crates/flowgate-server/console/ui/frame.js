@@ -15,7 +15,7 @@ import { html } from "./html.js";
 import { showKeys } from "./keys.js";
 import { Paused } from "./pause.js";
 import { loud, summary } from "./summary.js";
-import { changeLanguage, f, w } from "./words.js";
+import { changeLanguage, f, gap, w } from "./words.js";
 
 const PAGES = [["", "live", "rules", "subject", "bans"], ["edit", "try"], ["store", "koala"]];
 
@@ -116,7 +116,7 @@ function AwayNotice() {
   if (!gone) return null;
   const left = Math.max(1, Math.ceil(gone.next - now));
   return html`<${Notice} title=${w("away.title", { at: f().clock(gone.since, true), age: Math.max(1, Math.round(now - gone.since)) })}
-    action=${html`<button type="button" class="b" onClick=${tryNow}>${w("away.now")}</button>`}>${w("away.next", { s: left })} ${w(kept ? "away.draft" : "away.write")}</${Notice}>`;
+    action=${html`<button type="button" class="b" onClick=${tryNow}>${w("away.now")}</button>`}>${w("away.next", { s: left })}${gap()}${w(kept ? "away.draft" : "away.write")}</${Notice}>`;
 }
 
 function Restarted() {

@@ -7,7 +7,7 @@ import { useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
 import { Sign } from "./basics.js";
 import { Brand } from "./brand.js";
 import { html } from "./html.js";
-import { f, w } from "./words.js";
+import { f, gap, w } from "./words.js";
 
 /** A login is awaited longer than data: nothing is on the page yet. */
 const PATIENCE_MS = 15_000;
@@ -59,7 +59,7 @@ export function Login({ over }) {
       </form>
       ${isReadableOnTheWay() && html`<footer><${Sign} kind="away" /><span>${w("login.plain")}</span></footer>`}
     </section>
-    <p class="label center-t mt">${w("login.once")} ${w("login.find")} <code>flowgate token</code></p>
+    <p class="label center-t mt">${w("login.once")}${gap()}${w("login.find")}${gap()}<code>flowgate token</code></p>
   </div>`;
   return over ? html`<div class="scrim over" role="dialog" aria-modal="true" aria-label=${w("login")}>${form}</div>` : html`<main class="plain">${form}</main>`;
 }

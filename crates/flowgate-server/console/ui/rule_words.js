@@ -4,7 +4,7 @@ import { parseLimit } from "../lib/limits.js";
 import { clean } from "../lib/text.js";
 import { Text } from "./basics.js";
 import { html } from "./html.js";
-import { f, w, wx } from "./words.js";
+import { f, gap, w, wx } from "./words.js";
 
 /** What a condition wants, as the file says it. */
 export function wants(condition) {
@@ -34,7 +34,7 @@ const SINGLE = new Map([["s", "s"], ["m", "min"], ["h", "h"], ["d", "day"], ["w"
 export function RuleSentence({ rule }) {
   const limits = (rule.limits ?? []).map(limitWords);
   const each = rule.by?.length ? wx("rule.each", { by: html`<code>${clean(rule.by.join(", "))}</code>` }) : w("rule.all");
-  return html`${rule.limits_by ? w("rule.byCase") : limits.length ? html`${each}${w("colon")}${limits.join(w("listComma"))}${w("stop")}` : w("rule.atOnce", { action: clean(rule.action) })} ${rule.ban ? banWords(rule.ban) : ""}`;
+  return html`${rule.limits_by ? w("rule.byCase") : limits.length ? html`${each}${w("colon")}${limits.join(w("listComma"))}${w("stop")}` : w("rule.atOnce", { action: clean(rule.action) })}${rule.ban ? `${gap()}${banWords(rule.ban)}` : ""}`;
 }
 
 function limitWords(text) {

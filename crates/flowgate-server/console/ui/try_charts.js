@@ -46,6 +46,10 @@ function placeOf(count, points) {
   return counts[after] === count ? after : after - 1 + (count - counts[after - 1]) / (counts[after] - counts[after - 1]);
 }
 
+/** What a count does to 99.9 % of subjects is told of so many at least. A rule that counts all together tells of requests. */
+const LEAST_SUBJECTS = 100;
+export const isTelling = (curve) => !curve.by.length || curve.subjects >= LEAST_SUBJECTS;
+
 /** The share of requests and of subjects that each count would have denied. `draft`: the count of the draft, or null. */
 export function CurveChart({ curve, draft }) {
   const [ref, width] = useWidth();
@@ -70,7 +74,7 @@ export function CurveChart({ curve, draft }) {
     <polyline class="curve2" points=${line(shareOf)} /><polyline class="curve" points=${line(share)} />
     ${upright(curve.configured, drafted === null ? "conf" : "mark", "what", w("try.configured", { count: points[curve.configured]?.count }), 20)}
     ${drafted !== null && upright(drafted, "conf", "what", w("try.draftCount", { count: draft }), 34)}
-    ${points[curve.spares] && upright(curve.spares, "spares", "good", w("try.spares", { count: points[curve.spares].count }), 48)}
+    ${isTelling(curve) && points[curve.spares] && upright(curve.spares, "spares", "good", w("try.spares", { count: points[curve.spares].count }), 48)}
     ${points.map((point, i) => html`<circle class="dot" cx=${x(i)} cy=${y(share(point))} r="3.5" />`)}
   </svg>`}</div>`;
 }

@@ -26,6 +26,9 @@ export const w = (key, values) => fill(sentence(key), values);
 /** A sentence with elements in its gaps. */
 export const wx = (key, values) => parts(sentence(key), values);
 
+/** What stands between two sentences: a Chinese full stop brings its own space. */
+export const gap = () => (language.get() === "en" ? " " : "");
+
 /** Numbers and times of the chosen language. */
 export function f() {
   const name = language.get();

@@ -76,13 +76,13 @@ export default {
   "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "模拟网关请求", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
   "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
   "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.deniedAtOnce": "被 {rule} 直接拒绝",
-  "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
+  "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
   "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
-  "limit.left": "{left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
+  "limit.left": "剩余 {left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
 
   // 封禁
-  "bans.add": "封禁…", "bans.search": "对象、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "对象", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.reason": "原因",
+  "bans.add": "封禁…", "bans.search": "主体、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "主体", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.reason": "原因",
   "bans.lift": "解除", "bans.lift.of": "解除对 {whom} 的封禁", "bans.lift.this": "解除此封禁", "bans.ofRule": "此规则的封禁", "bans.lifted": "已解除对 {whom} 的封禁。", "bans.again": "重新封禁", "bans.page": "第 {from} 至 {to} 条，共 {all} 条",
   "bans.none": "当前没有封禁", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
   "bans.liftAll": "全部解除…", "bans.liftAll.type": "输入 {n} 以确认解除的数量", "bans.liftAll.do": "解除 {count} 个封禁", "bans.liftAll.done": "{n} / {all}", "bans.liftedAll": "已解除 {count} 个封禁。",
@@ -110,12 +110,13 @@ export default {
   "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
   "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
-  "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的阈值会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "阈值为 {count} 时，99.9% 的主体不受影响。",
+  "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的次数会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "次数为 {count} 时，99.9% 的主体不受影响。",
+  "try.few": "样本中此规则只有 {count} 个主体，不足以给出建议。", "try.many": "样本中此规则有 {count} 个主体。",
   "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.longer": "时间窗口比样本更长：", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
 
   // 实时
   "live.any": "全部规则", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
-  "by.limit": "限额", "by.rule": "规则", "by.ban": "封禁", "by.hand": "手动",
+  "by.limit": "限额", "by.rule": "规则", "by.ban": "封禁", "by.hand": "手动封禁",
 
   // 存储
   "store.memory": "计数保存在内存中", "store.redis": "Redis 正常响应", "store.away": "Redis 自 {at} 起失联", "store.node": "仅本节点。", "store.keys": "在本节点内存中", "store.memoryUsed": "内存", "store.of": "占 {most} 的 {share}", "store.evicted": "淘汰", "store.inUse": "其中 {n} 个仍在使用", "store.refused": "拒收", "store.bansRefused": "拒收封禁 {n} 个", "store.coarsened": "降低精度", "store.coarsened.note": "精度已降低的滑动日志",
