@@ -66,7 +66,7 @@ class Overview(Journey):
         expect(page.locator(".rulebox").filter(has_text="5/60s")).to_contain_text("0 of 5 left")
         expect(page.locator(".rulebox").filter(has_text="5/60s").locator("svg rect.zero").first).to_be_attached()
         expect(page.locator(".verdict .more")).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d\.$"))
-        # With room beside it, a limit is shown whole.
+        # A limit is shown whole.
         for limit in page.locator(".lim > code").all():
             self.assertEqual(limit.evaluate("e => e.scrollWidth - e.clientWidth"), 0, limit.inner_text())
         # Ban it.
