@@ -87,6 +87,10 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// The answer where nothing is limited.
+    pub(crate) const UNLIMITED: Decision =
+        Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
+
     /// Whether the request passes.
     pub fn allowed(&self) -> bool {
         self.verdict.allowed()

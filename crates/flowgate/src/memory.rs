@@ -183,8 +183,8 @@ impl MemoryStore {
     pub(crate) fn apply_part(&self, ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
         let Some(first) = hits.first() else { return self.apply_bans(ask, bans) };
         let index = first.key.shard(self.shards.len());
-        let mut keys = hits[1..].iter().map(|hit| hit.key).chain(bans.iter().map(|ban| ban.key));
-        if keys.all(|key| key.shard(self.shards.len()) == index) {
+        let of_one_subject = hits[1..].iter().all(|hit| hit.key.is_beside(first.key));
+        if of_one_subject && bans.iter().all(|ban| ban.key.shard(self.shards.len()) == index) {
             let mut shard = self.lock(index);
             if ask.op == Op::Take && shard.is_clear(bans) && shard.take_fast(ask.cost, ask.now, hits, &self.budget) {
                 return;

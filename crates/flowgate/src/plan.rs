@@ -269,8 +269,7 @@ impl Decision {
     /// the longest; denied, they are those of the limit with the longest wait (the first on a tie).
     pub fn from_hits(hits: &[Hit<'_>]) -> Decision {
         let mut outcomes = hits.iter().filter(|hit| !hit.flags.shadow).map(|hit| &hit.outcome);
-        let unlimited = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
-        let Some(mut told) = outcomes.next() else { return unlimited };
+        let Some(mut told) = outcomes.next() else { return Decision::UNLIMITED };
         let mut longest = told.delay();
         for outcome in outcomes {
             longest = longest.max(outcome.delay());

@@ -80,7 +80,7 @@ impl Shard {
     /// How many parts of a counter [`Shard::drop_expired`] would drop.
     pub(super) fn expired_parts(&self, tag: Tag, now: u64) -> usize {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
-        parts.filter(|&index| self.slots[index].forget_at() < now.saturating_sub(GRACE_NANOS)).count()
+        parts.filter(|&index| self.slots[index].has_expired(now)).count()
     }
 
     /// What was forgettable at `forgotten` is gone: no time up to that instant is decided for any more.

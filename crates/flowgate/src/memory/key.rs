@@ -123,6 +123,12 @@ impl Key {
         self.0.shard(shards)
     }
 
+    /// Whether both are counters of one subject.
+    #[inline]
+    pub(crate) fn is_beside(self, other: Key) -> bool {
+        self.0.home == other.0.home
+    }
+
     #[inline]
     pub(crate) fn tag(self) -> Tag {
         self.0
@@ -210,6 +216,11 @@ impl Tag {
     #[inline]
     pub(crate) fn is_second(self) -> bool {
         self.name & SEEN_BIT != 0
+    }
+
+    /// Whether this is the counter `main` or the `after=` counter beside it.
+    pub(crate) fn is_part_of(self, main: Tag) -> bool {
+        self == main || self == main.seen()
     }
 
     /// Whether this is the `after=` counter beside `main`.

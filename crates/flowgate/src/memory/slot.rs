@@ -3,6 +3,7 @@
 //! Invariant  The first word of every state is the instant from which it is as if never used, whatever the
 //!            algorithm. Expiry looks at nothing else, eviction also at the class.
 
+use super::expiry::GRACE_NANOS;
 use super::key::{HOME_SHIFT, Tag};
 use super::logs::Logs;
 use crate::algorithm::{Entry, FullAt, Log, MAX_EXACT_INTEGER, Pair, State, WindowCount, Words};
@@ -195,6 +196,12 @@ impl Slot {
         self.set_bits(kind as u8 | class.bits() << CLASS_SHIFT | CHANGED_BIT);
     }
 
+    /// Writes the class beside the state that is there. The shard must mark the slot's group.
+    #[inline(always)]
+    pub(super) fn set_class(&mut self, class: Class) {
+        self.set_bits(self.bits() & KIND_BITS | class.bits() << CLASS_SHIFT | CHANGED_BIT);
+    }
+
     #[inline]
     pub(super) fn set_words(&mut self, [forget_at, word]: [u64; 2]) {
         self.forget_at = forget_at;
@@ -333,6 +340,12 @@ impl Slot {
     #[inline]
     pub(super) fn holds_log(&self) -> bool {
         self.is(Kind::Log)
+    }
+
+    /// Whether the state has been as if never used for so long that a sweep drops it.
+    #[inline]
+    pub(super) fn has_expired(&self, now: u64) -> bool {
+        self.forget_at < now.saturating_sub(GRACE_NANOS)
     }
 
     /// From when the state is as if never used, to within a nanosecond.

@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::decision::Decision;
 use crate::limit::{Algorithm, Limit};
 use crate::memory::Key;
-use crate::time::{Span, Time};
+use crate::time::Time;
 
 /// How the limits of one rule behave together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl<'a> Hit<'a> {
     /// A hit on the counter `key` under `limit`. It belongs to rule 0, which has no flags.
     #[inline]
     pub fn new(key: Key, limit: &'a Limit) -> Hit<'a> {
-        let outcome = Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
+        let outcome = Decision::UNLIMITED;
         let (counter, classes) = (LoadedCounter::default(), [Class::LITTLE; 2]);
         let (rule_id, flags) = (0, RuleFlags::default());
         Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome, used: 0 }
@@ -175,6 +175,12 @@ impl<'a> Hit<'a> {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         !self.flags.count_denied && !self.flags.shadow
+    }
+
+    /// Whether it is as most hits are: its rule is plain, and its counter is one state.
+    #[inline]
+    pub(crate) fn is_usual(&self) -> bool {
+        self.is_plain() && self.limit.has_one_state()
     }
 
     #[inline]

@@ -1,66 +1,51 @@
 //! The fast path: takes from counters where they lie in the table, without taking them out.
 //!
-//! Rule       It repeats the rule of `plan::take` for plain rules: look at every counter, and if all let the request
-//!            pass, charge every counter.
+//! Rule       It repeats the rule of `plan::take` for plain rules: if every counter lets the request pass, all are charged,
+//!            else none. [`several`] does so for the counters of one subject.
 //! Rule       It changes nothing and leaves the plan to the slow path where a counter is not as usual: there is no room
 //!            for a new one, another algorithm has left its own, or a log needs more memory or less.
 //! Invariant  It answers as the slow path does, which `memory/shard/tests/fast_path.rs` and the property tests check.
 
+mod several;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use smallvec::SmallVec;
-
 use super::super::OtherAlgorithm;
-use super::super::budget::{Budget, WhenFull};
+use super::super::budget::Budget;
 use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
 use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
-use crate::decision::{Decision, Verdict};
+use crate::decision::Decision;
 use crate::limit::Limit;
 use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
 
-/// The counters of a plan that are taken from without an allocation.
-const INLINE_HITS: usize = 16;
-
-/// Where a counter lies, or would go.
-type Found = Result<usize, usize>;
-
-/// What a take is about to write, once all counters of its plan have let it pass.
-struct Pending<'l> {
-    class: Class,
-    change: Change<'l>,
-}
-
-enum Change<'l> {
-    /// There is no state, and none comes.
+/// What a take has yet to do for a counter once its whole plan passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// Nothing: the slot is written.
     Nothing,
-    /// The kind and the words of the slot as they are to be.
-    Words(Kind, [u64; 2]),
-    /// The units go into the log at this place beside the table.
-    Log(&'l Sliding, usize),
-    /// The units and the only entry make a log of two, which lies beside the table.
-    SecondEntry(&'l Sliding, Entry),
+    /// The units go into the log beside the table, or make one of the slot's only entry.
+    Log,
 }
 
 impl Shard {
-    /// Takes from all counters or from none; false when nothing was done.
+    /// Takes from all counters of one subject or from none; false when nothing was done.
     #[inline]
     pub(in crate::memory) fn take_fast(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
-        let is_usual = |hit: &Hit<'_>| hit.is_plain() && hit.limit.has_one_state();
         match hits {
-            [hit] if is_usual(hit) => match self.take_one(cost, now, hit.key.tag(), hit.limit, budget) {
+            [hit] if hit.is_usual() => match self.take_one(cost, now, hit.key.tag(), hit.limit, budget) {
                 Some(decision) => {
                     hit.outcome = decision;
                     true
                 }
                 None => false,
             },
-            _ => hits.iter().all(is_usual) && self.take_several(cost, now, hits, budget),
+            _ => self.take_several(cost, now, hits, budget),
         }
     }
 
@@ -76,218 +61,136 @@ impl Shard {
     ) -> Option<Decision> {
         let at = self.begin(now, budget);
         let ask = Ask::new(Op::Take, cost, at);
-        let found = self.find(tag);
-        if found.is_err() && cost > 0 && !self.has_room(budget.room(1, 1)) {
-            return None;
+        let mut decision = Decision::UNLIMITED;
+        match self.find(tag) {
+            Ok(index) => {
+                if self.take_at_slot(index, limit, ask, 1, &mut decision)? == Rest::Log {
+                    self.charge_beside(index, limit, ask, decision.class());
+                }
+                self.mark_group(tag.group());
+            }
+            Err(_) if cost > 0 && !self.has_room(budget.room(1, 1)) => return None,
+            Err(index) => {
+                if let Some(slot) = take_from_new(tag, limit, ask, &mut decision)? {
+                    self.insert(index, slot);
+                }
+            }
         }
-        let (mut decision, pending) = self.look(found, limit, ask, 1, |decision, pending| (decision, pending))?;
-        self.commit(&pending, found, tag, limit, ask);
         decision.count_from(now, at);
         Some(decision)
     }
 
-    fn take_several(&mut self, cost: u64, now: Time, hits: &mut [Hit<'_>], budget: &Budget) -> bool {
-        let at = self.begin(now, budget);
-        let ask = Ask::new(Op::Take, cost, at);
-        let mut all: SmallVec<[(Found, Pending<'_>); INLINE_HITS]> = SmallVec::new();
-        let (mut passes, mut missing, mut indices, number) = (true, 0, 0_u64, hits.len());
-        let (mut home, mut of_subject) = (None, 0..0);
-        for hit in hits.iter_mut() {
-            let tag = hit.key.tag();
-            // Mostly all counters are of one subject, and lie side by side.
-            if home != Some(tag.home) {
-                (home, of_subject) = (Some(tag.home), self.counters_at_home(tag));
-            }
-            let offset = self.slots[of_subject.clone()].iter().position(|slot| slot.name() == tag.name);
-            let found = offset.map(|offset| of_subject.start + offset).ok_or(of_subject.end);
-            match found {
-                // A counter that is named twice, or one that lies 64 slots away from another.
-                Ok(index) if indices >> (index % 64) & 1 == 1 => return false,
-                Ok(index) => indices |= 1 << (index % 64),
-                Err(_) => missing += 1,
-            }
-            let outcome = &mut hit.outcome;
-            let is_seen = self.look(found, hit.limit, ask, number, |decision, pending| {
-                passes &= decision.allowed();
-                *outcome = decision;
-                all.push((found, pending));
-            });
-            if is_seen.is_none() {
-                return false;
-            }
-        }
-        if missing > 0 && cost > 0 && !self.has_room_for(hits, missing, at, budget) {
-            return false;
-        }
-        if !passes {
-            self.leave_uncharged(hits, &mut all, ask);
-        }
-        for (hit, (found, pending)) in hits.iter_mut().zip(&all) {
-            let tag = hit.key.tag();
-            // An insert moves other counters.
-            let found = if missing == 0 { *found } else { self.find(tag) };
-            self.commit(pending, found, tag, hit.limit, ask);
-            hit.outcome.count_from(now, at);
-        }
-        true
-    }
-
-    /// Answers for the counters that would let a request pass which another one denies: the verdict stays, and nothing is taken
-    /// from them.
-    #[cold]
-    fn leave_uncharged<'l>(&self, hits: &mut [Hit<'l>], all: &mut [(Found, Pending<'l>)], ask: Ask) {
-        for (hit, (found, pending)) in hits.iter_mut().zip(all).filter(|(hit, _)| hit.outcome.allowed()) {
-            self.look(*found, hit.limit, ask.of(0), 0, |decision, unchanged| {
-                hit.outcome = Decision { verdict: hit.outcome.verdict, ..decision };
-                *pending = unchanged;
-            });
-        }
-    }
-
-    /// Whether there is as much room as the slow path would make, and no new counter is named twice.
-    #[cold]
-    fn has_room_for(&self, hits: &[Hit<'_>], missing: usize, at: Time, budget: &Budget) -> bool {
-        let inserts = match budget.when_full {
-            WhenFull::Evict => hits.len(),
-            WhenFull::Deny => {
-                missing + hits.iter().map(|hit| self.expired_parts(hit.key.tag(), at.as_nanos())).sum::<usize>()
-            }
-        };
-        let is_named_before =
-            |(number, hit): (usize, &Hit<'_>)| hits[..number].iter().any(|before| before.key == hit.key);
-        self.has_room(budget.room(missing, inserts)) && !hits.iter().enumerate().any(is_named_before)
-    }
-
-    /// Calls `then` with what a take answers for the counter that was found, and with what it writes; `None` where the slow
-    /// path must decide. A plan of so many hits may need as many places for logs.
-    // A function to call, so that an answer goes from the registers of each algorithm to where it is needed.
+    /// Takes from the counter at `index` and writes the slot. `None` where the slow path must decide: nothing has changed then.
+    /// A plan of so many hits may need as many places for logs.
+    // The answer goes to where it is needed: from the registers of each algorithm, without a copy.
     #[inline(always)]
-    fn look<'l, R>(
-        &self,
-        found: Found,
-        limit: &'l Limit,
+    fn take_at_slot(
+        &mut self,
+        index: usize,
+        limit: &Limit,
         ask: Ask,
         hits: usize,
-        then: impl FnOnce(Decision, Pending<'l>) -> R,
-    ) -> Option<R> {
+        outcome: &mut Decision,
+    ) -> Option<Rest> {
         dispatch!(
             limit.law(),
-            words meter => {
-                let (decision, pending) = self.look_at_words(meter, found, ask)?;
-                Some(then(decision, pending))
-            },
-            Law::Sliding(sliding) => {
-                let (decision, pending) = self.look_at_log(sliding, found, ask, hits)?;
-                Some(then(decision, pending))
-            },
+            words meter => self.take_words(meter, index, ask, outcome),
+            Law::Sliding(sliding) => self.take_sliding(sliding, index, ask, hits, outcome),
             Law::Unlimited => None
         )
     }
 
     #[inline(always)]
-    fn look_at_words<'l, M>(&self, meter: &M, found: Found, ask: Ask) -> Option<(Decision, Pending<'l>)>
+    fn take_words<M>(&mut self, meter: &M, index: usize, ask: Ask, outcome: &mut Decision) -> Option<Rest>
     where
         M: Meter<State: SlotWords>,
     {
-        let kind = M::State::KIND;
-        let mut words = match found {
-            Ok(index) => Some(self.slots[index].words(kind)?),
-            Err(_) => None,
-        };
+        let (kind, slot) = (M::State::KIND, &mut self.slots[index]);
+        let mut words = Some(slot.words(kind)?);
         let (decision, class) = algorithm::apply_words(meter, ask, &mut words);
-        let change = words.map_or(Change::Nothing, |words| Change::Words(kind, words));
-        Some((decision, Pending { class, change }))
+        // A take leaves a state where there was one.
+        slot.rewrite(kind, class, words?);
+        *outcome = decision;
+        Some(Rest::Nothing)
     }
 
     #[inline(always)]
-    fn look_at_log<'l>(
-        &self,
-        sliding: &'l Sliding,
-        found: Found,
+    fn take_sliding(
+        &mut self,
+        sliding: &Sliding,
+        index: usize,
         ask: Ask,
         hits: usize,
-    ) -> Option<(Decision, Pending<'l>)> {
-        let now = ask.now.as_nanos();
-        let new = sliding.entry(now, ask.cost);
-        let takes = |verdict: Verdict| verdict.allowed() && ask.cost > 0;
-        let slot = found.ok().map(|index| &self.slots[index]);
-        let (mut left_at, mut used) = (slot.map_or(0, Slot::forget_at), 0);
-        let (verdict, change) = match slot.map(|slot| (slot.words(Kind::One), slot.log_index())) {
-            None => {
-                let verdict = sliding.verdict(0, ask, |_| now);
-                (verdict, if takes(verdict) { new.in_slot() } else { Change::Nothing })
-            }
-            Some((Some([leaves_at, units]), _)) => {
-                let old = Entry { leaves_at, units };
-                used = old.used(now);
-                let verdict = sliding.verdict(used, ask, |_| leaves_at);
-                let change = match old.joined(new, now, sliding.count) {
-                    _ if !takes(verdict) => old.in_slot(),
-                    Some(joined) => joined.in_slot(),
-                    None if self.logs.len() + hits <= self.places => Change::SecondEntry(sliding, old),
-                    None => return None,
-                };
-                (verdict, change)
-            }
-            Some((None, Some(place))) => {
-                let log = &self.logs[place];
-                used = log.used(now);
-                let verdict = sliding.verdict(used, ask, |excess| log.leaving(now, excess).unwrap_or(now));
-                let change = match sliding.growth(log, ask) {
-                    _ if !takes(verdict) => Change::Words(Kind::Log, [left_at, place as u64]),
-                    LogGrowth::Bytes => return None,
-                    _ => Change::Log(sliding, place),
-                };
-                (verdict, change)
-            }
-            // Another algorithm has left its state there.
-            Some((None, None)) => return None,
+        outcome: &mut Decision,
+    ) -> Option<Rest> {
+        let slot = &mut self.slots[index];
+        let Some([leaves_at, units]) = slot.words(Kind::One) else {
+            return self.look_at_log(sliding, index, ask, outcome);
         };
-        if takes(verdict) {
+        let (now, old, new) = (ask.now.as_nanos(), Entry { leaves_at, units }, sliding.entry(ask.now.as_nanos(), ask.cost));
+        let (mut used, mut left_at, mut kept) = (old.used(now), leaves_at, Some(old));
+        let verdict = sliding.verdict(used, ask, |_| leaves_at);
+        if verdict.allowed() && ask.cost > 0 {
+            kept = old.joined(new, now, sliding.count);
+            if kept.is_none() && self.logs.len() + hits > self.places {
+                return None;
+            }
             used += ask.cost;
-            left_at = left_at.max(new.leaves_at);
+            left_at = leaves_at.max(new.leaves_at);
         }
-        let decision = sliding.numbers_of(used, left_at, now).beside(verdict);
-        Some((decision, Pending { class: decision.class(), change }))
+        *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
+        let Some(Entry { leaves_at, units }) = kept else { return Some(Rest::Log) };
+        slot.rewrite(Kind::One, outcome.class(), [leaves_at, units]);
+        Some(Rest::Nothing)
     }
 
-    /// Writes what is pending for a counter.
-    #[inline(always)]
-    fn commit(&mut self, pending: &Pending<'_>, found: Found, tag: Tag, limit: &Limit, ask: Ask) {
-        let &Pending { class, ref change } = pending;
-        let (kind, words) = match *change {
-            Change::Nothing => return,
-            Change::Words(kind, words) => (kind, words),
-            Change::Log(sliding, place) => self.charge_log(sliding, place, ask),
-            Change::SecondEntry(sliding, old) => self.charge_second(sliding, old, ask),
+    /// As [`Shard::take_sliding`], for a log that lies beside the table.
+    fn look_at_log(&mut self, sliding: &Sliding, index: usize, ask: Ask, outcome: &mut Decision) -> Option<Rest> {
+        let slot = &mut self.slots[index];
+        // Else another algorithm has left its state there.
+        let log = &self.logs[slot.log_index()?];
+        let (now, mut left_at) = (ask.now.as_nanos(), slot.forget_at());
+        let mut used = log.used(now);
+        let verdict = sliding.verdict(used, ask, |excess| log.leaving(now, excess).unwrap_or(now));
+        let takes = verdict.allowed() && ask.cost > 0;
+        if takes {
+            if sliding.growth(log, ask) == LogGrowth::Bytes {
+                return None;
+            }
+            used += ask.cost;
+            left_at = left_at.max(sliding.entry(now, ask.cost).leaves_at);
+        }
+        *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
+        if takes {
+            return Some(Rest::Log);
+        }
+        slot.set_class(outcome.class());
+        Some(Rest::Nothing)
+    }
+
+    /// Charges the log that lies beside the table, or makes one of the slot's only entry.
+    fn charge_beside(&mut self, index: usize, limit: &Limit, ask: Ask, class: Class) {
+        let Law::Sliding(sliding) = limit.law() else { return };
+        let (now, slot) = (ask.now.as_nanos(), &mut self.slots[index]);
+        let (kind, words) = match (slot.log_index(), slot.words(Kind::One)) {
+            (Some(place), _) => {
+                let log = &mut self.logs[place];
+                sliding.charge(log, now, ask.cost);
+                match *log {
+                    Log::Many(_) => (Kind::Log, [log.last_leaves_at(), place as u64]),
+                    Log::One(Entry { leaves_at, units }) => {
+                        self.logs.remove(place);
+                        (Kind::One, [leaves_at, units])
+                    }
+                }
+            }
+            (None, Some([leaves_at, units])) => {
+                let log = sliding.charged(Some(Log::One(Entry { leaves_at, units })), now, ask.cost, Charge::Counted);
+                (Kind::Log, [log.last_leaves_at(), self.logs.insert(log) as u64])
+            }
+            (None, None) => return,
         };
-        match found {
-            Ok(index) => self.rewrite(index, kind, class, words),
-            Err(index) => {
-                let label = Label { mark: limit.algorithm() as u8, class };
-                self.insert(index, Slot::of_words(tag, kind, label, words));
-            }
-        }
-    }
-
-    /// Charges a log that lies beside the table. Gives what its slot is to say.
-    fn charge_log(&mut self, sliding: &Sliding, place: usize, ask: Ask) -> (Kind, [u64; 2]) {
-        let log = &mut self.logs[place];
-        sliding.charge(log, ask.now.as_nanos(), ask.cost);
-        let last_leaves_at = log.last_leaves_at();
-        match *log {
-            Log::Many(_) => (Kind::Log, [last_leaves_at, place as u64]),
-            Log::One(Entry { leaves_at, units }) => {
-                self.logs.remove(place);
-                (Kind::One, [leaves_at, units])
-            }
-        }
-    }
-
-    /// As [`Shard::charge_log`], for a log that had one entry.
-    fn charge_second(&mut self, sliding: &Sliding, old: Entry, ask: Ask) -> (Kind, [u64; 2]) {
-        let log = sliding.charged(Some(Log::One(old)), ask.now.as_nanos(), ask.cost, Charge::Counted);
-        (Kind::Log, [log.last_leaves_at(), self.logs.insert(log) as u64])
+        slot.rewrite(kind, class, words);
     }
 
     /// Writes a state of the same kind.
@@ -435,9 +338,30 @@ impl Shard {
     }
 }
 
-impl Entry {
-    #[inline(always)]
-    fn in_slot<'l>(self) -> Change<'l> {
-        Change::Words(Kind::One, [self.leaves_at, self.units])
-    }
+/// Takes from a counter that is not there, and gives its slot; `None` where the slow path must decide.
+#[inline(always)]
+fn take_from_new(tag: Tag, limit: &Limit, ask: Ask, outcome: &mut Decision) -> Option<Option<Slot>> {
+    let slot = |kind, class, words| Slot::of_words(tag, kind, Label { mark: limit.algorithm() as u8, class }, words);
+    dispatch!(
+        limit.law(),
+        words meter => {
+            let mut words = None;
+            let (decision, class) = algorithm::apply_words(meter, ask, &mut words);
+            *outcome = decision;
+            Some(words.map(|words| slot(kind_of(meter), class, words)))
+        },
+        Law::Sliding(sliding) => {
+            let (now, new) = (ask.now.as_nanos(), sliding.entry(ask.now.as_nanos(), ask.cost));
+            let verdict = sliding.verdict(0, ask, |_| now);
+            let takes = verdict.allowed() && ask.cost > 0;
+            let (used, left_at) = if takes { (ask.cost, new.leaves_at) } else { (0, 0) };
+            *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
+            Some(takes.then(|| slot(Kind::One, outcome.class(), [new.leaves_at, new.units])))
+        },
+        Law::Unlimited => None
+    )
+}
+
+fn kind_of<M: Meter<State: SlotWords>>(_: &M) -> Kind {
+    M::State::KIND
 }

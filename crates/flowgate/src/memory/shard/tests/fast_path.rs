@@ -17,19 +17,28 @@ const LIMITS: [&str; 8] = [
 
 #[derive(Clone, Debug)]
 struct Take {
-    /// One counter or several, some of them twice.
-    keys: Vec<usize>,
+    subject: usize,
+    /// One of the subject's counters or several, some of them twice.
+    counters: Vec<usize>,
     cost: u64,
     later: u64,
     back: u64,
 }
 
-fn taking(keys: usize) -> impl Strategy<Value = Take> {
+const SUBJECTS: usize = 6;
+const COUNTERS: usize = 10;
+
+fn taking() -> impl Strategy<Value = Take> {
     let cost = prop_oneof![6 => Just(1), 2 => 0..5u64, 1 => 0..3_000u64];
     let later = prop_oneof![2 => Just(0), 4 => 0..SECOND / 4, 1 => 0..5 * SECOND];
     let back = prop_oneof![4 => Just(0), 2 => 0..=super::super::super::expiry::GRACE_NANOS];
-    let keys = prop_oneof![prop::collection::vec(0..keys, 1), prop::collection::vec(0..keys, 2..5)];
-    (keys, cost, later, back).prop_map(|(keys, cost, later, back)| Take { keys, cost, later, back })
+    let (one, several) = (prop::collection::vec(0..COUNTERS, 1), prop::collection::vec(0..COUNTERS, 2..5));
+    // Each once, in any order.
+    let distinct = Just(Vec::from_iter(0..COUNTERS)).prop_shuffle();
+    let distinct = (distinct, 2..=COUNTERS).prop_map(|(all, number)| all[..number].to_vec());
+    let counters = prop_oneof![one, several, distinct];
+    (0..SUBJECTS, counters, cost, later, back)
+        .prop_map(|(subject, counters, cost, later, back)| Take { subject, counters, cost, later, back })
 }
 
 /// What a slot says, wherever its log lies.
@@ -65,17 +74,24 @@ proptest! {
     fn counters_are_decided_where_they_lie_as_if_taken_out(
         max_bytes in prop_oneof![Just(0), 11_000..16_000usize, Just(1 << 20)],
         when_full in prop::sample::select(vec![WhenFull::Evict, WhenFull::Deny]),
-        takes in prop::collection::vec(taking(24), 1..400),
+        takes in prop::collection::vec(taking(), 1..400),
     ) {
         let [short, long] = [(); 2].map(|()| MemoryStore::new(MemoryConfig { max_bytes, when_full, seed: Seed([1, 2]) }));
         let limits = LIMITS.map(|limit| limit.parse::<Limit>().unwrap());
-        let keys: Vec<Key> = neighbours(&short).take(24).collect();
+        let first_shard = |number: &u32| {
+            short.subject(&number.to_le_bytes()).counter(CounterId::default()).shard(short.shards.len()) == 0
+        };
+        let subjects: Vec<u32> = (0..).filter(first_shard).take(SUBJECTS).collect();
+        let key = |subject: usize, counter: usize| {
+            short.subject(&subjects[subject].to_le_bytes()).counter(short.counter(&[counter as u8]))
+        };
         let mut latest = START;
-        for Take { keys: asked, cost, later, back } in takes {
+        for Take { subject, counters, cost, later, back } in takes {
             latest += later;
             let now = Time::from_nanos(latest - back);
             let hits = || -> Vec<Hit<'_>> {
-                asked.iter().map(|&key| Hit::new(keys[key], &limits[key % limits.len()])).collect()
+                let limit = |counter: usize| &limits[(subject + counter) % limits.len()];
+                counters.iter().map(|&counter| Hit::new(key(subject, counter), limit(counter))).collect()
             };
             let [(mut by_short, mut left), (mut by_long, mut right)] =
                 [(hits(), short.lock(0)), (hits(), long.lock(0))];
