@@ -127,7 +127,8 @@ impl Shard {
         let Some([leaves_at, units]) = slot.words(Kind::One) else {
             return self.look_at_log(sliding, index, ask, outcome);
         };
-        let (now, old, new) = (ask.now.as_nanos(), Entry { leaves_at, units }, sliding.entry(ask.now.as_nanos(), ask.cost));
+        let (now, old, new) =
+            (ask.now.as_nanos(), Entry { leaves_at, units }, sliding.entry(ask.now.as_nanos(), ask.cost));
         let (mut used, mut left_at, mut kept) = (old.used(now), leaves_at, Some(old));
         let verdict = sliding.verdict(used, ask, |_| leaves_at);
         if verdict.allowed() && ask.cost > 0 {

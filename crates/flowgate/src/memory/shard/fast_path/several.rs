@@ -82,8 +82,7 @@ impl Shard {
                 Some(offset) if named >> offset & 1 == 1 => return None,
                 Some(offset) => {
                     named |= 1 << offset;
-                    let rest =
-                        self.take_at_slot(subject.start + offset, hit.limit, ask, number, &mut hit.outcome)?;
+                    let rest = self.take_at_slot(subject.start + offset, hit.limit, ask, number, &mut hit.outcome)?;
                     pass.uncharged |= u64::from(rest == Rest::Log) << bit;
                 }
                 None => {

@@ -37,8 +37,13 @@ fn taking() -> impl Strategy<Value = Take> {
     let distinct = Just(Vec::from_iter(0..COUNTERS)).prop_shuffle();
     let distinct = (distinct, 2..=COUNTERS).prop_map(|(all, number)| all[..number].to_vec());
     let counters = prop_oneof![one, several, distinct];
-    (0..SUBJECTS, counters, cost, later, back)
-        .prop_map(|(subject, counters, cost, later, back)| Take { subject, counters, cost, later, back })
+    (0..SUBJECTS, counters, cost, later, back).prop_map(|(subject, counters, cost, later, back)| Take {
+        subject,
+        counters,
+        cost,
+        later,
+        back,
+    })
 }
 
 /// What a slot says, wherever its log lies.
