@@ -124,12 +124,12 @@ impl<'a> From<&'a engine::explain::RuleReport> for RuleReport<'a> {
     fn from(report: &'a engine::explain::RuleReport) -> RuleReport<'a> {
         RuleReport {
             rule: report.rule.name().into(),
-            title: report.rule.title().map(Cow::from),
+            title: report.rule.title.as_deref().map(Cow::from),
             matched: report.matched == RuleMatch::Yes,
             failed: FailedCondition::of_rule(&report.matched),
             reached: report.reached,
             shadow: report.rule.is_shadow(),
-            action: report.rule.action().as_str().into(),
+            action: report.rule.action.as_str().into(),
             limits: report.limits.iter().map(LimitReport::from).collect(),
             banned_until: report.banned_until.map(Millis::from),
             ban_scope: report.rule.ban_scope().map(|scope| scope.as_str().into()),
@@ -216,10 +216,10 @@ impl<'a> PolicyRule<'a> {
     /// Describes a rule of a set.
     pub fn new(rules: &'a engine::RuleSet, rule: &'a engine::Rule) -> PolicyRule<'a> {
         let engine::rules::RuleDescription { conditions, limits, limits_by } = rules.describe(rule);
-        let place = rule.place();
+        let place = rule.place.as_ref();
         PolicyRule {
             name: rule.name().into(),
-            title: rule.title().map(Cow::from),
+            title: rule.title.as_deref().map(Cow::from),
             source: place.map(|place| Cow::from(&*place.source)),
             line: place.map(|place| place.line as u64),
             when: conditions.into_iter().map(|(field, is)| Condition { field: field.into(), is: is.into() }).collect(),
@@ -230,12 +230,12 @@ impl<'a> PolicyRule<'a> {
                 cases: by.cases.into_iter().map(|(value, limits)| (value.into(), limits)).collect(),
                 default: by.default,
             }),
-            action: rule.action().as_str().into(),
+            action: rule.action.as_str().into(),
             shadow: rule.is_shadow(),
             count_denied: rule.counts_denied(),
             ban: rule.ban_def().map(BanRule::from),
-            on_failure: rule.on_failure().map(|on_failure| on_failure.as_str().into()),
-            total: rule.counters().read().into(),
+            on_failure: rule.on_failure.map(|on_failure| on_failure.as_str().into()),
+            total: rule.counters.read().into(),
         }
     }
 }

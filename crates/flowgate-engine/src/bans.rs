@@ -261,7 +261,7 @@ impl ManualBans {
         let mut edit = Edit { ledger: &mut ledger, index: Index::clone(&self.index.load()), now };
         edit.drop_ended();
         let result = change(&mut edit);
-        let ends = edit.index.ends().as_nanos();
+        let ends = edit.index.ends.as_nanos();
         self.index.store(Arc::new(edit.index));
         self.ends.store(ends, Release);
         self.version.fetch_add(1, Relaxed);

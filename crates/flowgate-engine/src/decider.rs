@@ -197,11 +197,11 @@ impl Decider {
         for (rule, list) in rules.matching(&values) {
             if !list.limits.is_empty() {
                 let subject = subjects.counted_by(rule);
-                add(evaluation, rule, Step { rule: rule.id(), limits: list.id, subject });
+                add(evaluation, rule, Step { rule: rule.id, limits: list.id, subject });
             } else if rule.is_shadow() {
-                evaluation.passed_by.push(rule.id());
+                evaluation.passed_by.push(rule.id);
             } else {
-                evaluation.end = End::Rule(rule.id());
+                evaluation.end = End::Rule(rule.id);
                 break;
             }
         }
@@ -238,10 +238,7 @@ impl Decider {
         at: Reading,
     ) -> JointDecision {
         self.memory.apply_joint(&mut plan, at.now);
-        plan.parts()
-            .iter()
-            .zip(requests)
-            .for_each(|(part, request)| self.note_bans(part.outcomes(), || request.clone()));
+        plan.parts.iter().zip(requests).for_each(|(part, request)| self.note_bans(part.outcomes(), || request.clone()));
         let mut joint = plan.conclude(at.now);
         joint.make_real(at);
         joint

@@ -161,14 +161,14 @@ impl Decision {
 
     /// The deciding rule's number for the caller.
     pub fn code(&self) -> Option<i64> {
-        self.speaker().and_then(|rule| rule.code())
+        self.speaker().and_then(|rule| rule.code)
     }
 
     /// The deciding rule's text for the caller; for a ban by hand its reason.
     pub fn message(&self) -> Option<&str> {
         match &self.decided_by {
             DecidedBy::ManualBan(ban) => Some(&*ban.reason).filter(|reason| !reason.is_empty()),
-            _ => self.speaker().and_then(|rule| rule.message()).map(|message| &**message),
+            _ => self.speaker().and_then(|rule| rule.message.as_ref()).map(|message| &**message),
         }
     }
 
@@ -227,7 +227,7 @@ impl Decision {
     pub fn action(&self) -> &str {
         match self.rule() {
             _ if self.allowed() => "allow",
-            Some(rule) => rule.action().as_str(),
+            Some(rule) => rule.action.as_str(),
             None => "deny",
         }
     }

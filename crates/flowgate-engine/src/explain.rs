@@ -99,7 +99,7 @@ impl Decider {
     pub fn plan_to_explain<'r>(&self, rules: &'r RuleSet, request: &Request<'_>, now: Time) -> Plan<'r> {
         let mut plan = self.plan(rules, Op::Peek, request, now);
         let values = rules.read(request);
-        let banning = rules.rules().iter().filter(|rule| rule.ban_scope().is_some()).take(MAX_BANNING_RULES);
+        let banning = rules.rules.iter().filter(|rule| rule.ban_scope().is_some()).take(MAX_BANNING_RULES);
         plan.watch(banning, &values, &mut Subjects::new(rules, &values, self.memory()));
         plan
     }
@@ -117,7 +117,7 @@ impl Explanation {
     pub(crate) fn new(request: &Request<'_>, outcomes: Outcomes<'_, '_>, now: Time) -> Explanation {
         let rules = outcomes.rules;
         let values = rules.read(request);
-        let reports = rules.rules().iter().map(|rule| report(rule, &values, outcomes)).collect();
+        let reports = rules.rules.iter().map(|rule| report(rule, &values, outcomes)).collect();
         Explanation { rules: reports, ban: outcomes.ban_by_hand().cloned(), decision: outcomes.conclude(now) }
     }
 
@@ -133,7 +133,7 @@ impl Explanation {
 }
 
 fn report(rule: &Arc<Rule>, values: &Values<'_>, outcomes: Outcomes<'_, '_>) -> RuleReport {
-    let id = rule.id();
+    let id = rule.id;
     let of_rule = outcomes.hits().iter().filter(|hit| hit.rule_id() == id);
     let limits = of_rule.map(|hit| LimitReport { limit: hit.limit().clone(), outcome: *hit.outcome() });
     let banned_until = outcomes.bans_in_force().find(|(ban, _)| ban.rule_id() == id).map(|(_, until)| until);
@@ -153,7 +153,7 @@ fn matched(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> RuleMatch {
     match rules.check(rule, values) {
         Ok(_) => RuleMatch::Yes,
         Err(Mismatch::Condition(index)) => {
-            let check = &rule.checks()[index];
+            let check = &rule.checks[index];
             let expected = check.written.to_string();
             RuleMatch::Failed { field: name(check.field), expected, found: found(check.field) }
         }

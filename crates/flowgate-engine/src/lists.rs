@@ -7,7 +7,6 @@
 mod addresses;
 mod texts;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::address::{Address, AddressRange};
@@ -202,35 +201,24 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// A mistake in a list: the line, its text, and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: `{found}`: expected {expected}")]
 pub struct ListError {
-    line: usize,
-    found: String,
-    expected: String,
-}
-
-impl ListError {
     /// The line of the file, or the position of the value, from 1.
-    pub fn line(&self) -> usize {
-        self.line
-    }
-
+    pub line: usize,
     /// The text, shortened if it is long.
-    pub fn found(&self) -> &str {
-        &self.found
-    }
-
+    pub found: String,
     /// What was expected.
-    pub fn expected(&self) -> &str {
-        &self.expected
-    }
+    pub expected: String,
 }
 
 /// The mistakes of a list: the first twenty, and how many there are beyond them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListErrors {
-    errors: Vec<ListError>,
-    more: usize,
+    /// The first twenty.
+    pub errors: Vec<ListError>,
+    /// How many there are beyond those.
+    pub more: usize,
 }
 
 /// The most errors that are listed one by one; further ones are counted. A file that is not a list has one in every
@@ -238,16 +226,6 @@ pub struct ListErrors {
 const MAX_LIST_ERRORS: usize = 20;
 
 impl ListErrors {
-    /// The first twenty.
-    pub fn first(&self) -> &[ListError] {
-        &self.errors
-    }
-
-    /// How many there are beyond those.
-    pub fn more(&self) -> usize {
-        self.more
-    }
-
     fn add(&mut self, error: impl FnOnce() -> ListError) {
         match self.errors.len() < MAX_LIST_ERRORS {
             true => self.errors.push(error()),
@@ -260,14 +238,6 @@ impl ListErrors {
         self.errors.swap_remove(0)
     }
 }
-
-impl fmt::Display for ListError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: `{}`: expected {}", self.line, self.found, self.expected)
-    }
-}
-
-impl std::error::Error for ListError {}
 
 #[cfg(test)]
 mod tests {
@@ -284,7 +254,8 @@ mod tests {
     fn a_list_of_addresses_has_no_other_entry_and_tells_all_mistakes() {
         let text = "10.0.0.1\n10.0.0.256\n\n1.2.3.x # x\n10.0.0.1,10.0.0.2\nguest\n10.0.0.9-10.0.0.1\n::1 - ::9\n";
         let wrong = List::parse_all(text, ListKind::Addresses).unwrap_err();
-        let told: Vec<_> = wrong.first().iter().map(|error| (error.line(), error.found(), error.expected())).collect();
+        let told: Vec<_> =
+            wrong.errors.iter().map(|error| (error.line, error.found.as_str(), error.expected.as_str())).collect();
         let address = "an address, a network or a range of addresses";
         let range = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
         assert_eq!(
@@ -298,7 +269,7 @@ mod tests {
             ]
         );
         let wrong = List::parse_all(&"x\n".repeat(50), ListKind::Addresses).unwrap_err();
-        assert_eq!((wrong.first().len(), wrong.more()), (20, 30));
+        assert_eq!((wrong.errors.len(), wrong.more), (20, 30));
         let mixed = List::parse("10.0.0.256\n1.2.3.x\nguest").unwrap();
         assert!(mixed.contains("10.0.0.256") && mixed.contains("guest"));
     }
@@ -316,8 +287,8 @@ mod tests {
     #[test]
     fn an_error_names_the_line() {
         let error = List::parse("ok\n\n10.0.0.0/40").unwrap_err();
-        assert_eq!(error.line(), 3);
+        assert_eq!(error.line, 3);
         assert_eq!(error.to_string(), "line 3: `10.0.0.0/40`: expected a prefix length from 0 to 32 after the slash");
-        assert_eq!(List::parse(&format!("a\n{}", "x".repeat(2000))).unwrap_err().line(), 2);
+        assert_eq!(List::parse(&format!("a\n{}", "x".repeat(2000))).unwrap_err().line, 2);
     }
 }

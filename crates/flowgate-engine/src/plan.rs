@@ -36,7 +36,7 @@ pub struct PlannedTake {
 impl PlannedTake {
     #[inline]
     pub(crate) fn new(rules: &RuleSet, cost: u64) -> PlannedTake {
-        PlannedTake { generation: rules.generation(), evaluation: Evaluation::new(Op::Take, cost) }
+        PlannedTake { generation: rules.generation, evaluation: Evaluation::new(Op::Take, cost) }
     }
 
     /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch_logs).
@@ -50,7 +50,7 @@ impl PlannedTake {
     /// What the rules say; `None` if other rules said it.
     #[inline]
     pub(crate) fn evaluation(&self, rules: &RuleSet) -> Option<&Evaluation> {
-        (self.generation == rules.generation()).then_some(&self.evaluation)
+        (self.generation == rules.generation).then_some(&self.evaluation)
     }
 }
 
@@ -129,7 +129,7 @@ impl<'r> Plan<'r> {
     /// Applies the limits of a rule to a subject.
     #[inline]
     pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, list: LimitList<'r>) {
-        let step = Step { rule: rule.id(), limits: list.id, subject };
+        let step = Step { rule: rule.id, limits: list.id, subject };
         Evaluation::hit(&step, self.rules, &mut self.hits, &mut self.bans);
         self.evaluation.steps.push(step);
     }
@@ -200,7 +200,7 @@ impl<'r> Plan<'r> {
 
     /// A number that differs for limits that differ, also for those of different rule sets.
     pub fn limits_id(&self) -> u64 {
-        let first = self.rules.generation().rotate_left(32);
+        let first = self.rules.generation.rotate_left(32);
         self.evaluation.steps.iter().fold(first, |id, step| id.rotate_left(9) ^ u64::from(step.limits.number()))
     }
 

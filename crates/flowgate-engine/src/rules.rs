@@ -27,7 +27,7 @@ pub use compile::PolicyError;
 pub use describe::{LimitsByField, RuleDescription};
 pub(crate) use fields::Values;
 pub(crate) use matcher::shown;
-pub use matcher::{AddressMatcher, Matcher, MatcherError, MatcherPart};
+pub use matcher::{AddressMatcher, Matcher, MatcherError};
 pub use rule::Rule;
 pub(crate) use rule::{LimitListId, NamedLimit};
 pub use set::RuleSet;

@@ -69,7 +69,7 @@ impl Dicts {
                 // At its place in the dict, of which the sender of a rule file may learn nothing more.
                 let source = report.add_file(path.display().to_string(), &front::directory(&path), text.clone());
                 let mut lines = lines(Piece::whole(source, &text));
-                let at = lines.nth(error.line().saturating_sub(1)).map_or_else(|| file.at(), |line| line.at());
+                let at = lines.nth(error.line.saturating_sub(1)).map_or_else(|| file.at(), |line| line.at());
                 report.error(at, wrong_entry(&error)).place("the dict is named at", file.at()).done();
             }
         }

@@ -102,7 +102,7 @@ impl KoalaFile {
         report.sort();
         match file {
             Some(file) if !report.has_errors() => {
-                let origins = report.origins().to_vec();
+                let origins = report.origins.to_vec();
                 Ok(LoadedKoala { file, warnings: report, origins })
             }
             _ => Err(report),

@@ -62,12 +62,12 @@ impl KoalaRules {
 
     /// The rule at a position, as the engine has it.
     pub fn rule(&self, rule: usize) -> &Rule {
-        &self.set.rules()[rule]
+        &self.set.rules[rule]
     }
 
     /// The counts of decisions by the rule at a position.
     pub fn decided_by(&self, rule: usize) -> &RuleCounters {
-        self.rule(rule).counters()
+        &self.rule(rule).counters
     }
 
     /// A copy that denies nothing: it counts as before, and its answers name the rules that would have denied.
@@ -197,7 +197,7 @@ impl KoalaRules {
 /// found earlier, with their places.
 pub(super) fn check(report: &mut Report, file: &KoalaFile) {
     if let Err(error) = RuleSet::compile(&file.policy(), &MemoryStore::default()) {
-        let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));
+        let message = format!("wrong {}: expected {}, found {}", error.key, error.expected, quoted(&error.found));
         report.error_anywhere(message).done();
     }
 }

@@ -253,8 +253,8 @@ impl<'a> Replay<'a> {
     /// Events that read lines for both policies; the second is present when the two policies spell paths differently.
     fn events(&self) -> (Event, Option<Event>) {
         let rules = self.rules();
-        let spelling = rules.first.path_spelling();
-        let second_spelling = rules.second.as_ref().map(|rules| rules.path_spelling());
+        let spelling = rules.first.path_spelling;
+        let second_spelling = rules.second.as_ref().map(|rules| rules.path_spelling);
         let field_names = rules.field_names();
         // Decision lines show every field. The rules read only the fields that they name.
         let shows_all_fields = self.decisions.is_some();

@@ -82,12 +82,12 @@ impl Observer {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
         match (decision.rule(), decision.decided_by()) {
-            (Some(rule), _) if allowed => rule.counters().count(RuleOutcome::Allowed),
-            (Some(rule), DecidedBy::Ban { .. }) => rule.counters().count(RuleOutcome::Banned),
+            (Some(rule), _) if allowed => rule.counters.count(RuleOutcome::Allowed),
+            (Some(rule), DecidedBy::Ban { .. }) => rule.counters.count(RuleOutcome::Banned),
             (Some(rule), _) => {
-                rule.counters().count(RuleOutcome::Denied);
+                rule.counters.count(RuleOutcome::Denied);
                 if decision.banned_until().is_some() {
-                    rule.counters().count(RuleOutcome::BanStarted);
+                    rule.counters.count(RuleOutcome::BanStarted);
                 }
             }
             (None, _) if allowed => unruled.count(RuleOutcome::Allowed),
@@ -163,7 +163,7 @@ impl Observer {
     fn note_shadows(&self, request: &Request<'_>, decision: &Decision, now: Time) {
         let weight = sampling::weight(Kind::Shadow, now);
         for rule in decision.shadow() {
-            rule.counters().count(RuleOutcome::Shadowed);
+            rule.counters.count(RuleOutcome::Shadowed);
             if let (Some(weight), Some(subject)) = (weight, subject(request, rule)) {
                 self.recent.subjects.note(rule.name(), SubjectKind::Shadow, subject, weight, now);
             }

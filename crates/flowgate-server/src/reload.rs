@@ -248,7 +248,7 @@ impl Watcher {
     /// Loads the configuration and puts it in force. Returns the settings that a restart would change.
     fn reload(&mut self, author: &Author, version: Option<u64>) -> Result<Vec<&'static str>, ReloadError> {
         let loaded = (self.load)().map_err(|report| {
-            self.watch = Watch::new(report.origins().to_vec());
+            self.watch = Watch::new(report.origins.to_vec());
             self.certificate_watch.note_looks();
             ReloadError::Configuration(report)
         })?;

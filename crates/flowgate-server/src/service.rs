@@ -487,7 +487,7 @@ mod tests {
         assert_eq!(now(service.decide(Operation::Peek, &request)).remaining(), Some(4));
         let twice = Policy { rules: [more.policy.rules.clone(), more.policy.rules].concat(), ..Policy::default() };
         assert!(service.replace(&twice).is_err());
-        assert_eq!(service.rules().rules().len(), 1);
+        assert_eq!(service.rules().rules.len(), 1);
         assert!(now(service.explain(&request)).decision.allowed());
         assert_eq!(service.stats().counters, 1);
     }

@@ -57,7 +57,7 @@ impl Watched {
 
     /// The name of the first rule in force.
     fn rule(&self) -> String {
-        self.service.rules().rules().first().map_or_else(String::new, |rule| rule.name().to_owned())
+        self.service.rules().rules.first().map_or_else(String::new, |rule| rule.name().to_owned())
     }
 
     #[track_caller]

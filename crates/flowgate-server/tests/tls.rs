@@ -71,7 +71,7 @@ impl Running {
     /// The number of rules in force, and of Koala's.
     fn rules(&self) -> (usize, usize) {
         let koala = self.service.koala_rules().map_or(0, |koala| koala.rules.len());
-        (self.service.rules().rules().len(), koala)
+        (self.service.rules().rules.len(), koala)
     }
 
     /// Waits for the next failed attempt. Returns its error, and the file that the metrics name.

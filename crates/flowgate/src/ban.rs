@@ -7,8 +7,6 @@
 //!            A ban that starts later than `forget` after the end of the last one is a first one again.
 //! Invariant  `until <= forget_at`, so a ban in force is never forgotten.
 
-use std::fmt;
-
 use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
 use crate::memory::Key;
 use crate::time::{Span, Time};
@@ -204,37 +202,17 @@ impl<'a> BanHit<'a> {
 }
 
 /// A ban that is not valid: which part is wrong, what was given, and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part} `{found}`: expected {expected}")]
+#[non_exhaustive]
 pub struct BanError {
-    part: &'static str,
-    found: String,
-    expected: &'static str,
-}
-
-impl BanError {
     /// The part that is wrong: `after`, `within`, `for` or `forget`.
-    pub fn part(&self) -> &str {
-        self.part
-    }
-
+    pub part: &'static str,
     /// What was given.
-    pub fn found(&self) -> &str {
-        &self.found
-    }
-
+    pub found: String,
     /// What fits there.
-    pub fn expected(&self) -> &str {
-        self.expected
-    }
+    pub expected: &'static str,
 }
-
-impl fmt::Display for BanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`: expected {}", self.part, self.found, self.expected)
-    }
-}
-
-impl std::error::Error for BanError {}
 
 #[cfg(test)]
 mod tests {
@@ -277,7 +255,7 @@ mod tests {
     #[test]
     fn numbers_are_in_range() {
         let (second, long) = (Span::from_secs(1), Span::MAX);
-        let part = |ban: Result<Ban, BanError>| ban.unwrap_err().part().to_owned();
+        let part = |ban: Result<Ban, BanError>| ban.unwrap_err().part.to_owned();
         assert_eq!(part(Ban::new(0, second, &[second], second)), "after");
         assert_eq!(part(Ban::new(1001, second, &[second], second)), "after");
         assert_eq!(part(Ban::new(1, Span::ZERO, &[second], second)), "within");

@@ -24,7 +24,7 @@ pub(super) struct Index {
     fields: Trie<Arc<FieldBans>>,
     hasher: DefaultHashBuilder,
     /// The latest end of all bans; the epoch without bans.
-    ends: Time,
+    pub(super) ends: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -52,11 +52,6 @@ impl Prefix {
 impl Index {
     pub(super) fn is_empty(&self) -> bool {
         self.fields.is_empty()
-    }
-
-    /// The latest end of all bans; the epoch without bans.
-    pub(super) fn ends(&self) -> Time {
-        self.ends
     }
 
     /// The ban in force on a request that ends last.

@@ -102,7 +102,7 @@ impl Decider {
         }
         let key = u128::from(body.word()?) << 64 | u128::from(body.word()?);
         let rule = body.text()?;
-        let rule = Arc::clone(rules.rules().iter().find(|known| known.name() == rule)?);
+        let rule = Arc::clone(rules.rules.iter().find(|known| known.name() == rule)?);
         let mut subject = Vec::new();
         for _ in 0..body.half()? {
             subject.push((body.text()?.to_owned(), body.text()?.to_owned()));

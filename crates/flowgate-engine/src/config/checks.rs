@@ -42,8 +42,8 @@ pub(crate) fn check_certificates(report: &mut Report, config: &Config, root: &Ta
 /// before, with better messages; this finds bounds that all rules exceed together.
 fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
     let Err(error) = RuleSet::compile(&config.policy, &MemoryStore::default()) else { return };
-    let message = format!("wrong {}: expected {}, found {}", error.key(), error.expected(), quoted(error.found()));
-    match places.rules.get(error.rule()) {
+    let message = format!("wrong {}: expected {}, found {}", error.key, error.expected, quoted(&error.found));
+    match places.rules.get(error.rule) {
         Some(rule) => report.error(rule.name, message).done(),
         None => report.error_anywhere(message).done(),
     }

@@ -42,14 +42,14 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
     // The order of an environment is arbitrary, and reports should be the same in each run.
     ours.sort();
     for (name, value) in ours {
-        let source = report.sources_mut().add_variable(&name, &value);
+        let source = report.sources.add_variable(&name, &value);
         let value_at = Location::new(source, name.len() + 1..name.len() + 1 + value.len());
         let rest = name[PREFIX.len()..].to_ascii_lowercase();
         let (section, key) = match rest.split_once("__") {
             Some((section, key)) if SECTIONS.contains(&section) => (section.to_owned(), key.to_owned()),
             _ => {
                 // The meaning of the variable is unknown, so its value may be a secret.
-                report.sources_mut().hide(value_at);
+                report.sources.hide(value_at);
                 let name_at = Location::new(source, 0..name.len());
                 report.error(name_at, format!("unknown environment variable {name}")).hint(better_name(&rest)).done();
                 continue;
@@ -64,7 +64,7 @@ pub(crate) fn overlay(report: &mut Report, root: &mut Table, variables: impl Int
 /// Puts the options into the tree, over files and variables.
 pub(crate) fn overlay_flags(report: &mut Report, root: &mut Table, flags: &[Flag]) {
     for Flag { name, section, key, value } in flags {
-        let source = report.sources_mut().add_flag(name, value);
+        let source = report.sources.add_flag(name, value);
         let node = Node {
             at: Location::new(source, name.len() + 1..name.len() + 1 + value.len()),
             value: Value::Untyped(value.clone()),
@@ -87,7 +87,7 @@ fn set(report: &Report, root: &mut Table, section: &str, entry: TableEntry) {
         Some(value_key) => value_key.to_owned(),
         None => format!("{}_file", entry.key),
     };
-    let in_file = |other: &TableEntry| report.sources().get(other.key_at.source).kind() == SourceKind::File;
+    let in_file = |other: &TableEntry| report.sources.get(other.key_at.source).kind == SourceKind::File;
     table.entries.retain(|known| known.key != other || !in_file(known));
     table.set(entry);
 }

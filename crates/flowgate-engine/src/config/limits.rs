@@ -97,16 +97,16 @@ fn limit(report: &mut Report, node: &Node) -> Option<Limit> {
 }
 
 fn message(error: &LimitError) -> String {
-    match error.part() {
-        Part::Limit => format!("expected {}, found {}", error.expected(), quoted(error.found())),
-        part => format!("wrong {part} {}: expected {}", quoted(error.found()), error.expected()),
+    match error.part {
+        Part::Limit => format!("expected {}, found {}", error.expected, quoted(&error.found)),
+        part => format!("wrong {part} {}: expected {}", quoted(&error.found), error.expected),
     }
 }
 
 /// What was probably meant.
 fn hint(text: &str, error: &LimitError) -> Option<String> {
-    let found = error.found();
-    match error.part() {
+    let found = &error.found;
+    match error.part {
         Part::Algorithm => did_you_mean(found, Algorithm::ALL.iter().flat_map(|algorithm| algorithm.names()).copied()),
         Part::Option => match found.split('=').next().unwrap_or_default() {
             "burst" | "capacity" => Some("bucket and pace have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
@@ -122,7 +122,7 @@ fn hint(text: &str, error: &LimitError) -> Option<String> {
                 return Some(format!("write \"{count}/{}\"", unit.trim_end_matches('s')))
                     .filter(|fixed| fixed.len() < 60);
             }
-            match found {
+            match found.as_str() {
                 "month" => Some("such as \"fixed 1000/month tz=UTC\"".to_owned()),
                 _ => better_unit(found),
             }
@@ -152,12 +152,12 @@ fn wrong_part(text: &str, error: &LimitError) -> Option<Range<usize>> {
         // Of an option that is given twice, the second one is wrong.
         values.next_back()
     };
-    match error.part() {
+    match error.part {
         Part::Algorithm => words.first().cloned(),
         Part::Count => rate().map(|rate| rate.start..rate.start + text[rate.clone()].find('/').unwrap_or(rate.len())),
         Part::Period => rate().map(|rate| rate.start + text[rate.clone()].find('/').map_or(0, |at| at + 1)..rate.end),
         Part::Option => {
-            let found = error.found().trim_end_matches("...");
+            let found = error.found.trim_end_matches("...");
             words.into_iter().find(|word| text[word.clone()].starts_with(found))
         }
         Part::Burst => value_of(&["burst", "capacity"]),
@@ -219,7 +219,7 @@ fn from_table(report: &mut Report, node: &Node, table: &Table) -> Option<Limit> 
 /// The place of the key that an error is about.
 fn wrong_key(report: &Report, table: &Table, error: &LimitError) -> Option<Location> {
     let at = |key: &str| table.get(key).map(|entry| entry.node.at);
-    match error.part() {
+    match error.part {
         Part::Algorithm => at("algorithm"),
         Part::Count | Part::Period => {
             let rate = &table.get("rate")?.node;
@@ -231,7 +231,7 @@ fn wrong_key(report: &Report, table: &Table, error: &LimitError) -> Option<Locat
         Part::Tz => at("tz"),
         Part::After => at("after"),
         Part::Option => {
-            let name = error.found().split('=').next().unwrap_or_default();
+            let name = error.found.split('=').next().unwrap_or_default();
             table.get(name).map(|entry| entry.key_at)
         }
         _ => None,

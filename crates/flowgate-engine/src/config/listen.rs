@@ -120,7 +120,7 @@ fn address(report: &mut Report, node: &Node, unix: Unix) -> Option<ListenAddress
             let hint = "such as \"unix:/run/flowgate.sock\"";
             return report.error(node.at, "expected a path after \"unix:\"").hint(hint).refuse();
         }
-        return Some(ListenAddress::Unix(report.sources().resolve(node.at.source, path)));
+        return Some(ListenAddress::Unix(report.sources.resolve(node.at.source, path)));
     }
     if let Ok(address) = text.parse() {
         return Some(ListenAddress::Tcp(address));

@@ -145,7 +145,7 @@ fn from_file(report: &mut Report, node: &Node, kind: Kind) -> Option<(ListSource
 
 /// The places of the lines with mistakes, without the blanks around them.
 fn line_places(text: &str, errors: &ListErrors) -> Vec<(usize, Range<usize>)> {
-    let mut wrong = errors.first().iter().map(ListError::line).peekable();
+    let mut wrong = errors.errors.iter().map(|error| error.line).peekable();
     let (mut places, mut start) = (Vec::new(), 0);
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         if wrong.next_if_eq(&number).is_some() {
@@ -164,10 +164,10 @@ fn line_places(text: &str, errors: &ListErrors) -> Vec<(usize, Range<usize>)> {
 fn report_entries(report: &mut Report, errors: &ListErrors, kind: Kind, place: impl Fn(usize) -> Location) {
     let mut use_at = kind.use_at.filter(|_| kind.written.is_none());
     let mut hint = use_at.map(|_| ADDRESSES_ALONE);
-    for error in errors.first() {
-        let mut notes = report.error(place(error.line()), wrong_entry(error));
+    for error in &errors.errors {
+        let mut notes = report.error(place(error.line), wrong_entry(error));
         // A mistyped address stays one: as a text it would match nothing.
-        if let Some(hint) = hint.take_if(|_| !is_like_an_address(error.found())) {
+        if let Some(hint) = hint.take_if(|_| !is_like_an_address(&error.found)) {
             notes = notes.hint(hint);
         }
         if let Some(at) = use_at.take() {
@@ -175,7 +175,7 @@ fn report_entries(report: &mut Report, errors: &ListErrors, kind: Kind, place: i
         }
         notes.done();
     }
-    report.add_dropped(errors.more());
+    report.add_dropped(errors.more);
 }
 
 fn is_like_an_address(entry: &str) -> bool {
@@ -186,7 +186,7 @@ const ADDRESSES_ALONE: &str = "the list holds addresses; kind = \"mixed\" lets i
 
 /// What is wrong with an entry of a list.
 pub fn wrong_entry(error: &ListError) -> String {
-    format!("expected {}, found {}", error.expected(), quoted(error.found()))
+    format!("expected {}, found {}", error.expected, quoted(&error.found))
 }
 
 pub(crate) fn write(defs: &[ListDef], out: &mut Writer) {

@@ -115,7 +115,7 @@ pub fn load_with(
         return Err(sorted(report));
     }
     warnings::find(&mut report, &config, &places, &root);
-    let origins = report.origins().to_vec();
+    let origins = report.origins.to_vec();
     Ok(LoadedConfig { config, warnings: sorted(report), origins })
 }
 

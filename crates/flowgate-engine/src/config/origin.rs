@@ -20,7 +20,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// A file that was read, or a directory of `include`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    path: PathBuf,
+    /// The absolute path.
+    pub path: PathBuf,
     kind: Kind,
     content: Fingerprint,
 }
@@ -45,11 +46,6 @@ impl Origin {
 
     pub(crate) fn directory(path: &Path, names: Option<&[Vec<u8>]>) -> Origin {
         Origin { path: path.to_path_buf(), kind: Kind::Directory, content: names.map(names_fingerprint) }
-    }
-
-    /// The absolute path.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// True if its bytes have changed. Reads all of it: compare size and time first.

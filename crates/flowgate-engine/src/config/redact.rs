@@ -61,7 +61,7 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
     let old_places: HashMap<_, _> = secret::places(&old_tree).into_iter().collect();
     let mut hidden: Vec<HiddenPlace<'_>> = Vec::new();
     for (mut key, node) in secret::places(&tree) {
-        let written = report.sources().written(node.at).trim_matches(['"', '\'']);
+        let written = report.sources.written(node.at).trim_matches(['"', '\'']);
         let Some(said) = written.strip_prefix(HIDDEN) else { continue };
         match (key.as_mut_slice(), said.parse::<usize>()) {
             ([_, _, index], Ok(number)) if number > 0 => *index = (number - 1).to_string(),
@@ -69,7 +69,7 @@ pub fn restore_secrets(new: &str, old: &str) -> String {
             _ => continue,
         }
         if let Some(before) = old_places.get(&key) {
-            let before = old_report.sources().written(before.at);
+            let before = old_report.sources.written(before.at);
             hidden.push(HiddenPlace { place: node.at.start..node.at.end, before, is_comment: false });
         }
     }
@@ -119,7 +119,7 @@ fn number(key: &[String]) -> Option<usize> {
 
 /// The hidden parts of the text, in order; of parts with the same beginning, the longest first.
 fn sorted_secrets(report: &Report) -> Vec<Range<usize>> {
-    let mut secrets = report.sources().first().map(|source| source.secrets().to_vec()).unwrap_or_default();
+    let mut secrets = report.sources.first().map(|source| source.secrets.to_vec()).unwrap_or_default();
     secrets.sort_unstable_by_key(|secret| (secret.start, std::cmp::Reverse(secret.end)));
     secrets.dedup_by_key(|secret| secret.start);
     secrets

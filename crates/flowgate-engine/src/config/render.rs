@@ -80,18 +80,18 @@ pub(crate) fn note(sources: &Sources, note: &Note) -> String {
 
 fn place(sources: &Sources, at: Location) -> String {
     let source = sources.get(at.source);
-    match source.kind() {
+    match source.kind {
         SourceKind::File => {
             let position = source.position(at.start);
-            format!("{}:{}:{}", source.name(), position.line, position.column)
+            format!("{}:{}:{}", source.name, position.line, position.column)
         }
-        SourceKind::Variable => format!("environment variable {}", source.name()),
-        SourceKind::Flag => format!("option {}", source.name()),
+        SourceKind::Variable => format!("environment variable {}", source.name),
+        SourceKind::Flag => format!("option {}", source.name),
     }
 }
 
 fn line_number(source: &Source, at: Location) -> String {
-    match source.kind() {
+    match source.kind {
         SourceKind::File => source.position(at.start).line.to_string(),
         SourceKind::Variable | SourceKind::Flag => String::new(),
     }
@@ -108,7 +108,7 @@ struct MarkedLine {
 fn mark(source: &Source, at: Location) -> MarkedLine {
     let line = source.line_at(at.start);
     // A character takes at most four bytes. Reading no further keeps a line of megabytes cheap.
-    let near = |offset: usize| source.text().floor_char_boundary(offset.clamp(line.start, line.end));
+    let near = |offset: usize| source.text.floor_char_boundary(offset.clamp(line.start, line.end));
     let nearby = near(at.start.saturating_sub(4 * MAX_LINE_CHARS))..near(at.start + 4 * MAX_LINE_CHARS);
     let cells = cells(source, nearby.clone());
     let first = cells.iter().position(|cell| cell.bytes.end > at.start).unwrap_or(cells.len());
@@ -146,9 +146,9 @@ struct Cell {
 
 fn cells(source: &Source, line: Range<usize>) -> Vec<Cell> {
     let near = |secret: &&Range<usize>| secret.start < line.end && line.start < secret.end;
-    let secrets: Vec<_> = source.secrets().iter().filter(near).collect();
+    let secrets: Vec<_> = source.secrets.iter().filter(near).collect();
     let mut cells: Vec<Cell> = Vec::new();
-    for (index, char) in source.text()[line.clone()].char_indices() {
+    for (index, char) in source.text[line.clone()].char_indices() {
         let offset = line.start + index;
         let bytes = offset..offset + char.len_utf8();
         if secrets.iter().any(|secret| secret.contains(&offset)) {

@@ -28,11 +28,12 @@ use super::source::{Location, Position, SourceId, Sources};
 /// ```
 #[derive(Clone, Default)]
 pub struct Report {
-    sources: Sources,
+    pub(crate) sources: Sources,
     findings: Vec<Finding>,
     /// The number of mistakes beyond those that are kept.
     dropped: usize,
-    origins: Vec<Origin>,
+    /// The files and directories that were read. Unless one of them changes, neither do the findings.
+    pub origins: Vec<Origin>,
 }
 
 /// The severity of a finding.
@@ -121,7 +122,7 @@ impl Report {
             ReportEntry {
                 severity: finding.severity,
                 message: &finding.message,
-                source: source.map(|(source, _)| source.name()),
+                source: source.map(|(source, _)| source.name.as_str()),
                 position: source.map(|(source, at)| source.position(at.start)),
                 hint: notes.join("\n"),
             }
@@ -157,11 +158,6 @@ impl Report {
         self
     }
 
-    /// The files and directories that were read. Unless one of them changes, neither do the findings.
-    pub fn origins(&self) -> &[Origin] {
-        &self.origins
-    }
-
     pub(crate) fn add_origin(&mut self, origin: Origin) {
         self.origins.push(origin);
     }
@@ -169,14 +165,6 @@ impl Report {
     /// Adds the text of a file, for the places of mistakes in it. Relative paths in it start from `base`.
     pub fn add_file(&mut self, name: impl Into<String>, base: &Path, text: String) -> SourceId {
         self.sources.add_file(name, base, text)
-    }
-
-    pub(crate) fn sources(&self) -> &Sources {
-        &self.sources
-    }
-
-    pub(crate) fn sources_mut(&mut self) -> &mut Sources {
-        &mut self.sources
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {

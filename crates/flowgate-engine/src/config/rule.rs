@@ -70,8 +70,8 @@ fn read(
         }
     };
     let mut rule = RuleDef::named(name);
-    let source = report.sources().get(name_at.source);
-    rule.place = Some(RulePlace { source: source.name().into(), line: source.position(name_at.start).line });
+    let source = report.sources.get(name_at.source);
+    rule.place = Some(RulePlace { source: source.name.as_str().into(), line: source.position(name_at.start).line });
     let mut places = Places { name: name_at, by: Vec::new(), sets: Vec::new(), ban: None, count_denied: None };
 
     rule.title = fields.read(report, "title", value::text).map(str::to_owned);

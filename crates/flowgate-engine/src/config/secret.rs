@@ -121,8 +121,8 @@ pub(crate) fn hide(report: &mut Report, root: &Table) {
 /// Hides every comment that may hold a secret: one that repeats or names a secret, stands behind a secret on its line,
 /// or in `[auth]`.
 pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table) {
-    let text = report.sources().get(source).text().to_owned();
-    let mut ends: Vec<usize> = report.sources().get(source).secrets().iter().map(|secret| secret.end).collect();
+    let text = report.sources.get(source).text.to_owned();
+    let mut ends: Vec<usize> = report.sources.get(source).secrets.iter().map(|secret| secret.end).collect();
     ends.sort_unstable();
     let mut known: Vec<&str> = Vec::new();
     for (key, node) in places(root) {
@@ -141,7 +141,7 @@ pub(crate) fn hide_comments(report: &mut Report, source: SourceId, root: &Table)
         let before = ends.partition_point(|end| *end <= comment.start).checked_sub(1);
         let is_behind = before.is_some_and(|index| !text[ends[index]..comment.start].contains('\n'));
         if is_in_auth || is_behind || comments::may_hold_secret(&text[comment.clone()], &known) {
-            report.sources_mut().hide(Location::new(source, comment));
+            report.sources.hide(Location::new(source, comment));
         }
     }
 }
@@ -185,7 +185,7 @@ fn is_open_name(name: &str) -> bool {
 
 /// Hides the text after the name of a secret, line by line: with wrong syntax the tree may lack it.
 pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
-    let text = report.sources().get(source).text().to_owned();
+    let text = report.sources.get(source).text.to_owned();
     let (mut start, mut is_in_auth, mut is_value) = (0, false, false);
     for line in text.split_inclusive('\n') {
         let content = line.trim_end();
@@ -200,7 +200,7 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
             is_value = false;
         } else if let Some(at) = secret_in_line(&content[from..], is_in_auth, is_value) {
             let at = from + at;
-            report.sources_mut().hide(Location::new(source, start + at..start + content.len()));
+            report.sources.hide(Location::new(source, start + at..start + content.len()));
             // The value may stand in the next line.
             is_value = content[at..].is_empty();
         } else {
@@ -210,7 +210,7 @@ pub(crate) fn hide_lines(report: &mut Report, source: SourceId) {
         if let Some(sign) = content.find('#')
             && comments::may_hold_secret(&content[sign + 1..], &[])
         {
-            report.sources_mut().hide(Location::new(source, start + sign + 1..start + content.len()));
+            report.sources.hide(Location::new(source, start + sign + 1..start + content.len()));
         }
         start += line.len();
     }
@@ -260,9 +260,9 @@ fn is_secret_name(text: &str) -> bool {
 fn hide_password(report: &mut Report, node: &Node) {
     let is_login = match &node.value {
         // The address may be written with escapes.
-        Value::String(text) => may_hold_login(text) || may_hold_login(report.sources().written(node.at)),
+        Value::String(text) => may_hold_login(text) || may_hold_login(report.sources.written(node.at)),
         Value::Array(_) => false,
-        _ => may_hold_login(report.sources().written(node.at)),
+        _ => may_hold_login(report.sources.written(node.at)),
     };
     if is_login {
         hide_node(report, node);
@@ -286,12 +286,12 @@ fn line_may_hold_login(line: &str) -> bool {
 
 /// Hides the text between the quotes, or all of it.
 fn hide_node(report: &mut Report, node: &Node) {
-    let written = report.sources().written(node.at);
+    let written = report.sources.written(node.at);
     // Without a closing quote, the last character can be any.
     let is_quoted =
         written.len() >= 2 && ['"', '\''].iter().any(|quote| written.starts_with(*quote) && written.ends_with(*quote));
     let at = if is_quoted { node.at.part(1, written.len() - 2) } else { node.at };
-    report.sources_mut().hide(at);
+    report.sources.hide(at);
 }
 
 #[cfg(test)]

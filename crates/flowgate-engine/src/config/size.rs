@@ -71,7 +71,7 @@ pub(crate) fn read(report: &mut Report, node: &Node, range: RangeInclusive<ByteS
     const EXPECTED: &str = "expected a size such as \"64KB\", \"1MB\" or \"2GiB\"";
     const UNITS: &str = "a whole number and one of the units B, KB, MB, GB, TB, KiB, MiB, GiB, TiB";
     if let Value::Integer(..) = node.value {
-        let bytes = report.sources().shown(node.at);
+        let bytes = report.sources.shown(node.at);
         let message = format!("{EXPECTED}, found a number without a unit");
         return report.error(node.at, message).hint(format!("for bytes write \"{bytes}B\"")).refuse();
     }

@@ -17,15 +17,15 @@ pub(crate) struct Sources {
 /// One text.
 #[derive(Clone)]
 pub(crate) struct Source {
-    name: String,
-    text: String,
-    kind: SourceKind,
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) kind: SourceKind,
     /// The directory of relative paths in it.
     base: PathBuf,
     /// Where each line but the first begins. Every rule asks for its line, so lines are not counted anew for each.
     line_starts: Vec<usize>,
     /// The places that must not be shown; they may overlap.
-    secrets: Vec<Range<usize>>,
+    pub(crate) secrets: Vec<Range<usize>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,22 +133,6 @@ impl Sources {
 }
 
 impl Source {
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub(crate) fn kind(&self) -> SourceKind {
-        self.kind
-    }
-
-    pub(crate) fn secrets(&self) -> &[Range<usize>] {
-        &self.secrets
-    }
-
     /// The position of the byte `offset`.
     pub(crate) fn position(&self, offset: usize) -> Position {
         let offset = self.floor(offset);
@@ -191,8 +175,8 @@ mod tests {
         check(13, 2, 6);
         check(9, 2, 2); // inside a character: where that character stands
         check(1000, 3, 1);
-        assert_eq!(&text.text()[text.line_at(3)], "a = 1");
-        assert_eq!(&text.text()[text.line_at(9)], "näme = 2");
-        assert_eq!(&text.text()[text.line_at(99)], "");
+        assert_eq!(&text.text[text.line_at(3)], "a = 1");
+        assert_eq!(&text.text[text.line_at(9)], "näme = 2");
+        assert_eq!(&text.text[text.line_at(99)], "");
     }
 }

@@ -154,7 +154,7 @@ impl Store {
             .read_into(report, "when_full", &mut store.when_full, |report, node| value::word(report, node, &WHEN_FULL));
         let durable_at = fields.entry("durable").map(|entry| entry.key_at);
         store.durable = Durable::read(report, &mut fields);
-        let own_keys = fields.known().len();
+        let own_keys = fields.known.len();
         let redis = Redis::read(report, &mut fields);
         match store_type {
             Some(StoreType::Redis) => {
@@ -291,12 +291,11 @@ impl RedisServers {
 /// Warns of keys of Redis beside `type = "memory"`, unless the type comes from the environment, where it overrides the
 /// file on purpose.
 fn warn_unused(report: &mut Report, fields: &mut TableReader<'_>, own_keys: usize) {
-    let set_by_variable =
-        |report: &Report, at: Location| report.sources().get(at.source).kind() == SourceKind::Variable;
+    let set_by_variable = |report: &Report, at: Location| report.sources.get(at.source).kind == SourceKind::Variable;
     if fields.entry("type").is_some_and(|entry| set_by_variable(report, entry.node.at)) {
         return;
     }
-    let redis_keys: Vec<_> = fields.known()[own_keys..].to_vec();
+    let redis_keys: Vec<_> = fields.known[own_keys..].to_vec();
     for key in redis_keys {
         if let Some(entry) = fields.entry(key) {
             let message = format!("\"{key}\" has no effect: counters live in memory");

@@ -11,7 +11,8 @@ pub(crate) struct TableReader<'t> {
     /// The name of the table in messages: `[server]`, `this rule`.
     place: String,
     table: &'t Table,
-    known: Vec<&'static str>,
+    /// The known keys so far.
+    pub(crate) known: Vec<&'static str>,
 }
 
 static EMPTY: Table = Table { entries: Vec::new() };
@@ -64,11 +65,6 @@ impl<'t> TableReader<'t> {
         }
     }
 
-    /// The known keys so far.
-    pub(crate) fn known(&self) -> &[&'static str] {
-        &self.known
-    }
-
     /// Reports the unknown keys.
     pub(crate) fn finish(self, report: &mut Report) {
         for entry in self.table.entries.iter().filter(|entry| !self.known.contains(&entry.key.as_str())) {
@@ -82,17 +78,17 @@ impl<'t> TableReader<'t> {
     fn unknown(&self, report: &mut Report, entry: &TableEntry) {
         let known = self.known.iter().copied();
         let choices = || format!("the keys are: {}", self.known.join(", "));
-        let source = report.sources().get(entry.key_at.source);
-        if source.kind() == SourceKind::Variable {
+        let source = report.sources.get(entry.key_at.source);
+        if source.kind == SourceKind::Variable {
             // The place is the name of the variable, which is also what to correct.
-            let name = source.name().to_owned();
+            let name = source.name.to_owned();
             let prefix = name[..name.len() - entry.key.len()].to_owned();
             let hint = match nearest(&entry.key, known) {
                 Some(word) => format!("did you mean {prefix}{}?", word.to_uppercase()),
                 None => choices(),
             };
             // The meaning of the key is unknown, so its value may be a secret.
-            report.sources_mut().hide(entry.node.at);
+            report.sources.hide(entry.node.at);
             report.error(entry.key_at, format!("{} has no key \"{}\"", self.place, entry.key)).hint(hint).done();
             return;
         }

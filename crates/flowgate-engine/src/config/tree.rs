@@ -102,7 +102,7 @@ impl Table {
 
 /// Reads a file. Reports mistakes in the syntax, and returns the part that could be read.
 pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &str) -> Table {
-    let source = report.sources_mut().add_file(name, base, text.to_owned());
+    let source = report.sources.add_file(name, base, text.to_owned());
     let (table, mut errors) = DeTable::parse_recoverable(text);
     let table = convert_table(source, table.into_inner());
     // Before the first report, so that no message repeats a secret.
@@ -132,10 +132,10 @@ pub(crate) fn read_file(report: &mut Report, name: String, base: &Path, text: &s
 }
 
 fn report_unclosed(report: &mut Report, source: SourceId, UnclosedBracket { at, missing, before }: UnclosedBracket) {
-    let file = report.sources().get(source);
+    let file = report.sources.get(source);
     let (from, to) = (file.position(at).line, file.position(before).line);
     let opened = if missing == ']' { '[' } else { '{' };
-    let hint = match before < file.text().trim_end().len() {
+    let hint = match before < file.text.trim_end().len() {
         true if from == to => format!("a \"{missing}\" is missing on this line"),
         true => format!("a \"{missing}\" is missing before line {to}"),
         false => format!("a \"{missing}\" is missing up to the end of the file"),
@@ -152,9 +152,9 @@ pub(crate) fn parse_value(text: &str, source: SourceId, offset: usize) -> Result
 }
 
 fn report_syntax(report: &mut Report, source: SourceId, error: &toml::de::Error) {
-    let end = report.sources().get(source).text().len();
+    let end = report.sources.get(source).text.len();
     let at = Location::new(source, error.span().unwrap_or(end..end));
-    let written = report.sources().shown(at);
+    let written = report.sources.shown(at);
     let message = error.message();
     let plain = written.trim_matches(['"', '\'']);
     // Plain words for the usual mistakes: the parser's own messages need knowledge of its grammar.

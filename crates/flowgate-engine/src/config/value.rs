@@ -19,7 +19,7 @@ pub(crate) fn text<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
         other => {
             let hint = match other {
                 Value::Integer(..) | Value::Float(_) | Value::Boolean(_) => {
-                    Some(format!("write \"{}\" in quotes", report.sources().shown(node.at)))
+                    Some(format!("write \"{}\" in quotes", report.sources.shown(node.at)))
                 }
                 _ => None,
             };
@@ -101,7 +101,7 @@ pub(crate) fn one_of<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
 pub(crate) fn span(report: &mut Report, node: &Node, range: RangeInclusive<Duration>) -> Option<Duration> {
     const EXPECTED: &str = "expected a duration such as \"500ms\", \"30s\", \"5m\" or \"24h\"";
     if let Value::Integer(..) = node.value {
-        let written = report.sources().written(node.at).to_owned();
+        let written = report.sources.written(node.at).to_owned();
         let message = format!("{EXPECTED}, found a number without a unit");
         return report.error(node.at, message).hint(format!("for seconds write \"{written}s\"")).refuse();
     }
@@ -133,7 +133,7 @@ pub(crate) fn parsed<T: FromStr>(report: &mut Report, node: &Node, expected: &st
 /// A path. A relative path starts from the file that names it. An empty text means no path.
 pub(crate) fn path(report: &mut Report, node: &Node) -> Option<Option<PathBuf>> {
     let text = text(report, node)?;
-    Some((!text.is_empty()).then(|| report.sources().resolve(node.at.source, text)))
+    Some((!text.is_empty()).then(|| report.sources.resolve(node.at.source, text)))
 }
 
 /// A list, each item read by `reader`; reports wrong items and leaves them out.
@@ -156,7 +156,7 @@ pub(crate) fn list<T>(
         Value::Untyped(text) => Some(split(node.at, text).iter().filter_map(|item| reader(report, item)).collect()),
         other => {
             let hint = match other {
-                Value::String(_) => Some(format!("write [{}]", report.sources().written(node.at))),
+                Value::String(_) => Some(format!("write [{}]", report.sources.written(node.at))),
                 _ => None,
             };
             let hint = hint.filter(|hint| hint.len() < 100);
@@ -184,7 +184,7 @@ fn split(at: Location, text: &str) -> Vec<Node> {
 
 /// The place of a part of a text value: the exact characters if the text has no escapes, else the whole value.
 pub(crate) fn place_within(report: &Report, node: &Node, text: &str, part: std::ops::Range<usize>) -> Location {
-    match report.sources().written(node.at).find(text) {
+    match report.sources.written(node.at).find(text) {
         Some(offset) if !part.is_empty() => node.at.part(offset + part.start, part.len()),
         _ => node.at,
     }

@@ -125,11 +125,11 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
     let matcher = match Matcher::parse(text) {
         Ok(matcher) => matcher,
         Err(error) => {
-            let found = error.found().trim_end_matches("...");
+            let found = error.found.trim_end_matches("...");
             // `find` gives a byte at which `found` stands in the text, so the sum stays within it.
             let part = text.find(found).map_or(0..text.len(), |start| start..start + found.len());
             let at = value::place_within(report, node, text, part);
-            let message = format!("expected {}, found {}", error.expected(), quoted(error.found()));
+            let message = format!("expected {}, found {}", error.expected, quoted(&error.found));
             let hint = format!("to match the text itself write {{ eq = {} }}", writer::string(text));
             return report.error(at, message).maybe_hint(Some(hint).filter(|hint| hint.len() < 100)).refuse();
         }

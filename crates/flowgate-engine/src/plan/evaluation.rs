@@ -101,10 +101,10 @@ impl Evaluation {
         subjects: &mut Subjects<'_, '_>,
     ) {
         for rule in rules {
-            let is_there = self.steps.iter().any(|step| step.rule == rule.id());
+            let is_there = self.steps.iter().any(|step| step.rule == rule.id);
             if !is_there && set.has_subject(rule, values) {
                 let subject = subjects.counted_by(rule);
-                self.steps.push(Step { rule: rule.id(), limits: LimitListId::NONE, subject });
+                self.steps.push(Step { rule: rule.id, limits: LimitListId::NONE, subject });
             }
         }
     }
@@ -119,7 +119,7 @@ impl Evaluation {
 
     /// Whether a rule without limits ends the evaluation and denies.
     pub(crate) fn ends_in_denial(&self, rules: &RuleSet) -> bool {
-        matches!(self.end, End::Rule(rule) if *rules.rule(rule).action() != Action::Allow)
+        matches!(self.end, End::Rule(rule) if rules.rule(rule).action != Action::Allow)
     }
 
     /// Whether the request asks to pass, and something other than a limit denies it.
@@ -161,7 +161,7 @@ impl Evaluation {
     pub(crate) fn hit<'r>(step: &Step, rules: &'r RuleSet, hits: &mut Hits<'r>, bans: &mut BanHits<'r>) {
         let Step { rule, limits, subject } = *step;
         let rule = rules.rule(rule);
-        let (id, flags) = (rule.id(), rule.flags());
+        let (id, flags) = (rule.id, rule.flags);
         for NamedLimit { id: counter, limit, .. } in rules.limits(limits) {
             hits.push(Hit::new(subject.counter(*counter), limit).in_rule(id, flags));
         }

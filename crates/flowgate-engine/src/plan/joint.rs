@@ -13,7 +13,8 @@ use crate::decision::Decision;
 /// What several requests ask of the store in one atomic step.
 #[derive(Debug)]
 pub struct JointPlan<'r> {
-    parts: Vec<Plan<'r>>,
+    /// The plans of the requests, in order.
+    pub parts: Vec<Plan<'r>>,
     /// Something outside the plan denies the step.
     denied: bool,
 }
@@ -48,11 +49,6 @@ impl<'r> JointPlan<'r> {
     /// Whether something other than a limit denies the step: a rule without limits, or a ban by hand.
     pub(crate) fn is_denied(&self) -> bool {
         self.denied || self.parts.iter().any(|part| part.evaluation.is_denied(part.rules))
-    }
-
-    /// The plans of the requests, in order.
-    pub fn parts(&self) -> &[Plan<'r>] {
-        &self.parts
     }
 
     /// The plan for a store. Where something other than a limit has denied, a part without hits denies.

@@ -46,7 +46,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
 
     /// Whether the evaluation got as far as this rule.
     pub(crate) fn reached(self, rule: &Rule) -> bool {
-        self.evaluation.reached(rule.id())
+        self.evaluation.reached(rule.id)
     }
 
     /// The ban by hand that has ended the evaluation before any rule.
@@ -156,7 +156,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     /// Whether a ban in force denies this request: its rule has matched, or it denies everywhere.
     fn may_deny(self, ban: &BanHit<'_>) -> bool {
         let rule = self.rules.rule(ban.rule_id());
-        let has_matched = self.evaluation.skips_limits || self.evaluation.limits_by(rule.id());
+        let has_matched = self.evaluation.skips_limits || self.evaluation.limits_by(rule.id);
         has_matched || rule.ban_scope() == Some(BanScope::Subject)
     }
 
@@ -176,10 +176,10 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     fn shadows(self) -> Vec<Arc<Rule>> {
         let exceeded = self.hits.iter().filter(|hit| hit.flags().shadow && !hit.outcome().allowed());
         let passed_by = self.evaluation.passed_by.iter().map(|rule| self.rules.rule(*rule));
-        let against = passed_by.filter(|rule| *rule.action() != Action::Allow);
+        let against = passed_by.filter(|rule| rule.action != Action::Allow);
         let mut rules: Vec<&Arc<Rule>> = exceeded.map(|hit| self.rule_of(hit)).chain(against).collect();
-        rules.sort_by_key(|rule| rule.id());
-        rules.dedup_by_key(|rule| rule.id());
+        rules.sort_by_key(|rule| rule.id);
+        rules.dedup_by_key(|rule| rule.id);
         rules.into_iter().cloned().collect()
     }
 
@@ -221,7 +221,7 @@ fn just_banned(ban: &BanHit<'_>) -> Option<Time> {
 
 /// What a rule without limits says. Waiting does not change it.
 fn at_once(rule: &Arc<Rule>) -> Decision {
-    let verdict = match rule.action() {
+    let verdict = match &rule.action {
         Action::Allow => Verdict::Allow { delay: Span::ZERO },
         Action::Deny | Action::Other(_) => Verdict::Deny(Retry::Never),
     };

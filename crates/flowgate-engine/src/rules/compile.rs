@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -270,7 +269,7 @@ impl Compiler<'_> {
             return Err(wrong.part("ban", None, name, "a rule with limits: a ban counts what they deny"));
         }
         let (built, scope) = (Ban::new(def.after, def.within, &def.lengths, def.forget), def.scope);
-        let ban = built.map_err(|error| wrong.part("ban", Some(error.part()), error.found(), error.expected()))?;
+        let ban = built.map_err(|error| wrong.part("ban", Some(error.part), &error.found, error.expected))?;
         Ok(Some(RuleBan {
             ban,
             counter: self.memory.counter(&key::ban_counter(name)),
@@ -316,52 +315,18 @@ impl Wrong<'_> {
 }
 
 /// A policy that does not compile: which rule and part are wrong, what is written there, and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rule `{name}`: {key}{} `{found}`: expected {expected}", item.as_ref().map(|item| format!(".{item}")).unwrap_or_default())]
 pub struct PolicyError {
-    rule: usize,
-    name: String,
-    key: &'static str,
-    item: Option<String>,
-    found: String,
-    expected: String,
-}
-
-impl PolicyError {
     /// The position of the rule, from 0.
-    pub fn rule(&self) -> usize {
-        self.rule
-    }
-
+    pub rule: usize,
+    name: String,
     /// The key of the rule that is wrong: `name`, `when`, `by`, `limits`, `limits_by`, `action` or `ban`.
-    pub fn key(&self) -> &'static str {
-        self.key
-    }
-
+    pub key: &'static str,
     /// What it is about within the key: a field of `when` or `by`, a value of `limits_by`, a key of `ban`.
-    pub fn item(&self) -> Option<&str> {
-        self.item.as_deref()
-    }
-
+    pub item: Option<String>,
     /// What was written there, shortened if it is long.
-    pub fn found(&self) -> &str {
-        &self.found
-    }
-
+    pub found: String,
     /// What fits there.
-    pub fn expected(&self) -> &str {
-        &self.expected
-    }
+    pub expected: String,
 }
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PolicyError { name, key, item, found, expected, .. } = self;
-        write!(f, "rule `{name}`: {key}")?;
-        if let Some(item) = item {
-            write!(f, ".{item}")?;
-        }
-        write!(f, " `{found}`: expected {expected}")
-    }
-}
-
-impl std::error::Error for PolicyError {}

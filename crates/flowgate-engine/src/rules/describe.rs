@@ -69,7 +69,7 @@ mod tests {
         )
         .unwrap();
         let rules = RuleSet::compile(&config.policy, &MemoryStore::default()).unwrap();
-        let [reply, api] = rules.rules() else { panic!("two rules") };
+        let [reply, api] = &*rules.rules else { panic!("two rules") };
         let described = rules.describe(reply);
         assert_eq!(described.conditions, [("act", "reply"), ("user", "*")]);
         assert_eq!(
@@ -77,7 +77,7 @@ mod tests {
             ["5/60s", "fixed 100/day tz=Asia/Shanghai"]
                 .map(|limit| limit.parse::<flowgate::Limit>().unwrap().to_string())
         );
-        assert_eq!((described.limits_by, reply.place().unwrap().line), (None, 3));
+        assert_eq!((described.limits_by, reply.place.as_ref().unwrap().line), (None, 3));
         assert_eq!(reply.ban_def().map(|ban| ban.after), Some(3));
         let by = rules.describe(api).limits_by.unwrap();
         let values: Vec<&str> = by.cases.iter().map(|(value, _)| *value).collect();

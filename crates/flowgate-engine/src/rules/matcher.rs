@@ -102,7 +102,7 @@ impl Matcher {
         match text.strip_prefix('!') {
             Some(rest) if rest.starts_with('!') => {
                 let expected = "one `!` only; { eq = \"..\" } takes a text literally";
-                Err(MatcherError::new(MatcherPart::Negation, text, expected))
+                Err(MatcherError::new("negation", text, expected))
             }
             Some(rest) => Ok(Matcher::Not(Box::new(positive(rest)?))),
             None => positive(text),
@@ -142,7 +142,7 @@ fn positive(text: &str) -> Result<Matcher, MatcherError> {
         return regex(pattern);
     }
     if text.starts_with(['>', '<']) {
-        let error = || MatcherError::new(MatcherPart::Number, text, "a number after the sign, such as > 100");
+        let error = || MatcherError::new("number", text, "a number after the sign, such as > 100");
         return NumberRange::comparison(text).map(Matcher::Number).ok_or_else(error);
     }
     if let Some(range) = number_range(text)? {
@@ -152,7 +152,7 @@ fn positive(text: &str) -> Result<Matcher, MatcherError> {
         Ok(Some(range)) => Ok(Matcher::Address(AddressMatcher(range))),
         Ok(None) if text.contains('*') => Ok(Matcher::Glob(Glob::new(text))),
         Ok(None) => Ok(Matcher::equal(text)),
-        Err(error) => Err(MatcherError::new(MatcherPart::Address, text, error.expected)),
+        Err(error) => Err(MatcherError::new("address", text, error.expected)),
     }
 }
 
@@ -162,14 +162,14 @@ fn number_range(text: &str) -> Result<Option<NumberRange>, MatcherError> {
     if Decimal::parse(low).is_none() && Decimal::parse(high).is_none() {
         return Ok(None);
     }
-    let error = || MatcherError::new(MatcherPart::Number, text, "two numbers, the lower one first, such as 1..100");
+    let error = || MatcherError::new("number", text, "two numbers, the lower one first, such as 1..100");
     NumberRange::between(low, high).map(Some).ok_or_else(error)
 }
 
 fn list(name: &str) -> Result<Matcher, MatcherError> {
     if !is_name(name) {
         let expected = "the name of a list after the `@`: letters, digits, _ . -";
-        return Err(MatcherError::new(MatcherPart::List, name, expected));
+        return Err(MatcherError::new("list", name, expected));
     }
     Ok(Matcher::List(name.into()))
 }
@@ -179,13 +179,13 @@ fn regex(pattern: &str) -> Result<Matcher, MatcherError> {
     match built {
         Ok(regex) => Ok(Matcher::Regex(Arc::new(regex))),
         Err(regex::Error::CompiledTooBig(_)) => {
-            Err(MatcherError::new(MatcherPart::Regex, pattern, "a smaller regular expression: at most 1 MB compiled"))
+            Err(MatcherError::new("regex", pattern, "a smaller regular expression: at most 1 MB compiled"))
         }
         Err(error) => {
             // The last line of the parser's report says what is wrong; the lines above draw where.
             let report = error.to_string();
             let cause = report.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Err(MatcherError::new(MatcherPart::Regex, pattern, format!("a regular expression ({cause})")))
+            Err(MatcherError::new("regex", pattern, format!("a regular expression ({cause})")))
         }
     }
 }
@@ -219,61 +219,21 @@ impl fmt::Display for Matcher {
     }
 }
 
-/// The part of a matcher that an error is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MatcherPart {
-    /// What follows a `!`.
-    Negation,
-    /// A comparison or a range of numbers.
-    Number,
-    /// An address, a network or a range of addresses.
-    Address,
-    /// What follows a `~`.
-    Regex,
-    /// What follows an `@`.
-    List,
-}
-
-impl fmt::Display for MatcherPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MatcherPart::Negation => "negation",
-            MatcherPart::Number => "number",
-            MatcherPart::Address => "address",
-            MatcherPart::Regex => "regex",
-            MatcherPart::List => "list",
-        })
-    }
-}
-
 /// A matcher that cannot be: which part is wrong, what stands there, and what was expected instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} `{found}`: expected {expected}")]
 pub struct MatcherError {
-    part: MatcherPart,
-    found: String,
-    expected: String,
+    /// The part that is wrong: `negation`, `number`, `address`, `regex` or `list`.
+    pub part: &'static str,
+    /// What was written there, shortened if it is long.
+    pub found: String,
+    /// What fits there.
+    pub expected: String,
 }
 
 impl MatcherError {
-    fn new(part: MatcherPart, found: &str, expected: impl Into<String>) -> MatcherError {
+    fn new(part: &'static str, found: &str, expected: impl Into<String>) -> MatcherError {
         MatcherError { part, found: shown(found), expected: expected.into() }
-    }
-
-    /// The part that is wrong.
-    pub fn part(&self) -> MatcherPart {
-        self.part
-    }
-
-    /// What was written there, shortened if it is long.
-    pub fn found(&self) -> &str {
-        &self.found
-    }
-
-    /// What fits there.
-    pub fn expected(&self) -> &str {
-        &self.expected
     }
 }
 

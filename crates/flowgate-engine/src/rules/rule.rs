@@ -13,15 +13,23 @@ use crate::rule_counters::RuleCounters;
 /// A compiled rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
+    /// The name: letters, digits, `_`, `.` and `-`.
     pub(super) name: Box<str>,
-    pub(super) title: Option<Box<str>>,
-    pub(super) action: Action,
-    pub(super) code: Option<i64>,
-    pub(super) message: Option<Arc<str>>,
-    pub(super) on_failure: Option<OnFailure>,
-    pub(super) id: u32,
-    pub(super) flags: RuleFlags,
-    pub(super) checks: Box<[Check]>,
+    /// Any text.
+    pub title: Option<Box<str>>,
+    /// What the caller is to do when a limit is exceeded, or at once where the rule has no limits.
+    pub action: Action,
+    /// A number for the caller.
+    pub code: Option<i64>,
+    /// A text for the caller.
+    pub message: Option<Arc<str>>,
+    /// What the rule does while the store is away, where it differs from the store's setting.
+    pub on_failure: Option<OnFailure>,
+    /// The position as a number for the library.
+    pub(crate) id: u32,
+    /// How the limits of the rule behave together.
+    pub(crate) flags: RuleFlags,
+    pub(crate) checks: Box<[Check]>,
     /// The number of the check that holds of every request for which the index names this rule.
     pub(super) proven: Option<usize>,
     pub(super) subject: SubjectId,
@@ -29,8 +37,10 @@ pub struct Rule {
     pub(super) ban: Option<RuleBan>,
     /// The names of the fields that the rule counts by, in the order in which they are written.
     pub(super) by: Box<[Box<str>]>,
-    pub(super) place: Option<RulePlace>,
-    pub(super) counters: Arc<RuleCounters>,
+    /// Where the rule is written; `None`: not in a file.
+    pub place: Option<RulePlace>,
+    /// What the rule has decided, as far as a service counts it.
+    pub counters: Arc<RuleCounters>,
 }
 
 /// The ban of a rule and the counter that records it.
@@ -102,39 +112,9 @@ impl Rule {
         &self.name
     }
 
-    /// Any text.
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// What the caller is to do when a limit is exceeded, or at once where the rule has no limits.
-    pub fn action(&self) -> &Action {
-        &self.action
-    }
-
-    /// A number for the caller.
-    pub fn code(&self) -> Option<i64> {
-        self.code
-    }
-
-    /// A text for the caller.
-    pub fn message(&self) -> Option<&Arc<str>> {
-        self.message.as_ref()
-    }
-
-    /// What the rule does while the store is away, where it differs from the store's setting.
-    pub fn on_failure(&self) -> Option<OnFailure> {
-        self.on_failure
-    }
-
     /// The fields whose values make the subject, as they are written. Without any, one counter is for all requests.
     pub fn by(&self) -> impl Iterator<Item = &str> {
         self.by.iter().map(|field| &**field)
-    }
-
-    /// Where the rule is written; `None`: not in a file.
-    pub fn place(&self) -> Option<&RulePlace> {
-        self.place.as_ref()
     }
 
     /// Whether a denied attempt counts, too.
@@ -147,12 +127,6 @@ impl Rule {
         self.ban.as_ref().map(|ban| &*ban.def)
     }
 
-    /// What the rule has decided, as far as a service counts it.
-    #[inline]
-    pub fn counters(&self) -> &RuleCounters {
-        &self.counters
-    }
-
     /// The place of the rule in the policy, from 0 at the top.
     pub fn position(&self) -> usize {
         self.id as usize
@@ -161,18 +135,6 @@ impl Rule {
     /// Whether the rule is evaluated, counted and reported, but never denies.
     pub fn is_shadow(&self) -> bool {
         self.flags.shadow
-    }
-
-    /// The position as a number for the library.
-    #[inline]
-    pub(crate) fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// How the limits of the rule behave together.
-    #[inline]
-    pub(crate) fn flags(&self) -> RuleFlags {
-        self.flags
     }
 
     /// The rule's ban and the counter that records it. A shadow rule never denies, so it never bans.
@@ -194,9 +156,5 @@ impl Rule {
     /// Whether it lets requests pass as soon as it matches, so that it never denies.
     pub(super) fn allows_at_once(&self) -> bool {
         self.action == Action::Allow && matches!(self.limits, RuleLimits::None)
-    }
-
-    pub(crate) fn checks(&self) -> &[Check] {
-        &self.checks
     }
 }

@@ -19,7 +19,8 @@ use crate::rule_counters::RuleCounters;
 #[derive(Debug, Default)]
 pub struct RuleSet {
     pub(super) fields: FieldNames,
-    pub(super) rules: Box<[Arc<Rule>]>,
+    /// The rules, top to bottom.
+    pub rules: Box<[Arc<Rule>]>,
     pub(super) index: Index,
     /// The distinct `by` of all rules: fields in the order of their names.
     pub(super) subjects: Box<[SubjectFields]>,
@@ -27,8 +28,10 @@ pub struct RuleSet {
     pub(super) limits: Box<[Box<[NamedLimit]>]>,
     /// The positions of the rules whose bans deny everywhere.
     pub(super) banning_everywhere: Box<[u32]>,
-    pub(super) path_spelling: PathSpelling,
-    pub(super) generation: u64,
+    /// How the rules expect the field `path` to be spelled.
+    pub path_spelling: PathSpelling,
+    /// A number that no other compiled set of this process has.
+    pub generation: u64,
 }
 
 /// The limits that a rule applies to a request.
@@ -51,24 +54,9 @@ pub(crate) enum Mismatch {
 }
 
 impl RuleSet {
-    /// The rules, top to bottom.
-    pub fn rules(&self) -> &[Arc<Rule>] {
-        &self.rules
-    }
-
     /// The names of the fields that some rule looks at. Other fields of a request make no difference to rules.
     pub fn field_names(&self) -> impl Iterator<Item = &str> {
         self.fields.ids().map(|id| self.fields.name(id))
-    }
-
-    /// How the rules expect the field `path` to be spelled.
-    pub fn path_spelling(&self) -> PathSpelling {
-        self.path_spelling
-    }
-
-    /// A number that no other compiled set of this process has.
-    pub fn generation(&self) -> u64 {
-        self.generation
     }
 
     /// Lets rules continue the counts of the rules of the same name in `old`.

@@ -55,7 +55,7 @@ impl<'a, 'q> Subjects<'a, 'q> {
         }
         let by = self.rules.subject_fields(rule.subject);
         if by.0.is_empty() {
-            return self.memory.subject(&key::all(&rule.name));
+            return self.memory.subject(&key::all(rule.name()));
         }
         let subject = self.memory.subject(&by.key(self.values));
         self.known.push((rule.subject, subject));

@@ -26,7 +26,7 @@ fn includes_are_joined_in_the_order_of_their_names() {
     assert_eq!(loaded.config.log.level, LogLevel::Debug);
     let names = ["flowgate.toml", "last.toml", "rules.d", "rules.d/10-a.toml", "rules.d/20-b.toml", ""];
     let expected: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
-    let origins: Vec<_> = loaded.origins.iter().map(|origin| origin.path()).collect();
+    let origins: Vec<_> = loaded.origins.iter().map(|origin| origin.path.clone()).collect();
     assert_eq!(origins, expected, "what to watch: the files, and where the patterns look");
 }
 
@@ -36,11 +36,11 @@ fn includes_are_listed_in_a_report_so_that_they_can_be_watched() {
     let directory = directory(&[("flowgate.toml", main), ("rules.toml", "not toml at all")]);
     let path = directory.path().join("flowgate.toml");
     let report = load(Input::File(&path), []).unwrap_err();
-    let names: Vec<_> = report.origins().iter().map(|origin| origin.path().file_name().unwrap()).collect();
+    let names: Vec<_> = report.origins.iter().map(|origin| origin.path.file_name().unwrap()).collect();
     assert_eq!(names, ["flowgate.toml", "rules.toml", "gone.toml"]);
-    assert!(!report.origins().iter().any(Origin::has_changed));
+    assert!(!report.origins.iter().any(Origin::has_changed));
     fs::write(directory.path().join("gone.toml"), rule("new")).unwrap();
-    assert!(report.origins()[2].has_changed());
+    assert!(report.origins[2].has_changed());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn lists_of_an_include_are_beside_it() {
     let loaded = load(Input::File(&path), []).unwrap();
     assert!(loaded.config.policy.lists["blocked"].contains("192.0.2.7"));
     assert_eq!(loaded.config.policy.lists.len(), 2);
-    assert_eq!(loaded.origins.last().unwrap().path(), directory.path().join("rules.d/blocked.txt"));
+    assert_eq!(loaded.origins.last().unwrap().path, directory.path().join("rules.d/blocked.txt"));
 }
 
 #[test]

@@ -177,7 +177,7 @@ pub(crate) fn eval<T: redis::FromRedisValue>(connection: &mut redis::Connection,
         call.keys().chain(call.args()).for_each(|part| _ = command.arg(part));
         command
     };
-    match command("EVALSHA", call.script.sha1()).query(connection) {
+    match command("EVALSHA", &call.script.sha1).query(connection) {
         Err(error) if error.code() == Some("NOSCRIPT") => {
             command("EVAL", call.script.source).query(connection).unwrap_or_else(|error| panic!("{error}\n{call:?}"))
         }

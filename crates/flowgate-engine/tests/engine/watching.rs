@@ -27,8 +27,8 @@ fn the_rules_that_matched_as_far_as_the_evaluation_went() {
         let decision = plan.conclude(now);
         let mut rules: Vec<usize> = plan.rules().collect();
         rules.sort_unstable();
-        let rule = |position: usize| in_force.rules()[position].name().to_owned();
-        assert!(rules.iter().all(|&position| in_force.rules()[position].position() == position));
+        let rule = |position: usize| in_force.rules[position].name().to_owned();
+        assert!(rules.iter().all(|&position| in_force.rules[position].position() == position));
         (decision.allowed(), rules.into_iter().map(rule).collect::<Vec<_>>())
     };
     assert_eq!(names("1", "x").1, ["two", "shadow-allow", "shadow", "below"]);

@@ -30,7 +30,7 @@ fn warnings_are_given_as_recorded() {
 fn a_file_that_is_not_there_is_reported() {
     let report = KoalaFile::load(Input::File(Path::new("/nowhere/rule.conf")), "UTC").unwrap_err();
     assert_eq!(report.to_string(), "error: cannot read /nowhere/rule.conf: there is no such file\n");
-    assert_eq!(report.origins().len(), 1, "it is watched for");
+    assert_eq!(report.origins.len(), 1, "it is watched for");
 }
 
 fn check_all(folder: &str, expect: impl Fn(&str, Result<Report, Report>) -> Report) -> usize {

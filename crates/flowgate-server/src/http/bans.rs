@@ -47,7 +47,7 @@ pub(super) async fn impose(call: &Call<'_>, body: Body) -> Result<Reply, Error> 
 fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
     let ManualBan { field, value, .. } = ban;
     let at_the_gate = match &**field {
-        "path" => service.rules().path_spelling().spell(&**value),
+        "path" => service.rules().path_spelling.spell(&**value),
         "host" => normalized_host(value),
         _ => Cow::Borrowed(&**value),
     };

@@ -113,7 +113,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     }
     let (snapshot, ban_fields) = (call.shared.service.snapshot(), call.shared.service.ban_fields());
     let rules = snapshot.rules();
-    let spelling = rules.path_spelling();
+    let spelling = rules.path_spelling;
     let original = match Original::from_headers(call, gate, spelling) {
         Ok(original) => original,
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),

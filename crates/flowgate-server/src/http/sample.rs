@@ -68,7 +68,7 @@ pub(super) fn forget(call: &Call<'_>) -> Reply {
 /// The field that most rules count by.
 pub(crate) fn commonest_field(rules: &RuleSet) -> String {
     let mut counts: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
-    for field in rules.rules().iter().flat_map(|rule| rule.by()) {
+    for field in rules.rules.iter().flat_map(|rule| rule.by()) {
         *counts.entry(field).or_default() += 1;
     }
     let commonest = counts.into_iter().max_by_key(|(field, count)| (*count, std::cmp::Reverse(*field)));

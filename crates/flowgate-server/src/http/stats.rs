@@ -33,7 +33,7 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         version: env!("CARGO_PKG_VERSION").into(),
         started: service.started().into(),
         uptime: service.now().since(service.started()).into(),
-        rules: service.rules().rules().len() as u64,
+        rules: service.rules().rules.len() as u64,
         paused_until: service.paused().map(|pause| pause.until.into()),
         policy_etag: policy::etag(service).into(),
         file_etag: file_etag.map(Into::into),

@@ -20,7 +20,7 @@ pub(super) fn of_rule(call: &Call<'_>) -> Result<Reply, Error> {
     let name = call.head.path.rsplit('/').next().unwrap_or_default();
     let now = service.now();
     let subjects = service.recent().subjects.read(name, now);
-    if subjects.since.is_none() && service.rules().rules().iter().all(|rule| rule.name() != name) {
+    if subjects.since.is_none() && service.rules().rules.iter().all(|rule| rule.name() != name) {
         return Err(Error::NoSuchThing("no rule of that name"));
     }
     let [asked, denied, shadow] = subjects.kinds.each_ref().map(|kind| kind.iter().map(count).collect());

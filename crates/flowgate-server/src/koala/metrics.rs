@@ -40,7 +40,7 @@ fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>>
     }
     let rule = answer.decided().filter(|rule| !rules.result_of(*rule).passes())?;
     let by = if rules.is_direct(rule) { "rule" } else { "limit" };
-    Some(Denial { by, action: rules.rule(rule).action().as_str(), retry_after: None, degraded })
+    Some(Denial { by, action: rules.rule(rule).action.as_str(), retry_after: None, degraded })
 }
 
 /// What each rule has decided, as `koala:111`, and what none has.

@@ -43,9 +43,9 @@ pub(crate) async fn render(service: &Service) -> String {
 fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     let rules = service.rules();
     let named: Vec<(&Rule, RuleCounts)> =
-        rules.rules().iter().take(MAX_RULES).map(|rule| (&**rule, rule.counters().read())).collect();
+        rules.rules.iter().take(MAX_RULES).map(|rule| (&**rule, rule.counters.read())).collect();
     let mut others = RuleCounts::default();
-    rules.rules().iter().skip(MAX_RULES).for_each(|rule| others += rule.counters().read());
+    rules.rules.iter().skip(MAX_RULES).for_each(|rule| others += rule.counters.read());
 
     let help = "Requests that were decided, by the rule that decided and the action: allow, the rule's own, or ban.";
     let mut family = out.counter("flowgate_decisions_total", help);
@@ -53,7 +53,7 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
         family.sample(&[("rule", rule), ("action", action)], count);
     };
     for (rule, counts) in &named {
-        let (name, action) = (rule.name(), rule.action().as_str());
+        let (name, action) = (rule.name(), rule.action.as_str());
         let (denied, banned) = (counts.get(RuleOutcome::Denied), counts.get(RuleOutcome::Banned));
         if action != "allow" {
             sample(name, action, if action == "ban" { denied + banned } else { denied });
@@ -63,7 +63,7 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
             sample(name, "ban", banned);
         }
     }
-    if rules.rules().len() > MAX_RULES {
+    if rules.rules.len() > MAX_RULES {
         sample(OTHER_RULES, "allow", others.get(RuleOutcome::Allowed));
         sample(OTHER_RULES, "deny", others.get(RuleOutcome::Denied));
         sample(OTHER_RULES, "ban", others.get(RuleOutcome::Banned));
@@ -96,7 +96,7 @@ fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
         "Decisions that were a stopgap, as the store was away or its disk was behind.",
     )
     .sample(&[], metrics.degraded.get());
-    out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules().len());
+    out.gauge("flowgate_rules", "Rules in force.").sample(&[], rules.rules.len());
     let help = "1 while the rules are paused and none of them denies.";
     out.gauge("flowgate_rules_paused", help).sample(&[], u8::from(service.paused().is_some()));
 }

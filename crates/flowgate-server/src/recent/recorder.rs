@@ -53,8 +53,8 @@ impl Service {
             history.note_store(now, shared.away > 0);
         }
         let snapshot = self.snapshot();
-        let (rules, fronts) = (snapshot.rules().rules(), snapshot.fronts().tallies());
-        let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), rule.counters().read()));
+        let (rules, fronts) = (&snapshot.rules().rules, snapshot.fronts().tallies());
+        let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), rule.counters.read()));
         let by_others = NOT_OF_RULES.into_iter().zip([&metrics.keys, &metrics.unruled, &metrics.banned]);
         let by_others = by_others.map(|(name, counters)| (Cow::Borrowed(name), counters.read()));
         let by_fronts = fronts.map(|(name, counts)| (Cow::Owned(name), counts));
@@ -66,7 +66,7 @@ impl Service {
     pub(crate) fn note_rules(&self, version: Option<u64>) {
         let snapshot = self.snapshot();
         let of_fronts: Vec<String> = snapshot.fronts().tallies().map(|(name, _)| name).collect();
-        let names = snapshot.rules().rules().iter().map(|rule| rule.name());
+        let names = snapshot.rules().rules.iter().map(|rule| rule.name());
         let names: HashSet<&str> = names.chain(NOT_OF_RULES).chain(of_fronts.iter().map(String::as_str)).collect();
         self.recent().history.note_rules(self.now(), version, |name| names.contains(name));
     }

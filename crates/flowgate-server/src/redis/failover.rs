@@ -154,7 +154,7 @@ impl Local {
         requests: &[Request<'_>],
         at: Reading,
     ) -> JointDecision {
-        let denied: Vec<Option<&Arc<Rule>>> = plan.parts().iter().map(|part| self.denying_rule(part)).collect();
+        let denied: Vec<Option<&Arc<Rule>>> = plan.parts.iter().map(|part| self.denying_rule(part)).collect();
         let is_denied = denied.iter().any(Option::is_some);
         let mut joint = self.decider.decide_joint_owned(plan, snapshots.map(local), requests, is_denied, at);
         for (part, denied) in joint.parts_mut().iter_mut().zip(denied) {
@@ -230,7 +230,7 @@ impl Local {
 
 impl Settings {
     fn on_failure(&self, rule: &Rule) -> OnFailure {
-        rule.on_failure().unwrap_or(self.on_failure)
+        rule.on_failure.unwrap_or(self.on_failure)
     }
 
     /// The policy that decides locally: limits in shares, or none where everything passes.

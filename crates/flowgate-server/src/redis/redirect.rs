@@ -55,7 +55,7 @@ impl Command for ScriptCall {
         let (keys, args) = (ScriptCall::keys(self), self.args());
         wire::header(out, 3 + keys.len() + args.len());
         wire::word(out, b"EVALSHA");
-        wire::word(out, self.script.sha1().as_bytes());
+        wire::word(out, self.script.sha1.as_bytes());
         wire::word(out, keys.len().to_string().as_bytes());
         keys.chain(args).for_each(|word| wire::word(out, word));
     }

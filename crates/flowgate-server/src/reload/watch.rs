@@ -49,7 +49,7 @@ impl Watch {
 
     /// The file that the configuration was loaded from; `None`: it has none.
     pub(crate) fn main_file(&self) -> Option<String> {
-        self.origins.first().map(|watched| watched.origin.path().display().to_string())
+        self.origins.first().map(|watched| watched.origin.path.display().to_string())
     }
 
     /// True if the origins now differ from the content in use.
@@ -66,7 +66,7 @@ impl Watch {
 
 impl WatchedOrigin {
     fn has_changed(&mut self) -> bool {
-        let stamp = stamp(self.origin.path());
+        let stamp = stamp(&self.origin.path);
         let seen_twice = self.last == stamp;
         self.last = stamp;
         if self.clean == Some(stamp) {
@@ -80,7 +80,7 @@ impl WatchedOrigin {
     }
 
     fn is_steady(&mut self) -> bool {
-        let stamp = stamp(self.origin.path());
+        let stamp = stamp(&self.origin.path);
         std::mem::replace(&mut self.last, stamp) == stamp
     }
 }

@@ -241,8 +241,8 @@ mod tests {
         assert_eq!(pause.until, pause.since + MAX_PAUSE);
         let other = Config::from_toml("rule = [{ name = 'other', action = 'deny' }]").unwrap();
         service.replace(&other.policy).unwrap();
-        assert!(!denies() && service.rules().rules()[0].name() == "other", "the new rules are paused, too");
+        assert!(!denies() && service.rules().rules[0].name() == "other", "the new rules are paused, too");
         service.resume(&Author::PROGRAM);
-        assert!(denies() && service.rules().rules()[0].name() == "other");
+        assert!(denies() && service.rules().rules[0].name() == "other");
     }
 }

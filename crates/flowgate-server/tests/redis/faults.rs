@@ -46,7 +46,7 @@ async fn an_explanation_shows_the_counts_that_decide_meanwhile() {
     let report = &explanation.rules[0];
     let limit = &report.limits[0];
     assert_eq!((limit.limit.to_string().as_str(), limit.outcome.remaining), ("sliding 2/1h", Some(1)));
-    assert!(Arc::ptr_eq(&report.rule, &node.service.rules().rules()[0]), "the rule in force");
+    assert!(Arc::ptr_eq(&report.rule, &node.service.rules().rules[0]), "the rule in force");
     assert_eq!(report.on_failure, Some(OnFailure::Local));
 }
 

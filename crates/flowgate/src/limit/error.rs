@@ -50,30 +50,19 @@ impl fmt::Display for Part {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} {}: expected {expected}", QuotedInput(found))]
+#[non_exhaustive]
 pub struct LimitError {
-    part: Part,
-    found: String,
-    expected: String,
+    /// The part that is wrong.
+    pub part: Part,
+    /// What was written there, shortened where it is long.
+    pub found: String,
+    /// What fits there.
+    pub expected: String,
 }
 
 impl LimitError {
     pub(crate) fn new(part: Part, found: impl AsRef<str>, expected: impl Into<String>) -> LimitError {
         LimitError { part, found: shown(found.as_ref()), expected: expected.into() }
-    }
-
-    /// The part that is wrong.
-    pub fn part(&self) -> Part {
-        self.part
-    }
-
-    /// What was written there, shortened where it is long.
-    pub fn found(&self) -> &str {
-        &self.found
-    }
-
-    /// What fits there.
-    pub fn expected(&self) -> &str {
-        &self.expected
     }
 }
 

@@ -116,7 +116,7 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
         _ => return Err(error(PERIOD)),
     };
     let number = if number.is_empty() { 1 } else { digits(number).ok_or_else(|| error(PERIOD))? };
-    Period::new(number, unit).map_err(|cause| error(cause.expected()))
+    Period::new(number, unit).map_err(|cause| error(&cause.expected))
 }
 
 fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<LimitBuilder, LimitError> {

@@ -28,7 +28,8 @@ pub fn lifetime(pttl: i64) -> Option<Span> {
 /// A limit without a rule that awaits its reply.
 #[derive(Clone, Debug)]
 pub struct PreparedLimit {
-    op: Op,
+    /// What is asked.
+    pub op: Op,
     cost: u64,
     limit: Limit,
     tag: Vec<u8>,
@@ -38,11 +39,6 @@ impl PreparedLimit {
     /// What is to be asked.
     pub fn new(op: Op, call: AdHoc<'_>) -> PreparedLimit {
         PreparedLimit { op, cost: call.cost, limit: call.limit.clone(), tag: keys::ad_hoc(call.key) }
-    }
-
-    /// What is asked.
-    pub fn op(&self) -> Op {
-        self.op
     }
 
     /// The same for another store.

@@ -258,7 +258,7 @@ impl OwnedPlan {
 
     fn conclusion(&self, outcomes: Outcomes<'_, '_>, now: Time) -> Conclusion {
         let new_ban = |(rule, until): (&Arc<Rule>, Time)| {
-            let (group, _) = self.steps(Which::All).find(|(_, step)| step.rule == rule.id())?;
+            let (group, _) = self.steps(Which::All).find(|(_, step)| step.rule == rule.id)?;
             Some(NewBan { rule: Arc::clone(rule), until, tag: self.tags.get(group? as usize).into() })
         };
         let new_bans = outcomes.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
@@ -307,7 +307,7 @@ impl OwnedPlan {
                 Some(_) => Bans::Watched,
             };
             let key = if which == Which::All { group as usize + 1 } else { 1 };
-            cells.rule(rule.flags(), kept().count(), bans, key);
+            cells.rule(rule.flags, kept().count(), bans, key);
             kept().for_each(|named| cells.limit(&named.name, &named.limit, ask, around));
             if let (Some((ban, _)), Some(name)) = (ban, rule.ban_name()) {
                 cells.name(name);

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 pub struct Script {
     /// The text, for `EVAL` and `SCRIPT LOAD`.
     pub source: &'static str,
-    sha1: LazyLock<String>,
+    /// The hexadecimal SHA-1 of the text, for `EVALSHA`.
+    pub sha1: LazyLock<String>,
 }
 
 /// Makes a script of files, one behind the other.
@@ -41,11 +42,6 @@ pub static BANS: Script = script!("lua/bans.lua");
 impl Script {
     const fn new(source: &'static str, sha1: fn() -> String) -> Script {
         Script { source, sha1: LazyLock::new(sha1) }
-    }
-
-    /// The hexadecimal SHA-1 of the text, for `EVALSHA`.
-    pub fn sha1(&self) -> &str {
-        &self.sha1
     }
 }
 

@@ -53,7 +53,7 @@ impl Question for JointQuestion<'_, '_, '_> {
     /// The cache keeps no denials of joint steps, which have one for each part. But refunds of a step remove the cached
     /// denials of their counters.
     fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
-        let refunds = self.plan.parts().iter().filter(|part| part.op() == Op::Refund);
+        let refunds = self.plan.parts.iter().filter(|part| part.op() == Op::Refund);
         let counters: Vec<u128> = refunds.flat_map(|part| part.hits()).map(|hit| hit.key().bits()).collect();
         (!counters.is_empty()).then(|| DenyQuestion::giving_back(counters.into_iter()))
     }

@@ -72,7 +72,7 @@ impl OwnedQuestion for OwnedKeyQuestion {
 impl LocalQuestion for OwnedKeyQuestion {
     fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
         let key = AdHocKey { bytes: &self.key, database: self.database };
-        let decided = local.limit(self.limit.op(), self.limit.ad_hoc(key), at);
+        let decided = local.limit(self.limit.op, self.limit.ad_hoc(key), at);
         decided.map(|decision| KeyDecision { decision, degraded: true })
     }
 

@@ -107,7 +107,7 @@ impl SharedStore {
     fn with_bans<T>(&self, take: impl FnOnce(&mut BanCopy) -> Result<T, ReplyError>) -> Result<T, StoreAway> {
         let mut bans = self.bans();
         let taken = take(&mut bans).map_err(|_| StoreAway)?;
-        self.redis_clock.set(bans.redis_time());
+        self.redis_clock.set(bans.redis_time);
         Ok(taken)
     }
 

@@ -27,15 +27,11 @@ pub struct BanCopy {
     own: HashMap<String, u64>,
     /// While the bans are read anew: the targets that have been read.
     anew: Option<HashSet<String>>,
-    redis_time: Time,
+    /// What Redis's clock said in the reply that was taken in last.
+    pub redis_time: Time,
 }
 
 impl BanCopy {
-    /// What Redis's clock said in the reply that was taken in last.
-    pub fn redis_time(&self) -> Time {
-        self.redis_time
-    }
-
     pub(super) fn known_epoch(&self) -> &str {
         if self.in_step { &self.epoch } else { "-" }
     }

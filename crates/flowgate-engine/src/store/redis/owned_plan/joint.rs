@@ -19,7 +19,8 @@ use crate::store::redis::script::{JOINT, ScriptCall};
 /// A joint plan that awaits its reply.
 #[derive(Clone, Debug)]
 pub struct OwnedJointPlan {
-    parts: Vec<OwnedPlan>,
+    /// The plans of the requests, in order.
+    pub parts: Vec<OwnedPlan>,
     /// Whether something other than a limit denies: a rule without limits, or a ban by hand.
     is_denied: bool,
     /// For each group its number within each part.
@@ -45,7 +46,7 @@ struct DecidedStep<'r> {
 impl JointPlan<'_> {
     /// Whether Redis has a say in some part.
     pub fn asks_redis(&self) -> bool {
-        self.parts().iter().any(Plan::asks_redis)
+        self.parts.iter().any(Plan::asks_redis)
     }
 }
 
@@ -56,7 +57,7 @@ impl OwnedJointPlan {
         requests: impl Iterator<Item = (&'q Arc<RuleSet>, &'q Request<'a>)>,
     ) -> OwnedJointPlan {
         let own = |(part, (rules, request))| OwnedPlan::new(rules, part, request);
-        let parts: Vec<OwnedPlan> = plan.parts().iter().zip(requests).map(own).collect();
+        let parts: Vec<OwnedPlan> = plan.parts.iter().zip(requests).map(own).collect();
         let mut tags: Vec<&[u8]> = Vec::new();
         let mut groups: Vec<Vec<Option<usize>>> = Vec::new();
         for (number, part) in parts.iter().enumerate() {
@@ -76,11 +77,6 @@ impl OwnedJointPlan {
     /// The number of groups, which is the number of calls that a cluster needs.
     pub fn groups(&self) -> usize {
         self.groups.len()
-    }
-
-    /// The plans of the requests, in order.
-    pub fn parts(&self) -> &[OwnedPlan] {
-        &self.parts
     }
 
     /// As [`OwnedPlan::under`], with the rules of each part.
