@@ -30,8 +30,10 @@ pub struct KoalaAnswer {
     pub(crate) rules: SmallVec<[(u32, bool); 4]>,
     /// The positions of the rules that would have denied, were they not paused.
     pub(crate) shadow: SmallVec<[u32; 2]>,
-    pub(crate) banned: bool,
-    pub(crate) degraded: bool,
+    /// Whether a ban by hand denies, before any rule.
+    pub banned: bool,
+    /// Whether the store was away, and this node alone decided.
+    pub degraded: bool,
 }
 
 impl KoalaAsk {
@@ -78,16 +80,6 @@ impl KoalaAnswer {
     #[must_use]
     pub fn as_stopgap(self) -> KoalaAnswer {
         KoalaAnswer { degraded: true, ..self }
-    }
-
-    /// Whether a ban by hand denies, before any rule.
-    pub fn banned(&self) -> bool {
-        self.banned
-    }
-
-    /// Whether the store was away, and this node alone decided.
-    pub fn degraded(&self) -> bool {
-        self.degraded
     }
 
     /// Whether any rule matched.

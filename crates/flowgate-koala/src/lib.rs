@@ -71,7 +71,8 @@ use sections::Sections;
 #[derive(Clone, Debug)]
 pub struct KoalaFile {
     name: String,
-    text: Arc<str>,
+    /// The file's text.
+    pub text: Arc<str>,
     /// The zone whose midnight ends a day.
     tz: TimeZone,
     dicts: Vec<ListDef>,
@@ -144,11 +145,6 @@ impl KoalaFile {
         let rules = self.rules.iter().map(|rule| rule.def.clone()).collect();
         // Koala compares what it is sent.
         Policy { rules, lists: self.lists.clone(), path_spelling: PathSpelling::ignoring([]) }
-    }
-
-    /// The file's text.
-    pub fn text(&self) -> &Arc<str> {
-        &self.text
     }
 
     /// The number of rules.

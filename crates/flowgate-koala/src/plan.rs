@@ -48,7 +48,7 @@ impl KoalaRules {
     /// What a request asks of the store, once no [ban by hand](KoalaRules::ban) keeps it out.
     pub fn plan(&self, decider: &Decider, ask: KoalaAsk, request: &Request<'_>) -> KoalaPlan<'_> {
         let mut direct = SmallVec::new();
-        let mut plan = Plan::new(self.set(), ask.op(), 1);
+        let mut plan = Plan::new(&self.set, ask.op(), 1);
         plan.add_matching(request, decider.memory(), |rule, has_limits| {
             if has_limits {
                 return Include::Yes;
@@ -80,13 +80,13 @@ impl KoalaRules {
         request: &Request<'_>,
     ) -> SmallVec<[Plan<'_>; 2]> {
         let mut erased: SmallVec<[(u32, u64); 2]> = SmallVec::new();
-        Plan::new(self.set(), Op::Refund, 0).add_matching(request, decider.memory(), |rule, _| {
+        Plan::new(&self.set, Op::Refund, 0).add_matching(request, decider.memory(), |rule, _| {
             let units = self.erased_units(rule.position(), erase);
             erased.extend(units.map(|units| (rule.position() as u32, units)));
             Include::No
         });
         let plan = |(rule, units)| {
-            let mut plan = Plan::new(self.set(), Op::Refund, units);
+            let mut plan = Plan::new(&self.set, Op::Refund, units);
             plan.add_rule(rule, request, decider.memory());
             plan
         };
@@ -104,7 +104,7 @@ impl KoalaRules {
     /// without a counter, or that does not match, gives a plan without hits.
     pub fn value_plan(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<Plan<'_>> {
         let rule = self.position(number)?;
-        let mut plan = Plan::new(self.set(), Op::Peek, 0);
+        let mut plan = Plan::new(&self.set, Op::Peek, 0);
         plan.add_rule(rule, request, decider.memory());
         Some(plan)
     }

@@ -14,7 +14,8 @@ use super::rules::KoalaRules;
 pub struct OwnedKoalaPlan {
     /// What is asked of the counters.
     pub plan: OwnedPlan,
-    ask: KoalaAsk,
+    /// What is asked.
+    pub ask: KoalaAsk,
     /// The positions of the direct rules that match.
     direct: SmallVec<[u32; 2]>,
 }
@@ -23,12 +24,7 @@ impl OwnedKoalaPlan {
     /// The owned form of a plan that was made by `rules` for `request`.
     pub fn new(rules: &KoalaRules, ask: KoalaAsk, plan: &KoalaPlan<'_>, request: &Request<'_>) -> OwnedKoalaPlan {
         let KoalaPlan { plan, direct } = plan;
-        OwnedKoalaPlan { plan: OwnedPlan::new(rules.set(), plan, request), ask, direct: direct.clone() }
-    }
-
-    /// What is asked.
-    pub fn ask(&self) -> KoalaAsk {
-        self.ask
+        OwnedKoalaPlan { plan: OwnedPlan::new(&rules.set, plan, request), ask, direct: direct.clone() }
     }
 
     /// The answer that follows from the replies.
@@ -41,7 +37,7 @@ impl OwnedKoalaPlan {
 
     /// The answer of this node's counters, under the limits of `local`: a copy of `rules` that differs in limits alone.
     pub fn decide(&self, decider: &Decider, rules: &KoalaRules, local: &KoalaRules, now: Time) -> KoalaAnswer {
-        let mut plan = self.plan.under(local.set(), now.into());
+        let mut plan = self.plan.under(&local.set, now.into());
         decider.memory().apply_plan(&mut plan, now);
         self.answer(rules, plan.outcomes())
     }
@@ -61,11 +57,11 @@ impl KoalaRules {
     /// The plans of feedback for Redis, one for each rule.
     pub fn owned_feedback(&self, decider: &Decider, erase: KoalaErase, request: &Request<'_>) -> Vec<OwnedPlan> {
         let plans = self.feedback_plans(decider, erase, request).into_iter();
-        plans.map(|plan| OwnedPlan::new(self.set(), &plan, request)).collect()
+        plans.map(|plan| OwnedPlan::new(&self.set, &plan, request)).collect()
     }
 
     /// What asks Redis how much the rule of a number has counted for a request; `None`: there is no such rule.
     pub fn owned_value(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
-        Some(OwnedPlan::new(self.set(), &self.value_plan(decider, number, request)?, request))
+        Some(OwnedPlan::new(&self.set, &self.value_plan(decider, number, request)?, request))
     }
 }

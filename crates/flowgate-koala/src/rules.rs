@@ -18,13 +18,16 @@ use super::rule::Method;
 /// A rule file in force on a store.
 #[derive(Clone, Debug)]
 pub struct KoalaRules {
-    pub(super) file: KoalaFile,
-    set: Arc<RuleSet>,
+    /// The file.
+    pub file: KoalaFile,
+    /// The rules, as the engine has them.
+    pub set: Arc<RuleSet>,
     /// The position of the rule of a number.
     numbers: HashMap<u32, u32>,
     pub(super) counts: Vec<Arc<Counts>>,
     pub(super) daily_counts: Arc<DailyCounts>,
-    unruled: Arc<RuleCounters>,
+    /// The counts of requests that no rule decided: that passed, or that a ban by hand denied.
+    pub unruled: Arc<RuleCounters>,
 }
 
 impl KoalaRules {
@@ -43,11 +46,6 @@ impl KoalaRules {
         let unruled = before.map_or_else(Arc::default, |before| Arc::clone(&before.unruled));
         let counts = daily_counts.share(file.rules.iter().map(|rule| rule.number));
         Ok(KoalaRules { file, set, numbers, counts, daily_counts, unruled })
-    }
-
-    /// The file.
-    pub fn file(&self) -> &KoalaFile {
-        &self.file
     }
 
     /// The number of the rule at a position.
@@ -102,11 +100,6 @@ impl KoalaRules {
             counted.into_iter().map(|report| (position(report), exceeded(report))),
             &direct,
         )
-    }
-
-    /// The counts of requests that no rule decided: that passed, or that a ban by hand denied.
-    pub fn unruled(&self) -> &RuleCounters {
-        &self.unruled
     }
 
     /// The answer to a request that a ban by hand keeps out: a denial of the file; `None`: the file has none.
@@ -168,11 +161,6 @@ impl KoalaRules {
             }
         }
         KoalaRules::new(file, memory, None)
-    }
-
-    /// The rules, as the engine has them.
-    pub fn set(&self) -> &Arc<RuleSet> {
-        &self.set
     }
 
     /// The position of the rule of a number.

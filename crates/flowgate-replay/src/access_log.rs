@@ -47,29 +47,29 @@ pub(crate) fn read(line: &str, last_field: LastField, event: &mut Event) -> Resu
     let request = cursor.quoted("a request in quotes")?;
     let status = cursor.status()?;
     cursor.size()?;
-    if event.wanted().has(LogField::Ip) {
+    if event.wanted.has(LogField::Ip) {
         push(event, LogField::Ip, ip, line);
     }
-    if event.wanted().has(LogField::Host) {
+    if event.wanted.has(LogField::Host) {
         push_host(event, host, line);
     }
-    if event.wanted().has(LogField::User) {
+    if event.wanted.has(LogField::User) {
         push(event, LogField::User, user, line);
     }
-    let wanted = event.wanted();
-    if wanted.has(LogField::Method) || wanted.has(LogField::Path) || !wanted.queries().is_empty() {
+    let wanted = &event.wanted;
+    if wanted.has(LogField::Method) || wanted.has(LogField::Path) || !wanted.queries.is_empty() {
         push_request(event, request, line);
     }
-    if event.wanted().has(LogField::Status) {
+    if event.wanted.has(LogField::Status) {
         push(event, LogField::Status, status, line);
     }
     if last_field == LastField::UserAgent {
         let referer = cursor.quoted("a referrer in quotes")?;
-        if event.wanted().has(LogField::Referer) {
+        if event.wanted.has(LogField::Referer) {
             push(event, LogField::Referer, referer, line);
         }
         let agent = cursor.quoted("a user agent in quotes")?;
-        if event.wanted().has(LogField::UserAgent) {
+        if event.wanted.has(LogField::UserAgent) {
             push(event, LogField::UserAgent, agent, line);
         }
     }
@@ -103,14 +103,14 @@ fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let version = memchr::memrchr(b' ', target.as_bytes()).filter(|at| target[at + 1..].starts_with("HTTP/"));
     let target = version.map_or(target, |at| &target[..at]);
     let start = request.start + space + 1;
-    if event.wanted().has(LogField::Method) {
+    if event.wanted.has(LogField::Method) {
         push(event, LogField::Method, request.start..request.start + space, line);
     }
     let path = path(target, start);
-    if !event.wanted().queries().is_empty() {
+    if !event.wanted.queries.is_empty() {
         push_queries(event, &line[path.end..start + target.len()]);
     }
-    if event.wanted().has(LogField::Path) {
+    if event.wanted.has(LogField::Path) {
         push_path(event, path, line);
     }
 }
@@ -119,7 +119,7 @@ fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
 fn push_queries(event: &mut Event, rest: &str) {
     let Some(query) = rest.strip_prefix('?') else { return };
     let query = unescaped(query.split('#').next().unwrap_or_default());
-    let names = Arc::clone(event.wanted().queries());
+    let names = Arc::clone(&event.wanted.queries);
     for (index, name) in names.iter().enumerate() {
         if let Some(value) = query_values(&query, &name[QUERY_PREFIX.len()..]).next() {
             push_scratch(event, FieldName::Query(index as u32), &value);

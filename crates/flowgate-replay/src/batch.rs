@@ -13,7 +13,7 @@ use super::event::{Event, FieldName, TextRange, WantedFields};
 pub(crate) struct Batch {
     text: String,
     fields: Vec<(FieldName, TextRange)>,
-    lines: Vec<HeldLine>,
+    pub(crate) lines: Vec<HeldLine>,
     is_sorted: bool,
 }
 
@@ -76,7 +76,7 @@ impl Batch {
     #[inline]
     fn copy_fields(&mut self, event: &Event, line: &str) -> (u32, u32) {
         let start = self.fields.len() as u32;
-        for (name, value) in event.fields() {
+        for (name, value) in &event.fields {
             let name = match *name {
                 FieldName::Read(range) => FieldName::Read(self.copy(event.text(range, line))),
                 known => known,
@@ -102,10 +102,6 @@ impl Batch {
         }
     }
 
-    pub(crate) fn lines(&self) -> &[HeldLine] {
-        &self.lines
-    }
-
     /// The fields of a line, each with its value. A decision line shows all of them.
     pub(crate) fn fields(&self, line: &HeldLine) -> impl Iterator<Item = (FieldName, &str)> {
         let (start, end) = line.fields;
@@ -118,7 +114,7 @@ impl Batch {
     pub(crate) fn name<'a>(&'a self, name: FieldName, wanted: &'a WantedFields) -> &'a str {
         match name {
             FieldName::Log(field) => field.name(),
-            FieldName::Query(index) => wanted.queries().get(index as usize).map_or("", |name| name),
+            FieldName::Query(index) => wanted.queries.get(index as usize).map_or("", |name| name),
             FieldName::Read(range) => range.within(&self.text),
         }
     }

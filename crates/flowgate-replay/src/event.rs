@@ -75,9 +75,10 @@ pub struct Event {
     pub operation: Operation,
     /// The cost in units.
     pub cost: u64,
-    fields: Vec<(FieldName, TextRange)>,
+    /// The fields, with names and values as ranges.
+    pub(crate) fields: Vec<(FieldName, TextRange)>,
     /// The fields of access logs to read.
-    wanted: WantedFields,
+    pub(crate) wanted: WantedFields,
     /// The spelling of paths in access logs.
     pub(crate) spelling: PathSpelling,
     /// The latest time of an access log.
@@ -132,7 +133,7 @@ pub(crate) struct WantedFields {
     /// One bit for each [`LogField`].
     log: u8,
     /// The parameters of the query, by the names of their fields: `query.page`.
-    queries: Arc<[Box<str>]>,
+    pub(crate) queries: Arc<[Box<str>]>,
 }
 
 impl WantedFields {
@@ -145,11 +146,6 @@ impl WantedFields {
     #[inline]
     pub(crate) fn has(&self, field: LogField) -> bool {
         self.log & 1 << field as u8 != 0
-    }
-
-    #[inline]
-    pub(crate) fn queries(&self) -> &Arc<[Box<str>]> {
-        &self.queries
     }
 }
 
@@ -228,11 +224,6 @@ impl Event {
         Event { spelling, ..self }
     }
 
-    #[inline]
-    pub(crate) fn wanted(&self) -> &WantedFields {
-        &self.wanted
-    }
-
     fn clear(&mut self) {
         self.operation = Operation::Take;
         self.cost = 1;
@@ -249,12 +240,6 @@ impl Event {
             request.push(self.name(*name, line), self.text(*value, line));
         }
         request
-    }
-
-    /// The fields, with names and values as ranges.
-    #[inline]
-    pub(crate) fn fields(&self) -> &[(FieldName, TextRange)] {
-        &self.fields
     }
 
     #[inline]

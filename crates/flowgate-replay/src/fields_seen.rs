@@ -35,7 +35,7 @@ impl FieldsSeen {
     /// Notes the fields of a line.
     #[inline]
     pub(crate) fn note(&mut self, event: &Event, line: &str) {
-        for (index, (name, _)) in event.fields().iter().enumerate() {
+        for (index, (name, _)) in event.fields.iter().enumerate() {
             match *name {
                 FieldName::Log(field) => self.log |= 1 << field as u8,
                 FieldName::Query(number) => self.queries |= 1 << number.min(63),

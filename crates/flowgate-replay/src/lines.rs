@@ -23,7 +23,8 @@ pub struct Lines<R> {
     end: usize,
     /// Whether `start` lies within a line that is too long.
     is_skipping: bool,
-    number: u64,
+    /// The number of the latest line, from 1.
+    pub number: u64,
 }
 
 /// A line without its line end.
@@ -68,11 +69,6 @@ impl<R: Read> Lines<R> {
     /// The lines of `reader`.
     pub fn new(reader: R) -> Lines<R> {
         Lines { reader, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, is_skipping: false, number: 0 }
-    }
-
-    /// The number of the latest line, from 1.
-    pub fn number(&self) -> u64 {
-        self.number
     }
 
     /// The next lines, all that the buffer holds; `None` at the end of the stream.
@@ -171,7 +167,7 @@ mod tests {
                 assert_eq!(number, found.len() as u64);
             }
         }
-        assert_eq!(lines.number(), found.len() as u64);
+        assert_eq!(lines.number, found.len() as u64);
         assert!(lines.buffer.len() <= 4 * MAX_LINE_BYTES, "{}", lines.buffer.len());
         assert!(lines.block().unwrap().is_none(), "the end stays the end");
         found

@@ -26,7 +26,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// The lines that wait.
 #[derive(Debug)]
 pub(crate) struct Reorder {
-    window: Span,
+    pub(crate) window: Span,
     /// The width of a slot in seconds.
     width: u64,
     /// The number of the first slot since the epoch.
@@ -55,10 +55,6 @@ impl Reorder {
             max_bytes,
             floor: Time::EPOCH,
         }
-    }
-
-    pub(crate) fn window(&self) -> Span {
-        self.window
     }
 
     /// Whether the window was shorter for a while, because memory was short.
@@ -120,10 +116,10 @@ impl Reorder {
                 return None;
             }
             let batch = self.take_first()?;
-            if !is_complete && let Some(last) = batch.lines().last() {
+            if !is_complete && let Some(last) = batch.lines.last() {
                 self.floor = self.floor.max(last.time);
             }
-            if batch.lines().is_empty() {
+            if batch.lines.is_empty() {
                 self.recycle(batch);
             } else {
                 return Some(batch);
@@ -161,7 +157,7 @@ mod tests {
         let (mut latest, mut decided, mut late) = (Time::EPOCH, Vec::new(), 0);
         let mut last = Time::EPOCH;
         let mut take = |batch: &Batch| {
-            for line in batch.lines() {
+            for line in &batch.lines {
                 assert!(line.time >= last, "time runs back");
                 last = line.time;
                 decided.push(line.number);

@@ -194,7 +194,7 @@ impl<'a> Replay<'a> {
                 Ok(Some(block)) => block,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    return Err(ReplayError::Broken { name: source.name(), line: input.lines.number(), error });
+                    return Err(ReplayError::Broken { name: source.name(), line: input.lines.number, error });
                 }
             };
             for (number, line) in block {
@@ -279,7 +279,7 @@ impl<'a> Replay<'a> {
     /// Decides the lines of a batch, in order.
     fn decide_batch(&mut self, batch: &Batch, planned: &mut [PlannedLine<'_>]) -> Result<(), ReplayError> {
         let wanted = self.wanted.clone();
-        for lines in batch.lines().chunks(LOOKAHEAD_LINES) {
+        for lines in batch.lines.chunks(LOOKAHEAD_LINES) {
             for (line, next) in lines.iter().zip(&mut *planned) {
                 self.plan(next, batch, line, &wanted);
             }
@@ -350,7 +350,7 @@ impl<'a> Replay<'a> {
 
     /// The names of the wanted parameters of queries.
     pub(crate) fn queries(&self) -> &[Box<str>] {
-        self.wanted.queries()
+        &self.wanted.queries
     }
 
     /// The results of the policy.

@@ -118,7 +118,7 @@ impl Summary {
             unreadable: trace.skipped_lines.iter().map(UnreadableLine::new).collect(),
             reordered: trace.reordered,
             reordered_by_seconds: trace.reordered_by.as_secs_ceil(),
-            reorder_seconds: replay.reorder.window().as_secs_ceil(),
+            reorder_seconds: replay.reorder.window.as_secs_ceil(),
             reorder_was_full: replay.reorder.was_full(),
             late: trace.late,
             late_by_seconds: trace.late_by.as_secs_ceil(),

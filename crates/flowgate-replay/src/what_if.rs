@@ -44,7 +44,7 @@ pub struct WhatIf {
     curves: Vec<Curve>,
     bounds: CurveBounds,
     /// Limits without a curve.
-    left_out: usize,
+    pub left_out: usize,
 }
 
 /// A rule and the positions of its curves.
@@ -105,11 +105,6 @@ impl WhatIf {
         let mut curves: Vec<&Curve> = self.curves.iter().collect();
         curves.sort_by_key(|curve| (curve.rule, curve.case.clone(), curve.number));
         curves
-    }
-
-    /// Limits without a curve.
-    pub fn left_out(&self) -> usize {
-        self.left_out
     }
 }
 

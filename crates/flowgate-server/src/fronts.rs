@@ -21,7 +21,7 @@ use crate::service::{Service, Snapshot};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fronts {
     /// `None`: Koala is not served.
-    koala: Option<Arc<KoalaInForce>>,
+    pub(crate) koala: Option<Arc<KoalaInForce>>,
 }
 
 impl Fronts {
@@ -31,11 +31,6 @@ impl Fronts {
         Ok(Fronts { koala: KoalaFile::from_config(config).map(compile).transpose()?.map(Arc::new) })
     }
 
-    /// Koala's rules.
-    pub(crate) fn koala(&self) -> Option<&Arc<KoalaInForce>> {
-        self.koala.as_ref()
-    }
-
     /// A copy that denies nothing.
     pub(crate) fn paused(&self) -> Fronts {
         Fronts { koala: self.koala.as_ref().map(|koala| Arc::new(koala.paused())) }
@@ -43,14 +38,14 @@ impl Fronts {
 
     /// The rules of each front, as the engine has them: a reset forgets what they have counted, too.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = &Arc<Snapshot>> {
-        self.koala.iter().map(|koala| koala.snapshot())
+        self.koala.iter().map(|koala| &koala.snapshot)
     }
 
     /// What each front would answer to a request, and why.
     pub(crate) fn explain(&self, service: &Service, request: &Request<'_>) -> Answer<Vec<FrontExplanation>> {
         let explain = |koala: &Arc<KoalaInForce>| {
             let in_force = Arc::clone(koala);
-            service.explain_by(koala.snapshot(), request).map(move |explanation| in_force.explained(explanation))
+            service.explain_by(&koala.snapshot, request).map(move |explanation| in_force.explained(explanation))
         };
         Answer::fold(self.koala.iter().map(explain), Vec::new(), |mut all, one| {
             all.push(one);

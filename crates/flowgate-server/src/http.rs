@@ -215,7 +215,7 @@ impl Call<'_> {
         self.local?;
         let forwarded = head::values(self.headers(), "x-forwarded-for");
         let forwarded: Vec<&str> = forwarded.filter_map(head::printable).collect();
-        Some(self.shared.gate.addresses().find(self.peer, forwarded).address)
+        Some(self.shared.gate.addresses.find(self.peer, forwarded).address)
     }
 
     /// Gives a request the client's name for it, by which it is found in the log.

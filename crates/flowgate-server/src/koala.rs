@@ -46,7 +46,8 @@ pub struct KoalaInForce {
     /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
     local: Option<KoalaRules>,
     answers: Answers,
-    snapshot: Arc<Snapshot>,
+    /// The rules as the engine has them, to explain and reset by.
+    pub(crate) snapshot: Arc<Snapshot>,
 }
 
 impl KoalaInForce {
@@ -64,7 +65,7 @@ impl KoalaInForce {
     }
 
     fn new(rules: KoalaRules, local: Option<KoalaRules>, answers: Answers) -> KoalaInForce {
-        let snapshot = Snapshot::of_rules(Arc::clone(rules.set()), local.as_ref().map(|local| Arc::clone(local.set())));
+        let snapshot = Snapshot::of_rules(Arc::clone(&rules.set), local.as_ref().map(|local| Arc::clone(&local.set)));
         KoalaInForce { rules, local, answers, snapshot: Arc::new(snapshot) }
     }
 
@@ -73,16 +74,11 @@ impl KoalaInForce {
         KoalaInForce::new(self.rules.paused(), self.local.as_ref().map(KoalaRules::paused), self.answers.clone())
     }
 
-    /// The rules as the engine has them, to explain and reset by.
-    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
-        &self.snapshot
-    }
-
     /// What a browse answers to a request, and why.
     pub(crate) fn explained(&self, explanation: Explanation) -> FrontExplanation {
         let answer = self.rules.explained(&explanation);
         let decided = answer.decided();
-        let allowed = !answer.banned() && decided.is_none_or(|rule| self.rules.result_of(rule).passes());
+        let allowed = !answer.banned && decided.is_none_or(|rule| self.rules.result_of(rule).passes());
         let rule = decided.map(|rule| self.rules.rule(rule).name().to_owned());
         FrontExplanation { name: "Koala", allowed, rule, explanation }
     }
@@ -96,7 +92,7 @@ impl KoalaInForce {
 impl Service {
     /// The Koala rules in force; `None`: Koala is not served.
     pub fn koala_rules(&self) -> Option<Arc<KoalaInForce>> {
-        self.snapshot().fronts().koala().cloned()
+        self.snapshot().fronts.koala.clone()
     }
 
     /// Decides a request by Koala's rules, and adds it to the counts of each rule that it met, except for an update.

@@ -80,7 +80,8 @@ pub(crate) trait Protocol: Clone + Send + 'static {
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: Socket,
-    address: config::ListenAddress,
+    /// The bound address. For port 0 it holds the port that the system chose.
+    pub(crate) address: config::ListenAddress,
     permits: Arc<Semaphore>,
     /// If set, TCP clients must use TLS. Clients of a unix socket do not: their bytes stay on this machine, and the
     /// file's permissions decide who may connect.
@@ -108,11 +109,6 @@ impl Listener {
             handshake_timeout: bounds.request_timeout,
             drain: bounds.drain,
         }))
-    }
-
-    /// The bound address. For port 0 it holds the port that the system chose.
-    pub(crate) fn address(&self) -> &config::ListenAddress {
-        &self.address
     }
 
     /// Accepts connections until shutdown, then waits up to `drain` for the open ones to end.
@@ -282,7 +278,7 @@ mod tests {
         let bounds = config::Server { max_connections: 1, drain, ..config::Server::default() };
         let anywhere = config::ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
         let listener = Listener::bind(&anywhere, &bounds, None).await.unwrap().unwrap();
-        let config::ListenAddress::Tcp(address) = *listener.address() else { panic!("{}", listener.address()) };
+        let config::ListenAddress::Tcp(address) = listener.address else { panic!("{}", listener.address) };
         (listener, address)
     }
 

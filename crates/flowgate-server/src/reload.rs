@@ -265,7 +265,7 @@ impl Watcher {
         if !(renewed && same_files) {
             let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
             let snapshot = self.service.snapshot();
-            snapshot.fronts().log(author, version, rules, lists);
+            snapshot.fronts.log(author, version, rules, lists);
             self.service.note_rules(version);
         }
         if !warnings.is_empty() {

@@ -35,9 +35,12 @@ pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), ServeError> 
 /// A server with bound listeners: clients can connect, and get answers once [`Server::run`] runs.
 #[derive(Debug)]
 pub struct Server {
-    service: Service,
-    readiness: Readiness,
-    certificates: Option<Certificates>,
+    /// What decides. Callers may share it, or replace its rules.
+    pub service: Service,
+    /// Whether `/readyz` answers that the server takes requests.
+    pub readiness: Readiness,
+    /// The certificates in force, for a caller that renews them; `None`: no TLS.
+    pub certificates: Option<Certificates>,
     http: Option<(Listener, Http)>,
     resp: Option<(Listener, Resp)>,
     grpc: Option<(Listener, Grpc)>,
@@ -166,21 +169,6 @@ impl Server {
         Ok(Self { service, readiness, certificates, http, resp, grpc, recorder, loops })
     }
 
-    /// What decides. Callers may share it, or replace its rules.
-    pub fn service(&self) -> &Service {
-        &self.service
-    }
-
-    /// Whether `/readyz` answers that the server takes requests.
-    pub fn readiness(&self) -> &Readiness {
-        &self.readiness
-    }
-
-    /// The certificates in force, for a caller that renews them; `None`: no TLS.
-    pub fn certificates(&self) -> Option<&Certificates> {
-        self.certificates.as_ref()
-    }
-
     /// Lets admins read and write the configuration file over HTTP, if that has a listener.
     pub fn administer(&self, file: RulesFile) {
         if let Some((_, http)) = &self.http {
@@ -211,17 +199,17 @@ impl Server {
 
     /// The bound address of HTTP; `None`: off.
     pub fn http_listener(&self) -> Option<&config::ListenAddress> {
-        self.http.as_ref().map(|(listener, _)| listener.address())
+        self.http.as_ref().map(|(listener, _)| &listener.address)
     }
 
     /// The bound address of the Redis protocol; `None`: off.
     pub fn resp_listener(&self) -> Option<&config::ListenAddress> {
-        self.resp.as_ref().map(|(listener, _)| listener.address())
+        self.resp.as_ref().map(|(listener, _)| &listener.address)
     }
 
     /// The bound address of gRPC; `None`: off.
     pub fn grpc_listener(&self) -> Option<&config::ListenAddress> {
-        self.grpc.as_ref().map(|(listener, _)| listener.address())
+        self.grpc.as_ref().map(|(listener, _)| &listener.address)
     }
 
     /// The TCP address of [`Server::grpc_listener`].
@@ -284,7 +272,7 @@ async fn serve<P: Protocol>(
     shutdown: Shutdown,
 ) -> Result<(), RunError> {
     let Some((listener, protocol)) = listener else { return Ok(()) };
-    let address = listener.address().clone();
+    let address = listener.address.clone();
     let served = listener.serve(protocol, shutdown).await;
     served.map_err(|source| RunError::Listener { protocol: name, address, source })
 }

@@ -321,7 +321,7 @@ impl Service {
 
     fn reset_decision(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>, at: Reading) -> Answer<Reset<Decision>> {
         self.observer.begin(Operation::Reset);
-        let of_fronts = snapshot.fronts().snapshots().map(|rules| self.forget(rules, request, at));
+        let of_fronts = snapshot.fronts.snapshots().map(|rules| self.forget(rules, request, at));
         Answer::fold(of_fronts, true, |all, reset| all & reset.is_done).with(
             self.forget(snapshot, request, at),
             |all, Reset { decision, is_done }| Reset { decision, is_done: all & is_done },

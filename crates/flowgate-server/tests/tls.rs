@@ -49,13 +49,13 @@ impl Running {
         let bind = async move || Server::bind(&config).await.unwrap();
         let (server, (service, reloader)) = RunningServer::start_with(bind, |server| {
             let reload = Reload {
-                service: server.service().clone(),
+                service: server.service.clone(),
                 loaded,
                 load: Box::new(move || load_config(Input::File(&file), [], Options::default()).map(&edit)),
-                certificates: server.certificates().cloned(),
+                certificates: server.certificates.clone(),
                 poll: Duration::from_millis(10),
             };
-            (server.service().clone(), reload.start().unwrap())
+            (server.service.clone(), reload.start().unwrap())
         });
         Running { service, resp: server.resp.unwrap(), http: server.http.unwrap(), reloader, _server: server }
     }

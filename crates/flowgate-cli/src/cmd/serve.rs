@@ -150,9 +150,9 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
 }
 
 fn watch(server: &Server, source: Source, loaded: LoadedConfig) -> std::io::Result<Reloader> {
-    let service = server.service().clone();
+    let service = server.service.clone();
     let load = Box::new(move || configuration::load(source.file.as_deref(), &source.environment));
-    Reload { service, loaded, load, certificates: server.certificates().cloned(), poll: POLL_INTERVAL }.start()
+    Reload { service, loaded, load, certificates: server.certificates.clone(), poll: POLL_INTERVAL }.start()
 }
 
 /// Lets admins change the file, if there is one.

@@ -66,7 +66,7 @@ pub struct Point {
 impl Curves {
     pub(super) fn new(what_if: &WhatIf, rules: &[RuleResult]) -> Curves {
         let curves = what_if.curves().into_iter().map(|curve| Curve::new(curve, rules)).collect();
-        Curves { curves, left_out: what_if.left_out() }
+        Curves { curves, left_out: what_if.left_out }
     }
 }
 

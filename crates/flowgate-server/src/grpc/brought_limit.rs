@@ -48,13 +48,13 @@ impl BroughtLimits {
         in_force: &Snapshot,
         limit: Override,
     ) -> Result<Arc<Snapshot>, OverrideError> {
-        let key = (limit, in_force.is_paused());
+        let key = (limit, in_force.is_paused);
         let sets = || self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = sets().get(&key) {
             return Ok(Arc::clone(known));
         }
         let rules = service.compile_alone(&policy(limit)?)?;
-        let rules = Arc::new(if in_force.is_paused() { rules.shadowed() } else { rules });
+        let rules = Arc::new(if in_force.is_paused { rules.shadowed() } else { rules });
         let mut sets = sets();
         if sets.len() >= MAX_LIMITS {
             sets.clear();

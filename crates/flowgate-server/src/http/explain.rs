@@ -16,8 +16,7 @@ pub(super) async fn explain(call: &Call<'_>, body: Body) -> Result<Reply, Error>
     let snapshot = call.shared.service.snapshot();
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
     let (service, request) = (&call.shared.service, asked.request());
-    let (explained, of_fronts) =
-        (service.explain_by(&snapshot, &request), snapshot.fronts().explain(service, &request));
+    let (explained, of_fronts) = (service.explain_by(&snapshot, &request), snapshot.fronts.explain(service, &request));
     let (explained, of_fronts) = (call.answered(explained).await?, call.answered(of_fronts).await?);
     Ok(reply::json(&Explanation {
         paused_until: service.paused().map(|pause| pause.until.into()),

@@ -40,7 +40,8 @@ const MAX_HOLD: Span = Span::from_secs(1);
 /// The settings of the gateway check.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    addresses: ClientAddresses,
+    /// How the addresses of clients are found and counted.
+    pub(crate) addresses: ClientAddresses,
     /// `RateLimit-Policy` and `RateLimit`.
     ratelimit: bool,
     /// `X-RateLimit-*`.
@@ -65,11 +66,6 @@ impl Gate {
             missed_uri: AtomicBool::new(false),
             ignored_query: AtomicBool::new(false),
         }
-    }
-
-    /// How the addresses of clients are found and counted.
-    pub(crate) fn addresses(&self) -> &ClientAddresses {
-        &self.addresses
     }
 
     /// Warns of an untrusted peer that sends `X-Forwarded-*`, once for each peer.
@@ -112,7 +108,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         gate.warn_of_ignored_query();
     }
     let (snapshot, ban_fields) = (call.shared.service.snapshot(), call.shared.service.ban_fields());
-    let rules = snapshot.rules();
+    let rules = &snapshot.rules;
     let spelling = rules.path_spelling;
     let original = match Original::from_headers(call, gate, spelling) {
         Ok(original) => original,

@@ -27,12 +27,12 @@ pub(super) async fn policy(call: &Call<'_>) -> Result<Reply, Error> {
 
 fn document(service: &Service, broken: Option<BrokenFile>, from: u64, limit: u64) -> Vec<u8> {
     let snapshot = service.unpaused();
-    let rules = snapshot.rules();
+    let rules = &snapshot.rules;
     let page = rules.rules.iter().skip(from as usize).take(limit as usize);
     reply::written(&Policy {
         now: service.now().into(),
         etag: etag(service).into(),
-        loaded: snapshot.loaded().into(),
+        loaded: snapshot.loaded.into(),
         broken,
         fields: rules.field_names().map(Into::into).collect(),
         total: rules.rules.len() as u64,
@@ -43,7 +43,7 @@ fn document(service: &Service, broken: Option<BrokenFile>, from: u64, limit: u64
 
 /// Changes whenever other rules come into force, and at a restart.
 pub(super) fn etag(service: &Service) -> String {
-    format!("\"{:x}-{:x}\"", service.started().as_nanos(), service.unpaused().rules().generation)
+    format!("\"{:x}-{:x}\"", service.started().as_nanos(), service.unpaused().rules.generation)
 }
 
 /// What is wrong with the configuration file, while it is.

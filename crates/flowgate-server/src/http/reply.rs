@@ -16,7 +16,7 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// A line for each header.
     lines: Vec<u8>,
-    body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 /// Most documents are shorter.
@@ -100,11 +100,6 @@ impl Reply {
             start += line.len();
         }
         response
-    }
-
-    #[cfg(test)]
-    pub(crate) fn body(&self) -> &[u8] {
-        &self.body
     }
 }
 

@@ -28,7 +28,7 @@ impl<'b> CallRequest<'b> {
     pub(super) fn new(shared: &Shared, snapshot: &Snapshot, call: DecideCall<'b>) -> CallRequest<'b> {
         let mut request = CallRequest { fields: call.fields, cost: call.cost, network: None };
         if call.gate {
-            request.spell_as_at_the_gate(shared.gate.addresses(), snapshot.rules().path_spelling);
+            request.spell_as_at_the_gate(&shared.gate.addresses, snapshot.rules.path_spelling);
         }
         request
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     fn body_of(error: crate::http::error::Error) -> Vec<u8> {
-        error.reply().body().to_vec()
+        error.reply().body.to_vec()
     }
 
     #[test]

@@ -43,12 +43,12 @@ pub(super) async fn start(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let SampleOrder { length } = body::parse(&body)?;
     let service = &call.shared.service;
     let sample = &service.recent().sample;
-    let longest = sample.longest();
+    let longest = sample.longest;
     let length = match parse_duration(&length.0).map(Span::from) {
         Some(length) if length <= longest => length,
         _ => return Err(Error::invalid("for", format!("expected a length such as \"5m\", at most {longest}"))),
     };
-    match sample.mode() {
+    match sample.mode {
         Sampling::Off => return Err(Error::Forbidden("nothing is recorded: console.sample is \"off\"")),
         Sampling::OnDemand if length.is_zero() => sample.stop(service.now()),
         Sampling::OnDemand => sample.start(service.now(), Some(length), commonest_field(&service.rules())),
@@ -78,7 +78,7 @@ pub(crate) fn commonest_field(rules: &RuleSet) -> String {
 fn told(service: &Service) -> Reply {
     let sample = &service.recent().sample;
     let status = sample.status(service.now());
-    let state = match (&status, sample.mode()) {
+    let state = match (&status, sample.mode) {
         (Some(status), _) if status.is_recording => "recording",
         (Some(_), _) => "recorded",
         (None, Sampling::Off) => "off",
@@ -91,8 +91,8 @@ fn told(service: &Service) -> Reply {
         until: status.as_ref().and_then(|status| status.until).map(Into::into),
         requests: status.as_ref().map_or(0, |status| status.requests as u64),
         bytes: status.as_ref().map_or(0, |status| status.bytes as u64),
-        max_bytes: sample.max_bytes() as u64,
-        longest: sample.longest().into(),
+        max_bytes: sample.max_bytes as u64,
+        longest: sample.longest.into(),
         one_in: status.as_ref().map_or(1, |status| status.one_in),
         by: status.map(|status| status.by.into()),
         left_out: LEFT_OUT.map(Into::into).into(),

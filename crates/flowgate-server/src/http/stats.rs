@@ -45,7 +45,7 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
             let status = file.reload_status();
             Reloads { succeeded: status.succeeded, failed: status.failed }
         }),
-        fronts: service.snapshot().fronts().names().map(Into::into).collect(),
+        fronts: service.snapshot().fronts.names().map(Into::into).collect(),
         connections: connections(service, shared.max_connections),
         settings: shared.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
         memory: service.stats().into(),

@@ -31,7 +31,7 @@ pub(super) fn of_rule(call: &Call<'_>) -> Result<Reply, Error> {
 fn count((subject, seen): &(Subject, SeenCount)) -> SubjectCount<'_> {
     SubjectCount {
         subject: subject.fields().collect(),
-        cut: !subject.is_whole(),
+        cut: !subject.is_whole,
         count: seen.count,
         error: seen.error,
         first: seen.first.into(),
@@ -59,7 +59,7 @@ fn denial((number, denial): &(u64, recent::DenialEvent)) -> Denial<'_> {
         by: denial.by.into(),
         action: (&*denial.action).into(),
         subject: subject.map_or_else(Fields::default, |subject| subject.fields().map(named).collect()),
-        cut: subject.is_some_and(|subject| !subject.is_whole()),
+        cut: subject.is_some_and(|subject| !subject.is_whole),
         fields: denial.fields.iter().map(|(name, value)| (&**name, &**value)).collect(),
         cost: denial.cost,
         retry_after: denial.retry_after.map(Into::into),

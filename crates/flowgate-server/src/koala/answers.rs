@@ -33,7 +33,7 @@ impl Answers {
     /// The answer of the rule that decided.
     pub(super) fn one(&self, answer: &KoalaAnswer) -> Bytes {
         match answer.decided() {
-            _ if answer.banned() => self.banned.clone(),
+            _ if answer.banned => self.banned.clone(),
             Some(rule) => self.of_rules[rule].clone(),
             None if answer.matched() => self.passed.clone(),
             None => self.unmatched.clone(),
@@ -45,7 +45,7 @@ impl Answers {
         let mut exceeded = answer.exceeded().map(|rule| &self.of_rules[rule]).peekable();
         match exceeded.peek() {
             Some(_) => list(exceeded),
-            None if answer.banned() => list([&self.banned]),
+            None if answer.banned => list([&self.banned]),
             None => list([&self.unmatched]),
         }
     }

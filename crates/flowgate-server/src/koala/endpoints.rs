@@ -77,7 +77,7 @@ pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> 
         Endpoint::Value => koala.value(&form).await,
         Endpoint::MultiBrowse => koala.multi_browse(&form).await,
         Endpoint::MultiUpdate => koala.multi_update(&form).await,
-        Endpoint::AllRules => Ok(reply::text(koala.koala.rules.file().text().to_string())),
+        Endpoint::AllRules => Ok(reply::text(koala.koala.rules.file.text.to_string())),
         Endpoint::Counters => koala.counters(&form),
         Endpoint::Alive => Ok(alive(call).await),
     }

@@ -22,20 +22,20 @@ pub(super) fn note<'q, R: Borrow<Request<'q>>>(
     observer.note_by(request, answer.ranked().map(|rule| rules.rule(rule)), denial(rules, answer), now);
     answer.shadow().for_each(|rule| rules.decided_by(rule).count(RuleOutcome::Shadowed));
     match answer.decided() {
-        _ if answer.banned() => rules.unruled().count(RuleOutcome::Banned),
-        None => rules.unruled().count(RuleOutcome::Allowed),
+        _ if answer.banned => rules.unruled.count(RuleOutcome::Banned),
+        None => rules.unruled.count(RuleOutcome::Allowed),
         Some(rule) if rules.result_of(rule).passes() => rules.decided_by(rule).count(RuleOutcome::Allowed),
         Some(rule) => rules.decided_by(rule).count(RuleOutcome::Denied),
     }
-    if answer.degraded() {
+    if answer.degraded {
         observer.metrics.degraded.add(1);
     }
 }
 
 /// What the log tells of an answer that denies.
 fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>> {
-    let degraded = answer.degraded();
-    if answer.banned() {
+    let degraded = answer.degraded;
+    if answer.banned {
         return Some(Denial { by: "ban by hand", action: "deny", retry_after: None, degraded });
     }
     let rule = answer.decided().filter(|rule| !rules.result_of(*rule).passes())?;
@@ -47,7 +47,7 @@ fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>>
 pub(crate) fn tallies(koala: Option<&KoalaInForce>) -> impl Iterator<Item = (String, RuleCounts)> {
     koala.into_iter().flat_map(|KoalaInForce { rules, .. }| {
         let by_rule = (0..rules.len()).map(|rule| (format!("koala:{}", rules.number(rule)), rules.decided_by(rule)));
-        let unruled = std::iter::once(("koala:(none)".to_owned(), rules.unruled()));
+        let unruled = std::iter::once(("koala:(none)".to_owned(), &*rules.unruled));
         by_rule.chain(unruled).map(|(name, counters)| (name, counters.read()))
     })
 }
@@ -59,7 +59,7 @@ pub(crate) fn render(out: &mut Exposition, koala: Option<&KoalaInForce>) {
     let mut sample = |rule: &str, action: &str, count| {
         family.sample(&[("rule", rule), ("action", action)], count);
     };
-    let unruled = koala.map(|koala| koala.rules.unruled().read()).unwrap_or_default();
+    let unruled = koala.map(|koala| koala.rules.unruled.read()).unwrap_or_default();
     sample(NO_RULE, "allow", unruled.get(RuleOutcome::Allowed));
     sample(BAN_BY_HAND, "ban", unruled.get(RuleOutcome::Banned));
     let Some(KoalaInForce { rules, .. }) = koala else { return };

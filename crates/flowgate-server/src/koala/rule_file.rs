@@ -75,7 +75,7 @@ fn document(service: &Service, koala: &KoalaInForce, broken: Option<BrokenFile>,
         refused: rule.counts.denied,
     };
     let rules = koala.rules.describe(now).map(rule).collect();
-    reply::written(&RuleFile { now: now.into(), broken, rules, toml: koala.rules.file().to_toml(directory) })
+    reply::written(&RuleFile { now: now.into(), broken, rules, toml: koala.rules.file.to_toml(directory) })
 }
 
 /// Checks a text in place of the rule file: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
@@ -83,7 +83,7 @@ async fn validate(call: &Call<'_>, body: Body, koala: Arc<KoalaInForce>) -> Resu
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let RuleText { text } = body::parse(&body)?;
     let text = text.0.into_owned();
-    let checked = call.on_thread(move || koala.rules.file().check(&text)).await?;
+    let checked = call.on_thread(move || koala.rules.file.check(&text)).await?;
     Ok(reply::json(&match &checked {
         Ok(LoadedKoala { file, warnings, .. }) => {
             Validation { valid: true, rules: Some(file.len() as u64), findings: warnings.into() }

@@ -54,7 +54,7 @@ impl Socket {
         match self {
             Socket::Tcp(listener) => listener.local_addr().map(config::ListenAddress::Tcp),
             #[cfg(unix)]
-            Socket::Unix(socket) => Ok(config::ListenAddress::Unix(socket.path().to_owned())),
+            Socket::Unix(socket) => Ok(config::ListenAddress::Unix(socket.path.to_owned())),
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::net::UnixListener;
 #[derive(Debug)]
 pub(super) struct UnixSocket {
     listener: UnixListener,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Device and inode of the file that `bind` created.
     file: (u64, u64),
 }
@@ -33,10 +33,6 @@ impl UnixSocket {
         };
         let file = identity(&fs::symlink_metadata(path)?);
         Ok(UnixSocket { listener, path: path.to_owned(), file })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) async fn accept(&self) -> io::Result<UnixStream> {

@@ -27,7 +27,7 @@ pub(crate) async fn render(service: &Service) -> String {
     out.gauge("flowgate_build_info", "1, with the version as a label.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     decisions(&mut out, service, metrics);
-    service.snapshot().fronts().render(&mut out);
+    service.snapshot().fronts.render(&mut out);
     bans(&mut out, service);
     latencies(&mut out, metrics);
     store(&mut out, service, metrics);

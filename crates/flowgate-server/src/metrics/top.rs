@@ -74,7 +74,7 @@ impl TopList {
             let pairs = || subject.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             TopSubject {
                 subject: subject.shown(),
-                fields: (rule.is_some() && subject.is_whole()).then(pairs),
+                fields: (rule.is_some() && subject.is_whole).then(pairs),
                 rule: rule.map(String::from),
                 count: seen.count,
                 error: seen.error,

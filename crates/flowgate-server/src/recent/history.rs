@@ -242,7 +242,7 @@ impl Range {
 
 impl State {
     fn record<'r>(&mut self, now: u64, rules: impl Iterator<Item = (Cow<'r, str>, Tally)>, gauges: &Gauges) {
-        let last = self.steps.last();
+        let last = self.steps.last;
         let now = now.max(last);
         let is_gap = now - last > MAX_MISSED_SECONDS;
         let begun = self.steps.advance(now, is_gap);
@@ -268,7 +268,7 @@ impl State {
     }
 
     fn read(&self, resolution: Resolution, wanted: &WantedRules) -> HistoryPart {
-        let last = self.steps.last();
+        let last = self.steps.last;
         let kept: Vec<(u64, bool)> =
             resolution.kept(last).map(|start| (start, self.steps.is_measured(resolution, start))).collect();
         let series = |rings: &Rings<StepCounts>, since: u64| -> Series {

@@ -53,7 +53,7 @@ impl Service {
             history.note_store(now, shared.away > 0);
         }
         let snapshot = self.snapshot();
-        let (rules, fronts) = (&snapshot.rules().rules, snapshot.fronts().tallies());
+        let (rules, fronts) = (&snapshot.rules.rules, snapshot.fronts.tallies());
         let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), rule.counters.read()));
         let by_others = NOT_OF_RULES.into_iter().zip([&metrics.keys, &metrics.unruled, &metrics.banned]);
         let by_others = by_others.map(|(name, counters)| (Cow::Borrowed(name), counters.read()));
@@ -65,8 +65,8 @@ impl Service {
     /// Marks that the rules of a version are in force.
     pub(crate) fn note_rules(&self, version: Option<u64>) {
         let snapshot = self.snapshot();
-        let of_fronts: Vec<String> = snapshot.fronts().tallies().map(|(name, _)| name).collect();
-        let names = snapshot.rules().rules.iter().map(|rule| rule.name());
+        let of_fronts: Vec<String> = snapshot.fronts.tallies().map(|(name, _)| name).collect();
+        let names = snapshot.rules.rules.iter().map(|rule| rule.name());
         let names: HashSet<&str> = names.chain(NOT_OF_RULES).chain(of_fronts.iter().map(String::as_str)).collect();
         self.recent().history.note_rules(self.now(), version, |name| names.contains(name));
     }

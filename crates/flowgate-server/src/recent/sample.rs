@@ -32,9 +32,9 @@ pub(crate) const LEFT_OUT: [&str; 2] = ["header.*", "query.*"];
 
 #[derive(Debug)]
 pub(crate) struct Sample {
-    mode: Sampling,
-    longest: Span,
-    max_bytes: usize,
+    pub(crate) mode: Sampling,
+    pub(crate) longest: Span,
+    pub(crate) max_bytes: usize,
     is_on: AtomicBool,
     hasher: RandomState,
     recording: Mutex<Option<Recording>>,
@@ -94,18 +94,6 @@ impl Sample {
             hasher: RandomState::new(),
             recording: Mutex::default(),
         }
-    }
-
-    pub(crate) fn mode(&self) -> Sampling {
-        self.mode
-    }
-
-    pub(crate) fn longest(&self) -> Span {
-        self.longest
-    }
-
-    pub(crate) fn max_bytes(&self) -> usize {
-        self.max_bytes
     }
 
     /// Whether requests are recorded.

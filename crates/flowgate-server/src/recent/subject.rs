@@ -14,7 +14,7 @@ pub(crate) struct Subject {
     /// Each name and each value with its [`END`]. A key has an empty name.
     text: Box<str>,
     /// False if a value was cut or changed, so that it stands for others, too.
-    is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl Subject {
@@ -43,11 +43,6 @@ impl Subject {
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut parts = self.text.split_terminator(END);
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
-    }
-
-    /// Whether the names and values are those of the request.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.is_whole
     }
 
     /// `name=value name=value` on one line, or the key.
@@ -84,7 +79,7 @@ mod tests {
         assert_eq!(subject.shown(), "user=42 ip=1.2.3.4\\n\\u{1b}[31m x=");
         let fields: Vec<_> = subject.fields().collect();
         assert_eq!(fields, [("user", "42"), ("ip", "1.2.3.4\n\u{1b}[31m"), ("x", "")]);
-        assert!(subject.is_whole());
+        assert!(subject.is_whole);
         assert_eq!(Subject::of_fields(std::iter::empty()), None);
     }
 
@@ -92,10 +87,10 @@ mod tests {
     fn a_long_subject_is_cut_and_says_so() {
         let long = "\u{4e2d}".repeat(500);
         let subject = Subject::of_fields([("user", long.as_str()), ("ip", "1.2.3.4")].into_iter()).unwrap();
-        assert!(!subject.is_whole() && subject.text.len() <= MAX_SUBJECT_BYTES + 4);
+        assert!(!subject.is_whole && subject.text.len() <= MAX_SUBJECT_BYTES + 4);
         assert!(subject.shown().ends_with("..."), "{}", subject.shown());
         let key = Subject::of_key(&[b'k'; 1 << 20]);
-        assert_eq!((key.shown().len(), key.is_whole()), (MAX_SUBJECT_BYTES - 1 + 3, false));
+        assert_eq!((key.shown().len(), key.is_whole), (MAX_SUBJECT_BYTES - 1 + 3, false));
         assert_eq!(Subject::of_key(b"user:42\xff").shown(), "user:42\u{fffd}");
         assert_eq!(Subject::of_key(b"").shown(), "");
     }
@@ -104,6 +99,6 @@ mod tests {
     fn a_value_with_the_separator_makes_no_other_fields() {
         let subject = Subject::of_fields([("user", "42\0admin\0yes")].into_iter()).unwrap();
         assert_eq!(subject.fields().collect::<Vec<_>>(), [("user", "42adminyes")]);
-        assert!(!subject.is_whole());
+        assert!(!subject.is_whole);
     }
 }

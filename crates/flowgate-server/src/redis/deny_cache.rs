@@ -28,7 +28,8 @@ use table::TableQuestion;
 /// A store, and the denials of it that are remembered.
 #[derive(Debug)]
 pub(crate) struct DenyCache<S> {
-    store: S,
+    /// The store.
+    pub(crate) store: S,
     /// `None`: the cache is switched off.
     table: Option<DenyTable>,
     clock: Clock,
@@ -71,11 +72,6 @@ impl<S> DenyCache<S> {
     /// Remembers denials of a store for `longest` at most; not at all without it.
     pub(crate) fn new(store: S, longest: Option<Span>, clock: Clock, health: Arc<Health>) -> DenyCache<S> {
         DenyCache { store, table: longest.map(DenyTable::new), clock, health }
-    }
-
-    /// The store.
-    pub(crate) fn store(&self) -> &S {
-        &self.store
     }
 
     /// Ends the answers about the counters of a question that gives something back.

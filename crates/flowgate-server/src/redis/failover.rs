@@ -55,7 +55,8 @@ impl<Q: LocalQuestion> InFlightQuestion<Q> for SentToRedis<Q> {
 /// This node's own counters, and the rules for their use.
 #[derive(Debug)]
 pub(crate) struct Local {
-    decider: Decider,
+    /// Decides by this node's counters.
+    pub(crate) decider: Decider,
     settings: Settings,
 }
 
@@ -121,11 +122,6 @@ impl Local {
     /// This node's counters.
     pub(crate) fn memory(&self) -> &MemoryStore {
         self.decider.memory()
-    }
-
-    /// Decides by this node's counters.
-    pub(crate) fn decider(&self) -> &Decider {
-        &self.decider
     }
 
     /// The `on_failure` of rules that set none.

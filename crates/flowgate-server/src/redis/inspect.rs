@@ -12,18 +12,18 @@ impl Servers {
     pub(crate) async fn inspect(&self) {
         let pools: Vec<Arc<Pool>> = {
             let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-            pools.values().filter(|pool| pool.node().must_inspect()).cloned().collect()
+            pools.values().filter(|pool| pool.node.must_inspect()).cloned().collect()
         };
         for pool in pools {
             let Ok(link) = pool.link() else { continue };
             let Ok(arrival) = link.send(1, |out| wire::command(out, &[b"INFO", b"memory"])) else { continue };
             let Ok(CommandResult::Reply(reply)) = arrival.await else { continue };
-            let node = pool.node();
+            let node = &pool.node;
             node.inspected();
             if let Some(policy) = eviction(&reply) {
                 const WARNING: &str = "this Redis evicts keys when it is full, and with them counters and bans: set \
                                        maxmemory-policy to noeviction";
-                tracing::warn!(redis = %node.target(), policy, "{WARNING}");
+                tracing::warn!(redis = %node.target, policy, "{WARNING}");
             }
         }
     }

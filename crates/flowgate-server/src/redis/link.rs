@@ -182,7 +182,7 @@ impl Link {
         }
         write(&mut queue.bytes);
         queue.in_flight += commands;
-        let deadline = now + self.shared.node.timeout();
+        let deadline = now + self.shared.node.timeout;
         let (reply, arrival) = oneshot::channel();
         queue.waiters.extend((1..commands).map(|_| Waiter { kind: Kind::Unread, deadline }));
         queue.waiters.push_back(Waiter { kind: Kind::Request(reply), deadline });
@@ -258,9 +258,9 @@ async fn drive(shared: Arc<Shared>) {
             Ok(Connection { stream, address }) => {
                 let (place, since) = (node.is_at(address), node.now());
                 shared.up();
-                tracing::debug!(redis = %node.target(), "connected to Redis");
+                tracing::debug!(redis = %node.target, "connected to Redis");
                 let ended = Serving::new(shared, stream, place).await;
-                tracing::debug!(redis = %node.target(), error = %ended, "the connection to Redis has ended");
+                tracing::debug!(redis = %node.target, error = %ended, "the connection to Redis has ended");
                 let at_once = matches!(ended, LinkEnd::Moved) || node.now().since(since) >= SETTLED_AFTER;
                 if at_once {
                     pause = Duration::ZERO;
@@ -277,7 +277,7 @@ async fn drive(shared: Arc<Shared>) {
                 pause = longer(pause);
                 // Once, and not while the others are about to find the same.
                 if !for_all && last_pause < pause && pause == LONGEST_PAUSE {
-                    tracing::warn!(redis = %node.target(), %error, "an event loop has no connection to Redis");
+                    tracing::warn!(redis = %node.target, %error, "an event loop has no connection to Redis");
                 }
             }
         }
@@ -295,8 +295,8 @@ async fn connect(
     known: Option<SocketAddr>,
 ) -> Result<Connection, ConnectError> {
     let node = &shared.node;
-    let deadline = Duration::from_nanos(node.timeout().as_nanos());
-    let connecting = node.target().connect(lead, known);
+    let deadline = Duration::from_nanos(node.timeout.as_nanos());
+    let connecting = node.target.connect(lead, known);
     let mut connecting = pin!(timeout(CONNECT_TIMEOUT.max(deadline), connecting));
     match timeout(deadline, connecting.as_mut()).await {
         Ok(connected) => connected.unwrap_or(Err(ConnectError::Silent)),

@@ -23,8 +23,9 @@ use super::wire::{self, Reply};
 /// A server, its deadline and its breaker.
 #[derive(Debug)]
 pub(crate) struct Node {
-    target: Target,
-    timeout: Span,
+    pub(crate) target: Target,
+    /// The longest to wait for an answer.
+    pub(crate) timeout: Span,
     breaker: Mutex<Breaker>,
     /// Whether the breaker is open, for a reader that changes nothing.
     open: AtomicBool,
@@ -63,15 +64,6 @@ impl Node {
         let (open, is_inspected, places) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
         let connections = AtomicUsize::new(0);
         Node { target, timeout, breaker, open, probe, address, places, connections, is_inspected, health }
-    }
-
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// The longest to wait for an answer.
-    pub(crate) fn timeout(&self) -> Span {
-        self.timeout
     }
 
     /// The time by which deadlines towards Redis are kept: monotonic, whatever clock decides. A step of the wall clock

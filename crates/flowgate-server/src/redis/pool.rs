@@ -13,17 +13,13 @@ use super::node::Node;
 /// The links to a server.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     links: Mutex<Vec<(runtime::Id, Arc<Link>)>>,
 }
 
 impl Pool {
     pub(crate) fn new(node: Node) -> Pool {
         Pool { node: Arc::new(node), links: Mutex::default() }
-    }
-
-    pub(crate) fn node(&self) -> &Node {
-        &self.node
     }
 
     /// The link of the runtime that we are on.

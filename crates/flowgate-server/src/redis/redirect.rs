@@ -164,7 +164,7 @@ impl Servers {
         sent: &mut SentCommand,
         command: impl Fn() -> C,
     ) -> Result<Reply, Unanswered> {
-        let deadline = sent.at + sent.link.node().timeout();
+        let deadline = sent.at + sent.link.node().timeout;
         match received(&mut sent.arrival).await? {
             // Boxed, since it is rare and its many states would make every waiting reply large.
             Reply::Error(error) => {
@@ -203,7 +203,7 @@ impl Servers {
                     }
                 }
                 (None, _) => {
-                    tracing::debug!(redis = %route.link.node().target(), error, "Redis cannot do it");
+                    tracing::debug!(redis = %route.link.node().target, error, "Redis cannot do it");
                     return Err(Failure::Refused.into());
                 }
             }
@@ -227,7 +227,7 @@ impl Servers {
 
     /// The link to where a server points to.
     fn link_elsewhere(&self, route: &Route, host: Option<&str>, port: u16) -> Result<Arc<Link>, Failure> {
-        let pool = self.pool_elsewhere(route.link.node().target(), host, port).ok_or(Failure::Refused)?;
+        let pool = self.pool_elsewhere(&route.link.node().target, host, port).ok_or(Failure::Refused)?;
         pool.link()
     }
 }

@@ -28,7 +28,7 @@ use super::wire;
 #[derive(Debug)]
 pub(crate) struct Servers {
     seeds: Vec<Target>,
-    is_cluster: bool,
+    pub(crate) is_cluster: bool,
     sentinels: Option<Sentinels>,
     timeout: Span,
     prefix: String,
@@ -81,10 +81,6 @@ impl Servers {
         let (asking, is_lost, outdated) = (AtomicBool::new(false), AtomicBool::new(false), Notify::new());
         let sentinels = None;
         Servers { seeds, is_cluster, sentinels, timeout, prefix, health, pools, map, asking, is_lost, outdated }
-    }
-
-    pub(crate) fn is_cluster(&self) -> bool {
-        self.is_cluster
     }
 
     pub(crate) fn has_sentinels(&self) -> bool {
@@ -149,7 +145,7 @@ impl Servers {
         let _done = Done(&self.asking);
         let known: Vec<Target> = {
             let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-            pools.values().map(|pool| pool.node().target().clone()).collect()
+            pools.values().map(|pool| pool.node.target.clone()).collect()
         };
         for target in known.iter().chain(&self.seeds) {
             if let Some(parts) = self.ask(target).await {
@@ -207,7 +203,7 @@ impl Servers {
             kept.insert(target.to_string(), pool);
         }
         for pool in kept.values() {
-            pool.node().probe_in(|slot| slots[usize::from(slot)].as_ref().is_some_and(|of| Arc::ptr_eq(of, pool)));
+            pool.node.probe_in(|slot| slots[usize::from(slot)].as_ref().is_some_and(|of| Arc::ptr_eq(of, pool)));
         }
         self.map.store(Some(Arc::new(Map::Slots(slots))));
         *self.pools.lock().unwrap_or_else(PoisonError::into_inner) = kept;

@@ -161,7 +161,7 @@ impl SharedStore {
 
     /// How this node decides while Redis is away.
     pub(crate) fn local(&self) -> &Local {
-        &self.store.store().local
+        &self.store.store.local
     }
 
     /// The time by Redis's clock, by which bans end.

@@ -16,7 +16,7 @@ impl Servers {
     /// The servers that are known, by address.
     pub(crate) fn standings(&self) -> Vec<ServerStanding> {
         let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut standings: Vec<ServerStanding> = pools.values().map(|pool| pool.node().standing()).collect();
+        let mut standings: Vec<ServerStanding> = pools.values().map(|pool| pool.node.standing()).collect();
         standings.sort_by(|a, b| a.address.cmp(&b.address));
         standings
     }

@@ -98,7 +98,7 @@ impl RedisStore {
         question: &Arc<Q>,
         around: Time,
     ) -> Result<InFlight, Failure> {
-        if !self.servers.is_cluster() || question.groups() == 1 {
+        if !self.servers.is_cluster || question.groups() == 1 {
             return Ok(InFlight::Whole(self.send_script(&question.call(None, &self.prefix, around))?));
         }
         let calls: Vec<ScriptCall> =

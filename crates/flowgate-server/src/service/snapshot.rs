@@ -16,14 +16,16 @@ use crate::fronts::Fronts;
 /// The rules in force.
 #[derive(Debug)]
 pub struct Snapshot {
-    pub(crate) rules: Arc<RuleSet>,
+    /// The rules.
+    pub rules: Arc<RuleSet>,
     /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
     pub(crate) local_rules: Option<Arc<RuleSet>>,
-    fronts: Fronts,
+    /// The fronts of other systems.
+    pub(crate) fronts: Fronts,
     /// Whether it is a copy that denies nothing.
-    is_paused: bool,
+    pub(crate) is_paused: bool,
     /// When it was compiled, to be put in force at once.
-    loaded: Time,
+    pub(crate) loaded: Time,
 }
 
 impl Snapshot {
@@ -37,16 +39,6 @@ impl Snapshot {
         Snapshot { rules, local_rules, fronts: Fronts::default(), is_paused: false, loaded: Time::EPOCH }
     }
 
-    /// The rules.
-    pub fn rules(&self) -> &Arc<RuleSet> {
-        &self.rules
-    }
-
-    /// The fronts of other systems.
-    pub(crate) fn fronts(&self) -> &Fronts {
-        &self.fronts
-    }
-
     /// A copy that denies nothing.
     pub(crate) fn shadowed(&self) -> Snapshot {
         Snapshot {
@@ -56,16 +48,6 @@ impl Snapshot {
             is_paused: true,
             loaded: self.loaded,
         }
-    }
-
-    /// Whether its rules are paused and deny nothing.
-    pub(crate) fn is_paused(&self) -> bool {
-        self.is_paused
-    }
-
-    /// When the rules were compiled, to be put in force at once.
-    pub(crate) fn loaded(&self) -> Time {
-        self.loaded
     }
 
     /// Whether some rule, one of a front included, looks at a field or counts by it.
@@ -105,7 +87,7 @@ impl Service {
     }
 
     fn compile_with(&self, policy: &Policy, fronts: Fronts) -> Result<Snapshot, PolicyError> {
-        let rules = Arc::new(self.decider.compile(policy, Some(self.snapshot.load().rules()))?);
+        let rules = Arc::new(self.decider.compile(policy, Some(&self.snapshot.load().rules))?);
         let local_rules = self.shared.as_ref().map(|shared| shared.local().compile(policy)).transpose()?.map(Arc::new);
         Ok(Snapshot { rules, local_rules, fronts, is_paused: false, loaded: self.now() })
     }

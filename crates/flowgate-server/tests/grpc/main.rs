@@ -30,7 +30,7 @@ async fn start_prepared(
 /// A server whose service the test calls, too.
 fn start_with_service(config: Config) -> (RunningServer, Service) {
     let bind = async move || Server::bind(&config).await.unwrap();
-    RunningServer::start_with(bind, |server| server.service().clone())
+    RunningServer::start_with(bind, |server| server.service.clone())
 }
 
 /// The configuration with a gRPC listener and one event loop; `toml` begins with what belongs to the top level.

@@ -41,7 +41,7 @@ fn a_reload_while_the_gate_reads_fields_lets_no_request_slip_past_both_rules() {
     };
     let (one, other) = (rules("x-one"), rules("x-other"));
     let (services, service) = std::sync::mpsc::channel();
-    let server = Running::start_with(one.clone(), move |server| services.send(server.service().clone()).unwrap());
+    let server = Running::start_with(one.clone(), move |server| services.send(server.service.clone()).unwrap());
     let (service, ended) = (service.recv().unwrap(), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {

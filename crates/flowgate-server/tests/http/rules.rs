@@ -36,7 +36,7 @@ impl AdminFile {
         let server = Running::start_with(config, move |server| {
             // Changes are put in force by who makes them, not found in passing.
             let poll = Duration::from_secs(3600);
-            let service = server.service().clone();
+            let service = server.service.clone();
             let reload = Reload { service, loaded, load: Box::new(read), certificates: None, poll };
             let reloader = Arc::new(reload.start().unwrap());
             sender.send(Arc::clone(&reloader)).unwrap();

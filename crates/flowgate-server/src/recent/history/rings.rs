@@ -86,7 +86,8 @@ impl<T: Clone + Default> Rings<T> {
 #[derive(Debug)]
 pub(super) struct Steps {
     first: u64,
-    last: u64,
+    /// The last second.
+    pub(super) last: u64,
     is_measured: Rings<bool>,
 }
 
@@ -95,11 +96,6 @@ impl Steps {
         let mut is_measured = Rings::default();
         is_measured.change(second, |is_measured| *is_measured = true);
         Steps { first: second, last: second, is_measured }
-    }
-
-    /// The last second.
-    pub(super) fn last(&self) -> u64 {
-        self.last
     }
 
     /// Goes on to `second`. Returns the steps that begin, each by one of its seconds. Those before the last were measured

@@ -194,7 +194,7 @@ impl<'a> Serving<'a> {
         // A connection that owes answers would only queue the probe behind them; it is answered, or given up, first.
         if self.expired == 0 && node.may_probe(now) {
             node.write_probe(&mut self.out);
-            let deadline = now + node.timeout();
+            let deadline = now + node.timeout;
             self.shared.lock().in_flight += 1;
             self.waiters.push_back(Waiter { kind: Kind::Probe, deadline });
         }

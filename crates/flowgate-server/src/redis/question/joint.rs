@@ -37,7 +37,7 @@ impl Question for JointQuestion<'_, '_, '_> {
     type Owned = OwnedJointQuestion;
 
     fn to_owned(&self) -> OwnedJointQuestion {
-        let requests = self.requests.iter().map(|part| (part.rules.snapshot(self.snapshot).rules(), &part.request));
+        let requests = self.requests.iter().map(|part| (&part.rules.snapshot(self.snapshot).rules, &part.request));
         let part = |JointRequest { op, request, rules }: &JointRequest<'_>| OwnedPart {
             op: *op,
             request: OwnedRequest::new(request),

@@ -32,7 +32,7 @@ impl Question for RuleQuestion<'_, '_, '_> {
     fn to_owned(&self) -> OwnedRuleQuestion {
         OwnedRuleQuestion {
             snapshot: Arc::clone(self.snapshot),
-            plan: OwnedPlan::new(self.snapshot.rules(), self.plan, self.request),
+            plan: OwnedPlan::new(&self.snapshot.rules, self.plan, self.request),
             request: OwnedRequest::new(self.request),
         }
     }
