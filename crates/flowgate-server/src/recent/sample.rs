@@ -61,6 +61,12 @@ struct Line {
     text: Box<str>,
 }
 
+impl Line {
+    fn second(&self) -> u64 {
+        self.at.as_nanos() / 1_000_000_000
+    }
+}
+
 /// How a recording stands.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleStatus {
@@ -205,7 +211,7 @@ impl Sample {
 
 impl Recording {
     fn add(&mut self, line: Line) {
-        let second = line.at.as_nanos() / 1_000_000_000;
+        let second = line.second();
         if second != self.second {
             (self.second, self.in_second) = (second, 0);
         }
@@ -226,7 +232,7 @@ impl Recording {
         let one_in = self.one_in;
         self.lines.retain(|line| line.part % one_in == 0);
         self.bytes = self.lines.iter().map(|line| line.text.len() + LINE_BYTES).sum();
-        self.in_second /= 2;
+        self.in_second = self.lines.iter().rev().take_while(|line| line.second() == self.second).count() as u32;
         if self.one_in >= 1 << 40 {
             // One subject alone exceeds the bound: the oldest requests leave.
             self.in_second = 0;
