@@ -1,8 +1,9 @@
 //! A client of Envoy's rate limit service, over HTTP/2 with prior knowledge. Messages are those of `prost`.
 
-#[allow(missing_docs, clippy::all, unreachable_pub, reason = "scripts/protos makes it from the server's proto/")]
-#[rustfmt::skip]
-pub mod messages;
+#[allow(missing_docs, clippy::all, unreachable_pub, reason = "build.rs makes it from the server's proto/")]
+pub mod messages {
+    include!(concat!(env!("OUT_DIR"), "/messages.rs"));
+}
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
