@@ -122,6 +122,16 @@ pub(crate) struct ReadPlaces {
 }
 
 impl Config {
+    /// Reads a configuration from a file, without any environment; relative paths in it start from its directory. Warnings
+    /// are those of `flowgate validate`, and [`load`] returns them.
+    ///
+    /// # Errors
+    /// All mistakes that were found.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Config, Report> {
+        let options = Options { purpose: Purpose::Study, ..Options::default() };
+        load_with(Input::File(path.as_ref()), [], options).map(|loaded| loaded.config)
+    }
+
     /// Reads a configuration from a text, without any environment; relative paths start from the current directory.
     ///
     /// # Errors

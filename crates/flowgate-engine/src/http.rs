@@ -7,7 +7,7 @@ mod host;
 mod path;
 mod text;
 
-pub use client_address::{Client, ClientAddresses};
+pub use client_address::{Client, ClientAddresses, UntrustedPeers};
 pub use headers::Quota;
 pub use host::normalized_host;
 pub(crate) use path::PATH_FIELD;

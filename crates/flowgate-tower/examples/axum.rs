@@ -7,12 +7,11 @@
 //! ```
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use flowgate_tower::{ClientAddresses, Config, Engine, MemoryStore, Outcome, RateLimit, client_ip, path};
+use flowgate_tower::{ClientAddresses, Config, Outcome, RateLimit, client_ip};
 
 const RULES: &str = r#"
     [[rule]]
@@ -29,13 +28,11 @@ const RULES: &str = r#"
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let config = Config::from_toml(RULES)?;
-    let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
-    let client = || client_ip(ClientAddresses::default());
-    let rules = RateLimit::with_engine(engine).field("ip", client()).field("path", path()).refund_failures();
+    let rules = RateLimit::from_config(&Config::from_toml(RULES)?)?.refund_failures();
 
     // Three wrong passwords a minute for each address; right ones are given back.
-    let login = RateLimit::new("login", "3/60s")?.by(client()).refund_if(|outcome| match outcome {
+    let client = client_ip(ClientAddresses::default());
+    let login = RateLimit::new("login", "3/60s")?.by(client).refund_if(|outcome| match outcome {
         Outcome::Answered { status, .. } => status != StatusCode::UNAUTHORIZED,
         Outcome::Failed => true,
         Outcome::Dropped => false, // or clients would try passwords and hang up

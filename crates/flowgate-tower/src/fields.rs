@@ -4,10 +4,11 @@
 //!            lower case and has neither a port nor a final dot.
 //! Rule       Conditions and bans see the client's whole address; an IPv6 client is counted by its network.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use flowgate_engine::http::{Client, ClientAddresses, PathSpelling, escaped_text};
+use flowgate_engine::http::{Client, ClientAddresses, PathSpelling, UntrustedPeers, escaped_text, query_values};
 use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 
@@ -39,8 +40,8 @@ impl From<Client> for FieldValue {
     }
 }
 
-/// What the function of a field returns: an `Option`, where `None` is a request without the field, or a `Result`, whose
-/// error refuses the request.
+/// What the function of a field returns: a value; an `Option`, where `None` is a request without the field; or a `Result`,
+/// whose error refuses the request. Values are texts, addresses and numbers.
 pub trait IntoField {
     /// The value, if the request has one.
     ///
@@ -49,16 +50,39 @@ pub trait IntoField {
     fn into_field(self) -> Result<Option<FieldValue>, FieldError>;
 }
 
-impl<V: Into<FieldValue>> IntoField for Option<V> {
+impl<V: IntoField> IntoField for Option<V> {
     fn into_field(self) -> Result<Option<FieldValue>, FieldError> {
-        Ok(self.map(Into::into))
+        self.map_or(Ok(None), V::into_field)
     }
 }
 
-impl<V: Into<FieldValue>, E: Into<FieldError>> IntoField for Result<V, E> {
+impl<V: IntoField, E: Into<FieldError>> IntoField for Result<V, E> {
     fn into_field(self) -> Result<Option<FieldValue>, FieldError> {
-        self.map(|value| Some(value.into())).map_err(Into::into)
+        self.map_err(Into::into)?.into_field()
     }
+}
+
+macro_rules! plain_values {
+    ($($type:ty: $value:ident => $field:expr;)*) => {$(
+        impl IntoField for $type {
+            fn into_field(self) -> Result<Option<FieldValue>, FieldError> {
+                let $value = self;
+                Ok(Some($field.into()))
+            }
+        }
+    )*};
+}
+
+plain_values! {
+    FieldValue: value => value;
+    Client: client => client;
+    String: text => text;
+    &'static str: text => text.to_owned();
+    IpAddr: address => address.to_string();
+    u32: number => number.to_string();
+    u64: number => number.to_string();
+    i64: number => number.to_string();
+    u128: number => number.to_string();
 }
 
 /// Why a request cannot be counted.
@@ -70,12 +94,20 @@ pub enum FieldError {
     /// The client sends a path that servers read in different ways. The layer answers with 403.
     #[error(transparent)]
     AmbiguousPath(#[from] AmbiguousPath),
+    /// The client sends a parameter twice, with different values. The layer answers with 403.
+    #[error(transparent)]
+    AmbiguousQuery(#[from] AmbiguousQuery),
 }
 
 /// Servers read the path in [different ways](PathSpelling::is_ambiguous), so that a client could choose how it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the path of the request can be read in several ways")]
 pub struct AmbiguousPath;
+
+/// A parameter of the query has several values, so that a client could choose by which one it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a parameter of the request has several values")]
+pub struct AmbiguousQuery;
 
 /// The request does not say from which address it comes, so clients cannot be told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,11 +123,22 @@ pub struct UnknownClient;
 ///
 /// The request's extensions give the connection's address: a [`SocketAddr`], an [`IpAddr`], or with the feature `axum`
 /// axum's `ConnectInfo<SocketAddr>`. Without an address a service could not tell its clients apart, so the layer answers
-/// such a request with 500 and the reason, and the first one logs an error.
+/// such a request with 500 and the reason, and the first one logs an error. `X-Forwarded-For` of a peer that is not trusted
+/// logs a warning, once for each peer.
+///
+/// ```
+/// use flowgate_tower::{ClientAddresses, RateLimit, client_ip};
+///
+/// // Behind a load balancer in 10.0.0.0/8.
+/// let addresses = ClientAddresses { trusted_proxies: vec!["10.0.0.0/8".parse()?], ..ClientAddresses::default() };
+/// let limit = RateLimit::new("api", "300/60s")?.by(client_ip(addresses));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn client_ip(
     addresses: ClientAddresses,
 ) -> impl Fn(&Parts) -> Result<Client, UnknownClient> + Send + Sync + 'static {
     let told = AtomicBool::new(false);
+    let untrusted_peers = UntrustedPeers::default();
     move |request| {
         let Some(peer) = peer(request) else {
             if !told.swap(true, Relaxed) {
@@ -107,7 +150,15 @@ pub fn client_ip(
         let lines = request.headers.get_all("x-forwarded-for").iter();
         // The iterator has no reverse, and the walk starts at the last line.
         let lines: Vec<_> = lines.map(|value| escaped_text(value.as_bytes())).collect();
-        Ok(addresses.find(peer, lines.iter().map(|line| &**line)))
+        let client = addresses.find(peer, lines.iter().map(|line| &**line));
+        if client.untrusted_header && untrusted_peers.insert(peer) {
+            tracing::warn!(
+                %peer,
+                "X-Forwarded-For of an untrusted peer is ignored; if this is your proxy, add it to the trusted proxies of \
+                 ClientAddresses"
+            );
+        }
+        Ok(client)
     }
 }
 
@@ -129,15 +180,27 @@ pub fn path() -> impl Fn(&Parts) -> Result<String, AmbiguousPath> + Send + Sync 
     path_spelled(PathSpelling::default())
 }
 
-/// As [`path`], in another spelling: that of the rules, where [`RuleSet::path_spelling`] is not the default.
-///
-/// [`RuleSet::path_spelling`]: flowgate_engine::RuleSet::path_spelling
+/// As [`path`], in another spelling: that of the rules, if their file sets `gate.path_ignores`.
 pub fn path_spelled(
     spelling: PathSpelling,
 ) -> impl Fn(&Parts) -> Result<String, AmbiguousPath> + Send + Sync + 'static {
     move |request| match spelling.is_ambiguous(request.uri.path()) {
         true => Err(AmbiguousPath),
         false => Ok(spelling.spell(request.uri.path()).into_owned()),
+    }
+}
+
+/// A parameter of the query, decoded. A request with several different values of it is denied with 403, as the server's
+/// gate denies it.
+pub fn query(name: &str) -> impl Fn(&Parts) -> Result<Option<String>, AmbiguousQuery> + Send + Sync + 'static {
+    let name = name.to_owned();
+    move |request| {
+        let mut values = query_values(request.uri.query().unwrap_or_default().as_bytes(), &name);
+        let first = values.next();
+        match values.all(|value| first.as_ref() == Some(&value)) {
+            true => Ok(first.map(Cow::into_owned)),
+            false => Err(AmbiguousQuery),
+        }
     }
 }
 
@@ -243,6 +306,10 @@ mod tests {
         }
         assert_eq!(host()(&parts(|request| request.uri("http://A.b.:1/").header(HOST, "c"))).unwrap(), "a.b");
         assert_eq!(host()(&parts(|request| request)), None);
+        let token = |uri: &str| query("tok")(&parts(|request| request.uri(uri)));
+        assert_eq!([token("/?x=1"), token("/")], [Ok(None), Ok(None)]);
+        assert_eq!([token("/?tok=a+b"), token("/?%74ok=a%20b&tok=a+b")], [(); 2].map(|()| Ok(Some("a b".to_owned()))));
+        assert_eq!(token("/?tok=a&tok=b"), Err(AmbiguousQuery));
         let key = header("X-Key");
         assert_eq!(key(&parts(|request| request.header("x-key", "k1").header("x-key", "k2"))).unwrap(), "k1");
         assert_eq!(key(&parts(|request| request)), None);

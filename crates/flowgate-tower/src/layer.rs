@@ -13,16 +13,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flowgate::{Clock, IntoLimits, LimitError, MemoryStore};
-use flowgate_engine::config::HeaderFamily;
+use flowgate::{Clock, IntoLimits, LimitError, MemoryConfig, MemoryStore};
+use flowgate_engine::config::{Config, Durability, HeaderFamily};
+use flowgate_engine::http::ClientAddresses;
 use flowgate_engine::{Decision, Engine, Limits, Policy, PolicyError, RuleDef};
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::charge::Charge;
-use crate::fields::{FieldError, FieldValue, IntoField};
+use crate::fields::{FieldError, FieldValue, IntoField, client_ip, header, host, method, path_spelled, query};
 use crate::future::ResponseFuture;
 use crate::response;
 
@@ -51,9 +52,15 @@ pub enum Error {
     /// A limit is wrong.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The name is wrong.
+    /// The name, or a rule, is wrong.
     #[error(transparent)]
     Name(#[from] PolicyError),
+    /// The configuration wants counters that several machines share.
+    #[error(
+        "store.type = \"redis\": the layer counts in its own process. Take the section [store] out, or run `flowgate serve` \
+         for counters that several machines share."
+    )]
+    SharedStore,
 }
 
 /// How the inner service answered a request that passed.
@@ -98,6 +105,50 @@ impl RateLimit {
         Ok(RateLimit::with_engine(Arc::new(engine)).by(|_| None::<String>))
     }
 
+    /// Lets the rules of a configuration decide, as `flowgate serve` with the same file does behind a gateway: with its
+    /// lists, its `[gate]` (trusted proxies, status and headers, spelling of paths) and the memory bound of its `[store]`.
+    /// Rules get the fields `ip`, `method`, `host`, `path`, `header.NAME` and `query.NAME`; [`field`](RateLimit::field) gives
+    /// them others. The other sections are a server's, and have no effect here.
+    ///
+    /// ```no_run
+    /// use flowgate_tower::{Config, RateLimit};
+    ///
+    /// let limit = RateLimit::from_config(&Config::from_file("rules.toml")?)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a rule is wrong, or when the configuration wants counters in Redis.
+    pub fn from_config(config: &Config) -> Result<RateLimit, Error> {
+        let Config { store, gate, policy, .. } = config;
+        if store.redis.is_some() {
+            return Err(Error::SharedStore);
+        }
+        if store.durable.mode != Durability::Off {
+            tracing::warn!("store.durable has no effect in a layer: its counters end with the process");
+        }
+        let max_bytes = usize::try_from(store.max_memory.bytes()).unwrap_or(usize::MAX);
+        let memory = MemoryConfig { max_bytes, when_full: store.when_full, ..MemoryConfig::default() };
+        let engine = Arc::new(Engine::new(policy, MemoryStore::new(memory))?);
+        let mut limit = RateLimit::with_engine(Arc::clone(&engine)).headers(gate.headers.iter().copied());
+        for name in engine.rules().field_names() {
+            limit = match name.split_once('.') {
+                None if name == "ip" => limit.field(name, client_ip(ClientAddresses::from(gate))),
+                None if name == "method" => limit.field(name, method()),
+                None if name == "host" => limit.field(name, host()),
+                None if name == "path" => limit.field(name, path_spelled(gate.path_spelling())),
+                Some(("header", header_name)) if header_name.parse::<HeaderName>().is_ok() => {
+                    limit.field(name, header(header_name))
+                }
+                Some(("query", parameter)) => limit.field(name, query(parameter)),
+                _ => limit,
+            };
+        }
+        // The configuration accepts valid statuses only.
+        let status = StatusCode::from_u16(gate.deny_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+        Ok(limit.on_deny(move |decision, _| response::problem_with_status(decision, status)))
+    }
+
     /// Lets the rules of an engine decide. Their fields are those that [`field`](RateLimit::field) names.
     pub fn with_engine(engine: Arc<Engine>) -> RateLimit {
         let families = vec![HeaderFamily::RateLimit, HeaderFamily::XRateLimit];
@@ -111,6 +162,19 @@ impl RateLimit {
 impl<D> RateLimit<D> {
     /// Counts requests by the value of `key`, which replaces an earlier key. Requests without a value are counted
     /// together.
+    ///
+    /// ```
+    /// use flowgate_tower::{RateLimit, header};
+    ///
+    /// #[derive(Clone)]
+    /// struct UserId(u64); // what a layer further out has put into the request
+    ///
+    /// let by_key = RateLimit::new("key", "300/60s")?.by(header("x-api-key"));
+    /// let by_user = RateLimit::new("user", "300/60s")?.by(|request| Some(request.extensions.get::<UserId>()?.0));
+    /// let by_first_segment =
+    ///     RateLimit::new("part", "300/60s")?.by(|request| request.uri.path().split('/').nth(1).map(str::to_owned));
+    /// # Ok::<(), flowgate_tower::Error>(())
+    /// ```
     #[must_use]
     pub fn by<V: IntoField>(self, key: impl Fn(&Parts) -> V + Send + Sync + 'static) -> RateLimit<D> {
         self.field(KEY_FIELD, move |request| {
@@ -138,6 +202,11 @@ impl<D> RateLimit<D> {
         let rules = engine.rules();
         let given = |name: &&str| fields.iter().any(|(known, _)| **known == **name);
         rules.field_names().filter(|name| !given(name)).map(str::to_owned).collect()
+    }
+
+    /// The engine that decides: [`Engine::replace`] puts other rules in force.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.settings.engine
     }
 
     /// Sets the cost of a request; without it each request costs 1.

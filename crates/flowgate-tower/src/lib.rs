@@ -24,13 +24,11 @@
 //!
 //! # Rules
 //!
-//! A file can say which requests are limited how: it has the same rules, lists and bans that `flowgate serve` takes.
-//! The layer then gives requests the [fields](RateLimit::field) that rules read. Give them the names that they have behind
-//! a gateway and in a log (`ip`, `method`, `host`, `path`, `header.NAME`, `query.NAME`), so that one file of rules fits all.
+//! A file can say which requests are limited how: it has the same rules, lists and bans that `flowgate serve` takes, and
+//! one file does the same here and behind a gateway. [`Config::from_file`] reads it.
 //!
 //! ```
-//! use flowgate_tower::{ClientAddresses, Config, Engine, MemoryStore, RateLimit, client_ip, header, path};
-//! use std::sync::Arc;
+//! use flowgate_tower::{Config, RateLimit};
 //!
 //! let config = Config::from_toml(r#"
 //!     [[rule]]
@@ -50,19 +48,17 @@
 //!     by = ["header.x-api-key"]
 //!     limits_by = { field = "plan", pro = ["1000/60s"], default = ["100/60s"] }
 //! "#)?;
-//! let engine = Arc::new(Engine::new(&config.policy, MemoryStore::default())?);
-//! let limit = RateLimit::with_engine(engine)
-//!     .field("ip", client_ip(ClientAddresses::from(&config.gate)))
-//!     .field("path", path())
-//!     .field("header.x-api-key", header("x-api-key"))
-//!     .field("plan", |request| Some(if request.uri.path().starts_with("/pro/") { "pro" } else { "free" }.to_owned()));
+//! let limit = RateLimit::from_config(&config)?
+//!     .field("plan", |request| if request.uri.path().starts_with("/pro/") { "pro" } else { "free" });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every field that rules read needs a function, or making the service panics: without it the rule would limit no request.
+//! Rules see `ip`, `method`, `host`, `path`, `header.NAME` and `query.NAME`, as behind a gateway and in a log. Every other
+//! field that rules read needs a function, or making the service panics: without it the rule would limit no request.
 //!
-//! Keep the engine: its [`Engine::replace`] puts other rules in force while requests go on. Their fields are
-//! [not checked](RateLimit::missing_fields) by themselves.
+//! Keep a clone of the layer: [`Engine::replace`] of its [`engine`](RateLimit::engine) puts other rules in force while
+//! requests go on. Fields of rules that come later are [not checked](RateLimit::missing_fields) by themselves. Programs with
+//! stores or fields of their own begin with [`RateLimit::with_engine`].
 //!
 //! # What else it does
 //!
@@ -80,7 +76,9 @@
 //! # Pitfalls
 //!
 //! * **Behind a proxy** every connection is the proxy's. [`client_ip`] walks `X-Forwarded-For` from the right, past the
-//!   proxies that you trust and no further. Name your proxies in [`ClientAddresses`], or all clients share one counter.
+//!   proxies that you trust and no further. Name your proxies in [`ClientAddresses`], or all clients share one counter; the
+//!   log warns of a proxy that is not named. By default only loopback is trusted, so `curl -H 'X-Forwarded-For: 1.2.3.4'`
+//!   on your own machine is another client. From elsewhere it changes nothing.
 //! * **axum tells peers' addresses only when asked**: serve `app.into_make_service_with_connect_info::<SocketAddr>()` and
 //!   use this crate with the feature `axum`. In other services put the peer's `SocketAddr` into the request's extensions;
 //!   in tests axum's `MockConnectInfo` will do. A request without an address is answered with 500, which says so.
@@ -94,8 +92,8 @@ mod layer;
 mod response;
 
 pub use fields::{
-    AmbiguousPath, FieldError, FieldValue, IntoField, UnknownClient, client_ip, header, host, method, path,
-    path_spelled,
+    AmbiguousPath, AmbiguousQuery, FieldError, FieldValue, IntoField, UnknownClient, client_ip, header, host, method,
+    path, path_spelled, query,
 };
 /// What the functions of this crate take and give, so that rules need no other crate of Flowgate.
 pub use flowgate::{Clock, IntoLimits, Limit, LimitError, ManualClock, MemoryConfig, MemoryStore};

@@ -57,9 +57,13 @@ fn set(headers: &mut HeaderMap, name: HeaderName, number: u64) {
 ///
 /// `detail` and `code` are there where the rule has a `message` and a `code`, `retry_after` where a wait helps.
 pub fn problem(decision: &Decision) -> Response<Bytes> {
-    let (limited, forbidden) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::FORBIDDEN);
-    let problem = Problem::from_decision(decision, limited.as_u16(), forbidden.as_u16());
-    document(&problem, if problem.status == limited.as_u16() { limited } else { forbidden })
+    problem_with_status(decision, StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// As [`problem`], with another status where a limit denies.
+pub(crate) fn problem_with_status(decision: &Decision, limited: StatusCode) -> Response<Bytes> {
+    let problem = Problem::from_decision(decision, limited.as_u16(), StatusCode::FORBIDDEN.as_u16());
+    document(&problem, StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN))
 }
 
 /// The response to a request that cannot be counted. Of a service that does not tell where its clients are it says what to
@@ -67,7 +71,7 @@ pub fn problem(decision: &Decision) -> Response<Bytes> {
 pub(crate) fn uncounted(error: FieldError) -> Response<Bytes> {
     let (status, title) = match error {
         FieldError::UnknownClient(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
-        FieldError::AmbiguousPath(_) => (StatusCode::FORBIDDEN, "Forbidden"),
+        FieldError::AmbiguousPath(_) | FieldError::AmbiguousQuery(_) => (StatusCode::FORBIDDEN, "Forbidden"),
     };
     let problem = Problem {
         status: status.as_u16(),

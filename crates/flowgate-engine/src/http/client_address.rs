@@ -7,14 +7,14 @@
 //! Rule       An IPv6 client is counted by its network, since one client may use all addresses in it.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
 
 use crate::config::{Gate, ProxyAddresses};
 
 /// The trusted proxies, and the prefix length by which IPv6 clients are counted.
 ///
 /// ```
-/// use flowgate_engine::http::ClientAddresses;
-///
+/// # use flowgate_engine::http::ClientAddresses; // flowgate_tower::ClientAddresses in a program with the layer
 /// let addresses = ClientAddresses { trusted_proxies: vec!["10.0.0.0/8".parse()?], ..ClientAddresses::default() };
 /// let client = addresses.find("10.0.0.2".parse()?, ["6.6.6.6, 203.0.113.7, 10.0.0.1"]);
 /// assert_eq!(client.address.to_string(), "203.0.113.7");
@@ -85,6 +85,26 @@ impl ClientAddresses {
     /// True if the proxy at this address is trusted.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(address))
+    }
+}
+
+/// The number of untrusted peers that are remembered, so that clients cannot fill the memory or the log.
+const MAX_UNTRUSTED_PEERS: usize = 64;
+
+/// Untrusted peers that sent `X-Forwarded-For`: the log warns of each once.
+#[derive(Debug, Default)]
+pub struct UntrustedPeers(Mutex<Vec<IpAddr>>);
+
+impl UntrustedPeers {
+    /// Remembers a peer. True if it is new.
+    pub fn insert(&self, peer: IpAddr) -> bool {
+        // A list that lost an entry repeats a warning.
+        let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = peers.len() < MAX_UNTRUSTED_PEERS && !peers.contains(&peer);
+        if is_new {
+            peers.push(peer);
+        }
+        is_new
     }
 }
 
@@ -160,6 +180,14 @@ mod tests {
         assert_eq!(check("203.0.113.7", &[], "203.0.113.7").counted.to_string(), "203.0.113.7");
         let whole = ClientAddresses { ipv6_prefix: 128, ..ClientAddresses::default() };
         assert_eq!(whole.find("2001:db8::6".parse().unwrap(), []).counted.to_string(), "2001:db8::6");
+    }
+
+    #[test]
+    fn an_untrusted_peer_is_new_once_and_their_number_is_bounded() {
+        let peers = UntrustedPeers::default();
+        let peer = |number: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(number));
+        assert_eq!((peers.insert(peer(1)), peers.insert(peer(1))), (true, false));
+        assert_eq!((2..1000).filter(|&number| peers.insert(peer(number))).count(), MAX_UNTRUSTED_PEERS - 1);
     }
 
     #[test]

@@ -15,13 +15,13 @@ mod original;
 mod reply;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use flowgate::Span;
 use flowgate_engine::Request;
 use flowgate_engine::config::{self, HeaderFamily};
-use flowgate_engine::http::ClientAddresses;
+use flowgate_engine::http::{ClientAddresses, UntrustedPeers};
 use hyper::StatusCode;
 
 use super::Call;
@@ -30,9 +30,6 @@ use super::reply::Reply;
 use crate::service::{Operation, Service, Snapshot};
 use fields::GateFields;
 use original::Original;
-
-/// The number of untrusted peers that the log warns of.
-const MAX_STRANGERS: usize = 64;
 
 /// Gateways stop waiting after about two seconds, and most then let the request through.
 const MAX_HOLD: Span = Span::from_secs(1);
@@ -48,7 +45,7 @@ pub(crate) struct Gate {
     x_ratelimit: bool,
     deny_status: StatusCode,
     /// Untrusted peers that sent `X-Forwarded-*`.
-    strangers: Mutex<Vec<IpAddr>>,
+    untrusted_peers: UntrustedPeers,
     missed_uri: AtomicBool,
     /// True once a gateway, or its client, has sent `?deny=`.
     ignored_query: AtomicBool,
@@ -62,7 +59,7 @@ impl Gate {
             x_ratelimit: gate.headers.contains(&HeaderFamily::XRateLimit),
             // The configuration accepts valid statuses only.
             deny_status: StatusCode::from_u16(gate.deny_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
-            strangers: Mutex::default(),
+            untrusted_peers: UntrustedPeers::default(),
             missed_uri: AtomicBool::new(false),
             ignored_query: AtomicBool::new(false),
         }
@@ -70,10 +67,7 @@ impl Gate {
 
     /// Warns of an untrusted peer that sends `X-Forwarded-*`, once for each peer.
     fn warn_of_stranger(&self, peer: IpAddr) {
-        // A list that lost an entry repeats a warning.
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.len() < MAX_STRANGERS && !strangers.contains(&peer) {
-            strangers.push(peer);
+        if self.untrusted_peers.insert(peer) {
             tracing::warn!(
                 %peer,
                 "X-Forwarded-* of an untrusted peer is ignored; if this is your gateway, add it to gate.trusted_proxies"

@@ -4,6 +4,7 @@
 
 mod axum_server;
 mod dropped;
+mod from_config;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
