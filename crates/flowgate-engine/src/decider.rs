@@ -12,6 +12,8 @@
 //! Rule       Calls that take a [`Reading`] of a clock return waits and the ends of bans in real time. Calls that take a plain
 //!            [`Time`] return them on the clock of that time (a replay's, or Redis's).
 
+mod planned;
+
 use std::sync::Arc;
 
 use flowgate::{
@@ -24,9 +26,9 @@ use crate::bans::{
 };
 use crate::decision::Decision;
 use crate::key;
-use crate::plan::{End, Evaluation, HitBuffer, JointDecision, JointPlan, Outcomes, Plan, PlannedTake, Step};
+use crate::plan::{End, Evaluation, HitBuffer, JointDecision, JointPlan, Outcomes, Plan, Step};
 use crate::request::Request;
-use crate::rules::{Policy, PolicyError, Rule, RuleSet, Subjects};
+use crate::rules::{Policy, PolicyError, Rule, RuleSet, Subjects, Values};
 use crate::store::Store;
 
 /// Counters and bans. Rules are handed in with each request.
@@ -76,57 +78,30 @@ impl Decider {
     fn decide_read(&self, rules: &RuleSet, op: Op, request: &Request<'_>, at: Reading) -> Decision {
         let mut evaluation = Evaluation::new(op.on_clock(at), request.units());
         self.evaluate(rules, request, at.now, &mut evaluation, Evaluation::push);
-        self.decide_evaluated(rules, &evaluation, &mut HitBuffer::default(), || request.clone(), at)
+        let mut buffer = HitBuffer::default();
+        let outcomes = self.apply_evaluation(rules, &evaluation, &mut buffer, || request.clone(), at);
+        let mut decision = outcomes.conclude(at.now);
+        decision.make_real(at);
+        decision
     }
 
-    /// Lets memory decide what the rules say, and tells what follows.
+    /// Lets memory decide what the rules say.
     #[inline]
-    fn decide_evaluated<'r, 'q>(
+    fn apply_evaluation<'b, 'r, 'q>(
         &self,
         rules: &'r RuleSet,
-        evaluation: &Evaluation,
-        buffer: &mut HitBuffer<'r>,
+        evaluation: &'b Evaluation,
+        buffer: &'b mut HitBuffer<'r>,
         request: impl FnOnce() -> Request<'q>,
         at: Reading,
-    ) -> Decision {
+    ) -> Outcomes<'b, 'r> {
         buffer.fill(rules, evaluation);
         let HitBuffer { hits, bans } = buffer;
         let ask = Ask::new(evaluation.store_op(rules, hits), evaluation.cost, at.now);
         self.memory.apply(&mut flowgate::Plan::banning(ask, hits, bans));
         let outcomes = Outcomes::new(rules, evaluation, hits, bans);
         self.note_bans(outcomes, request);
-        let mut decision = outcomes.conclude(at.now);
-        decision.make_real(at);
-        decision
-    }
-
-    /// Plans a take ahead of its decision, and prefetches its counters. A caller with several requests at hand plans them
-    /// all, and then decides one after the other: the answers are the same, and their cache misses overlap.
-    pub fn plan_ahead(&self, rules: &RuleSet, request: &Request<'_>) -> PlannedTake {
-        let mut planned = PlannedTake::new(rules, request.units());
-        self.evaluate_rules(rules, request, &mut planned.evaluation, Evaluation::push);
-        planned.subjects().for_each(|subject| self.memory.prefetch(subject));
-        planned
-    }
-
-    /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request
-    /// is asked for only while there are bans by hand, or if it starts a ban.
-    pub fn decide_planned<'r, 'q>(
-        &self,
-        rules: &'r RuleSet,
-        planned: &PlannedTake,
-        buffer: &mut HitBuffer<'r>,
-        request: impl Fn() -> Request<'q>,
-        at: Reading,
-    ) -> Option<Decision> {
-        let evaluation = planned.evaluation(rules)?;
-        if self.bans.any_in_force(at.now)
-            && let Some(ban) = self.bans.find(&request(), at.now)
-        {
-            let banned = Evaluation { end: End::Ban(ban), ..Evaluation::new(evaluation.asked, evaluation.cost) };
-            return Some(self.decide_evaluated(rules, &banned, buffer, request, at));
-        }
-        Some(self.decide_evaluated(rules, evaluation, buffer, request, at))
+        outcomes
     }
 
     /// What a request asks of the store.
@@ -179,7 +154,7 @@ impl Decider {
     ) {
         match self.bans.find(request, now) {
             Some(ban) => evaluation.end = End::Ban(ban),
-            None => self.evaluate_rules(rules, request, evaluation, add),
+            None => self.evaluate_rules(rules, &rules.read(request), evaluation, add),
         }
     }
 
@@ -188,13 +163,12 @@ impl Decider {
     fn evaluate_rules(
         &self,
         rules: &RuleSet,
-        request: &Request<'_>,
+        values: &Values<'_>,
         evaluation: &mut Evaluation,
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
-        let values = rules.read(request);
-        let mut subjects = Subjects::new(rules, &values, &self.memory);
-        for (rule, list) in rules.matching(&values) {
+        let mut subjects = Subjects::new(rules, values, &self.memory);
+        for (rule, list) in rules.matching(values) {
             if !list.limits.is_empty() {
                 let subject = subjects.counted_by(rule);
                 add(evaluation, rule, Step { rule: rule.id, limits: list.id, subject });
@@ -206,7 +180,7 @@ impl Decider {
             }
         }
         if rules.bans_everywhere() && evaluation.asked.asks() {
-            evaluation.watch(rules, rules.banning_everywhere(), &values, &mut subjects);
+            evaluation.watch(rules, rules.banning_everywhere(), values, &mut subjects);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::rules::{LimitList, Rule, RuleSet, Subjects, Values};
 pub(crate) use evaluation::{BanHits, End, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
-pub use outcomes::Outcomes;
+pub use outcomes::{Outcomes, Pass, TakeAnswer};
 
 /// What a request asks of the store, and how its evaluation ended.
 #[derive(Debug)]
@@ -26,17 +26,28 @@ pub struct Plan<'r> {
     pub(crate) bans: BanHits<'r>,
 }
 
-/// What the rules say of a take that is yet to be decided. Borrows nothing; it holds for the rules that it was made by.
+/// What the rules say of a take that is yet to be decided. Borrows nothing; it holds for the rules that it was made by. A
+/// caller that plans again and again keeps some, and lets each plan be made [in the place](crate::Decider::plan_ahead) of an
+/// older one.
 #[derive(Debug)]
 pub struct PlannedTake {
-    generation: u64,
+    generation: Option<u64>,
     pub(crate) evaluation: Evaluation,
 }
 
+/// A plan of nothing, which holds for no rules.
+impl Default for PlannedTake {
+    fn default() -> PlannedTake {
+        PlannedTake { generation: None, evaluation: Evaluation::new(Op::Take, 0) }
+    }
+}
+
 impl PlannedTake {
+    /// Begins anew, for another request.
     #[inline]
-    pub(crate) fn new(rules: &RuleSet, cost: u64) -> PlannedTake {
-        PlannedTake { generation: rules.generation, evaluation: Evaluation::new(Op::Take, cost) }
+    pub(crate) fn begin(&mut self, rules: &RuleSet, cost: u64) {
+        self.generation = Some(rules.generation);
+        self.evaluation.begin(Op::Take, cost);
     }
 
     /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch_logs).
@@ -50,7 +61,7 @@ impl PlannedTake {
     /// What the rules say; `None` if other rules said it.
     #[inline]
     pub(crate) fn evaluation(&self, rules: &RuleSet) -> Option<&Evaluation> {
-        (self.generation == rules.generation).then_some(&self.evaluation)
+        (self.generation == Some(rules.generation)).then_some(&self.evaluation)
     }
 }
 

@@ -93,21 +93,43 @@ impl Observer {
             (None, _) if allowed => unruled.count(RuleOutcome::Allowed),
             (None, _) => banned.count(RuleOutcome::Banned),
         }
-        if self.recent.sample.is_on() {
-            self.recent.sample.note(request().borrow(), now);
-        }
+        let rule = decision.rule().map(|rule| &**rule);
+        self.note_asked(&request, rule, now);
         if !decision.shadow().is_empty() {
             self.note_shadows(request().borrow(), decision, now);
         }
         if decision.degraded() {
             degraded.add(1);
         }
-        if let Some(weight) = sampling::weight(Kind::Asked, now) {
-            self.rank_asked(request().borrow(), decision.rule().map(|rule| &**rule), weight, now);
-        }
         if !allowed {
-            let rule = decision.rule().map(|rule| &**rule);
             self.note_denial(request().borrow(), rule, || Denial::from(decision), now);
+        }
+    }
+
+    /// As [`Observer::note`], for a request that passes by limits, without a word of shadow rules. It is added to `counts`.
+    #[inline]
+    pub(crate) fn note_pass<'r, 'q>(
+        &self,
+        counts: &mut PassCounts<'r>,
+        request: impl Fn() -> Request<'q>,
+        rule: Option<&'r Rule>,
+        now: Time,
+    ) {
+        match rule {
+            Some(rule) => counts.count(rule),
+            None => self.metrics.unruled.count(RuleOutcome::Allowed),
+        }
+        self.note_asked(&request, rule, now);
+    }
+
+    /// Adds a request to the recorded sample and to the top lists, if it is one of those that go there.
+    #[inline]
+    fn note_asked<'q, R: Borrow<Request<'q>>>(&self, request: &impl Fn() -> R, rule: Option<&Rule>, now: Time) {
+        if self.recent.sample.is_on() {
+            self.recent.sample.note(request().borrow(), now);
+        }
+        if let Some(weight) = sampling::weight(Kind::Asked, now) {
+            self.rank_asked(request().borrow(), rule, weight, now);
         }
     }
 
@@ -268,6 +290,37 @@ impl Observer {
                 number * share.part() % share.whole() < share.part()
             }
         }
+    }
+}
+
+/// The requests that rules have let pass, counted one by one and added to the counters of a rule when another rule follows,
+/// or at the end: the requests of a pipeline are mostly of one rule.
+#[derive(Debug, Default)]
+pub(crate) struct PassCounts<'r> {
+    rule: Option<&'r Rule>,
+    passed: u64,
+}
+
+impl<'r> PassCounts<'r> {
+    #[inline]
+    fn count(&mut self, rule: &'r Rule) {
+        if !self.rule.is_some_and(|last| std::ptr::eq(last, rule)) {
+            self.report();
+            self.rule = Some(rule);
+        }
+        self.passed += 1;
+    }
+
+    fn report(&mut self) {
+        if let Some(rule) = self.rule {
+            rule.counters.add(RuleOutcome::Allowed, std::mem::take(&mut self.passed));
+        }
+    }
+}
+
+impl Drop for PassCounts<'_> {
+    fn drop(&mut self) {
+        self.report();
     }
 }
 

@@ -24,14 +24,16 @@ use arc_swap::ArcSwap;
 use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 pub use flowgate_api::Operation;
 use flowgate_engine::config::{self, Config, Denials, Durability};
-use flowgate_engine::{Decider, Decision, Engine, Explanation, HitBuffer, PlannedTake, PolicyError, Request, RuleSet};
+use flowgate_engine::{
+    Decider, Decision, Engine, Explanation, HitBuffer, PlannedTake, PolicyError, Request, RuleSet, TakeAnswer,
+};
 
 use crate::answer::Pending;
 pub use crate::answer::{Answer, AnswerFuture};
 use crate::clock_report;
 use crate::durable::{self, Durable};
 use crate::metrics::{Metrics, Top};
-use crate::observer::Observer;
+use crate::observer::{Observer, PassCounts};
 use crate::readiness::Readiness;
 use crate::recent::Recent;
 use crate::redis::{SharedStats, SharedStore};
@@ -271,24 +273,33 @@ impl Service {
 
     /// Plans a take where counters live in memory, and prefetches its counters.
     #[inline]
-    pub(crate) fn plan_take(&self, snapshot: &Snapshot, request: &Request<'_>) -> PlannedTake {
-        self.decider.plan_ahead(&snapshot.rules, request)
+    pub(crate) fn plan_take<'q>(
+        &self,
+        snapshot: &Snapshot,
+        (cost, fields): (u64, impl Iterator<Item = (&'q str, &'q str)>),
+        plan: &mut PlannedTake,
+    ) {
+        self.decider.plan_ahead(&snapshot.rules, cost, fields, plan);
     }
 
-    /// Decides a take that was planned. `request` is called only while there are bans by hand, or if the decision is ranked
-    /// or logged, or starts a ban. `None` if the plan no longer holds.
+    /// Decides a take that was planned, and adds it to `counts`. `request` is called only while there are bans by hand, or if
+    /// the decision is ranked or logged, or starts a ban. `None` if the plan no longer holds.
     #[inline]
     pub(crate) fn take_planned<'r, 'q>(
         &self,
         snapshot: &'r Snapshot,
         plan: &PlannedTake,
         buffer: &mut HitBuffer<'r>,
+        counts: &mut PassCounts<'r>,
         request: impl Fn() -> Request<'q>,
         at: Reading,
-    ) -> Option<Decision> {
-        let decision = self.decider.decide_planned(&snapshot.rules, plan, buffer, &request, at)?;
-        self.observer.note(request, &decision, at.now);
-        Some(decision)
+    ) -> Option<TakeAnswer<'r>> {
+        let answer = self.decider.decide_planned(&snapshot.rules, plan, buffer, &request, at)?;
+        match &answer {
+            TakeAnswer::Passes(pass) => self.observer.note_pass(counts, request, pass.rule(), at.now),
+            TakeAnswer::Decided(decision) => self.observer.note(request, decision, at.now),
+        }
+        Some(answer)
     }
 
     /// Memory decides by a direct call, without a plan that outlives it: that is the hot path.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, Hit, Key, Op, Retry, Span, Standing, Time, Verdict};
+use flowgate::{BanHit, Hit, Key, Limit, Op, Reading, Retry, Span, Standing, Time, Verdict};
 
 use super::evaluation::{End, Evaluation};
 use crate::bans::ManualBan;
@@ -57,22 +57,33 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         }
     }
 
+    /// The answer to a take, which is mostly that it passes.
+    #[inline]
+    pub(crate) fn answer(self, now: Time) -> TakeAnswer<'r> {
+        if self.merely_passes() {
+            TakeAnswer::Passes(self.pass())
+        } else {
+            TakeAnswer::Decided(self.conclude_otherwise(now))
+        }
+    }
+
     /// The decision, once the store has filled in the outcomes.
-    ///
+    pub(crate) fn conclude(self, now: Time) -> Decision {
+        if self.merely_passes() { self.pass().into_decision() } else { self.conclude_otherwise(now) }
+    }
+
     /// What decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
     /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
-    pub(crate) fn conclude(self, now: Time) -> Decision {
-        if self.merely_passes() {
-            return self.counted();
-        }
+    #[inline(never)]
+    fn conclude_otherwise(self, now: Time) -> Decision {
         let mut decided = match &self.evaluation.end {
-            _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.counted(),
+            _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.pass().into_decision(),
             End::Ban(ban) => banned_by_hand(ban, now),
             end => match (self.banned(now), self.exceeded(now), end) {
                 (Some(banned), _, _) => banned,
                 (None, Some(exceeded), _) => exceeded,
                 (None, None, End::Rule(rule)) => at_once(self.rules.rule(*rule)),
-                (None, None, _) => self.counted(),
+                (None, None, _) => self.pass().into_decision(),
             },
         };
         if self.has_shadows() {
@@ -92,7 +103,8 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     }
 
     /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
-    fn counted(self) -> Decision {
+    #[inline]
+    fn pass(self) -> Pass<'r> {
         let (mut delay, mut tightest): (_, Option<&Hit<'_>>) = (Span::ZERO, None);
         let remaining = |hit: &Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
         for hit in self.enforced() {
@@ -102,12 +114,18 @@ impl<'p, 'r> Outcomes<'p, 'r> {
             }
         }
         let verdict = Verdict::Allow { delay };
-        let Some(tightest) = tightest else {
-            return Decision::without_limit(DecidedBy::Nothing { matched: self.evaluation.matched() }, verdict);
-        };
-        let (rule, window) = (Arc::clone(self.rule_of(tightest)), tightest.limit().window());
-        let decided_by = DecidedBy::Limits { rule, window, exceeded: Vec::new(), banned_until: None };
-        Decision::new(decided_by, flowgate::Decision { verdict, ..*tightest.outcome() })
+        match tightest {
+            Some(tightest) => Pass {
+                tightest: Some((self.rule_of(tightest), tightest.limit())),
+                matched: true,
+                numbers: flowgate::Decision { verdict, ..*tightest.outcome() },
+            },
+            None => Pass {
+                tightest: None,
+                matched: self.evaluation.matched(),
+                numbers: flowgate::Decision { verdict, limit: None, remaining: None, reset_after: Span::ZERO },
+            },
+        }
     }
 
     /// Denied by the first rule with an exceeded limit, for as long as the longest of them all, or as the ban that
@@ -197,6 +215,61 @@ impl<'p, 'r> Outcomes<'p, 'r> {
 
     fn rule_of(self, hit: &Hit<'_>) -> &'r Arc<Rule> {
         self.rules.rule(hit.rule_id())
+    }
+}
+
+/// The answer to a take that was planned.
+#[derive(Debug)]
+pub enum TakeAnswer<'r> {
+    /// It passes, and nothing else is to be told: the usual answer, which owns nothing.
+    Passes(Pass<'r>),
+    /// Any other decision.
+    Decided(Decision),
+}
+
+impl TakeAnswer<'_> {
+    /// Makes the waits real time, as a decision on the clock of `at` does.
+    #[inline]
+    pub(crate) fn make_real(&mut self, at: Reading) {
+        match self {
+            TakeAnswer::Passes(pass) => pass.numbers.make_real(at),
+            TakeAnswer::Decided(decision) => decision.make_real(at),
+        }
+    }
+}
+
+/// What there is to tell of a request that passes as far as limits go.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass<'r> {
+    /// The tightest limit and its rule; `None`: no limit was asked but those of shadow rules.
+    tightest: Option<(&'r Arc<Rule>, &'r Limit)>,
+    /// Whether any rule matched.
+    matched: bool,
+    numbers: flowgate::Decision,
+}
+
+impl<'r> Pass<'r> {
+    /// The rule of the tightest limit.
+    #[inline]
+    pub fn rule(&self) -> Option<&'r Rule> {
+        self.tightest.map(|(rule, _)| &**rule)
+    }
+
+    /// The numbers of the tightest limit, and the longest delay.
+    #[inline]
+    pub fn numbers(&self) -> &flowgate::Decision {
+        &self.numbers
+    }
+
+    fn into_decision(self) -> Decision {
+        let decided_by = match self.tightest {
+            None => DecidedBy::Nothing { matched: self.matched },
+            Some((rule, limit)) => {
+                let (rule, window) = (Arc::clone(rule), limit.window());
+                DecidedBy::Limits { rule, window, exceeded: Vec::new(), banned_until: None }
+            }
+        };
+        Decision::new(decided_by, self.numbers)
     }
 }
 

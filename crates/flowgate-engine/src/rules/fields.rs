@@ -39,17 +39,24 @@ impl FieldNames {
         (0..self.names.len()).map(|index| FieldId(index as u16))
     }
 
-    /// The values that a request gives to the fields that matter.
+    /// The values that these fields, under their first names, give to those that matter.
     #[inline]
-    pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
+    pub(crate) fn read_fields<'q>(&self, fields: impl Iterator<Item = (&'q str, &'q str)>) -> Values<'q> {
         let many =
             if self.names.len() > USUAL_FIELDS { vec![None; self.names.len() - USUAL_FIELDS] } else { Vec::new() };
         let mut values = Values { few: [None; USUAL_FIELDS], many, counted: None, address: AddressCache::default() };
-        for (name, text) in request.fields() {
+        for (name, text) in fields {
             if let Some(id) = self.ids.get(name) {
                 values.text_mut(*id).get_or_insert(text);
             }
         }
+        values
+    }
+
+    /// The values that a request gives to the fields that matter.
+    #[inline]
+    pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
+        let mut values = self.read_fields(request.fields());
         if let Some((name, text)) = request.counted_otherwise() {
             let id = self.ids.get(name).filter(|id| values.text(**id).is_some());
             values.counted = id.map(|id| (*id, text));

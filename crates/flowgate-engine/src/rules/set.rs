@@ -11,6 +11,7 @@ use super::fields::{FieldId, FieldNames, Values};
 use super::index::Index;
 use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
 use super::subjects::SubjectFields;
+use crate::field_name::canonical;
 use crate::http::PathSpelling;
 use crate::request::Request;
 use crate::rule_counters::RuleCounters;
@@ -100,6 +101,12 @@ impl RuleSet {
     #[inline]
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
         self.fields.read(request)
+    }
+
+    /// As [`RuleSet::read`], of fields that stand in no request.
+    #[inline]
+    pub(crate) fn read_fields<'q>(&self, fields: impl Iterator<Item = (&'q str, &'q str)>) -> Values<'q> {
+        self.fields.read_fields(fields.map(|(name, value)| (canonical(name), value)))
     }
 
     /// The rules that match, top to bottom, each with the limits that apply.

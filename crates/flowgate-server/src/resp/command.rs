@@ -14,14 +14,15 @@ mod word;
 
 use flowgate::Reading;
 
-use super::decode::{Command, Decoder};
+use super::decode::Command;
 use super::error::Error;
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
-use crate::service::{Answer, PrefetchedKey};
+use crate::service::Answer;
 pub(super) use connection::MAX_CLIENT_NAME_BYTES;
-pub(super) use decide::{request, write_decision, write_limit};
+pub(super) use decide::{request, take_fields, write_answer, write_limit};
+pub(super) use throttle::numbers as throttle_numbers;
 use word::Word;
 
 /// A command to answer: its client, its arguments, its time, and where its reply goes.
@@ -32,21 +33,10 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// Where a pending reply goes.
     pub(crate) pending: &'a mut Pending,
-    /// This command's prefetched counter.
-    pub(crate) ahead: Option<Ahead>,
-    /// Where to put the prefetched counter of the next command.
-    pub(crate) next: &'a mut Option<Ahead>,
     /// Set to true if the commands behind this one are worth planning together.
     pub(crate) plans: &'a mut bool,
     /// The work of answering it, in commands of the usual kind.
     pub(crate) work: u32,
-}
-
-/// The next command, on an ad hoc key whose counter the processor is fetching.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
-    spec: &'static Spec,
-    key: PrefetchedKey,
 }
 
 /// What the commands are that a pipeline plans together (see [`planned`](super::planned)).
@@ -56,6 +46,8 @@ pub(crate) enum Planning {
     Take,
     /// A take from an ad hoc key.
     Limit,
+    /// A call of `CL.THROTTLE`.
+    Throttle,
 }
 
 /// One row of the table: what `COMMAND` tells clients, and the function that answers.
@@ -68,8 +60,6 @@ struct Spec {
     flags: &'static [&'static str],
     /// The first and the last argument that is a key (0: none; -1: to the end).
     keys: (i32, i32),
-    /// True if its first argument is an ad hoc key, whose counter is worth a prefetch.
-    ad_hoc: bool,
     /// How several of it in a row are planned together.
     planning: Option<Planning>,
     /// True if it needs the user `admin`, where `auth.admin_token` is set.
@@ -86,7 +76,6 @@ const fn spec(name: &'static str, arity: i32, answer: fn(&mut Call<'_>) -> Resul
         arity,
         flags: &["fast"],
         keys: (0, 0),
-        ad_hoc: false,
         planning: None,
         admin: false,
         usage: "",
@@ -101,8 +90,7 @@ impl Spec {
         self
     }
 
-    const fn on_ad_hoc_key(mut self) -> Spec {
-        self.ad_hoc = true;
+    const fn on_ad_hoc_key(self) -> Spec {
         self.on_keys(1, 1, &["write", "fast"])
     }
 
@@ -136,7 +124,7 @@ impl Spec {
 /// All commands, the most frequent first.
 static COMMANDS: &[Spec] = &[
     // Its own error shows the usage, so any number of arguments reaches it.
-    spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key(),
+    spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key().planned_as(Planning::Throttle),
     spec("fg.take", -2, decide::take)
         .on_keys(0, 0, &["write", "fast"])
         .planned_as(Planning::Take)
@@ -193,14 +181,6 @@ pub(crate) fn planning(name: &[u8]) -> Option<Planning> {
     find(name)?.planning
 }
 
-/// Prefetches the counter of the first command that a client has sent.
-#[inline]
-pub(crate) fn look_ahead(decoder: &Decoder, session: &Session) -> Option<Ahead> {
-    let (name, key) = decoder.first_words()?;
-    let spec = find(name).filter(|spec| spec.ad_hoc)?;
-    Some(Ahead { spec, key: session.shared.service.prefetch(session.key(key))? })
-}
-
 /// The most words of a command of the usual kind.
 const USUAL_WORDS: usize = 16;
 
@@ -223,19 +203,14 @@ impl<'a> Call<'a> {
         if self.session.transaction.is_some() && !transaction::DONE_AT_ONCE.contains(&spec.name) {
             return transaction::keep(self);
         }
-        if spec.planning.is_some() {
-            *self.plans = true;
-        } else if spec.ad_hoc {
-            self.look_ahead(spec);
-        }
+        *self.plans |= spec.planning.is_some();
         (spec.answer)(self).map_err(|error| error.with_usage(spec.usage))
     }
 
     /// The row of the table, if this client may use the command with this number of arguments.
     #[inline]
     fn spec(&mut self) -> Result<&'static Spec, Error> {
-        let found = self.ahead.map(|ahead| ahead.spec).or_else(|| find(self.command.name()));
-        let Some(spec) = found else { return Err(self.refuse_unknown()) };
+        let Some(spec) = find(self.command.name()) else { return Err(self.refuse_unknown()) };
         if !self.session.authenticated && !spec.flags.contains(&"no_auth") {
             return Err(Error::Unauthenticated);
         }
@@ -260,18 +235,6 @@ impl<'a> Call<'a> {
             return Error::Unauthenticated;
         }
         unknown::refuse(&self.command)
-    }
-
-    /// In a pipeline of commands on ad hoc keys: prefetches the counter of the next command while this one is decided.
-    #[inline]
-    fn look_ahead(&mut self, spec: &'static Spec) {
-        let key = self.command.next_key().and_then(|key| self.session.shared.service.prefetch(self.session.key(key)));
-        *self.next = key.map(|key| Ahead { spec, key });
-    }
-
-    /// The ad hoc key, if it was prefetched.
-    fn prefetched(&self) -> Option<PrefetchedKey> {
-        self.ahead.map(|ahead| ahead.key)
     }
 
     /// Counts this command as `commands` of the usual kind, or as more by its length.

@@ -1,8 +1,9 @@
 //! One connection: reads a batch of commands, answers it, writes all replies at once.
 //!
 //! Order      Connections of a loop that become ready together are all read before the first is answered
-//!            ([`yield_once`]). Meanwhile the processor prefetches the first counter of each. The replies leave close
-//!            together, so a client with many connections wakes up once for many replies.
+//!            ([`yield_once`]). Meanwhile the processor prefetches the first counter of each. Connections with a long
+//!            batch are all answered before the first reply is sent: the replies leave close together, so a client with
+//!            many connections wakes up once for many replies. Each wake-up costs the server a signal to another core.
 //! Turns      A turn is bounded ([`Dialogue::goes_on`]). A connection with more commands yields to all other ready
 //!            connections first.
 //! Bound      What all clients together leave unread or half-sent is bounded ([`super::memory_bound`]), also while
@@ -101,12 +102,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Event::Read(0) => self.dialogue.session.end = End::AfterReplies,
                 Event::Read(_) => {
                     self.dialogue.look_ahead(&self.decoder);
-                    yield_once::yield_to_readers().await;
+                    yield_once::yield_to_ready().await;
                     self.answer();
+                    if self.dialogue.is_long_batch() {
+                        buffers::give_back(self.decoder.buffer());
+                        yield_once::yield_to_ready().await;
+                    }
                 }
                 Event::Resume => self.answer(),
                 Event::Yield => {
-                    // Unlike `yield_to_readers`, this polls for new events.
+                    // Unlike `yield_to_ready`, this polls for new events.
                     tokio::task::yield_now().await;
                     self.answer();
                 }

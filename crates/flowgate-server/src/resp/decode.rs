@@ -46,8 +46,6 @@ pub(crate) struct Decoder {
 pub(crate) struct Command<'a> {
     bytes: &'a [u8],
     args: &'a [Range<usize>],
-    /// The bytes behind it.
-    behind: &'a [u8],
 }
 
 /// The client broke the protocol. The text is that of Redis where Redis has one.
@@ -116,14 +114,7 @@ impl Decoder {
         }
         let begin = self.begin;
         self.skip();
-        let (bytes, behind) = self.buffer[begin..].split_at(self.begin - begin);
-        Ok(Some(Command { bytes, args: &self.partial.args, behind }))
-    }
-
-    /// The name and the first argument of the first command, if they have arrived, to prefetch its counter.
-    #[inline]
-    pub(crate) fn first_words(&self) -> Option<(&[u8], &[u8])> {
-        first_words(&self.buffer[self.begin..])
+        Ok(Some(Command { bytes: &self.buffer[begin..self.begin], args: &self.partial.args }))
     }
 
     /// The fast path, for a complete command within the bound and with short headers, as nearly all are. False for any
@@ -329,16 +320,6 @@ fn read_words(bytes: &[u8], mut word: impl FnMut(Range<usize>)) -> Option<usize>
     Some(at)
 }
 
-/// The name and the first argument of a command, if they have arrived as an array of bulk strings.
-#[inline]
-fn first_words(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (2.., at) = short_header(bytes, 0, b'*')? else { return None };
-    let (length, start) = short_header(bytes, at, b'$')?;
-    let name = bytes.get(start..start + length)?;
-    let (length, start) = short_header(bytes, start + length + 2, b'$')?;
-    Some((name, bytes.get(start..start + length)?))
-}
-
 impl<'a> Command<'a> {
     /// The command's name as the client wrote it; Redis ignores its case.
     pub(crate) fn name(&self) -> &'a [u8] {
@@ -348,13 +329,6 @@ impl<'a> Command<'a> {
     pub(crate) fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         self.args[1..].iter().map(move |range| &bytes[range.clone()])
-    }
-
-    /// The first argument of the next command, if it has arrived and is the same command in the same spelling, to
-    /// prefetch its counter.
-    #[inline]
-    pub(crate) fn next_key(&self) -> Option<&'a [u8]> {
-        first_words(self.behind).filter(|&(name, _)| name == self.name()).map(|(_, key)| key)
     }
 
     /// The number of arguments, without the name.

@@ -14,13 +14,12 @@ use std::sync::Arc;
 use std::task::Context;
 
 use flowgate::Reading;
-use flowgate_engine::HitBuffer;
 
-use super::command::{self, Ahead, Call, work_by_length};
+use super::command::{Call, work_by_length};
 use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
-use super::planned::{self, FirstCommand, Group};
+use super::planned::{self, FirstCommand, Group, TakeWork};
 use super::reply::Reply;
 use super::session::{End, Session};
 use super::{batch_metrics, buffers};
@@ -30,6 +29,9 @@ const MAX_BACKLOG_BYTES: usize = 16 << 20;
 
 /// The commands of a turn: more than one read brings, so that a usual pipeline is answered in one turn.
 const MAX_TURN_COMMANDS: u32 = 2048;
+
+/// The commands from which on a batch is long: answering it takes longer than one more turn of the event loop's tasks.
+const MIN_LONG_BATCH: u64 = 8;
 
 /// The bytes of replies of a turn. After each turn they are sent or, if the client does not read, checked against the
 /// bounds.
@@ -43,8 +45,6 @@ pub(super) struct Dialogue {
     /// The bytes of `out` that have been sent.
     sent: usize,
     pending: Pending,
-    /// The prefetched counter of the next command, within a turn.
-    ahead: Option<Ahead>,
     /// The plan of the first command that has arrived.
     first: Option<FirstCommand>,
     /// True if the next commands are worth planning together.
@@ -73,7 +73,6 @@ impl Dialogue {
             out: Vec::new(),
             sent: 0,
             pending: Pending::default(),
-            ahead: None,
             first: None,
             plans: false,
             commands: 0,
@@ -107,9 +106,6 @@ impl Dialogue {
     #[inline]
     pub(super) fn look_ahead(&mut self, decoder: &Decoder) {
         self.first = if self.plans { planned::plan_first(decoder, &self.session) } else { None };
-        if self.first.is_none() {
-            self.ahead = command::look_ahead(decoder, &self.session);
-        }
     }
 
     /// Plans and answers commands that `decoder` holds, as many as may be planned together. False if there are none, and
@@ -129,11 +125,11 @@ impl Dialogue {
         // The group borrows from here, while the session counts.
         let shared = Arc::clone(&self.session.shared);
         let snapshot = shared.service.load_snapshot();
-        let (mut group, mut buffer, mut size) = (Group::new(), HitBuffer::default(), 0);
-        planned::plan_group(&mut group, decoder, &self.session, &snapshot, self.first.take());
-        for command in &group {
-            let answered = self.goes_on()
-                && command.answer(&mut self.session, &snapshot, &mut buffer, at, &mut self.out).is_continue();
+        let group = Group::plan(decoder, &self.session, &snapshot, self.first.take());
+        let (mut work, mut size) = (TakeWork::new(&snapshot), 0);
+        for command in group.commands() {
+            let answered =
+                self.goes_on() && group.answer(command, &mut self.session, &mut work, at, &mut self.out).is_continue();
             if !answered {
                 break;
             }
@@ -142,12 +138,8 @@ impl Dialogue {
             self.count_work(work_by_length(command.arguments));
         }
         drop(group);
+        decoder.skip_plain(size);
         self.plans = size > 0;
-        if self.plans {
-            // The prefetched counter belonged to a command of the group.
-            self.ahead = None;
-            decoder.skip_plain(size);
-        }
         self.plans
     }
 
@@ -166,8 +158,7 @@ impl Dialogue {
         let written = self.out.len();
         let work = work_by_length(command.count());
         let (session, out, pending) = (&mut self.session, &mut self.out, &mut self.pending);
-        let (ahead, plans) = (self.ahead.take(), &mut self.plans);
-        let mut call = Call { session, command, at, out, pending, ahead, next: &mut self.ahead, plans, work };
+        let mut call = Call { session, command, at, out, pending, plans: &mut self.plans, work };
         call.answer();
         let work = call.work;
         if self.pending.is_empty() {
@@ -207,18 +198,13 @@ impl Dialogue {
 
     #[cold]
     fn execute_some(&mut self, mut executing: Box<Executing>) {
-        // The prefetched command stands behind the transaction, in the connection's own decoder.
-        let (behind, database) = (self.ahead.take(), self.session.database);
+        // A prefetched key is one of its database, which the transaction may change.
+        self.first = None;
         while self.goes_on() {
             // Only whole commands are kept for a transaction.
-            let Ok(Some(command)) = executing.commands.next() else {
-                // A prefetched key is one of its database.
-                self.ahead = behind.filter(|_| self.session.database == database);
-                return;
-            };
+            let Ok(Some(command)) = executing.commands.next() else { return };
             self.call(command, executing.at);
         }
-        self.ahead = None;
         self.executing = Some(executing);
     }
 
@@ -265,7 +251,6 @@ impl Dialogue {
 
     /// Reports the batch that was decided at `at` to the metrics.
     pub(super) fn end_batch(&mut self, at: Reading) {
-        self.ahead = None;
         self.first = None;
         self.session.batch.report(&self.session.shared, self.commands);
         if self.pending.is_empty() {
@@ -293,6 +278,11 @@ impl Dialogue {
     /// True if waiting commands can be answered now.
     pub(super) fn may_resume(&self) -> bool {
         !self.pending.is_full()
+    }
+
+    /// True if so many commands of the batch were answered that their replies should leave with those of others.
+    pub(super) fn is_long_batch(&self) -> bool {
+        self.commands >= MIN_LONG_BATCH
     }
 
     /// True if every reply has been sent.

@@ -1,15 +1,18 @@
 //! Commands of a pipeline that are planned together before the first of them is decided.
 //!
-//! Rule       `FG.TAKE` and `FG.LIMIT` are read, planned and their counters prefetched up to [`MAX_GROUP`] at a time. Then
-//!            they are decided one after the other. The answers are the same; the cache misses of the group overlap.
+//! Rule       `FG.TAKE`, `FG.LIMIT` and `CL.THROTTLE` are read, planned and their counters prefetched up to [`MAX_GROUP`] at a
+//!            time. Then they are decided one after the other. The answers are the same; the cache misses of the group
+//!            overlap.
 //! Rule       A group ends before any other command, and before one that is not of the usual form (a wrong number of words,
 //!            an option). Such a command is answered by its own function.
+//! Rule       The plans of takes are made in place, in memory that the event loop keeps from group to group.
 //! Invariant  No command of a group changes what the session may do, so the session is checked once.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use flowgate::{Key, Limit, MemoryStore, Reading};
+use flowgate::{Key, Limit, MemoryStore, Reading, Throttle};
 use flowgate_engine::{HitBuffer, PlannedTake, Request};
 use smallvec::SmallVec;
 
@@ -19,13 +22,24 @@ use super::error::Error;
 use super::reply::Reply;
 use super::session::Session;
 use crate::limit_cache;
+use crate::observer::PassCounts;
 use crate::service::{PrefetchedKey, Snapshot};
 
 /// More commands gain nothing measurable, and their cache lines would push out each other.
 pub(super) const MAX_GROUP: usize = 16;
 
+thread_local! {
+    static TAKES: Cell<Vec<PlannedTake>> = const { Cell::new(Vec::new()) };
+}
+
 /// Commands that stand one behind the other in the decoder.
-pub(super) type Group<'d> = SmallVec<[PlannedCommand<'d>; MAX_GROUP]>;
+#[derive(Debug)]
+pub(super) struct Group<'d> {
+    commands: SmallVec<[PlannedCommand<'d>; MAX_GROUP]>,
+    /// The plans of the takes among them, and older plans behind those.
+    takes: Vec<PlannedTake>,
+    planned_takes: usize,
+}
 
 /// A command whose counters the processor is fetching.
 #[derive(Debug)]
@@ -39,15 +53,25 @@ pub(super) struct PlannedCommand<'d> {
 
 #[derive(Debug)]
 enum Question<'d> {
-    Take(PlannedTake),
-    Limit { key: &'d [u8], counter: PrefetchedKey, limit: Rc<Limit> },
+    /// The number of its plan.
+    Take(usize),
+    Limit {
+        key: &'d [u8],
+        counter: PrefetchedKey,
+        limit: Rc<Limit>,
+    },
+    Throttle {
+        key: &'d [u8],
+        counter: PrefetchedKey,
+        throttle: Throttle,
+    },
 }
 
-/// The plan of the first command that a client has sent, from its arrival until it is answered.
+/// What is known of the first command that a client has sent, from its arrival until it is answered.
 #[derive(Debug)]
 pub(super) enum FirstCommand {
     Take { plan: PlannedTake, size: usize, arguments: usize },
-    Limit(PrefetchedKey),
+    Key(PrefetchedKey),
 }
 
 /// Plans the first command that `decoder` holds.
@@ -55,60 +79,15 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     if !may_plan(session) {
         return None;
     }
-    let command = decoder.plain_command(0)?;
-    Some(match plan(&command, session, &session.shared.service.load_snapshot(), None)? {
-        Question::Take(plan) => FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() },
-        Question::Limit { counter, .. } => FirstCommand::Limit(counter),
-    })
-}
-
-/// Plans the commands that `decoder` holds, of which the first may be planned already, and adds them to `group`.
-pub(super) fn plan_group<'d>(
-    group: &mut Group<'d>,
-    decoder: &'d Decoder,
-    session: &Session,
-    snapshot: &Snapshot,
-    first: Option<FirstCommand>,
-) {
-    let (mut from, mut counter) = (0, None);
-    if !may_plan(session) {
-        return;
-    }
-    match first {
-        None => {}
-        Some(FirstCommand::Take { plan, size, arguments }) => {
-            group.push(PlannedCommand { arguments, bytes: decoder.ahead(size), question: Question::Take(plan) });
-            from = size;
+    let (command, service) = (decoder.plain_command(0)?, &session.shared.service);
+    match command::planning(command.word(0)?)? {
+        Planning::Take => {
+            let mut plan = PlannedTake::default();
+            service.plan_take(&service.load_snapshot(), command::take_fields(&command)?, &mut plan);
+            Some(FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() })
         }
-        Some(FirstCommand::Limit(prefetched)) => counter = Some(prefetched),
+        Planning::Limit | Planning::Throttle => service.prefetch(session.key(command.word(1)?)).map(FirstCommand::Key),
     }
-    while group.len() < MAX_GROUP
-        && let Some(command) = decoder.plain_command(from)
-        && let Some(question) = plan(&command, session, snapshot, counter.take())
-    {
-        from += command.bytes.len();
-        group.push(PlannedCommand { arguments: command.arguments(), bytes: command.bytes, question });
-    }
-    if group.len() > 1 {
-        prefetch_logs(group, session.shared.service.counters());
-    }
-}
-
-/// Prefetches the sliding logs of the counters, one step after the other for all of them.
-fn prefetch_logs(group: &Group<'_>, memory: &MemoryStore) {
-    let mut with_logs: SmallVec<[Key; 2 * MAX_GROUP]> = SmallVec::new();
-    let mut look = |counter: Key| {
-        if memory.prefetch_logs(counter) {
-            with_logs.push(counter);
-        }
-    };
-    for command in group {
-        match &command.question {
-            Question::Take(plan) => plan.subjects().for_each(&mut look),
-            Question::Limit { counter, .. } => look(counter.key()),
-        }
-    }
-    with_logs.into_iter().for_each(|counter| memory.prefetch_entries(counter));
 }
 
 /// Whether the session may use the commands at all, and they are decided at once.
@@ -116,23 +95,154 @@ fn may_plan(session: &Session) -> bool {
     session.authenticated && session.transaction.is_none() && session.shared.service.answers_at_once()
 }
 
-/// Reads a command, plans it, and prefetches its counters, unless its counter is prefetched. `None` if it is not of the usual
-/// form.
-#[inline]
-fn plan<'d>(
-    command: &PlainCommand<'d>,
-    session: &Session,
-    snapshot: &Snapshot,
-    prefetched: Option<PrefetchedKey>,
-) -> Option<Question<'d>> {
-    match command::planning(command.word(0)?)? {
-        Planning::Take => Some(Question::Take(session.shared.service.plan_take(snapshot, &command::request(command)?))),
-        Planning::Limit => {
-            let (2, key, limit) = (command.arguments(), command.word(1)?, command.word(2)?) else { return None };
-            let limit = limit_cache::parse(str::from_utf8(limit).ok()?).ok()?;
-            let counter = prefetched.or_else(|| session.shared.service.prefetch(session.key(key)))?;
-            Some(Question::Limit { key, counter, limit })
+impl<'d> Group<'d> {
+    /// Plans the commands that `decoder` holds, of which the first may be planned already.
+    pub(super) fn plan(
+        decoder: &'d Decoder,
+        session: &Session,
+        snapshot: &Snapshot,
+        first: Option<FirstCommand>,
+    ) -> Group<'d> {
+        let mut group = Group { commands: SmallVec::new(), takes: TAKES.take(), planned_takes: 0 };
+        group.takes.resize_with(MAX_GROUP, PlannedTake::default);
+        if may_plan(session) {
+            group.plan_all(decoder, session, snapshot, first);
         }
+        group
+    }
+
+    #[inline]
+    fn plan_all(&mut self, decoder: &'d Decoder, session: &Session, snapshot: &Snapshot, first: Option<FirstCommand>) {
+        let (mut from, mut counter) = (0, None);
+        match first {
+            None => {}
+            Some(FirstCommand::Take { plan, size, arguments }) => {
+                self.takes[0] = plan;
+                let question = self.next_take();
+                self.commands.push(PlannedCommand { arguments, bytes: decoder.ahead(size), question });
+                from = size;
+            }
+            Some(FirstCommand::Key(prefetched)) => counter = Some(prefetched),
+        }
+        while self.commands.len() < MAX_GROUP
+            && let Some(command) = decoder.plain_command(from)
+            && let Some(question) = self.plan_next(&command, session, snapshot, counter.take())
+        {
+            from += command.bytes.len();
+            self.commands.push(PlannedCommand { arguments: command.arguments(), bytes: command.bytes, question });
+        }
+        if self.commands.len() > 1 {
+            self.prefetch_logs(session.shared.service.counters());
+        }
+    }
+
+    /// Reads a command, plans it, and prefetches its counters, unless its counter is prefetched. `None` if it is not of the
+    /// usual form.
+    #[inline]
+    fn plan_next(
+        &mut self,
+        command: &PlainCommand<'d>,
+        session: &Session,
+        snapshot: &Snapshot,
+        prefetched: Option<PrefetchedKey>,
+    ) -> Option<Question<'d>> {
+        let service = &session.shared.service;
+        let prefetch = |key| prefetched.or_else(|| service.prefetch(session.key(key)));
+        match command::planning(command.word(0)?)? {
+            Planning::Take => {
+                let plan = &mut self.takes[self.planned_takes];
+                service.plan_take(snapshot, command::take_fields(command)?, plan);
+                Some(self.next_take())
+            }
+            Planning::Limit => {
+                let (2, key, limit) = (command.arguments(), command.word(1)?, command.word(2)?) else { return None };
+                let limit = limit_cache::parse(str::from_utf8(limit).ok()?).ok()?;
+                Some(Question::Limit { key, counter: prefetch(key)?, limit })
+            }
+            Planning::Throttle => {
+                let key = command.word(1)?;
+                let throttle = command::throttle_numbers(command.arguments(), |index| command.word(index + 1)).ok()?;
+                Some(Question::Throttle { key, counter: prefetch(key)?, throttle })
+            }
+        }
+    }
+
+    /// The take whose plan was just made.
+    #[inline]
+    fn next_take(&mut self) -> Question<'d> {
+        self.planned_takes += 1;
+        Question::Take(self.planned_takes - 1)
+    }
+
+    /// Prefetches the sliding logs of the counters, one step after the other for all of them.
+    fn prefetch_logs(&self, memory: &MemoryStore) {
+        let mut with_logs: SmallVec<[Key; 2 * MAX_GROUP]> = SmallVec::new();
+        let mut look = |counter: Key| {
+            if memory.prefetch_logs(counter) {
+                with_logs.push(counter);
+            }
+        };
+        for command in &self.commands {
+            match &command.question {
+                Question::Take(number) => self.takes[*number].subjects().for_each(&mut look),
+                Question::Limit { counter, .. } => look(counter.key()),
+                Question::Throttle { .. } => {}
+            }
+        }
+        with_logs.into_iter().for_each(|counter| memory.prefetch_entries(counter));
+    }
+
+    /// The commands, in order.
+    pub(super) fn commands(&self) -> &[PlannedCommand<'d>] {
+        &self.commands
+    }
+
+    /// Decides one of its commands and writes the reply. Breaks if the command's own function must answer it, because other
+    /// rules came into force; then nothing has happened.
+    #[inline]
+    pub(super) fn answer<'r>(
+        &self,
+        command: &PlannedCommand<'_>,
+        session: &mut Session,
+        work: &mut TakeWork<'r>,
+        at: Reading,
+        out: &mut Vec<u8>,
+    ) -> ControlFlow<()> {
+        let (service, mut reply) = (&session.shared.service, Reply { out, version: session.version });
+        match &command.question {
+            Question::Take(number) => {
+                let TakeWork { snapshot, hits, counts } = work;
+                let request = || request_in(command.bytes);
+                match service.take_planned(snapshot, &self.takes[*number], hits, counts, request, at) {
+                    Some(answer) => command::write_answer(&answer, &mut reply),
+                    None => return ControlFlow::Break(()),
+                }
+            }
+            Question::Limit { key, counter, limit } => match service.take_prefetched(*counter, limit, at) {
+                Ok(decision) => {
+                    session.batch.count_key(service, key, decision.allowed(), at);
+                    command::write_limit(&decision, &mut reply);
+                }
+                Err(error) => reply.error(&Error::from(error).to_string()),
+            },
+            Question::Throttle { key, counter, throttle } => {
+                match service.throttle_prefetched(*counter, throttle, at) {
+                    Ok(answer) => {
+                        session.batch.count_key(service, key, !answer.limited, at);
+                        reply.integers(answer.numbers());
+                    }
+                    Err(error) => reply.error(&Error::from(error).to_string()),
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Keeps the memory of the plans for the next group.
+impl Drop for Group<'_> {
+    fn drop(&mut self) {
+        TAKES.set(std::mem::take(&mut self.takes));
     }
 }
 
@@ -141,33 +251,19 @@ impl PlannedCommand<'_> {
     pub(super) fn size(&self) -> usize {
         self.bytes.len()
     }
+}
 
-    /// Decides the command and writes its reply. Breaks if its own function must answer it, because other rules came into
-    /// force; then nothing has happened.
-    #[inline]
-    pub(super) fn answer<'r>(
-        &self,
-        session: &mut Session,
-        snapshot: &'r Snapshot,
-        buffer: &mut HitBuffer<'r>,
-        at: Reading,
-        out: &mut Vec<u8>,
-    ) -> ControlFlow<()> {
-        let (service, mut reply) = (&session.shared.service, Reply { out, version: session.version });
-        match &self.question {
-            Question::Take(plan) => match service.take_planned(snapshot, plan, buffer, || request_in(self.bytes), at) {
-                Some(decision) => command::write_decision(&decision, &mut reply),
-                None => return ControlFlow::Break(()),
-            },
-            Question::Limit { key, counter, limit } => match service.take_prefetched(*counter, limit, at) {
-                Ok(decision) => {
-                    session.batch.count_key(service, key, decision.allowed(), at);
-                    command::write_limit(&decision, &mut reply);
-                }
-                Err(error) => reply.error(&Error::from(error).to_string()),
-            },
-        }
-        ControlFlow::Continue(())
+/// What the takes of a group share: the rules, the memory of their hits, and their counts, which are reported once.
+#[derive(Debug)]
+pub(super) struct TakeWork<'r> {
+    snapshot: &'r Snapshot,
+    hits: HitBuffer<'r>,
+    counts: PassCounts<'r>,
+}
+
+impl<'r> TakeWork<'r> {
+    pub(super) fn new(snapshot: &'r Snapshot) -> TakeWork<'r> {
+        TakeWork { snapshot, hits: HitBuffer::default(), counts: PassCounts::default() }
     }
 }
 

@@ -44,42 +44,25 @@ impl Reply<'_> {
     /// An array of integers, written at once.
     #[inline]
     pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
-        self.array_of_integers(N, numbers);
-    }
-
-    /// The header of an array that begins with these integers, and the integers, written at once.
-    #[inline]
-    pub(crate) fn array_of_integers<const N: usize>(&mut self, elements: usize, numbers: [i64; N]) {
-        self.array(elements);
-        // Most numbers have one or two digits; the length of the whole is known at the end.
-        let mut text = [[0; MAX_INTEGER_REPLY_BYTES]; N];
-        let text = text.as_flattened_mut();
-        let mut end = 0;
-        for number in numbers {
-            end += write_number(&mut text[end..], b':', number);
-        }
-        self.out.extend_from_slice(&text[..end]);
+        let text = Text::array_of(N, numbers);
+        self.out.extend_from_slice(text.written());
     }
 
     /// A decision: its numbers, what the caller is to do, and the rule, written in one pass.
     #[inline]
     pub(crate) fn decision(&mut self, numbers: [i64; 6], action: &str, rule: &str) {
-        let (begin, elements) = (self.out.len(), numbers.len() + 2);
-        let most = (elements + 1) * MAX_INTEGER_REPLY_BYTES + action.len() + rule.len() + 2 * LINE_END.len();
-        self.out.resize(begin + most, 0);
-        let text = &mut self.out[begin..];
-        let mut end = write_number(text, b'*', elements as i64);
-        for number in numbers {
-            end += write_number(&mut text[end..], b':', number);
-        }
+        let mut text = Text::array_of(numbers.len() + 2, numbers);
         for word in [action, rule] {
-            end += write_number(&mut text[end..], b'$', word.len() as i64);
-            for part in [word.as_bytes(), LINE_END] {
-                text[end..][..part.len()].copy_from_slice(part);
-                end += part.len();
+            text.number(b'$', word.len() as i64);
+            // Names of rules are short, but may have any length.
+            if !text.word(word.as_bytes()) {
+                self.out.extend_from_slice(text.written());
+                self.out.extend_from_slice(word.as_bytes());
+                text = Text::new();
             }
+            text.line_end();
         }
-        self.out.truncate(begin + end);
+        self.out.extend_from_slice(text.written());
     }
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
@@ -123,6 +106,63 @@ impl Reply<'_> {
     }
 }
 
+/// The text of a short reply, put together before it is appended to the output in one copy.
+struct Text {
+    bytes: [u8; MAX_TEXT_BYTES],
+    end: usize,
+}
+
+const MAX_TEXT_BYTES: usize = 256;
+
+/// The room that is kept behind a word: for its end, and for the header of the next.
+const MIN_ROOM_BYTES: usize = LINE_END.len() + MAX_INTEGER_REPLY_BYTES;
+
+impl Text {
+    fn new() -> Text {
+        Text { bytes: [0; MAX_TEXT_BYTES], end: 0 }
+    }
+
+    /// The header of an array that begins with these integers, and the integers.
+    #[inline]
+    fn array_of<const N: usize>(elements: usize, numbers: [i64; N]) -> Text {
+        const { assert!((N + 1) * MAX_INTEGER_REPLY_BYTES + MIN_ROOM_BYTES <= MAX_TEXT_BYTES) }
+        let mut text = Text::new();
+        text.number(b'*', elements as i64);
+        for number in numbers {
+            text.number(b':', number);
+        }
+        text
+    }
+
+    #[inline]
+    fn number(&mut self, kind: u8, number: i64) {
+        self.end += write_number(&mut self.bytes[self.end..], kind, number);
+    }
+
+    /// Appends a word; false if there is no room for it.
+    #[inline]
+    fn word(&mut self, word: &[u8]) -> bool {
+        let end = self.end + word.len();
+        if end + MIN_ROOM_BYTES > MAX_TEXT_BYTES {
+            return false;
+        }
+        self.bytes[self.end..end].copy_from_slice(word);
+        self.end = end;
+        true
+    }
+
+    #[inline]
+    fn line_end(&mut self) {
+        self.bytes[self.end..][..LINE_END.len()].copy_from_slice(LINE_END);
+        self.end += LINE_END.len();
+    }
+
+    #[inline]
+    fn written(&self) -> &[u8] {
+        &self.bytes[..self.end]
+    }
+}
+
 const LINE_END: &[u8] = b"\r\n";
 
 /// Kind, sign, the 19 digits of the largest number, CRLF.
@@ -132,23 +172,32 @@ const MAX_INTEGER_REPLY_BYTES: usize = 23;
 /// [`MAX_INTEGER_REPLY_BYTES`] bytes. Returns the length.
 #[inline]
 fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
-    // Most numbers of a reply are small: allowed or not, a limit, a few seconds.
-    match number {
-        0..=9 => {
-            text[..4].copy_from_slice(&[kind, b'0' + number as u8, b'\r', b'\n']);
-            4
+    // Most numbers of a reply are small: allowed or not, a limit, a minute in milliseconds. With kind and end they are a word,
+    // whose first byte is the lowest.
+    let (digits, count) = match number {
+        0..=9 => (digit(number), 1),
+        10..=99 => (two_digits(number), 2),
+        100..=999 => (digit(number / 100) | two_digits(number % 100) << 8, 3),
+        1000..=9999 => (two_digits(number / 100) | two_digits(number % 100) << 16, 4),
+        10_000..=99_999 => {
+            (digit(number / 10_000) | two_digits(number / 100 % 100) << 8 | two_digits(number % 100) << 24, 5)
         }
-        10..=99 => {
-            let (tens, ones) = (number as u8 / 10, number as u8 % 10);
-            text[..5].copy_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
-            5
-        }
-        -1 => {
-            text[..5].copy_from_slice(&[kind, b'-', b'1', b'\r', b'\n']);
-            5
-        }
-        _ => write_long_number(text, kind, number),
-    }
+        -1 => (u64::from_le_bytes(*b"-1\0\0\0\0\0\0"), 2),
+        _ => return write_long_number(text, kind, number),
+    };
+    let word = u64::from(kind) | digits << 8 | u64::from_le_bytes(*b"\r\n\0\0\0\0\0\0") << (8 + 8 * count);
+    text[..8].copy_from_slice(&word.to_le_bytes());
+    count + 3
+}
+
+#[inline]
+fn digit(number: i64) -> u64 {
+    u64::from(b'0') + number as u64
+}
+
+#[inline]
+fn two_digits(number: i64) -> u64 {
+    digit(number / 10) | digit(number % 10) << 8
 }
 
 fn write_long_number(text: &mut [u8], kind: u8, number: i64) -> usize {
@@ -200,10 +249,13 @@ mod tests {
     fn a_decision_is_an_array_of_numbers_and_words() {
         let reply = written(Version::Resp2, |reply| reply.decision([1, 300, 299, -1, 60_000, 0], "allow", "post"));
         assert_eq!(reply, "*8\r\n:1\r\n:300\r\n:299\r\n:-1\r\n:60000\r\n:0\r\n$5\r\nallow\r\n$4\r\npost\r\n");
-        let (longest, rule) = ([i64::MIN; 6], "r".repeat(128));
+        let longest = [i64::MIN; 6];
         let numbers = format!(":{}\r\n", i64::MIN).repeat(6);
-        let expected = format!("*8\r\n{numbers}$0\r\n\r\n$128\r\n{rule}\r\n");
-        assert_eq!(written(Version::Resp2, |reply| reply.decision(longest, "", &rule)), expected);
+        for length in 0..300 {
+            let (action, rule) = ("a".repeat(length / 3), "r".repeat(length));
+            let expected = format!("*8\r\n{numbers}${}\r\n{action}\r\n${length}\r\n{rule}\r\n", action.len());
+            assert_eq!(written(Version::Resp2, |reply| reply.decision(longest, &action, &rule)), expected);
+        }
     }
 
     #[test]
@@ -213,9 +265,29 @@ mod tests {
 
     #[test]
     fn numbers_are_written_in_decimal() {
-        for number in
-            [0, 9, 10, 99, 100, 999, 1000, 60_000, 86_400_000, -1, -2, -10, -123, 1234567890, i64::MAX, i64::MIN]
-        {
+        for number in [
+            0,
+            9,
+            10,
+            99,
+            100,
+            305,
+            999,
+            1000,
+            9999,
+            10_000,
+            60_000,
+            99_999,
+            100_000,
+            86_400_000,
+            -1,
+            -2,
+            -10,
+            -123,
+            1234567890,
+            i64::MAX,
+            i64::MIN,
+        ] {
             assert_eq!(written(Version::Resp2, |reply| reply.integer(number)), format!(":{number}\r\n"));
         }
         let longest = [i64::MIN; 3];

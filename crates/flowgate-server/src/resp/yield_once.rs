@@ -1,7 +1,8 @@
-//! Reads from every ready connection before answering any, so that their cache misses overlap.
+//! Reads from every ready connection before answering any, so that their cache misses overlap, and answers every ready
+//! connection before sending to any, so that their replies leave together.
 //!
-//! Bound      At most [`MAX_YIELDED`] connections of an event loop hold unanswered commands while others read. The
-//!            next connection answers at once.
+//! Bound      At most [`MAX_YIELDED`] connections of an event loop hold unanswered commands or unsent replies while others
+//!            read and answer. The next connection goes on at once.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -36,7 +37,7 @@ impl Drop for YieldPermit {
 }
 
 /// Lets every ready task of the event loop run once before this one continues.
-pub(super) async fn yield_to_readers() {
+pub(super) async fn yield_to_ready() {
     let Some(_permit) = YieldPermit::new() else { return };
     let mut queued = false;
     poll_fn(|cx| {
@@ -64,7 +65,7 @@ mod tests {
                 let say = move |what: &str| said.lock().unwrap().push_str(&format!("{number} {what}, "));
                 tokio::spawn(async move {
                     say("read");
-                    yield_to_readers().await;
+                    yield_to_ready().await;
                     say("answered");
                 })
             })
@@ -90,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn closed_connection_no_longer_counts() {
-        let gone = tokio::spawn(yield_to_readers());
+        let gone = tokio::spawn(yield_to_ready());
         tokio::task::yield_now().await;
         gone.abort();
         let _ = gone.await;

@@ -59,30 +59,12 @@ impl Service {
         call: AdHoc<'_>,
         at: impl Into<Reading>,
     ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        self.limit_prefetched_at(operation, call, None, at)
-    }
-
-    /// As [`Service::limit_at`], for a key that may have been [prefetched](Service::prefetch).
-    ///
-    /// # Errors
-    /// As [`Service::limit`].
-    #[inline]
-    pub(crate) fn limit_prefetched_at(
-        &self,
-        operation: Operation,
-        call: AdHoc<'_>,
-        prefetched: Option<PrefetchedKey>,
-        at: impl Into<Reading>,
-    ) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
         let at = at.into();
         let Some(op) = operation.op() else {
             return self.limit_reset(call, at).map(|reset| reset.decision);
         };
         let pending = match &self.shared {
-            None => {
-                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(call.key), |PrefetchedKey(key)| key);
-                Pending::Now(self.decider.limit_hashed(op, key, call.limit, call.cost, at).map(KeyDecision::certain))
-            }
+            None => Pending::Now(self.decider.limit(op, call, at).map(KeyDecision::certain)),
             Some(shared) => shared.limit(op, call, at),
         };
         let is_noted = self.observer.begin(operation);
@@ -138,9 +120,23 @@ impl Service {
         self.kept(true, reset, |reset| reset.map(|peek| peek.map(KeyDecision::as_stopgap)))
     }
 
-    /// Answers a call of `CL.THROTTLE` on an ad hoc key, which may have been [prefetched](Service::prefetch), at a time that
-    /// was read for a batch. This function counts pending answers when they arrive. The caller counts immediate answers, a
-    /// batch at a time. Memory answers by a direct call, without a plan: this is the hottest path.
+    /// As [`Service::take_prefetched`], for a call of `CL.THROTTLE`.
+    ///
+    /// # Errors
+    /// As [`Service::throttle_at`].
+    #[inline]
+    pub(crate) fn throttle_prefetched(
+        &self,
+        PrefetchedKey(key): PrefetchedKey,
+        throttle: &Throttle,
+        at: Reading,
+    ) -> Result<ThrottleReply, ThrottleError> {
+        self.decider.throttle(key, throttle, at)
+    }
+
+    /// Answers a call of `CL.THROTTLE` on an ad hoc key, at a time that was read for a batch. This function counts pending
+    /// answers when they arrive. The caller counts immediate answers, a batch at a time. Memory answers by a direct call,
+    /// without a plan.
     ///
     /// # Errors
     /// When the key is in use by a limit, or the numbers do not fit.
@@ -148,7 +144,6 @@ impl Service {
     pub fn throttle_at<'k>(
         &self,
         key: impl Into<AdHocKey<'k>>,
-        prefetched: Option<PrefetchedKey>,
         throttle: &Throttle,
         at: impl Into<Reading>,
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
@@ -156,8 +151,7 @@ impl Service {
         match &self.shared {
             None => {
                 let name = key.into();
-                let key = prefetched.map_or_else(|| self.decider.ad_hoc_key(name), |PrefetchedKey(key)| key);
-                let reply = self.decider.throttle(key, throttle, at);
+                let reply = self.decider.throttle(self.decider.ad_hoc_key(name), throttle, at);
                 // The reply has no place for a mark.
                 let answer = self.kept(reply.as_ref().is_ok_and(|reply| !reply.limited), reply, |reply| reply);
                 if let (Answer::Later(_), Ok(reply)) = (&answer, &reply) {
@@ -176,7 +170,7 @@ impl Service {
         }
     }
 
-    /// Prefetches the counter of an ad hoc key into the processor's cache, for the next call. `None` if counters are not in
+    /// Prefetches the counter of an ad hoc key into the processor's cache, for a later call. `None` if counters are not in
     /// memory.
     #[inline]
     pub fn prefetch<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Option<PrefetchedKey> {

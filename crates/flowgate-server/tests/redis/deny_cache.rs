@@ -84,14 +84,14 @@ async fn what_is_given_back_through_this_node_counts_at_once() {
     let passes = async || {
         let mut passed = 0;
         for _ in 0..9 {
-            let reply = node.service.throttle_at(b"t", None, &throttle, node.service.now()).await.unwrap();
+            let reply = node.service.throttle_at(b"t", &throttle, node.service.now()).await.unwrap();
             passed += usize::from(!reply.limited);
         }
         passed
     };
     assert_eq!(passes().await, 2);
     let back = throttle.quantity(-1).unwrap();
-    node.service.throttle_at(b"t", None, &back, node.service.now()).await.unwrap();
+    node.service.throttle_at(b"t", &back, node.service.now()).await.unwrap();
     assert_eq!(passes().await, 1);
 }
 

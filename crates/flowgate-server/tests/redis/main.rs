@@ -77,7 +77,7 @@ impl Node {
     }
 
     fn throttle(&self, key: &[u8], throttle: &Throttle) -> Answer<Result<ThrottleReply, ThrottleError>> {
-        self.service.throttle_at(key, None, throttle, Clock::System.now())
+        self.service.throttle_at(key, throttle, Clock::System.now())
     }
 
     /// The number of `requests` that pass.

@@ -246,7 +246,7 @@ async fn databases_are_apart_on_redis_and_while_it_is_away() {
     let throttle = Throttle::new(1, 1, 3600).unwrap();
     let take = |node: usize, number: u8| {
         let key = AdHocKey { bytes: b"k", database: nodes[node].service.database(number).unwrap() };
-        nodes[node].service.throttle_at(key, None, &throttle, nodes[node].service.now())
+        nodes[node].service.throttle_at(key, &throttle, nodes[node].service.now())
     };
     for number in [0, 3, 15] {
         let limited = [take(0, number).await, take(1, number).await, take(0, number).await];

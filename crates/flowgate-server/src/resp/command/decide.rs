@@ -4,7 +4,7 @@
 //! milliseconds, rounded up; -1 stands for "no wait" and "no limit", -2 for "no wait helps".
 
 use flowgate::{Retry, Span, Verdict};
-use flowgate_engine::{AdHoc, Decision, Request, bans::BanOrder};
+use flowgate_engine::{AdHoc, Decision, Request, Rule, TakeAnswer, bans::BanOrder};
 
 use super::{Call, number};
 use crate::limit_cache;
@@ -46,19 +46,35 @@ fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     })
 }
 
-/// The request of `FG.TAKE`; `None` if there is a mistake in it.
+/// The cost and the fields of `FG.TAKE`; `None` if there is a mistake in it.
 #[inline]
-pub(crate) fn request<'a>(command: &PlainCommand<'a>) -> Option<Request<'a>> {
-    let mut request = Request::new();
-    request.set_cost(number_of_units(command.word(1)?)?);
-    for (field, value) in command.pairs(2)? {
-        request.push(field, value);
-    }
-    Some(request)
+pub(crate) fn take_fields<'a>(command: &PlainCommand<'a>) -> Option<(u64, impl Iterator<Item = (&'a str, &'a str)>)> {
+    Some((number_of_units(command.word(1)?)?, command.pairs(2)?))
 }
 
+/// The request of `FG.TAKE`; `None` if there is a mistake in it.
+pub(crate) fn request<'a>(command: &PlainCommand<'a>) -> Option<Request<'a>> {
+    let (cost, fields) = take_fields(command)?;
+    Some(Request::from_iter(fields).cost(cost))
+}
+
+/// The answer to a planned `FG.TAKE`.
 #[inline]
-pub(crate) fn write_decision(decision: &Decision, reply: &mut Reply<'_>) {
+pub(crate) fn write_answer(answer: &TakeAnswer<'_>, reply: &mut Reply<'_>) {
+    match answer {
+        TakeAnswer::Passes(pass) => {
+            let flowgate::Decision { verdict, limit, remaining, reset_after } = *pass.numbers();
+            reply.decision(
+                numbers(verdict, limit, remaining, reset_after),
+                "allow",
+                pass.rule().map_or("", Rule::name),
+            );
+        }
+        TakeAnswer::Decided(decision) => write_decision(decision, reply),
+    }
+}
+
+fn write_decision(decision: &Decision, reply: &mut Reply<'_>) {
     let rule = decision.rule().map_or("", |rule| rule.name());
     let numbers = numbers(decision.verdict(), decision.limit(), decision.remaining(), decision.reset_after());
     reply.decision(numbers, decision.action(), rule);
@@ -77,10 +93,8 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         4 if call.is(3, "refund") => Operation::Refund,
         _ => return Err(Error::Syntax),
     };
-    let (service, prefetched) = (&call.session.shared.service, call.prefetched());
-    let answer = limit_cache::with(limit, |limit| {
-        service.limit_prefetched_at(operation, AdHoc { key, limit, cost }, prefetched, call.at)
-    })?;
+    let service = &call.session.shared.service;
+    let answer = limit_cache::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, call.at))?;
     call.reply_with(answer, |answer, reply| {
         write_limit(&answer?.decision, reply);
         Ok(())

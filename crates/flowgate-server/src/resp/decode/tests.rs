@@ -39,32 +39,6 @@ fn check(input: &[u8], expected: &str) {
     assert_eq!(decode(input.chunks(1)), expected, "byte by byte");
 }
 
-/// What a pipeline lets see of the command behind its first.
-fn next_key(behind: &str) -> Option<String> {
-    let mut decoder = Decoder::new(1000);
-    decoder.buffer().extend_from_slice(b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
-    decoder.buffer().extend_from_slice(behind.as_bytes());
-    let command = decoder.next().unwrap().unwrap();
-    command.next_key().map(|key| String::from_utf8_lossy(key).into_owned())
-}
-
-#[test]
-fn the_key_of_the_same_command_behind() {
-    assert_eq!(next_key("*2\r\n$3\r\nGET\r\n$12\r\nabcdefghijkl\r\n").as_deref(), Some("abcdefghijkl"));
-    assert_eq!(next_key("*3\r\n$3\r\nGET\r\n$1\r\nb\r\n$1").as_deref(), Some("b"), "as far as it is needed");
-    let others = [
-        "",
-        "*",
-        "*2\r\n$3\r\nget\r\n$1\r\nb\r\n",
-        "*2\r\n$3\r\nGET\r\n$2\r\nb",
-        "*1\r\n$3\r\nGET\r\n*2\r\n",
-        "GET b\r\n",
-    ];
-    for behind in others.into_iter().chain(["*2\r\n$3\r\nSET\r\n$1\r\nb\r\n", "*2\r\n$3\r\nGETx$1\r\n"]) {
-        assert_eq!(next_key(behind), None, "{behind:?}");
-    }
-}
-
 #[test]
 fn an_array_of_bulk_strings_is_a_command() {
     check(b"*1\r\n$4\r\nPING\r\n", "PING\n");

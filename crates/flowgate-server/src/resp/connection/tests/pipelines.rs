@@ -85,9 +85,9 @@ fn commands_of_a_pipeline_are_planned_together() {
     assert_eq!(replies(&mut connection, &vec![take; 40]).matches("\r\n*8").count(), 39);
     assert!(connection.dialogue.plans());
     connection.decoder.buffer().extend_from_slice(b"*4\r\n$7\r\nFG.TAKE\r\n$1\r\n1\r\n$4\r\nuser\r\n$1\r\n1\r\n");
-    let (mut group, session) = (planned::Group::new(), &connection.dialogue.session);
-    planned::plan_group(&mut group, &connection.decoder, session, &session.shared.service.snapshot(), None);
-    assert_eq!(group.len(), 1);
+    let session = &connection.dialogue.session;
+    let group = planned::Group::plan(&connection.decoder, session, &session.shared.service.snapshot(), None);
+    assert_eq!(group.commands().len(), 1);
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! Takes that are planned before they are decided.
+
+use flowgate::Reading;
+
+use super::Decider;
+use crate::plan::{End, Evaluation, HitBuffer, PlannedTake, TakeAnswer};
+use crate::request::Request;
+use crate::rules::RuleSet;
+
+impl Decider {
+    /// Plans a take ahead of its decision, and prefetches its counters. A caller with several requests at hand plans them
+    /// all, and then decides one after the other: the answers are the same, and their cache misses overlap. The plan is
+    /// made in the place of an older one, from the fields of the request as they are read.
+    pub fn plan_ahead<'q>(
+        &self,
+        rules: &RuleSet,
+        cost: u64,
+        fields: impl Iterator<Item = (&'q str, &'q str)>,
+        planned: &mut PlannedTake,
+    ) {
+        planned.begin(rules, cost);
+        self.evaluate_rules(rules, &rules.read_fields(fields), &mut planned.evaluation, Evaluation::push);
+        planned.subjects().for_each(|subject| self.memory.prefetch(subject));
+    }
+
+    /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request
+    /// is asked for only while there are bans by hand, or if it starts a ban.
+    pub fn decide_planned<'r, 'q>(
+        &self,
+        rules: &'r RuleSet,
+        planned: &PlannedTake,
+        buffer: &mut HitBuffer<'r>,
+        request: impl Fn() -> Request<'q>,
+        at: Reading,
+    ) -> Option<TakeAnswer<'r>> {
+        let evaluation = planned.evaluation(rules)?;
+        if self.bans.any_in_force(at.now)
+            && let Some(ban) = self.bans.find(&request(), at.now)
+        {
+            let banned = Evaluation { end: End::Ban(ban), ..Evaluation::new(evaluation.asked, evaluation.cost) };
+            return Some(self.answer_evaluation(rules, &banned, buffer, request, at));
+        }
+        Some(self.answer_evaluation(rules, evaluation, buffer, request, at))
+    }
+
+    #[inline]
+    fn answer_evaluation<'r, 'q>(
+        &self,
+        rules: &'r RuleSet,
+        evaluation: &Evaluation,
+        buffer: &mut HitBuffer<'r>,
+        request: impl FnOnce() -> Request<'q>,
+        at: Reading,
+    ) -> TakeAnswer<'r> {
+        let mut answer = self.apply_evaluation(rules, evaluation, buffer, request, at).answer(at.now);
+        answer.make_real(at);
+        answer
+    }
+}
