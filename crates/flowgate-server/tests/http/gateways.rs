@@ -1,5 +1,6 @@
 //! Real gateways with the configurations of `docs/gateways`, on other ports.
 
+mod cdn;
 mod plan;
 
 use std::fs;
@@ -121,6 +122,11 @@ impl Site {
 
     fn get(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
         self.connect().call("GET", path, headers, "")
+    }
+
+    /// Traefik reads the file with its routes after the listener is there.
+    fn until_traefik_has_its_routes(&self) {
+        eventually("Traefik has read its routes", || self.get("/elsewhere", &[]).status == 200);
     }
 
     /// What every gateway must do: first its clients' view of what is allowed and denied.
@@ -438,8 +444,7 @@ fn caddy_stays_closed_if_it_is_to() {
 #[test]
 fn traefik_lets_through_what_is_allowed_and_stays_closed() {
     let site = Site::start(&["traefik.yml", "traefik-flowgate.yml"], |text| text, traefik);
-    // The file is read after the listener is there.
-    eventually("Traefik has read its routes", || site.get("/elsewhere", &[]).status == 200);
+    site.until_traefik_has_its_routes();
     // Traefik cannot add what the gate says to the response of the site.
     site.check(false);
     site.check_closed_from_now(500);
