@@ -108,6 +108,8 @@ fn hint(text: &str, error: &LimitError) -> Option<String> {
     let found = &error.found;
     match error.part {
         Part::Algorithm => did_you_mean(found, Algorithm::ALL.iter().flat_map(|algorithm| algorithm.names()).copied()),
+        // The error says what to write.
+        Part::Option if error.expected.starts_with("its value") => None,
         Part::Option => match found.split('=').next().unwrap_or_default() {
             "burst" | "capacity" => Some("bucket and pace have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
             "max_wait" => Some("only pace lets requests wait, such as \"pace 10/s max_wait=2s\"".to_owned()),

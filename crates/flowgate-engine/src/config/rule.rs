@@ -25,6 +25,8 @@ const MAX_BY_FIELDS: usize = 32;
 pub(crate) struct Places {
     /// The rule's name.
     pub(crate) name: Location,
+    /// The fields of the conditions, in their order.
+    pub(crate) when: Vec<Location>,
     /// The fields of `by`, in their order.
     pub(crate) by: Vec<Location>,
     /// The limits, by sets that are applied together.
@@ -72,10 +74,13 @@ fn read(
     let mut rule = RuleDef::named(name);
     let source = report.sources.get(name_at.source);
     rule.place = Some(RulePlace { source: source.name.as_str().into(), line: source.position(name_at.start).line });
-    let mut places = Places { name: name_at, by: Vec::new(), sets: Vec::new(), ban: None, count_denied: None };
+    let mut places =
+        Places { name: name_at, when: Vec::new(), by: Vec::new(), sets: Vec::new(), ban: None, count_denied: None };
 
     rule.title = fields.read(report, "title", value::text).map(str::to_owned);
-    fields.read_into(report, "when", &mut rule.when, |report, node| when::read(report, node, lists));
+    if let Some(when) = fields.read(report, "when", |report, node| when::read(report, node, lists)) {
+        (rule.when, places.when) = when.into_iter().unzip();
+    }
     if let Some(by) = fields.read(report, "by", read_by) {
         (rule.by, places.by) = by.into_iter().unzip();
     }

@@ -4,6 +4,7 @@
 
 mod crowds;
 mod descriptor;
+mod fields;
 mod paths;
 mod pointless;
 mod unreachable;
@@ -27,6 +28,10 @@ pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, ro
     for (rule, places) in rules.iter().zip(&places.rules) {
         fields_not_required(report, rule, places);
         without_effect(report, rule, places);
+        if config.listen.grpc == ListenAddress::Off && !descriptor::is_asked_for(rule) {
+            fields::find(report, rule, places);
+            paths::find_without_slash(report, rule, places);
+        }
         paths::find(report, rule, places, config.policy.path_spelling);
         for set in &places.sets {
             pointless::find(report, rule, set);

@@ -19,8 +19,8 @@ use crate::rules::{Condition, Matcher};
 /// The longest name of a field.
 const MAX_FIELD_BYTES: usize = 200;
 
-/// Reads the conditions; reports wrong ones and leaves them out.
-pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Vec<Condition>> {
+/// Reads the conditions, each with the place of its field; reports wrong ones and leaves them out.
+pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Vec<(Condition, Location)>> {
     let table = table_reader::table(report, node, "\"when\"", "such as { act = \"reply\", user = \"*\" }")?;
     let mut conditions = Vec::new();
     for entry in &table.entries {
@@ -29,7 +29,7 @@ pub(crate) fn read(report: &mut Report, node: &Node, lists: &Lists) -> Option<Ve
         }
         let matchers = all(report, &entry.key, &entry.node, lists);
         let field = canonical(&entry.key);
-        conditions.extend(matchers.into_iter().map(|matcher| Condition::new(field, matcher)));
+        conditions.extend(matchers.into_iter().map(|matcher| (Condition::new(field, matcher), entry.key_at)));
     }
     Some(conditions)
 }

@@ -67,7 +67,7 @@ impl LimitError {
 }
 
 /// What an error repeats of the input: enough to find it, never a megabyte, nothing that a terminal acts upon.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 40;
     let mut shown = String::new();
     for (index, c) in text.chars().enumerate() {

@@ -1,5 +1,6 @@
 //! The limit language. [`Limit`] has its grammar.
 
+use super::error::shown;
 use super::rate::MAX_DIGITS;
 use super::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MICRO, MaxWait, Part, Period, Rate, Unit};
 use crate::time::Span;
@@ -30,8 +31,8 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
     };
     let mut builder = LimitBuilder::new(algorithm, rate(rate_text, algorithm)?);
     let mut seen = Vec::new();
-    for word in words {
-        builder = option(builder, word, &mut seen)?;
+    while let Some(word) = words.next() {
+        builder = option(builder, word, words.clone(), &mut seen)?;
     }
     builder.build()
 }
@@ -119,7 +120,12 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
     Period::new(number, unit).map_err(|cause| error(&cause.expected))
 }
 
-fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<LimitBuilder, LimitError> {
+fn option<'t>(
+    builder: LimitBuilder,
+    word: &str,
+    following: impl Iterator<Item = &'t str>,
+    seen: &mut Vec<Part>,
+) -> Result<LimitBuilder, LimitError> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     let part = match name {
         "burst" | "capacity" => Part::Burst,
@@ -141,6 +147,9 @@ fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<Lim
         };
         return Err(LimitError::new(part, word, expected));
     }
+    if value.is_empty() {
+        refuse_blanks(word, name, following)?;
+    }
     seen.push(part);
     Ok(match part {
         Part::Burst => builder.burst(whole(value, part)?),
@@ -155,6 +164,23 @@ fn option(builder: LimitBuilder, word: &str, seen: &mut Vec<Part>) -> Result<Lim
             builder.after(whole(free, part)?, period(period_text, part)?)
         }
     })
+}
+
+/// Refuses `burst 15`, `burst = 15` and `burst= 15`, and says how to write it.
+fn refuse_blanks<'t>(word: &str, name: &str, following: impl Iterator<Item = &'t str>) -> Result<(), LimitError> {
+    let mut values = following.map(|next| next.strip_prefix('=').unwrap_or(next)).filter(|next| !next.is_empty());
+    let value = match values.next().filter(|next| !next.contains('=')) {
+        Some(value) => value,
+        None if word.contains('=') => return Ok(()),
+        None => match name {
+            "max_wait" => "2s",
+            "tz" => "UTC",
+            "after" => "10/day",
+            _ => "15",
+        },
+    };
+    let expected = format!("its value behind an equals sign, without blanks: {name}={}", shown(value));
+    Err(LimitError::new(Part::Option, word, expected))
 }
 
 fn max_wait(text: &str) -> Result<MaxWait, LimitError> {

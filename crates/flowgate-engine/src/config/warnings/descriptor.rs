@@ -1,8 +1,14 @@
 //! Conditions on `descriptor`, the keys of an Envoy descriptor joined by commas: they tell which fields a request has.
 
-use crate::rules::Matcher;
+use crate::rules::{Matcher, RuleDef};
 
 pub(super) const FIELD: &str = "descriptor";
+const DOMAIN: &str = "domain";
+
+/// Whether a rule is for descriptors.
+pub(super) fn is_asked_for(rule: &RuleDef) -> bool {
+    rule.when.iter().any(|condition| [FIELD, DOMAIN].contains(&&*condition.field))
+}
 
 /// Whether every descriptor that the matcher lets through has a field.
 pub(super) fn has_field(matcher: &Matcher, field: &str) -> bool {
@@ -16,7 +22,7 @@ pub(super) fn has_field(matcher: &Matcher, field: &str) -> bool {
 /// The names of the fields: a key that stands again is `key.2`, `key.3`, and `remote_address` is also `ip`.
 fn names(keys: &str) -> impl Iterator<Item = String> {
     let number = move |index: usize, key: &str| {
-        let own = usize::from(key == FIELD || key == "domain");
+        let own = usize::from(key == FIELD || key == DOMAIN);
         1 + own + keys.split(',').take(index).filter(|earlier| *earlier == key).count()
     };
     let name = move |(index, key): (usize, &str)| match number(index, key) {
@@ -24,5 +30,5 @@ fn names(keys: &str) -> impl Iterator<Item = String> {
         number => format!("{key}.{number}"),
     };
     let address = keys.split(',').find(|key| *key == "remote_address").map(|_| "ip".to_owned());
-    keys.split(',').enumerate().map(name).chain(["domain".to_owned()]).chain(address)
+    keys.split(',').enumerate().map(name).chain([DOMAIN.to_owned()]).chain(address)
 }

@@ -1,8 +1,11 @@
 //! Conditions on paths that never match, since paths have another spelling.
+//!
+//! At the gate, in the middleware and in logs every path begins with a slash.
 
 use super::super::render::quoted;
 use super::super::report::Report;
 use super::super::rule::Places;
+use super::super::source::Location;
 use crate::http::{PATH_FIELD, PathPart, PathSpelling};
 use crate::rules::{Matcher, RuleDef};
 
@@ -10,6 +13,47 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places, spellin
     for condition in rule.when.iter().filter(|condition| condition.field == PATH_FIELD) {
         look_at(report, &condition.matcher, places, spelling);
     }
+}
+
+/// Reports conditions that no path fits for want of a slash in front.
+pub(super) fn find_without_slash(report: &mut Report, rule: &RuleDef, places: &Places) {
+    for (condition, &at) in rule.when.iter().zip(&places.when) {
+        if condition.field == PATH_FIELD {
+            find_without_slash_in(report, &condition.matcher, at);
+        }
+    }
+}
+
+fn find_without_slash_in(report: &mut Report, matcher: &Matcher, at: Location) {
+    let (written, meant) = match matcher {
+        Matcher::Not(inner) => return find_without_slash_in(report, inner, at),
+        Matcher::OneOf(matchers) => {
+            return matchers.iter().for_each(|matcher| find_without_slash_in(report, matcher, at));
+        }
+        Matcher::Equal(text) if !text.starts_with('/') => (text.to_string(), format!("/{text}")),
+        Matcher::Glob(glob) => match glob.to_string() {
+            text if text.starts_with("**") || text.trim_start_matches('*').starts_with('/') => return,
+            // `*` takes no slash.
+            text if text.starts_with('*') => (text.clone(), format!("*{text}")),
+            text => (text.clone(), format!("/{text}")),
+        },
+        Matcher::Regex(regex) => match regex.as_str().strip_prefix('^') {
+            Some(rest) if begins_with_name(rest) => (matcher.to_string(), format!("~^/{rest}")),
+            _ => return,
+        },
+        _ => return,
+    };
+    let message = format!("no path at the gate fits {}: each begins with a slash", quoted(&written));
+    let hint = format!("did you mean {}?", quoted(&meant));
+    report.warning(at, message).hint(hint).done();
+}
+
+/// Whether all that fits the rest of a regular expression certainly begins with a letter or a digit.
+fn begins_with_name(pattern: &str) -> bool {
+    let mut chars = pattern.chars();
+    chars.next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && !matches!(chars.next(), Some('?' | '*' | '{'))
+        && !pattern.contains('|')
 }
 
 fn look_at(report: &mut Report, matcher: &Matcher, places: &Places, spelling: PathSpelling) {
