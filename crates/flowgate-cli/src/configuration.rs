@@ -55,14 +55,17 @@ fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result
     load_config(input, variables, Options { flags: &environment.flags, purpose, ..Options::default() })
 }
 
-/// Refuses a rule file of another system, and names the command that makes a configuration of it.
+/// Refuses a rule file of another system, and names the commands that serve it and make a configuration of it.
 ///
 /// # Errors
 /// If the file is one.
 pub(crate) fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     if KoalaFile::is_at(path) {
         let file = path.display();
-        bail!("{file} is a Koala rule file; use `flowgate import koala {file}` to make a configuration of it");
+        bail!(
+            "{file} is a file of Koala: `flowgate serve --koala {file}` serves its rules, `flowgate import koala {file}` \
+             makes a configuration of them"
+        );
     }
     Ok(())
 }

@@ -53,6 +53,7 @@ fn imports_a_rule_file() {
     let imported = run(&["import", "koala", sample().to_str().unwrap()]);
     assert!(imported.status.success(), "{}", text(&imported.stderr));
     assert!(text(&imported.stderr).contains("warning: rule 301 answers a pass when it is exceeded"));
+    assert!(text(&imported.stderr).contains("warning: rule 1201 has erase1=2 and erase2=4, which the TOML leaves out"));
     let toml = directory.path().join("imported.toml");
     fs::write(&toml, &imported.stdout).unwrap();
     let checked = run(&["validate", toml.to_str().unwrap()]);
@@ -112,6 +113,42 @@ fn the_main_configuration_in_place_of_the_rule_file_is_recognised() {
         assert_eq!(refused.status.code(), Some(1), "{args:?}");
         assert!(said.contains("this is Koala's main configuration, not its rule file"), "{args:?}: {said}");
         assert!(said.contains("give its rule file: \"conf/koala_rule.conf\"") && !said.contains("s3cret"), "{said}");
+    }
+}
+
+/// A file in the place of the other kind is told in one message, which names the right option.
+#[test]
+fn a_rule_file_and_a_configuration_in_each_others_place_are_recognised() {
+    let sample = sample();
+    let sample = sample.to_str().unwrap();
+    for args in [&["serve", "--config", sample][..], &["config", "--config", sample]] {
+        let refused = run(args);
+        let expected =
+            format!("error: {sample} is a file of Koala: `flowgate serve --koala {sample}` serves its rules, ");
+        assert_eq!(refused.status.code(), Some(1), "{args:?}");
+        assert!(text(&refused.stderr).starts_with(&expected), "{}", text(&refused.stderr));
+        assert_eq!(text(&refused.stderr).lines().count(), 1);
+    }
+    let configurations = [
+        "# Rules.\n[[rule]]\nname = 'a'\nlimits = ['5/60s']\n",
+        "[auth]\nadmin_token = 's3cret'\n",
+        "auth.admin_token = 's3cret'\n",
+        "rule = [{ name = 'a', limits = ['5/60s'] }]\n",
+        "[lists]\nvip = { values = ['7'] }\n",
+        "[tls]\ncert = 'a.pem'\n",
+    ];
+    for configuration in configurations {
+        let directory = files::directory(&[("flowgate.toml", configuration)]);
+        let file = directory.path().join("flowgate.toml");
+        let file = file.to_str().unwrap();
+        for args in [&["serve", "--koala", file][..], &["import", "koala", file], &["validate", "--koala", file]] {
+            let refused = run(args);
+            let said = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(1), "{args:?}");
+            assert!(said.contains("is a configuration of Flowgate, not a Koala rule file"), "{args:?}: {said}");
+            assert!(said.contains("serve it by --config") && !said.contains("s3cret"), "{args:?}: {said}");
+            assert_eq!(said.matches("error: ").count(), 1, "{args:?}: {said}");
+        }
     }
 }
 

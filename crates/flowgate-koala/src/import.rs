@@ -3,8 +3,8 @@
 //! Rule       A `peek` by the TOML passes, or is denied by the same rule, as Koala's browse answers after the same
 //!            counted history; a `record` counts as Koala's update, unless a direct rule matches: Koala counts the
 //!            rules below it, too. The counters have the same names, so both may count side by side on one store.
-//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded, the
-//!            length and the type of a captcha.
+//! Rule       What cannot be said in TOML is said in a comment: a rule that answers a pass when it is exceeded, what
+//!            feedback gives back, the length and the type of a captcha.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,13 +18,17 @@ use flowgate_engine::rules::{Condition, Matcher};
 
 use super::KoalaFile;
 use super::result::{KoalaCaptcha, KoalaResult};
-use super::rule::KoalaRule;
+use super::rule::{KoalaRule, Method};
 
 const HEAD: &str = "\
 #
 # A peek by these rules answers as /rule/browse does, a record counts as /rule/update does. A take is both in one step:
 # it counts what passes, and nothing when it denies. docs/koala.md tells what else differs.
 ";
+
+/// What to do without `erase1` and `erase2`.
+const REFUND_INSTEAD: &str =
+    "a caller gives units back by a refund of that cost, which holds for every limit of the request";
 
 impl KoalaFile {
     /// The same policy as TOML, with comments on where each rule comes from. Paths in a configuration start from its
@@ -49,9 +53,19 @@ impl KoalaFile {
         out
     }
 
-    /// The numbers of the rules whose meaning TOML cannot express: exceeded, they answer a pass and end the evaluation.
-    pub fn inexpressible(&self) -> Vec<u32> {
-        self.rules.iter().filter(|rule| self.passes_when_exceeded(rule)).map(|rule| rule.number).collect()
+    /// What the TOML cannot express, one sentence for each rule and loss.
+    pub fn inexpressible(&self) -> Vec<String> {
+        let mut losses = Vec::new();
+        for rule in &self.rules {
+            let number = rule.number;
+            if self.passes_when_exceeded(rule) {
+                losses.push(format!("rule {number} answers a pass when it is exceeded; the TOML has it as a shadow"));
+            }
+            if let Some(erased) = erased(rule) {
+                losses.push(format!("rule {number} has {erased}, which the TOML leaves out; {REFUND_INSTEAD}"));
+            }
+        }
+        losses
     }
 
     fn passes_when_exceeded(&self, rule: &KoalaRule) -> bool {
@@ -93,6 +107,9 @@ impl KoalaFile {
                 "# The captcha: Vcode_len {length}, Vcode_type {kind}. The caller must know that itself."
             );
         }
+        if let Some(erased) = erased(rule) {
+            let _ = writeln!(out, "# Left out: {erased}; {REFUND_INSTEAD}.");
+        }
         let shadow = self.passes_when_exceeded(rule);
         if shadow {
             out.push_str(
@@ -117,6 +134,13 @@ impl KoalaFile {
             out.push_str("shadow = true\n");
         }
     }
+}
+
+/// What feedback gives back on a rule, as it is written.
+fn erased(rule: &KoalaRule) -> Option<String> {
+    let set = ["erase1", "erase2"].into_iter().zip(rule.erase).filter(|(_, units)| *units > 0);
+    let written: Vec<String> = set.map(|(name, units)| format!("{name}={units}")).collect();
+    Some(written.join(" and ")).filter(|_| rule.method == Method::Leak && !written.is_empty())
 }
 
 fn renamed(condition: &Condition, names: &BTreeMap<&str, String>) -> Condition {

@@ -16,6 +16,7 @@ mod daily_counts;
 mod description;
 mod dict;
 mod flat_object;
+mod flowgate_configuration;
 mod import;
 mod main_configuration;
 mod numbers;
@@ -208,10 +209,11 @@ fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     };
     let base = front::directory(&path);
     let source = report.add_file(&name, &base, text.clone());
-    if main_configuration::refuse(report, Piece::whole(source, &text)) {
+    let whole = Piece::whole(source, &text);
+    if main_configuration::refuse(report, whole) || flowgate_configuration::refuse(report, &name, whole) {
         return None;
     }
-    let sections = Sections::read(report, Piece::whole(source, &text));
+    let sections = Sections::read(report, whole);
     let dicts = Dicts::read(report, &sections.dicts, &base);
     let results = Results::read(report, &sections.results);
     let context = Context { dicts: &dicts, results: &results, tz };

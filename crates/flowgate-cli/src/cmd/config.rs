@@ -20,6 +20,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let file = configuration::find(args.config);
+    file.iter().try_for_each(|file| configuration::refuse_foreign(file))?;
     match configuration::study(file.as_deref(), &Environment::of_process()?) {
         Ok(loaded) => {
             let origin = file.map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());

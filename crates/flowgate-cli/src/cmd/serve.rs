@@ -72,6 +72,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         environment.set(Flag { name: "--koala", section: "koala", key: "rules", value });
     }
     let source = Source { file: configuration::find(args.config), environment };
+    source.file.iter().try_for_each(|file| configuration::refuse_foreign(file))?;
     let loaded = match configuration::load(source.file.as_deref(), &source.environment) {
         Ok(loaded) => loaded,
         Err(report) => {

@@ -203,11 +203,11 @@ fn what_is_no_trace_is_a_failure_that_says_so() {
         (&["--input", "empty", "--config", "missing.toml"], "error: "),
         (
             &["--input", "empty", "--config", "koala.conf"],
-            "error: koala.conf is a Koala rule file; use `flowgate import",
+            "error: koala.conf is a file of Koala: `flowgate serve --koala",
         ),
         (
             &["--input", "empty", "--compare", "koala.conf"],
-            "error: koala.conf is a Koala rule file; use `flowgate import",
+            "error: koala.conf is a file of Koala: `flowgate serve --koala",
         ),
         (&["--input", "empty", "--report", "no/such/place.html"], "error: cannot write no/such/place.html: "),
         (&["--input", "empty", "--decisions", "no/such/place"], "error: cannot write no/such/place: "),

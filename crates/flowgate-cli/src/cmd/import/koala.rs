@@ -28,8 +28,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match KoalaFile::load(Input::File(&args.file), &args.tz) {
         Ok(LoadedKoala { file, warnings, .. }) => {
             eprint!("{}", warnings.render(terminal::color()));
-            for rule in file.inexpressible() {
-                eprintln!("warning: rule {rule} answers a pass when it is exceeded; the TOML has it as a shadow");
+            for loss in file.inexpressible() {
+                eprintln!("warning: {loss}");
             }
             // Where the output is most likely kept; a directory that is gone makes whole paths.
             let here = std::env::current_dir().unwrap_or_default();
