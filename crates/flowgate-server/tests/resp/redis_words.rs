@@ -70,6 +70,24 @@ fn what_users_of_redis_expect_is_refused_with_what_to_use_instead() {
         let reply = client.call(command);
         assert!(reply.contains("no scripts") && reply.contains("CL.THROTTLE"), "{reply}");
     }
+    for (commands, instead) in [
+        (&["KEYS *", "scan 0", "RANDOMKEY"][..], "DBSIZE"),
+        (&["FLUSHALL", "flushdb", "UNLINK k"], "DEL for keys"),
+        (&["TYPE k", "OBJECT ENCODING k", "RENAME a b"], "keeps no values"),
+        (&["MONITOR", "SUBSCRIBE c", "SLOWLOG GET"], "log.denials"),
+        (&["SAVE", "BGSAVE", "SHUTDOWN", "ACL LIST"], "store.durable"),
+    ] {
+        for command in commands {
+            let reply = client.call(command);
+            let name = command.split(' ').next().unwrap();
+            assert!(reply.starts_with(&format!("-ERR unknown command '{name}'. ")), "{reply}");
+            assert!(reply.contains(instead), "{reply}");
+        }
+    }
+    // What is named instead is there.
+    assert_eq!([client.call("DBSIZE"), client.call("TTL k"), client.call("DEL k")], ["0", "-2", "0"]);
+    // A command that nobody expects is refused in Redis's words.
+    assert_eq!(client.call("NOSUCH a"), "-ERR unknown command 'NOSUCH', with args beginning with: 'a' ");
 }
 
 #[test]

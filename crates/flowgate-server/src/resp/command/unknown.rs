@@ -4,29 +4,49 @@
 use super::Command;
 use crate::resp::error::{Error, QuotedText};
 
-/// Commands on values.
-const VALUES: &[&str] = &[
-    "get", "set", "getex", "getset", "getdel", "setex", "psetex", "setnx", "mget", "mset", "incr", "incrby", "decr",
-    "decrby", "expire", "pexpire", "hget", "hset", "hincrby", "zadd",
+/// Families of commands, their names with blanks between, each with what to use instead.
+const FAMILIES: &[(&str, &str)] = &[
+    (
+        "get set getex getset getdel setex psetex setnx mget mset append strlen incr incrby incrbyfloat decr decrby \
+         expire pexpire expireat pexpireat persist type object dump restore copy rename renamenx hget hset hgetall hdel \
+         hincrby lpush rpush lrange sadd smembers zadd zcard zrange zremrangebyscore",
+        "Flowgate counts and keeps no values: FG.LIMIT and CL.THROTTLE count; values need a second client, to Redis \
+         itself.",
+    ),
+    (
+        "eval eval_ro evalsha evalsha_ro script fcall fcall_ro function watch unwatch",
+        "Flowgate runs no scripts: send CL.THROTTLE or FG.LIMIT from the client, several of them in one pipeline or \
+         between MULTI and EXEC; FG.TAKE decides by several limits at once.",
+    ),
+    (
+        "keys scan randomkey",
+        "Flowgate keeps counters by the hashes of their keys and cannot list them: DBSIZE counts them, EXISTS and TTL \
+         ask about one key, and the console or GET /v1/stats over HTTP tells who asks most.",
+    ),
+    (
+        "flushall flushdb unlink swapdb",
+        "Flowgate forgets counters by name: DEL for keys, `flowgate reset` or POST /v1/reset for the subjects of a \
+         request. A restart forgets all that is in memory, unless store.durable keeps it.",
+    ),
+    (
+        "monitor slowlog latency memory subscribe psubscribe ssubscribe publish",
+        "Flowgate has no channels and sends no events: log.denials logs who is denied, GET /v1/denials lists it, and \
+         GET /metrics has counts and times.",
+    ),
+    (
+        "save bgsave bgrewriteaof lastsave shutdown replicaof slaveof wait acl",
+        "Flowgate is run by its configuration: store.durable keeps counters on disk, store.type = \"redis\" shares \
+         them, auth.resp_password guards the port, and SIGTERM stops the server.",
+    ),
 ];
-const INSTEAD_OF_VALUES: &str = "Flowgate counts and keeps no values: FG.LIMIT and CL.THROTTLE count; values need a second \
-                                 client, to Redis itself.";
-
-/// Commands that run scripts.
-const SCRIPTS: &[&str] = &["eval", "eval_ro", "evalsha", "evalsha_ro", "script", "fcall", "fcall_ro", "function"];
-const INSTEAD_OF_SCRIPTS: &str = "Flowgate runs no scripts: send CL.THROTTLE or FG.LIMIT from the client, several of them in \
-                                  one pipeline or between MULTI and EXEC; FG.TAKE decides by several limits at once.";
 
 /// Why a command that is not in the table is refused.
 pub(super) fn refuse(command: &Command<'_>) -> Error {
     let name = command.name();
-    let is_among = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    let is_among = |names: &str| names.split(' ').any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     let quoted = QuotedText::new(name);
-    if is_among(VALUES) {
-        Error::UseInstead { name: quoted, instead: INSTEAD_OF_VALUES }
-    } else if is_among(SCRIPTS) {
-        Error::UseInstead { name: quoted, instead: INSTEAD_OF_SCRIPTS }
-    } else {
-        Error::UnknownCommand { name: quoted, args: QuotedText::list(command.args()) }
+    match FAMILIES.iter().find(|(names, _)| is_among(names)) {
+        Some((_, instead)) => Error::UseInstead { name: quoted, instead },
+        None => Error::UnknownCommand { name: quoted, args: QuotedText::list(command.args()) },
     }
 }
