@@ -38,6 +38,7 @@ pub use imposed::RuleBan;
 pub(crate) use imposed::{ImposedBans, RuleBanPlace};
 pub use kept::{BanCursor, KeptKind};
 pub(crate) use target::ADDRESS_FIELD;
+pub use target::wide_network;
 
 /// The most bans by hand. A list holds more.
 pub const MAX_BANS: usize = 10_000;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use flowgate::Span;
 use flowgate_api::{BanOrder, Bans, Cost, DecideCall, Explanation, RuleBan, Text};
-use flowgate_engine::bans::BanId;
+use flowgate_engine::bans::{BanId, wide_network};
 use flowgate_engine::config::parse_duration;
 
 use super::request::field;
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// The reason, which denied clients see
     #[arg(long, value_name = "TEXT", requires = "who")]
     reason: Option<String>,
+    /// Ban a network larger than an IPv4 /8 or an IPv6 /16, too
+    #[arg(long, requires = "who")]
+    wide: bool,
     /// Print the server's answer as JSON
     #[arg(long)]
     json: bool,
@@ -48,6 +51,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let client = args.server.client(Right::Admin)?;
     let (answer, text) = match (&args.who, &args.length) {
         (Some((field, value)), Some(length)) => {
+            if let Some(addresses) = wide_network(value).filter(|_| !args.wide) {
+                bail!("{field}={value} is {addresses}: to ban them all, add --wide");
+            }
             let reason = args.reason.as_ref().map(|reason| Text(reason.into()));
             let (field, value) = (Text(field.into()), Text(value.into()));
             let answer = client.post("/v1/bans", &BanOrder { field, value, length: Text(length.into()), reason })?;

@@ -60,9 +60,53 @@ impl<'a> Target<'a> {
     }
 }
 
+/// The addresses of a network so large that a ban on it is most likely a slip, in words: more than an IPv4 /8 or an
+/// IPv6 /16. `None`: the value is smaller, or not a network.
+///
+/// ```
+/// use flowgate_engine::bans::wide_network;
+///
+/// assert_eq!(wide_network("0.0.0.0/0").as_deref(), Some("every IPv4 address"));
+/// assert_eq!(wide_network("128.0.0.0/2").as_deref(), Some("1 of 4 of all IPv4 addresses"));
+/// assert_eq!(wide_network("10.0.0.0/8"), None);
+/// ```
+pub fn wide_network(value: &str) -> Option<String> {
+    let range = AddressRange::parse(value).ok()??;
+    let (family, smallest) = match range {
+        AddressRange::V4 { .. } => ("IPv4", 8),
+        AddressRange::V6 { .. } => ("IPv6", 16),
+    };
+    match range.prefix_bits()? {
+        0 => Some(format!("every {family} address")),
+        bits if bits < smallest => Some(format!("1 of {} of all {family} addresses", 1 << bits)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_very_large_networks_are_wide() {
+        for (value, expected) in [
+            ("0.0.0.0/0", Some("every IPv4 address")),
+            ("1.2.3.4/0", Some("every IPv4 address")),
+            ("*.*.*.*", Some("every IPv4 address")),
+            ("::/0", Some("every IPv6 address")),
+            ("0.0.0.0/1", Some("1 of 2 of all IPv4 addresses")),
+            ("10.0.0.0/7", Some("1 of 128 of all IPv4 addresses")),
+            ("2000::/3", Some("1 of 8 of all IPv6 addresses")),
+            ("10.0.0.0/8", None),
+            ("2001::/16", None),
+            ("10.0.0.1", None),
+            ("::1", None),
+            ("7", None),
+            ("everyone", None),
+        ] {
+            assert_eq!(wide_network(value).as_deref(), expected, "{value}");
+        }
+    }
 
     fn name(field: &str, value: &str) -> Result<String, BanOrderError> {
         Target::parse(field, value).map(Target::name)

@@ -6,7 +6,7 @@ use flowgate::Span;
 use flowgate_api::{Bans, NewBan};
 use flowgate_engine::config::parse_duration;
 use flowgate_engine::{
-    bans::{BanOrder, ManualBan},
+    bans::{BanOrder, ManualBan, wide_network},
     http::normalized_host,
 };
 use hyper::StatusCode;
@@ -26,7 +26,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
-/// warning if no rule uses the field, or no request at the gate has the value.
+/// warning if the network is very large, no rule uses the field, or no request at the gate has the value.
 pub(super) async fn impose(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let flowgate_api::BanOrder { field, value, length, reason } = body::parse(&body)?;
@@ -46,6 +46,9 @@ pub(super) async fn impose(call: &Call<'_>, body: Body) -> Result<Reply, Error> 
 /// Why a ban may not have the intended effect.
 fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
     let ManualBan { field, value, .. } = ban;
+    if let Some(addresses) = wide_network(value) {
+        return Some(format!("the ban holds for {addresses}: lift it if that is not meant"));
+    }
     let at_the_gate = match &**field {
         "path" => service.rules().path_spelling.spell(&**value),
         "host" => normalized_host(value),

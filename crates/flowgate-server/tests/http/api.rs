@@ -214,6 +214,13 @@ fn bans_are_listed_imposed_and_lifted() {
     assert_eq!(unused["warning"], "no rule uses the field \"usr\"; only requests that bring it are stopped");
     let denied = server.post("/v1/take", r#"{"fields":{"usr":"7"}}"#).json();
     assert_eq!(denied["allowed"], false, "it is a ban all the same");
+    for (value, addresses) in [("0.0.0.0/0", "every IPv4 address"), ("2000::/3", "1 of 8 of all IPv6 addresses")] {
+        let order = format!(r#"{{"field":"ip","value":"{value}","for":"1h"}}"#);
+        let ban = server.post("/v1/bans", &order).json();
+        assert_eq!(ban["warning"], format!("the ban holds for {addresses}: lift it if that is not meant"));
+        let id = ban["id"].as_str().unwrap();
+        assert_eq!(client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").status, 204);
+    }
     for (field, value, gate) in [("path", "/Login/", "/login"), ("host", "Example.com:80", "example.com")] {
         let order = format!(r#"{{"field":"{field}","value":"{value}","for":"1h"}}"#);
         let told = format!("requests at the gate have {gate:?} in the field {field:?}: ban that to stop them");
