@@ -17,7 +17,7 @@ use std::fmt::Write;
 use flowgate::Span;
 
 use super::format::{grouped, length, percent};
-use super::summary::{Comparison, Curve, Outcome, Point, SubjectCount, Summary};
+use super::summary::{ADVICE_IS_FOR_EACH_ALONE, Comparison, Curve, Outcome, Point, SubjectCount, Summary};
 use html::Text;
 
 const STYLE: &str = include_str!("report/page.css");
@@ -117,6 +117,9 @@ fn advice(out: &mut String, summary: &Summary) {
         );
     }
     *out += "</ul>\n";
+    if curves.are_several() {
+        let _ = writeln!(out, "<p class=\"hint\">{ADVICE_IS_FOR_EACH_ALONE}</p>");
+    }
 }
 
 fn rate(requests: u64, seconds: u64) -> String {

@@ -13,6 +13,7 @@ use serde::Serialize;
 pub use self::comparison::{Change, Comparison, RuleChange};
 pub use self::curves::{Curve, Curves, Point};
 pub use self::outcome::{Hit, Outcome, Period, RuleOutcome, SubjectCount};
+pub(crate) use self::text::ADVICE_IS_FOR_EACH_ALONE;
 pub use self::unmatched::MissingField;
 use super::format;
 use super::run::Replay;

@@ -3,7 +3,7 @@
 mod progress;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -129,8 +129,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         // The reader of the decisions, such as `head`, has closed the pipe and wants no more of them.
         return Ok(ExitCode::SUCCESS);
     }
-    for warning in summary.warnings() {
-        eprintln!("warning: {warning}");
+    if !shows_warnings(&summary, &args) {
+        for warning in summary.warnings() {
+            eprintln!("warning: {warning}");
+        }
     }
     if let Some(out) = &mut decisions {
         out.flush().context("cannot write the decisions")?;
@@ -219,10 +221,20 @@ impl Write for LateFile {
     }
 }
 
+/// Whether the reader of standard error sees the printed summary, which has the warnings in it.
+fn shows_warnings(summary: &Summary, args: &Args) -> bool {
+    summary.lines > 0 && !args.json && (is_on_stderr(args) || io::stdout().is_terminal())
+}
+
+/// Whether the summary goes to standard error, since the decisions go to standard output.
+fn is_on_stderr(args: &Args) -> bool {
+    args.decisions.as_deref() == Some(Path::new("-"))
+}
+
 /// Prints the summary on standard output, or on standard error if the decisions go to standard output.
 fn print(summary: &Summary, args: &Args) -> anyhow::Result<()> {
     let text = if args.json { serde_json::to_string_pretty(summary)? + "\n" } else { summary.text() };
-    if args.decisions.as_deref() == Some(Path::new("-")) {
+    if is_on_stderr(args) {
         eprint!("{text}");
         return Ok(());
     }

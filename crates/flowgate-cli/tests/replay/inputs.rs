@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -127,15 +128,74 @@ fn a_real_log_with_times_that_run_back() {
 
 /// How many lines are older than one before them.
 fn late(log: &Path) -> u64 {
-    let (mut text, mut latest, mut late) = (String::new(), Time::EPOCH, 0);
-    GzDecoder::new(File::open(log).unwrap()).read_to_string(&mut text).unwrap();
-    for (number, line) in (1..).zip(text.lines()) {
-        let time = line.split(['[', ']']).nth(1).unwrap();
-        let time = timestamp::from_log(time.as_bytes()).unwrap();
+    let (mut latest, mut late) = (Time::EPOCH, 0);
+    for (number, line) in (1..).zip(unzipped(log).lines()) {
+        let time = time(line);
         late += u64::from(number != 8899 && time < latest);
         latest = latest.max(time);
     }
     late
+}
+
+fn unzipped(log: &Path) -> String {
+    let mut text = String::new();
+    GzDecoder::new(File::open(log).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The time of a line of a log.
+fn time(line: &str) -> Time {
+    timestamp::from_log(line.split(['[', ']']).nth(1).unwrap().as_bytes()).unwrap()
+}
+
+/// Nearly all lines of the log are late. The advice on them is that on the sorted lines.
+#[test]
+fn a_real_log_gives_the_advice_of_its_sorted_lines() {
+    let bench =
+        Bench::new("rule = [{ name = 'per-ip', by = ['ip'], limits = ['20/10s', '60/10s', '20/s', '20/min'] }]");
+    let log = testdata("logs/site.log.gz");
+    let text = unzipped(&log);
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_by_key(|line| time(line));
+    let sorted = bench.file("sorted.log", lines.join("\n"));
+    let advice = |log: &Path, reorder: &str| -> Vec<String> {
+        let ran = bench.replay(&["--input", log.to_str().unwrap(), "--advice", "--json", "--reorder", reorder], b"");
+        let summary: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let curves = summary["what_if"]["curves"].as_array().unwrap().iter();
+        curves.map(|curve| curve["advice"].as_str().unwrap().to_owned()).collect()
+    };
+    let expected = [
+        "20 in 10 s leaves 99.9 % of addresses alone, as configured.",
+        "To leave 99.9 % of addresses alone: 27 in 10 s (now 60).",
+        "To leave 99.9 % of addresses alone: 6 a second (now 20).",
+        "To leave 99.9 % of addresses alone: 101 a minute (now 20).",
+    ];
+    for (log, reorder) in [(&log, "60s"), (&sorted, "60s"), (&sorted, "0s")] {
+        assert_eq!(advice(log, reorder), expected, "{} with {reorder}", log.display());
+    }
+    assert_ne!(advice(&log, "0s"), expected, "without a window the advice would mislead");
+}
+
+/// On a terminal both outputs are in front of the same person, and so they are if the summary gives way to the decisions.
+#[test]
+fn a_warning_is_shown_once() {
+    let bench = Bench::new("rule = [{ name = 'a', when = { act = 'x' }, limits = ['2/60s'] }]");
+    let file = bench.file("trace.jsonl", trace(&[(1, "42")]));
+    let input = file.to_str().unwrap();
+    let count = |text: &str| text.matches("warning: no line has the field \"act\"").count();
+    let piped = bench.replay(&["--input", input], b"");
+    assert_eq!((count(&piped.stdout), count(&piped.stderr)), (1, 1), "each output stands alone");
+    let decisions = bench.replay(&["--input", input, "--decisions", "-"], b"");
+    assert_eq!((count(&decisions.stdout), count(&decisions.stderr)), (0, 1), "{}", decisions.stderr);
+    let json = bench.replay(&["--input", input, "--json"], b"");
+    assert_eq!((count(&json.stdout), count(&json.stderr)), (0, 1), "{}", json.stderr);
+    // `script` runs a command on a terminal of its own, and copies what appears there.
+    let command = format!("'{}' replay --input '{input}'", env!("CARGO_BIN_EXE_flowgate"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(bench.path("")).env("HOME", bench.path(""));
+    let seen = script.env_remove("FLOWGATE_CONFIG").stdin(Stdio::null()).output().unwrap();
+    let seen = String::from_utf8(seen.stdout).unwrap();
+    assert!(seen.contains("requests") && count(&seen) == 1, "{seen}");
 }
 
 #[test]
@@ -306,4 +366,12 @@ fn advice_needs_no_report() {
     let advised = bench.replay(&[&input[..], &["--advice"]].concat(), b"").stdout;
     assert!(advised.contains("To leave 99.9 % of users alone: 10 a minute (now 2).\n"), "{advised}");
     assert!(!advised.contains(hint), "{advised}");
+    // With several limits it is said that each was tried alone, here and in the report.
+    let alone =
+        "Each limit was tried alone, as if there were no other: whom one count spares, another limit may still deny.";
+    assert!(!advised.contains(alone), "{advised}");
+    bench.file("flowgate.toml", "rule = [{ name = 'all', by = ['user'], limits = ['2/60s', '3/60s'] }]");
+    let several = bench.replay(&[&input[..], &["--advice", "--report", "report.html"]].concat(), b"").stdout;
+    assert!(several.contains(&format!("\n{alone}\n")), "{several}");
+    assert!(bench.read("report.html").contains(&format!("<p class=\"hint\">{alone}</p>")));
 }

@@ -64,6 +64,11 @@ pub struct Point {
 }
 
 impl Curves {
+    /// Whether there is more than one limit.
+    pub(crate) fn are_several(&self) -> bool {
+        self.curves.len() + self.left_out > 1
+    }
+
     pub(super) fn new(what_if: &WhatIf, rules: &[RuleResult]) -> Curves {
         let curves = what_if.curves().into_iter().map(|curve| Curve::new(curve, rules)).collect();
         Curves { curves, left_out: what_if.left_out }

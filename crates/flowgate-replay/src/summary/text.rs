@@ -86,6 +86,10 @@ fn notes(out: &mut String, summary: &Summary) {
     }
 }
 
+/// How to read the advice where there are several limits.
+pub(crate) const ADVICE_IS_FOR_EACH_ALONE: &str =
+    "Each limit was tried alone, as if there were no other: whom one count spares, another limit may still deny.";
+
 pub(super) fn no_rules(policy: &str) -> String {
     format!("there are no rules in {}, so all requests pass; give --config FILE", printable(policy))
 }
@@ -201,6 +205,9 @@ fn advice(out: &mut String, summary: &Summary) {
     }
     *out += "\n";
     table.write(out);
+    if curves.are_several() {
+        *out += &format!("{ADVICE_IS_FOR_EACH_ALONE}\n");
+    }
 }
 
 fn hardest_hit(out: &mut String, outcome: &Outcome) {
