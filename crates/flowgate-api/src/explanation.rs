@@ -15,6 +15,9 @@ pub struct Explanation<'a> {
     pub ban: Option<ManualBan<'a>>,
     /// Every rule, top to bottom.
     pub rules: Vec<RuleReport<'a>>,
+    /// The fields that the rules look at, by their names. Other fields make no difference to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Cow<'a, str>>,
     /// The end of the pause, while the rules are paused and deny nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Millis>,

@@ -91,7 +91,9 @@ impl Server {
         let base = self.server.trim_end_matches('/').to_owned();
         let socket = base.strip_prefix("unix:");
         if socket.is_none() && !base.starts_with("http://") && !base.starts_with("https://") {
-            bail!("--server {base}: expected a URL such as http://127.0.0.1:7070, or unix:PATH");
+            let note =
+                if base.starts_with("redis") { "; commands ask over HTTP, not over the Redis protocol" } else { "" };
+            bail!("--server {base}: expected a URL such as http://127.0.0.1:7070, or unix:PATH{note}");
         }
         let is_here = socket.is_some() || is_loopback(&base);
         let tokens = match Tokens::given(self.token_file.as_deref())? {
@@ -236,27 +238,46 @@ impl Client {
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
         let base = &self.base;
         match error {
-            // An answer that is not HTTP is most likely a TLS alert.
+            // An answer that is not HTTP/1 is most likely a TLS alert, else a frame of HTTP/2.
             ureq::Error::Protocol(_) if base.starts_with("http://") => anyhow::Error::new(error).context(format!(
-                "cannot ask {base}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE"
+                "cannot ask {base}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE; if it is the port of gRPC, \
+                 ask that of HTTP"
             )),
             ureq::Error::Io(refused) if refused.kind() == ErrorKind::ConnectionRefused => {
                 anyhow::anyhow!(
                     "cannot ask {base}: no server listens there; `flowgate serve` starts one, --server names another"
                 )
             }
+            ureq::Error::Io(missing) if missing.kind() == ErrorKind::NotFound && base.starts_with("unix:") => {
+                anyhow::anyhow!(
+                    "cannot ask {base}: there is no such socket; `flowgate serve --http {base}` makes it, --server names \
+                     another"
+                )
+            }
+            // The Redis protocol closes the connection of a client that speaks HTTP, gRPC that of one that is not HTTP/2.
+            ureq::Error::Io(closed) if is_closed(&closed) => anyhow::Error::new(closed).context(format!(
+                "cannot ask {base}: it closed the connection without an answer; is that the port of the Redis protocol \
+                 (7071) or of gRPC? Commands ask over HTTP (7070), at the address that `flowgate serve` prints as http"
+            )),
             error => {
-                let hint = certificate_hint(&error.to_string());
+                let hint = tls_hint(&error.to_string());
                 anyhow::Error::new(error).context(format!("cannot ask {base}{hint}"))
             }
         }
     }
 }
 
-/// What to do about a certificate that is not trusted. The text of the error gives the reason: the library has no type
-/// for it.
-fn certificate_hint(error: &str) -> &'static str {
-    if error.contains("UnknownIssuer") {
+/// Whether the other side has ended the connection.
+fn is_closed(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
+}
+
+/// What to do about a server without TLS, or a certificate that is not trusted. The text of the error gives the reason:
+/// the library has no type for it.
+fn tls_hint(error: &str) -> &'static str {
+    if error.contains("InvalidContentType") {
+        ": its answer is not TLS; ask http://, unless another port has TLS"
+    } else if error.contains("UnknownIssuer") {
         ": it is not known who vouches for its certificate; give theirs by --ca FILE"
     } else if error.contains("CaUsedAsEndEntity") {
         ": its certificate is one for an authority, and none for a server; make one with basicConstraints=CA:FALSE"

@@ -156,6 +156,53 @@ fn bans_come_and_go() {
     assert!(serving.fail(&["ban", "user=7", "--for", "soon"]).contains("for: expected a length"));
 }
 
+#[test]
+fn a_ban_of_nearly_everybody_must_be_meant() {
+    let serving = Serving::start(RULES);
+    for (value, addresses) in [
+        ("0.0.0.0/0", "every IPv4 address"),
+        ("::/0", "every IPv6 address"),
+        ("64.0.0.0/2", "1 of 4 of all IPv4 addresses"),
+    ] {
+        let who = format!("ip={value}");
+        let refused = serving.fail(&["ban", &who, "--for", "1h"]);
+        assert_eq!(refused, format!("error: {who} is {addresses}: to ban them all, add --wide\n"));
+    }
+    assert_eq!(serving.run(&["ban"]).0, "no bans are in force\n");
+    assert_eq!(serving.run(&["take", "ip=198.51.100.1"]).1, 0);
+    let (banned, _) = serving.run(&["ban", "ip=0.0.0.0/0", "--for", "1h", "--wide"]);
+    let warning = "\n         the ban holds for every IPv4 address: lift it if that is not meant\n";
+    assert!(banned.starts_with("banned   ip=0.0.0.0/0 ") && banned.ends_with(warning), "{banned}");
+    assert_eq!(serving.run(&["take", "ip=198.51.100.1"]).1, 3);
+    serving.run(&["unban", "ip=0.0.0.0/0"]);
+    assert!(serving.run(&["ban", "ip=10.0.0.0/8", "--for", "1h"]).0.starts_with("banned   ip=10.0.0.0/8 "));
+}
+
+#[test]
+fn a_request_that_no_rule_matches_is_told_what_rules_look_at() {
+    let rules = r#"
+        [[rule]]
+        name = "login"
+        when = { path = "/login", ip = "*" }
+        by = ["ip"]
+        limits = ["5/60s"]
+    "#;
+    let serving = Serving::start(rules);
+    let typo = "allowed  no rule matches\n         rules look at ip, path; did you mean \"ip\" instead of \"Ip\"?\n";
+    for command in ["take", "peek"] {
+        assert_eq!(serving.run(&[command, "path=/login", "Ip=192.0.2.7"]), (typo.to_owned(), 0));
+    }
+    assert_eq!(serving.run(&["reset", "path=/login", "Ip=192.0.2.7"]).0, format!("reset    {typo}"));
+    let other =
+        "allowed  no rule matches\n         rules look at ip, path; `flowgate explain` tells why each does not match\n";
+    assert_eq!(serving.run(&["take", "path=/other", "ip=192.0.2.7"]).0, other);
+    assert!(serving.run(&["take", "path=/login", "ip=192.0.2.7"]).0.starts_with("allowed  by login, "));
+    let json: Value = serde_json::from_str(&serving.run(&["take", "--json", "Ip=192.0.2.7"]).0).unwrap();
+    assert_eq!(json["matched"], false, "an answer for programs is as the server gives it");
+    let none = Serving::start("");
+    assert_eq!(none.run(&["take", "user=1"]).0, "allowed  no rule matches\n         there are no rules\n");
+}
+
 /// The example of docs/rules.md: its rules, and both of its commands. The second is the one that `at` runs.
 #[cfg(unix)]
 #[test]
@@ -230,7 +277,11 @@ fn a_unix_socket_is_asked() {
     assert!(serving.run(&["explain", "user=7"]).0.contains("A ban by hand"));
     let nowhere = format!("{address}.other");
     let error = serving.fail(&["take", "user=1", "--server", &nowhere]);
-    assert!(error.starts_with(&format!("error: cannot ask {nowhere}: ")), "{error}");
+    let told = format!(
+        "error: cannot ask {nowhere}: there is no such socket; `flowgate serve --http {nowhere}` makes it, --server names \
+         another\n"
+    );
+    assert_eq!(error, told);
 }
 
 #[test]
@@ -274,6 +325,32 @@ fn mistakes_are_told_by_name() {
 }
 
 #[test]
+fn a_port_of_another_protocol_is_told_by_name() {
+    let serving = Serving::start("[listen]\ngrpc = \"127.0.0.1:0\"");
+    let (resp, http) = (&serving.0.resp, &serving.0.http);
+    let grpc = serving.0.first_line_with("  grpc    ").trim().trim_start_matches("grpc    http://").to_owned();
+    let error = serving.fail(&["take", "user=1", "--server", &format!("http://{resp}")]);
+    let told = format!(
+        "error: cannot ask http://{resp}: it closed the connection without an answer; is that the port of the Redis \
+         protocol (7071) or of gRPC? Commands ask over HTTP (7070), at the address that `flowgate serve` prints as http"
+    );
+    assert!(error.starts_with(&told), "{error}");
+    // The connection may end before the answer is read.
+    let error = serving.fail(&["take", "user=1", "--server", &format!("http://{grpc}")]);
+    let is_told = ["or of gRPC? Commands ask over HTTP", "if it is the port of gRPC, ask that of HTTP"];
+    assert!(is_told.iter().any(|told| error.contains(told)), "{error}");
+    for address in [resp, http] {
+        let error = serving.fail(&["take", "user=1", "--url", &format!("https://{address}")]);
+        let told = format!(
+            "error: cannot ask https://{address}: its answer is not TLS; ask http://, unless another port has TLS"
+        );
+        assert!(error.starts_with(&told), "{error}");
+    }
+    let error = serving.fail(&["take", "user=1", "--server", &format!("redis://{resp}")]);
+    assert!(error.ends_with("or unix:PATH; commands ask over HTTP, not over the Redis protocol\n"), "{error}");
+}
+
+#[test]
 fn shells_can_complete() {
     for (shell, expected) in [("bash", "_flowgate()"), ("zsh", "#compdef flowgate"), ("fish", "complete -c flowgate")] {
         let output = Command::new(env!("CARGO_BIN_EXE_flowgate")).args(["completions", shell]).output().unwrap();
@@ -296,7 +373,7 @@ fn a_server_that_wants_tls_is_known_by_its_alert() {
     let output = command.args(["ban", "--server", &url]).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     let expected =
-        format!("error: cannot ask {url}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE: ");
+        format!("error: cannot ask {url}: its answer is not HTTP; if it has TLS, ask https:// with --ca FILE; if ");
     assert!(stderr.starts_with(&expected), "{stderr}");
     alert.join().unwrap();
 }

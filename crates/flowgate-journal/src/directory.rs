@@ -35,7 +35,9 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// Another process uses it.
-    #[error("{path} is in use by {holder}: two servers cannot share a journal")]
+    #[error(
+        "{path} is in use by {holder}: two servers cannot share a journal; stop that one, or give this one another store.dir"
+    )]
     InUse {
         /// The directory.
         path: PathBuf,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use flowgate_api::{Cost, Decision, Explanation, FrontReport, LimitCall, Operation, Text};
+use flowgate_engine::config::nearest_word;
 
 use super::request;
 use crate::client::{Answer, Right};
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode>
     terminal::print(&match (args.request.json, operation) {
         (true, _) => answer.json(),
         (false, Operation::Reset) => format!("reset    {}", after_reset(args, &decision)?),
-        (false, _) => Renderer::for_stdout().decision(&decision),
+        (false, _) => Renderer::for_stdout().decision(&decision) + &about_unmatched(args, &decision),
     })?;
     let denied = !decision.allowed && operation != Operation::Reset;
     Ok(if denied { ExitCode::from(DENIED) } else { ExitCode::SUCCESS })
@@ -53,15 +54,58 @@ pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode>
 /// system.
 fn after_reset(args: &Args, decision: &Decision<'_>) -> anyhow::Result<String> {
     let renderer = Renderer::for_stdout();
-    if !decision.matched && args.key.is_none() {
-        let explained = args.request.server.client(Right::Decide)?.post("/v1/explain", &args.request.call()?)?;
-        let explanation: Explanation<'_> = explained.document()?;
-        let matching = |front: &&FrontReport<'_>| front.rules.iter().any(|rule| rule.matched);
-        if let Some(front) = explanation.fronts.iter().find(matching) {
-            return Ok(renderer.front(front) + "\n");
-        }
+    if !is_unmatched(args, decision) {
+        return Ok(renderer.decision(decision));
     }
-    Ok(renderer.decision(decision))
+    let explained = explain(args)?;
+    let explanation: Explanation<'_> = explained.document()?;
+    let matching = |front: &&FrontReport<'_>| front.rules.iter().any(|rule| rule.matched);
+    Ok(match explanation.fronts.iter().find(matching) {
+        Some(front) => renderer.front(front) + "\n",
+        None => renderer.decision(decision) + &rules_look_at(args, &explanation),
+    })
+}
+
+/// A line below the decision on a request that passes because no rule matches it.
+fn about_unmatched(args: &Args, decision: &Decision<'_>) -> String {
+    if !is_unmatched(args, decision) || !decision.allowed {
+        return String::new();
+    }
+    // The decision is there already: without an explanation, such as from a server of an older version, it stands alone.
+    let explained = explain(args).ok();
+    let explanation = explained.as_ref().and_then(|answer| answer.document().ok());
+    explanation.map_or_else(String::new, |explanation| rules_look_at(args, &explanation))
+}
+
+fn is_unmatched(args: &Args, decision: &Decision<'_>) -> bool {
+    !decision.matched && args.key.is_none()
+}
+
+fn explain(args: &Args) -> anyhow::Result<Answer> {
+    args.request.server.client(Right::Decide)?.post("/v1/explain", &args.request.call()?)
+}
+
+/// The most fields that a line names.
+const MAX_FIELDS: usize = 12;
+
+/// What the rules look at, for a request that none of them matches: a mistyped field looks like success otherwise.
+fn rules_look_at(args: &Args, explanation: &Explanation<'_>) -> String {
+    let fields = &explanation.fields;
+    if fields.is_empty() {
+        // Rules of another system do not count for a request over the API.
+        let is_bare = explanation.rules.is_empty() && explanation.fronts.is_empty();
+        return if is_bare { "         there are no rules\n".to_owned() } else { String::new() };
+    }
+    let given = args.request.fields.iter().map(|(name, _)| name.as_str());
+    let unknown = given.filter(|name| !fields.iter().any(|field| field == name));
+    let slip = unknown.filter_map(|name| Some((name, nearest_word(name, fields.iter().map(|field| &**field))?))).next();
+    let advice = match slip {
+        Some((name, meant)) => format!("did you mean {meant:?} instead of {name:?}?"),
+        None => "`flowgate explain` tells why each does not match".to_owned(),
+    };
+    let more = if fields.len() > MAX_FIELDS { ", .." } else { "" };
+    let names = fields.iter().take(MAX_FIELDS).map(|field| &**field).collect::<Vec<_>>().join(", ");
+    format!("         rules look at {names}{more}; {advice}\n")
 }
 
 fn ask(args: &Args, operation: Operation) -> anyhow::Result<Answer> {

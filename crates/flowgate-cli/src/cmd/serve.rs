@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowgate_engine::config::{Flag, Input, ListenAddress, LoadedConfig};
+use flowgate_engine::config::{Config, Flag, Input, ListenAddress, LoadedConfig};
 use flowgate_server::{Author, POLL_INTERVAL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
@@ -100,7 +100,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
     // Signals are caught before the addresses are announced: a program that reads the addresses may send a signal at once.
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    let server = Server::bind_in(&loaded.config, state_directory::find().as_deref()).await?;
+    let Some(server) = bind(&loaded.config, &mut signals).await? else {
+        eprintln!("stopping");
+        return Ok(());
+    };
     let made_token = admin_token::provide(&server, &loaded.config);
     if let Err(shortage) = descriptors::provide(&loaded.config) {
         tracing::warn!("{shortage}");
@@ -145,6 +148,21 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
             ended = running.as_mut() => return Ok(ended?),
             signal = signals.next() => if signal == Signal::Stop {
                 anyhow::bail!("stopped before all connections were finished");
+            }
+        }
+    }
+}
+
+/// The server; `None` if it was told to stop first. A start takes long if it waits for another server, or reads many
+/// counters.
+async fn bind(config: &Config, signals: &mut Signals) -> anyhow::Result<Option<Server>> {
+    let state = state_directory::find();
+    let mut binding = pin!(Server::bind_in(config, state.as_deref()));
+    loop {
+        tokio::select! {
+            bound = binding.as_mut() => return Ok(Some(bound?)),
+            signal = signals.next() => if signal == Signal::Stop {
+                return Ok(None);
             }
         }
     }

@@ -1,12 +1,15 @@
 //! What a server says at its start about the directory of its counters.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use flowgate_testkit::files;
+use flowgate_testkit::server_process::{ServerProcess, serve_command};
 
-use crate::{Serving, State, throttle};
+use crate::{BINARY, Serving, State, throttle};
 
 /// The journal in use: the one file of a generation.
 fn journal(state: &State) -> PathBuf {
@@ -40,6 +43,38 @@ fn a_second_server_on_the_same_directory_says_who_holds_it() {
     uses_up(&first, 1);
     first.stop();
     assert_eq!(fresh(&state.serve(), 1), 0);
+}
+
+#[test]
+fn a_server_that_waits_for_another_says_so_at_once_and_can_be_stopped() {
+    // It would wait for the drain and five seconds more.
+    let state = State::new("everysec", "", "[server]\ndrain = \"60s\"\n");
+    let first = state.serve();
+    let directory = files::directory(&[("flowgate.toml", &state.configuration)]);
+    let mut command = serve_command(BINARY);
+    command.arg("--config").arg(directory.path().join("flowgate.toml")).env("STATE_DIRECTORY", directory.path());
+    let mut second = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(second.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let said = lines.next().unwrap();
+    let expected =
+        format!("waiting up to 65s for process {}, which holds {}", first.0.id(), state.path().to_str().unwrap());
+    assert!(said.contains(&expected), "{said}");
+    let stop = Command::new("kill").arg(second.id().to_string()).status().unwrap();
+    assert!(stop.success() && second.wait().unwrap().success());
+    assert_eq!(lines.collect::<Vec<_>>(), ["stopping"], "it has not waited to the end");
+}
+
+#[test]
+fn the_mode_and_the_directory_are_said_at_the_start() {
+    for mode in ["everysec", "always"] {
+        let state = State::new(mode, "max_memory = \"16MiB\"", "");
+        let expected = format!("  store   memory, at most 16MiB, durable ({mode}) in {}", state.path().display());
+        assert_eq!(state.serve().0.first_line_with("  store "), expected);
+    }
+    // Without store.dir it is the state directory.
+    let server = ServerProcess::start(BINARY, "[store]\ndurable = \"everysec\"\n");
+    let expected = format!(", durable (everysec) in {}", server.directory().display());
+    assert!(server.first_line_with("  store ").ends_with(&expected));
 }
 
 #[test]

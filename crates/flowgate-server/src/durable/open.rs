@@ -79,7 +79,7 @@ pub(crate) fn open(
     let durable = &config.store.durable;
     let path = durable.dir.as_deref().or(state).ok_or(DurableError::NoDirectory)?;
     let drain = Span::from_nanos(u64::try_from(config.server.drain.as_nanos()).unwrap_or(u64::MAX));
-    let directory = Directory::open(path, drain.saturating_add(LOCK_GRACE))?;
+    let directory = lock(path, drain.saturating_add(LOCK_GRACE))?;
     let memory = MemoryConfig { seed: directory.seed(), ..memory };
     let began = clock.monotonic();
     let mut loading = Loading::new(memory, clock, Span::ZERO);
@@ -126,6 +126,17 @@ pub(crate) fn open(
     let (counters, took) = (memory.stats().counters, clock.monotonic().since(began));
     tracing::info!(counters, bytes, %took, directory = %path.display(), "counters read");
     Ok(OpenJournal { directory, memory, bans, read, back: loading.back })
+}
+
+/// Locks the directory. Waits for a server that holds it, since that server may be about to stop, and says so.
+fn lock(path: &Path, patience: Span) -> Result<Directory, DirectoryError> {
+    match Directory::open(path, Span::ZERO) {
+        Err(DirectoryError::InUse { holder, .. }) => {
+            tracing::warn!("waiting up to {patience} for {holder}, which holds {}", path.display());
+            Directory::open(path, patience)
+        }
+        done => done,
+    }
 }
 
 struct Loading<'a> {

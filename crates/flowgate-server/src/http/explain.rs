@@ -1,5 +1,7 @@
 //! `POST /v1/explain`: why would this be decided so? Every rule, and how its limits stand. Changes nothing.
 
+use std::borrow::Cow;
+
 use flowgate_api::{Explanation, FrontReport, RuleReport};
 
 use super::body::Body;
@@ -9,7 +11,7 @@ use super::request::CallRequest;
 use super::{Call, body};
 use crate::fronts::FrontExplanation;
 
-/// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..]}`, with `paused_until` while
+/// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..],"fields":[..]}`, with `paused_until` while
 /// the rules are paused, and `fronts` where other systems' rules are served.
 pub(super) async fn explain(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
@@ -18,7 +20,10 @@ pub(super) async fn explain(call: &Call<'_>, body: Body) -> Result<Reply, Error>
     let (service, request) = (&call.shared.service, asked.request());
     let (explained, of_fronts) = (service.explain_by(&snapshot, &request), snapshot.fronts.explain(service, &request));
     let (explained, of_fronts) = (call.answered(explained).await?, call.answered(of_fronts).await?);
+    let mut fields: Vec<Cow<'_, str>> = snapshot.rules.field_names().map(Cow::from).collect();
+    fields.sort_unstable();
     Ok(reply::json(&Explanation {
+        fields,
         paused_until: service.paused().map(|pause| pause.until.into()),
         fronts: of_fronts.iter().map(front).collect(),
         ..Explanation::from(&explained)

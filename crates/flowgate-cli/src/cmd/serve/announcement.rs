@@ -4,11 +4,12 @@ use std::io::{self, IsTerminal};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use flowgate_engine::config::{Config, ListenAddress, LogFormat, RedisServers, Store};
+use flowgate_engine::config::{Config, Durability, Durable, ListenAddress, LogFormat, RedisServers, Store};
 use flowgate_koala::KoalaFile;
 use flowgate_server::Server;
 
 use super::admin_token::MadeToken;
+use crate::state_directory;
 
 /// Says what is in force: to people line by line, to a machine as one event.
 pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, made: Option<&MadeToken>) {
@@ -16,7 +17,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ma
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
     let koala = KoalaFile::from_config(config).map(KoalaFile::len);
-    let store = describe_store(&config.store);
+    let store = describe_store(&config.store, state_directory::find().as_deref());
     let tls = config.tls.is_some();
     let http = url(if tls { "https" } else { "http" }, server.http_listener());
     let resp = url(if tls { "rediss" } else { "redis" }, server.resp_listener());
@@ -119,9 +120,10 @@ fn try_it(resp: Option<&ListenAddress>, http: Option<&ListenAddress>, config: &C
 }
 
 /// Where counters live; an address is shown without its password.
-fn describe_store(store: &Store) -> String {
+/// Where counters are. Durable ones are in `state` unless the configuration names a directory.
+fn describe_store(store: &Store, state: Option<&Path>) -> String {
     match store.redis.as_ref().map(|redis| &redis.servers) {
-        None => format!("memory, at most {}", store.max_memory),
+        None => format!("memory, at most {}{}", store.max_memory, describe_durable(&store.durable, state)),
         Some(RedisServers::One(url)) => url.to_string(),
         Some(RedisServers::Cluster(urls)) => {
             let urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
@@ -131,6 +133,15 @@ fn describe_store(store: &Store) -> String {
             let urls: Vec<String> = sentinel.sentinels.iter().map(ToString::to_string).collect();
             format!("the master {} of the sentinels {}", sentinel.master, urls.join(", "))
         }
+    }
+}
+
+fn describe_durable(durable: &Durable, state: Option<&Path>) -> String {
+    let directory = durable.dir.as_deref().or(state).unwrap_or(Path::new(""));
+    match durable.mode {
+        Durability::Off => String::new(),
+        Durability::EverySec => format!(", durable (everysec) in {}", directory.display()),
+        Durability::Always => format!(", durable (always) in {}", directory.display()),
     }
 }
 
