@@ -105,7 +105,7 @@ class Server:
             request.add_header(name, value)
         with urllib.request.urlopen(request, timeout=60) as answer:
             text = answer.read().decode()
-        return json.loads(text) if "json" in answer.headers["Content-Type"] else text
+        return json.loads(text) if "json" in (answer.headers["Content-Type"] or "") else text
 
     def take(self, times=1, **fields):
         """Takes by the rules; the last answer."""

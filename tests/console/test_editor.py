@@ -75,6 +75,7 @@ class Editor(Journey):
         history.get_by_role("button", name=re.compile("^roll back v")).first.click()
         dialog = page.get_by_role("dialog", name=re.compile("Roll back"))
         expect(dialog.locator(".tx.ins")).to_contain_text("5/60s")
+        dialog.get_by_label("Note").fill("ten were too many: 五次就够")
         dialog.get_by_role("button", name=re.compile("^Roll back to")).click()
         expect(dialog).to_have_count(0)
         expect(text).to_have_value(FORUM)
@@ -82,7 +83,10 @@ class Editor(Journey):
         self.assertEqual([each["version"] for each in server.call("/v1/rules/history")["versions"]], [3, 2, 1], "a new version")
         answer = server.call("/v1/peek", {"fields": {"act": "reply", "user": "42"}})
         self.assertEqual((answer["limit"], answer["remaining"]), (5, 2), "in force")
-        expect(history.get_by_role("row").filter(has_text="v3")).to_contain_text("in force")
+        restored = history.get_by_role("row").filter(has_text="v3")
+        expect(restored).to_contain_text("in force")
+        expect(restored).to_contain_text("v1 again")
+        expect(restored).to_contain_text("ten were too many: 五次就够")
 
     def test_07_two_people_at_once(self):
         server = self.server(FORUM)

@@ -187,6 +187,13 @@ class EveryPage(Journey):
                     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                     self.assertLessEqual(wide, 0, f"{address} at {size} {locale}")
 
+    def test_titles_of_rules_are_whole(self):
+        server = self.busy_server()
+        page = self.open(server)
+        self.visit(page, "#/rules")
+        for name in page.locator("table.rules td.name .two").all():
+            self.assertLessEqual(name.evaluate("e => e.scrollWidth - e.clientWidth"), 0, name.inner_text())
+
     def test_18_chinese(self):
         server = self.busy_server()
         page = self.open(server, context=self.context(locale="zh-CN"))

@@ -39,7 +39,7 @@ class Hostile(Journey):
         server.call("/v1/sample", {"for": "0s"})
         page = self.open(server)
         for address, seen in [
-            ("#/", "Denied most"), ("#/live", "javascript:hit=1"), ("#/rules", "5 min"), ("#/rules/reply", "Asked most"),
+            ("#/", "Denied most"), ("#/live", "javascript:hit=1"), ("#/rules", "5 min"), ("#/rules/reply", "Most requests"),
             ("#/bans", "{{7*7}}"), ("#/subject", "Ask"), ("#/edit", "Findings"), ("#/try", "What this sample cannot judge"), ("#/store", "Connections"),
         ]:
             self.go(page, address)

@@ -118,7 +118,7 @@ class Overview(Journey):
         expect(page.locator(".lead")).to_contain_text("reply denies mostly user=42")
         # Subjects are counted for a minute or two; the sentence below compares them with the denials of the same time.
         # Samples, of which a busy machine may lose some of the 115.
-        expect(page.locator(".verdict .more")).to_contain_text(re.compile("119 denials in 1 min.* 1[01][0-9] .*user=42"))
+        expect(page.locator(".verdict .more")).to_contain_text(re.compile("119 times in 1 min.* 1[01][0-9] .*user=42"))
 
     def test_a_ban_begins_with_the_field_that_rules_count_by(self):
         server = self.server(FORUM)

@@ -80,6 +80,8 @@ class Small(Journey):
         self.reach(page, dialog.get_by_role("button", name="Ban for 1 h")).click()
         expect(dialog).to_have_count(0)
         self.menu(page, "Bans").click()
+        banned = page.get_by_role("row").filter(has_text="user=42")
+        expect(banned.get_by_text("floods")).to_be_visible()
         self.reach(page, page.get_by_role("searchbox"))
         self.button(page, "Ban…")
         self.button(page, "lift the ban of user=42").click()
@@ -136,8 +138,14 @@ class Small(Journey):
         self.button(page, re.compile("^Raise"), exact=False)
         for name in ("Live", "Store", "Koala", "Overview", "中文", "Log out"):
             self.menu(page, name)
+        if self.size is SMALL:
+            page.keyboard.press("Escape")
+            expect(page.get_by_role("navigation")).to_be_hidden()
+            expect(page.get_by_role("button", name="menu")).to_be_focused()
+            self.menu(page, "Live")
         page.get_by_role("navigation").get_by_role("link", name="Live").click()
         self.reach(page, page.get_by_role("combobox", name="rule"))
+        self.reach(page, page.get_by_role("searchbox"))
         self.button(page, "pause", exact=False)
         server.file.write_text(FORUM.replace("limits", "limit", 1))
         self.reach(page, page.get_by_role("link", name=re.compile("rules broken")))

@@ -1,5 +1,6 @@
 """Try: the draft against recorded traffic, with the numbers of `flowgate replay --compare`."""
 
+import datetime
 import json
 import pathlib
 import re
@@ -14,6 +15,13 @@ DRAFT = FORUM.replace('limits = ["5/60s", "fixed', 'limits = ["3/60s", "fixed')
 REPLIES = {"1": 2, "2": 4, "3": 5, "4": 9, "5": 20}
 
 
+def shorn(answer):
+    """An answer without the instants within a second, which the timeline does not tell."""
+    if isinstance(answer, dict):
+        return {name: shorn(value) for name, value in answer.items() if name not in ("first", "last")}
+    return [shorn(each) for each in answer] if isinstance(answer, list) else answer
+
+
 class Try(Journey):
     def test_09_the_numbers_are_those_of_a_replay(self):
         server = self.server(FORUM)
@@ -23,42 +31,91 @@ class Try(Journey):
         text.fill(DRAFT)
         self.go(page, "#/try")
         expect(page.get_by_text("Nothing is recorded.")).to_be_visible()
+        # What a sample can judge: a minute, but not a day.
+        expect(page.get_by_text("For 3/60s in reply, the longest period that a sample can judge, record 5 min at least")).to_be_visible()
+        expect(page.get_by_text("For fixed 100/day tz=Asia/Shanghai in reply no sample is long enough")).to_be_visible()
+        expect(page.get_by_role("button", name="5 min", exact=True)).to_have_attribute("aria-pressed", "true")
         page.get_by_role("button", name="1 min").click()
         page.get_by_role("button", name="Record").click()
         expect(page.get_by_role("link", name="recording")).to_be_visible()
         for user, times in REPLIES.items():
-            server.take(times, act="reply", user=user)
-        page.get_by_role("button", name="Stop").click()
+            server.call("/v1/batch", [{"op": "take", "fields": {"act": "reply", "user": user}}] * times)
+            # The pace of the traffic, so that the charts have several periods.
+            page.wait_for_timeout(600)
+        with page.expect_response(lambda answer: "/v1/rules/try" in answer.url) as tried:
+            page.get_by_role("button", name="Stop").click()
         expect(page.get_by_role("link", name="recording")).to_have_count(0)
-        expect(page.get_by_text(re.compile("^The draft would have denied"))).to_be_visible()
         expect(page.get_by_text(f"{sum(REPLIES.values())} requests")).to_be_visible()
-        replayed = self.replay(server)
-        newly = replayed["compare"]["newly_denied"]
-        self.assertGreater(newly["requests"], 0)
-        expect(page.locator(".lead")).to_have_text(f"The draft would have denied {newly['requests']} more, of {newly['subjects']['count']} subjects")
-        row = page.get_by_role("row").filter(has=page.get_by_role("link", name="reply", exact=True))
-        before = next(rule for rule in replayed["rules"] if rule["name"] == "reply")
-        after = next(rule for rule in replayed["compare"]["outcome"]["rules"] if rule["name"] == "reply")
-        cells = row.get_by_role("cell")
-        expect(cells.nth(1)).to_have_text(str(before["denied"]))
-        expect(cells.nth(2)).to_have_text(str(after["denied"]))
-        expect(cells.nth(3)).to_have_text(f"+{newly['requests']}")
-        share = lambda outcome: f"{100 * outcome['denied'] / outcome['requests']:.1f}"
-        more = page.locator(".verdict .more")
-        expect(more).to_contain_text(share(replayed))
-        expect(more).to_contain_text(share(replayed["compare"]["outcome"]))
-        curve = next(each for each in replayed["what_if"]["curves"] if each["rule"] == "reply")
-        expect(page.get_by_text("The sample has 5 subjects of this rule: too few for advice.")).to_be_visible()
-        expect(page.get_by_text(curve["advice"])).to_have_count(0)
-        if curve["spares"] is not None:
-            expect(cells.nth(5)).to_have_text(curve["points"][curve["spares"]]["count"])
-        expect(page.get_by_text("longer than the sample").first).to_be_visible()
-        for hit in newly["most"]:
-            found = page.get_by_role("row").filter(has_text=f"user={hit['subject']}").filter(has_text="inspect")
-            expect(found.locator(".num")).to_have_text(f"+{hit['count']}")
+        replayed = self.replay(server, tried.value.json()["timeline"])
+        self.whole_answer_is_that_of(tried.value.json(), replayed)
+        self.sentence_is_that_of(page, replayed)
+        self.tables_are_those_of(page, replayed)
+        self.charts_are_those_of(page, replayed)
         page.get_by_role("button", name="Forget").click()
         expect(page.get_by_text("Nothing is recorded.")).to_be_visible()
         self.assertEqual(server.call("/v1/sample")["requests"], 0)
+
+    def whole_answer_is_that_of(self, tried, replayed):
+        """Every member that both answers have is the same, but for the names of the files."""
+        self.assertGreater(replayed["compare"]["newly_denied"]["requests"], 0)
+        for name in ("requests", "passed", "denied", "unmatched", "rules", "subjects_denied", "period_seconds", "timeline", "what_if"):
+            self.assertEqual(tried[name], replayed[name], name)
+        for name in ("outcome", "passed_by_both", "denied_by_both", "newly_denied", "newly_passed"):
+            self.assertEqual(shorn(tried["compare"][name]), shorn(replayed["compare"][name]), name)
+
+    def sentence_is_that_of(self, page, replayed):
+        newly = replayed["compare"]["newly_denied"]
+        expect(page.locator(".lead")).to_have_text(f"The draft would have denied {newly['requests']} more, of {newly['subjects']['count']} subjects")
+        share = lambda outcome: f"{100 * outcome['denied'] / outcome['requests']:.1f} %"
+        expect(page.locator(".verdict .more")).to_have_text(
+            f"Denied: {share(replayed)} in force, {share(replayed['compare']['outcome'])} under the draft; {replayed['compare']['newly_passed']['requests']} newly passed."
+        )
+
+    def tables_are_those_of(self, page, replayed):
+        compare = replayed["compare"]
+        before = {rule["name"]: rule for rule in replayed["rules"]}
+        of = lambda list: {each["rule"]: each["requests"] for each in list}
+        newly, passed = of(compare["newly_denied"]["rules"]), of(compare["newly_passed"]["rules"])
+        spares = {}
+        for curve in replayed["what_if"]["curves"]:
+            if curve["spares"] is not None:
+                spares.setdefault(curve["rule"], curve["points"][curve["spares"]]["count"])
+        rules = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule"))
+        expect(rules.locator("tbody tr")).to_have_count(len(compare["outcome"]["rules"]))
+        for row, rule in zip(rules.locator("tbody tr").all(), compare["outcome"]["rules"]):
+            name = rule["name"]
+            more = f"+{newly[name]}" if newly.get(name) else "0"
+            expected = [name, str(before[name]["denied"]), str(rule["denied"]), more, str(passed.get(name, 0)), spares.get(name, "–")]
+            self.assertEqual(row.get_by_role("cell").all_inner_texts(), expected)
+        whom = page.locator(".card").filter(has=page.get_by_role("heading", name="Newly denied", exact=True)).locator("tbody tr")
+        hits = [(f"user={hit['subject']}", f"+{hit['count']}") for hit in compare["newly_denied"]["most"]]
+        self.assertEqual([tuple(row.get_by_role("cell").all_inner_texts()[:2]) for row in whom.all()], hits)
+        # Five subjects are too few to spare 99.9 % of.
+        expect(page.get_by_text("The sample has 5 subjects of this rule: too few for advice.")).to_be_visible()
+        expect(page.get_by_text("longer than the sample").first).to_be_visible()
+
+    def charts_are_those_of(self, page, replayed):
+        """Each number of both charts, from their tables; and as many points are drawn."""
+        timeline, after = replayed["timeline"], replayed["compare"]["outcome"]["timeline"]
+        curve = next(each for each in replayed["what_if"]["curves"] if each["rule"] == "reply")
+        over_time = page.locator(".card").filter(has=page.get_by_role("heading", name="Over time"))
+        what_if = page.locator(".card").filter(has=page.get_by_role("heading", name="reply: what if the count were another?"))
+        bars = sum(period["denied"] > 0 for period in after)
+        self.assertEqual(over_time.locator(".chart path.bars").get_attribute("d").count("M"), bars)
+        self.assertEqual(len(over_time.locator(".chart polyline.edge").get_attribute("points").split()), len(timeline))
+        expect(what_if.locator("circle.dot")).to_have_count(len(curve["points"]))
+        expect(what_if.locator(".upright text").first).to_have_text(f"in force: {curve['points'][curve['configured']]['count']}")
+        expect(what_if.locator(".upright text").nth(1)).to_have_text("draft: 3")
+        clock = page.evaluate("starts => starts.map(start => new Intl.DateTimeFormat('en-US', {hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23'}).format(new Date(start)))", [each["start"] for each in after])
+        expected = [[time, str(now["denied"]), str(then["denied"])] for time, now, then in zip(clock, timeline, after, strict=True)]
+        self.assertEqual(self.table_of(over_time), expected)
+        self.assertEqual(self.table_of(what_if), [[point["count"], str(point["requests"]), str(point["subjects"])] for point in curve["points"]])
+
+    def table_of(self, card):
+        """The cells of a chart as a table."""
+        card.get_by_role("button", name="as a table").click()
+        expect(card.locator("tbody tr").first).to_be_visible()
+        return [row.get_by_role("cell").all_inner_texts() for row in card.locator("tbody tr").all()]
 
     def test_09_advice_is_of_many_subjects(self):
         server = self.server(FORUM)
@@ -70,11 +127,13 @@ class Try(Journey):
         expect(page.get_by_text("The sample has 100 subjects of this rule.")).to_be_visible()
         expect(page.get_by_text(re.compile("99.9 % of users"))).to_be_visible()
 
-    def replay(self, server):
-        """The same requests, replayed by the command."""
+    def replay(self, server, timeline):
+        """The same requests, replayed by the command. The timeline tells in which second each of them came."""
         folder = pathlib.Path(server.folder.name)
         (folder / "draft.toml").write_text(DRAFT)
-        lines = [json.dumps({"ts": 1_700_000_000 + i / 100, "fields": {"act": "reply", "user": user}}) for i, user in enumerate(u for u, times in REPLIES.items() for _ in range(times))]
+        seconds = [datetime.datetime.fromisoformat(period["start"]).timestamp() for period in timeline for _ in range(period["passed"] + period["denied"])]
+        users = [user for user, times in REPLIES.items() for _ in range(times)]
+        lines = [json.dumps({"ts": second, "fields": {"act": "reply", "user": user}}) for second, user in zip(seconds, users, strict=True)]
         (folder / "trace.jsonl").write_text("\n".join(lines) + "\n")
         command = [BINARY, "replay", "--config", server.file, "--compare", folder / "draft.toml", "--input", folder / "trace.jsonl", "--json", "--advice"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout)

@@ -222,7 +222,7 @@ impl<'a> PolicyRule<'a> {
             title: rule.title.as_deref().map(Cow::from),
             source: place.map(|place| Cow::from(&*place.source)),
             line: place.map(|place| place.line as u64),
-            when: conditions.into_iter().map(|(field, is)| Condition { field: field.into(), is: is.into() }).collect(),
+            when: conditions.into_iter().map(condition).collect(),
             by: rule.by().map(Cow::from).collect(),
             limits,
             limits_by: limits_by.map(|by| LimitsBy {
@@ -238,6 +238,10 @@ impl<'a> PolicyRule<'a> {
             total: rule.counters.read().into(),
         }
     }
+}
+
+fn condition<'a>((field, is): (&'a str, &'a [Box<str>])) -> Condition<'a> {
+    Condition { field: field.into(), is: is.iter().map(|item| (&**item).into()).collect() }
 }
 
 impl From<&engine::rules::BanDef> for BanRule<'_> {

@@ -75,8 +75,8 @@ pub struct PolicyRule<'a> {
 pub struct Condition<'a> {
     /// The field.
     pub field: Cow<'a, str>,
-    /// What it must be, as it is written.
-    pub is: Cow<'a, str>,
+    /// What it must be, as it is written: one of these.
+    pub is: Vec<Cow<'a, str>>,
 }
 
 /// Limits that the value of a field chooses.

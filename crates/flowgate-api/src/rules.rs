@@ -87,6 +87,8 @@ pub struct Version {
     pub bytes: u64,
     /// What its author has noted.
     pub note: Option<String>,
+    /// The version whose text it is again: a rollback has put it there; null: none has.
+    pub restores: Option<u64>,
     /// Who has put it there; null for a version of a server that did not note it.
     pub author: Option<Author>,
 }

@@ -185,4 +185,6 @@ pub struct TopSubject<'a> {
     pub first: Millis,
     /// When it was seen last.
     pub last: Millis,
+    /// Whether a ban by hand is in force on one of its values.
+    pub banned: bool,
 }

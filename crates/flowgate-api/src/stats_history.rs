@@ -52,6 +52,8 @@ pub struct TotalCounts {
     /// By their outcome.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Those of `denied` whose rule has an action of its own, such as `captcha`.
+    pub own_action: Steps<u32>,
     /// Decided without the shared store.
     pub degraded: Steps<u32>,
 }
@@ -61,6 +63,8 @@ pub struct TotalCounts {
 pub struct RuleHistory<'a> {
     /// The rule's name.
     pub rule: Cow<'a, str>,
+    /// What the rule in force asks of the caller on a denial: `deny`, or a word of its own; null: no rule of that name is.
+    pub action: Option<Cow<'a, str>>,
     /// By their outcome.
     #[serde(flatten)]
     pub counts: Counts,

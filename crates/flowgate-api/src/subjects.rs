@@ -40,6 +40,8 @@ pub struct SubjectCount<'a> {
     pub first: Millis,
     /// When it was seen last.
     pub last: Millis,
+    /// Whether a ban by hand is in force on one of its values.
+    pub banned: bool,
 }
 
 /// The answer of `GET /v1/denials`.

@@ -154,8 +154,7 @@ fn matched(rules: &RuleSet, rule: &Rule, values: &Values<'_>) -> RuleMatch {
         Ok(_) => RuleMatch::Yes,
         Err(Mismatch::Condition(index)) => {
             let check = &rule.checks[index];
-            let expected = check.written.to_string();
-            RuleMatch::Failed { field: name(check.field), expected, found: found(check.field) }
+            RuleMatch::Failed { field: name(check.field), expected: check.expected(), found: found(check.field) }
         }
         Err(Mismatch::Lacks(field)) => RuleMatch::Lacks { field: name(field) },
         Err(Mismatch::NoCase(field)) => RuleMatch::NoLimits { field: name(field), found: found(field) },

@@ -58,6 +58,18 @@ function App() {
   const [open, setOpen] = useState(false);
   useCell(language);
   menu.toggle = () => setOpen(!open);
+  menu.isOpen = open;
+  useEffect(() => {
+    if (!open) return undefined;
+    document.querySelector("nav.rail a")?.focus();
+    const leave = (event) => {
+      if (event.key !== "Escape") return;
+      setOpen(false);
+      document.querySelector("button.menu")?.focus();
+    };
+    addEventListener("keydown", leave);
+    return () => removeEventListener("keydown", leave);
+  }, [open]);
   const Shown = usePage(page === "rules" && name !== null ? "rule" : page);
   // The page stays below a login that has ended; it goes when somebody logs out.
   if (!loggedIn && !ended) return html`<${Login} />`;

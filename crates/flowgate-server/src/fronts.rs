@@ -69,8 +69,8 @@ impl Fronts {
         self.koala.is_some().then_some("koala").into_iter()
     }
 
-    /// What each rule of a front has decided, under a name that no other rule can have.
-    pub(crate) fn tallies(&self) -> impl Iterator<Item = (String, RuleCounts)> {
+    /// What each rule of a front asks for on a denial and has decided, under a name that no other rule can have.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = (String, &'static str, RuleCounts)> {
         koala::tallies(self.koala.as_deref())
     }
 

@@ -26,8 +26,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::author::Author;
 use crate::reload::{ReloadError, ReloadStatus, Reloader};
-use history::History;
 pub(crate) use history::Version;
+use history::{History, Origin};
 
 /// A file that is this old does not change without a change of its time.
 const SETTLED: Span = Span::from_secs(3);
@@ -182,7 +182,8 @@ impl AdminFile {
         note: Option<&str>,
     ) -> Result<WriteReport, WriteError> {
         let old = self.expected_text(expected)?;
-        self.put(turn, &restore_secrets(text, &old), &old, note)
+        let origin = turn.author.clone().into();
+        self.put(turn, &restore_secrets(text, &old), &old, note, &origin)
     }
 
     /// Writes the text of an older version as a new one.
@@ -195,7 +196,8 @@ impl AdminFile {
     ) -> Result<WriteReport, WriteError> {
         let text = self.history().read(version)?.ok_or(WriteError::NoSuchVersion)?;
         let old = self.expected_text(expected)?;
-        self.put(turn, &text, &old, note)
+        let origin = Origin { author: turn.author.clone(), restores: Some(version) };
+        self.put(turn, &text, &old, note, &origin)
     }
 
     /// The text of a version with hidden secrets, and its etag.
@@ -218,17 +220,24 @@ impl AdminFile {
         self.history().list()
     }
 
-    fn put(&self, turn: Turn, text: &str, old: &str, note: Option<&str>) -> Result<WriteReport, WriteError> {
+    fn put(
+        &self,
+        turn: Turn,
+        text: &str,
+        old: &str,
+        note: Option<&str>,
+        origin: &Origin,
+    ) -> Result<WriteReport, WriteError> {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
         // Where it is not the newest version, it was written past the server.
-        history.keep(old, None, &Author::FILE)?;
+        history.keep(old, None, &Author::FILE.into())?;
         // The checks took a while. The time between this comparison and the rename is as short as possible.
         if self.text()? != old {
             return Err(WriteError::Changed);
         }
         // Kept before the file is replaced: if that fails, the file is as it was, though the oldest version is gone.
-        let version = history.keep(text, note, &turn.author)?;
+        let version = history.keep(text, note, origin)?;
         replace::replace(&self.file.path, text).inspect_err(|_| {
             if text != old {
                 history.forget(version);

@@ -5,7 +5,7 @@ import test from "node:test";
 import { parseFields, printFields, requestOf, startingFields, valueThatMeets } from "../../../crates/flowgate-server/console/lib/fields.js";
 import { formats } from "../../../crates/flowgate-server/console/lib/format.js";
 import { bars, recentRate, tick } from "../../../crates/flowgate-server/console/lib/history.js";
-import { parseLimit } from "../../../crates/flowgate-server/console/lib/limits.js";
+import { parseLimit, periods, sampleFor } from "../../../crates/flowgate-server/console/lib/limits.js";
 import { holds, isWide, network } from "../../../crates/flowgate-server/console/lib/network.js";
 import { clean, cleanLine, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
 import { firstCount, markAt, painted, ruleBlocks, withCount, withKey } from "../../../crates/flowgate-server/console/lib/toml.js";
@@ -39,7 +39,19 @@ test("bars keep their steps from one answer to the next, and gaps stay gaps", ()
   assert.equal(first.values.get("denied")[at], second.values.get("denied")[5]);
   assert.ok(first.values.get("denied").includes(null) && first.values.get("denied").includes(2));
   assert.equal(recentRate([60, 60, 999], 1, 60), 60);
+  // The rule has decided for one of the four seconds that were measured.
+  assert.equal(recentRate([null, null, null, null, 60, 999], 1, 60, [null, 0, 0, 0, 60, 999]), 15);
   assert.deepEqual([0.3, 3, 34, 846].map(tick), [0.2, 2, 20, 500]);
+});
+
+test("a sample lasts several of the longest periods that it can judge", () => {
+  const text = '[[rule]]\nname = "reply"\nwhen = { path = "/a/1m" }\nlimits = ["5/60s", "fixed 100/day tz=Asia/Shanghai"]\n# limits = ["1/5m"]\n[[rule]]\nname = "login"\nlimits = [\n  "bucket 5/2s after=3/4m",\n]\n';
+  const found = periods(text, ruleBlocks(text));
+  assert.deepEqual(found.map((each) => [each.rule, each.seconds]), [["reply", 60], ["reply", 86_400], ["login", 240]]);
+  const { judged, length, beyond } = sampleFor(found, [60, 300, 600]);
+  assert.deepEqual([judged.rule, length, beyond.limit], ["login", 600, "fixed 100/day tz=Asia/Shanghai"]);
+  assert.equal(sampleFor(found.slice(0, 1), [60, 300, 600]).length, 300);
+  assert.deepEqual(sampleFor([], [60, 300, 600]), { judged: null, length: null, beyond: null });
 });
 
 test("the sentence names the rule that denies loudly, and only then", () => {
@@ -91,13 +103,13 @@ test("fields are read from pairs and from JSON, and printed so that they are rea
 });
 
 test("a condition gives a value that meets it, or none", () => {
-  const met = new Map([["[reply, post]", "reply"], ["reply", "reply"], ["[!x, @office, post]", "post"], ["/login", "/login"], ["10.1.2.3", "10.1.2.3"], ['{ eq = "*" }', "*"], ["a@b.example", "a@b.example"]]);
+  const met = [[["reply", "post"], "reply"], [["reply"], "reply"], [["!x", "@office", "a, b"], "a, b"], [["/login"], "/login"], [["10.1.2.3"], "10.1.2.3"], [['{ eq = "*" }'], "*"], [["a@b.example"], "a@b.example"]];
   for (const [is, value] of met) assert.equal(valueThatMeets(is), value, is);
-  for (const is of ["*", "!*", "!new", "/api/**", "@office", "~^a", "> 100", "1..100", "10.0.0.0/8", "2001:db8::/32", "10.0.0.1..10.0.0.9", "[*, @office]"]) assert.equal(valueThatMeets(is), null, is);
+  for (const is of [["*"], ["!*"], ["!new"], ["/api/**"], ["@office"], ["~^a"], ["> 100"], ["1..100"], ["10.0.0.0/8"], ["2001:db8::/32"], ["10.0.0.1..10.0.0.9"], ["*", "@office"]]) assert.equal(valueThatMeets(is), null, is);
 });
 
 test("a request of a subject is one that was denied, else one that meets the rule", () => {
-  const when = [{ field: "act", is: "[reply, post]" }, { field: "user", is: "*" }, { field: "path", is: "/api/**" }, { field: "captcha", is: "!*" }];
+  const when = [{ field: "act", is: ["reply", "post"] }, { field: "user", is: ["*"] }, { field: "path", is: ["/api/**"] }, { field: "captcha", is: ["!*"] }];
   const subject = [["user", "7"]];
   assert.deepEqual(requestOf(subject, when, []), [["act", "reply"], ["path", ""], ["user", "7"]]);
   const denial = (seq, user, fields, cut = false) => ({ seq, cut, subject: { user }, fields });
@@ -106,7 +118,7 @@ test("a request of a subject is one that was denied, else one that meets the rul
 });
 
 test("the fields to fill in begin with what most rules count by", () => {
-  const rule = (by, ...fields) => ({ by, when: fields.map((field) => ({ field, is: "*" })) });
+  const rule = (by, ...fields) => ({ by, when: fields.map((field) => ({ field, is: ["*"] })) });
   assert.deepEqual(startingFields([rule([], "act", "level"), rule(["ip"], "act"), rule(["user"], "act", "user"), rule(["user"], "user")]), ["user", "ip", "act", "level"]);
   assert.deepEqual(startingFields([]), ["user"]);
 });

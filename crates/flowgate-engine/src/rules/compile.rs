@@ -180,7 +180,7 @@ impl Compiler<'_> {
             let known = if known.is_empty() { "none is".to_owned() } else { known.join(", ") };
             wrong.part("when", Some(field), missing, format!("a list that is defined: {known}"))
         })?;
-        Ok(Check { field: self.field(wrong, "when", field)?, predicate, written: written.to_string().into() })
+        Ok(Check { field: self.field(wrong, "when", field)?, predicate, written: written.alternatives().into() })
     }
 
     fn field(&mut self, wrong: &Wrong<'_>, key: &'static str, name: &str) -> Result<FieldId, PolicyError> {

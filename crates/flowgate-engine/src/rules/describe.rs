@@ -6,8 +6,8 @@ use super::set::RuleSet;
 /// What a rule looks at and how often it allows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleDescription<'r> {
-    /// The fields and what each must be.
-    pub conditions: Vec<(&'r str, &'r str)>,
+    /// The fields and what each must be: one of these.
+    pub conditions: Vec<(&'r str, &'r [Box<str>])>,
     /// The limits that apply together; none: the rule decides at once, or by the value of a field.
     pub limits: Vec<String>,
     /// The limits that a field chooses.
@@ -58,7 +58,7 @@ mod tests {
             r#"
             [[rule]]
             name = "reply"
-            when = { act = "reply", user = "*" }
+            when = { act = ["reply", "a, b", "{ x"], user = "*" }
             by = ["user"]
             limits = ["5/60s", "fixed 100/day tz=Asia/Shanghai"]
             ban = { after = 3, within = "10m", for = ["1m"], forget = "24h" }
@@ -71,7 +71,8 @@ mod tests {
         let rules = RuleSet::compile(&config.policy, &MemoryStore::default()).unwrap();
         let [reply, api] = &*rules.rules else { panic!("two rules") };
         let described = rules.describe(reply);
-        assert_eq!(described.conditions, [("act", "reply"), ("user", "*")]);
+        let conditions: Vec<_> = described.conditions.iter().map(|(field, is)| (*field, is.join("|"))).collect();
+        assert_eq!(conditions, [("act", "reply|a, b|{ eq = \"{ x\" }".to_owned()), ("user", "*".to_owned())]);
         assert_eq!(
             described.limits,
             ["5/60s", "fixed 100/day tz=Asia/Shanghai"]

@@ -195,12 +195,22 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
+impl Matcher {
+    /// Its items, one of which is enough, each as it is written; that of a matcher that is no list is the matcher itself.
+    pub(crate) fn alternatives(&self) -> Vec<Box<str>> {
+        match self {
+            Matcher::OneOf(matchers) => matchers.iter().flat_map(Matcher::alternatives).collect(),
+            matcher => vec![matcher.to_string().into()],
+        }
+    }
+}
+
 impl fmt::Display for Matcher {
     /// As it is written in a rule file; a text that would be read as something else is shown as `{ eq = ".." }`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Matcher::Equal(text) => match Matcher::parse(text) {
-                Ok(Matcher::Equal(_)) => f.write_str(text),
+                Ok(Matcher::Equal(_)) if !text.starts_with('{') => f.write_str(text),
                 _ => write!(f, "{{ eq = {text:?} }}"),
             },
             Matcher::Present => f.write_str("*"),

@@ -61,8 +61,18 @@ pub(super) struct RuleBan {
 pub(crate) struct Check {
     pub(crate) field: FieldId,
     pub(crate) predicate: Predicate,
-    /// The condition as it was written: an explanation shows it.
-    pub(crate) written: Box<str>,
+    /// The condition as it was written, of a list each item: an explanation shows it.
+    pub(crate) written: Box<[Box<str>]>,
+}
+
+impl Check {
+    /// What the field must be, on one line.
+    pub(crate) fn expected(&self) -> String {
+        match &*self.written {
+            [one] => one.to_string(),
+            several => format!("[{}]", several.join(", ")),
+        }
+    }
 }
 
 /// The index of a rule's `by` among those of its set.

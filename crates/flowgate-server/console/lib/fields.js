@@ -32,10 +32,9 @@ export function printFields(pairs) {
   return pairs.map(([name, value]) => `${name}=${/[\s"\\]/.test(value) || value === "" ? `"${value.replace(/["\\]/g, "\\$&")}"` : value}`).join(" ");
 }
 
-/** A value that meets a condition as /v1/policy says it: of a list the first; null: none can be told, as of `*`, `/api/**` or `@office`. */
+/** A value that meets one of the items of a condition as /v1/policy says them; null: none can be told, as of `*`, `/api/**` or `@office`. */
 export function valueThatMeets(is) {
-  const items = is.startsWith("[") && is.endsWith("]") ? is.slice(1, -1).split(", ") : [is];
-  for (const item of items) {
+  for (const item of is) {
     const literal = /^\{ eq = (".*") \}$/.exec(item);
     if (literal) return unquoted(literal[1]);
     if (isText(item)) return item;
@@ -63,7 +62,7 @@ export function requestOf(subject, conditions, denials) {
   const isSame = (event) => !event.cut && subject.every(([name, value]) => (event.subject[name] ?? event.fields[name]) === value);
   const event = denials.filter(isSame).reduce((newest, each) => (newest && newest.seq > each.seq ? newest : each), null);
   const known = event ? { ...event.fields, ...event.subject } : Object.fromEntries(subject);
-  const wanted = event ? [] : conditions.filter(({ field, is }) => !(field in known) && !is.startsWith("!"));
+  const wanted = event ? [] : conditions.filter(({ field, is }) => !(field in known) && !is.every((item) => item.startsWith("!")));
   return [...wanted.map(({ field, is }) => [field, valueThatMeets(is) ?? ""]), ...Object.entries(known)];
 }
 

@@ -38,18 +38,25 @@ export function total(list, steps = Infinity) {
   return sum;
 }
 
-/** The rate per second of the last `seconds`, without the step that is not over. Null where nothing was measured. */
-export function recentRate(list, step, seconds) {
+/**
+ * The rate per second of the last `seconds`, without the step that is not over. Null where nothing was measured.
+ * `measured`: the list that tells which steps were measured. A rule has no value before it first decides, yet the rates of
+ * rules and of all are of the same time.
+ */
+export function recentRate(list, step, seconds, measured = list) {
   const steps = Math.max(1, Math.round(seconds / step));
   const end = Math.max(1, list.length - 1);
-  let [sum, measured] = [0, 0];
+  let [sum, time] = [0, 0];
   for (let i = Math.max(0, end - steps); i < end; i += 1) {
-    if (list[i] === null || list[i] === undefined) continue;
-    sum += list[i];
-    measured += step;
+    if (measured[i] === null || measured[i] === undefined) continue;
+    sum += list[i] ?? 0;
+    time += step;
   }
-  return measured ? sum / measured : null;
+  return time ? sum / time : null;
 }
+
+/** The first list less the second, step by step; gaps stay gaps. */
+export const less = (list, part) => list.map((value, i) => (value === null ? null : value - (part[i] ?? 0)));
 
 /** The last value that was measured; null: none. */
 export function latest(list = []) {

@@ -18,6 +18,9 @@ export function denier(rules) {
   return loud.reduce((most, rule) => (!most || rule.denied > most.denied ? rule : most), null);
 }
 
+/** An action that is neither `deny` nor `allow` is a word of the rule's own, such as `captcha`. */
+export const isOwnAction = (action) => Boolean(action) && action !== "deny" && action !== "allow";
+
 /** A subject with this share of what its rule denied lately is named alone. */
 const CULPRIT_SHARE = 0.5;
 export const isCulprit = (count, all) => all > 0 && count >= CULPRIT_SHARE * all;

@@ -101,7 +101,7 @@ function Table({ data, lift, pages, setPages }) {
         <td class="num">${f().clockLength(ban.until - now)}</td>
         <td class="opt">${ban.since && html`<${Share} of=${(ban.until - now) / (ban.until - ban.since)} tone="quiet" />`}</td>
         <td class="r dim opt"><${Time} at=${ban.since} /></td>
-        <td class="cut dim opt gap" title=${ban.reason ? clean(ban.reason) : undefined}><${Text} of=${ban.reason ?? ""} /></td>
+        <td class="cut dim gap l3" title=${ban.reason ? clean(ban.reason) : undefined}>${ban.reason ? html`<${Text} of=${ban.reason} />` : null}</td>
         <td class="acts l2">${lift && html`<button type="button" class="b" aria-label=${w("bans.lift.of", { whom: clean(describe(ban)).slice(0, 64) })} onClick=${() => lift(ban)}>${w("bans.lift")}</button>`}</td>
       </tr>`)}</tbody></table>
     <footer>${w("bans.page", { from: f().num(first + 1), to: f().num(first + data.bans.length), all: f().num(data.found) })}<span class="grow"></span>

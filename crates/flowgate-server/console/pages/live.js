@@ -1,5 +1,7 @@
 // Who is denied this second?
 
+import { clean } from "../lib/text.js";
+import { isOwnAction } from "../lib/verdict.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, heard, noteAnswer, noteFailure, serverNow } from "../state/link.js";
@@ -24,6 +26,7 @@ export function Live() {
   const rates = useCell(summary);
   const [rule, setRule] = useState("");
   const [paused, setPaused] = useState(false);
+  const [filter, setFilter] = useState("");
   const { rows, lost, started } = useDenials(rule, paused);
   useEffect(() => {
     const key = (event) => {
@@ -33,20 +36,25 @@ export function Live() {
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, []);
-  const shown = rows.filter((row) => row.seq !== undefined).length;
+  const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const found = wanted.length ? rows.filter((row) => row.seq !== undefined && wanted.every((word) => textOf(row).includes(word))) : rows;
+  const shown = found.filter((row) => row.seq !== undefined).length;
   const right = rates && html`<span class="nowrap"><b class=${rates.denied > 0 ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("denied")}</span></span>`;
   return html`<${Page} title=${w("page.live")} right=${right}>
     <div class="tools">
       <span class="pick"><select aria-label=${w("rule")} value=${rule} onChange=${(event) => setRule(event.target.value)}><option value="">${w("live.any")}</option>${(policy?.rules ?? []).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select>
         <svg viewBox="0 0 8 6" aria-hidden="true"><path d="M1 1l3 3.5L7 1" /></svg></span>
+      <span class="search"><kbd>/</kbd><input class="in" data-search type="search" placeholder=${w("live.filter")} aria-label=${w("live.filter")} value=${filter} onInput=${(event) => setFilter(event.target.value)} /></span>
       <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? w("live.go") : w("live.pause")} <kbd>p</kbd></button>
       <span class="grow"></span>
       <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })}${gap()}<span class="wide-i">${w("live.enter")}</span></span>
     </div>
-    ${rows.length ? html`<div class="card"><table class="t fold live">
-      <thead><tr><th>${w("time")}</th><th>${w("rule")}</th><th>${w("live.by")}</th><th>${w("whom")}</th><th class="r">${w("live.wait")}</th><th class="r">${w("live.stands")}</th><th class="gap">${w("live.fields")}</th></tr></thead>
-      <tbody>${rows.map((row) => (row.seq === undefined ? html`<tr class="lost" key=${row.key}><td colspan="7"><span>${w("live.lost", { n: row.lost, lost: f().num(row.lost) })}</span></td></tr>` : html`<${Row} key=${row.seq} row=${row} language=${f().language} />`))}</tbody>
-    </table></div>` : started && html`<${Lead} sign="allowed">${w("live.none", { at: f().moment(stats.get()?.started ?? started, serverNow()) })}</${Lead}>`}
+    ${rows.length > 0 && found.length === 0 && html`<p class="muted">${w("live.nothing")}</p>`}
+    ${found.length > 0 && html`<div class="card"><table class="t fold live">
+      <thead><tr><th>${w("time")}</th><th>${w("rule")}</th><th>${w("live.by")}</th><th>${w("action")}</th><th>${w("whom")}</th><th class="r">${w("live.wait")}</th><th class="r">${w("live.stands")}</th><th class="gap">${w("live.fields")}</th></tr></thead>
+      <tbody>${found.map((row) => (row.seq === undefined ? html`<tr class="lost" key=${row.key}><td colspan="8"><span>${w("live.lost", { n: row.lost, lost: f().num(row.lost) })}</span></td></tr>` : html`<${Row} key=${row.seq} row=${row} language=${f().language} />`))}</tbody>
+    </table></div>`}
+    ${rows.length === 0 && started && html`<${Lead} sign="allowed">${w("live.none", { at: f().moment(stats.get()?.started ?? started, serverNow()) })}</${Lead}>`}
   </${Page}>`;
 }
 
@@ -98,6 +106,9 @@ function merged(before, body, first) {
   return { rows: [...fresh, ...gap, ...before.rows].slice(0, MAX_ROWS), lost: before.lost + lost, started: before.started ?? body.now };
 }
 
+/** What the filter looks at: subject, fields and action of a row, in small letters. */
+const textOf = (row) => clean([...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})].map((pair) => pair.join("=")).concat(row.action ?? "").join(" ")).toLowerCase();
+
 const Row = memo(({ row }) => {
   const fields = [...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})];
   // A click inspects, unless it was on a link or marked some text.
@@ -105,12 +116,15 @@ const Row = memo(({ row }) => {
   const click = (event) => !event.target.closest("a") && getSelection().isCollapsed && open();
   // A ban by hand has no subject of a rule; the fields of the request tell whom it met.
   const bannedByHand = !row.rule && !fieldsOf(row.subject).length;
-  const wait = row.retry_after === null || row.retry_after === undefined ? w("never") : f().countdown(row.retry_after);
+  // Koala's rules tell no wait, and an action of the rule's own may end it at any time.
+  const isUnknown = isOwnAction(row.action) || row.rule?.startsWith("koala:");
+  const wait = row.retry_after !== null && row.retry_after !== undefined ? f().countdown(row.retry_after) : isUnknown ? "–" : w("never");
   return html`<tr tabindex="0" aria-label=${w("inspect")} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onClick=${click}>
     <td class="dim"><code>${f().clock(row.at, true)}.${Math.floor(row.at * 10) % 10}</code></td>
-    <td>${row.rule ? html`<a href=${address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : html`<${Text} of=${row.rule ?? "–"} most=${40} />`}</td>
+    <td class="of">${row.rule ? html`<a href=${address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : html`<${Text} of=${row.rule ?? "–"} most=${40} />`}</td>
     <td class="l2">${w(`by.${["limit", "rule", "ban"].includes(row.by) ? row.by : "hand"}`)}</td>
+    <td class="opt"><${Text} of=${row.action} most=${24} /></td>
     <td class="whom"><${Subject} of=${bannedByHand ? row.fields ?? {} : row.subject} most=${48} /></td>
-    <td class="r">${wait}</td><td class="num opt">${row.stands_for > 1 ? `×${f().num(row.stands_for)}` : ""}</td>
+    <td class="r wait">${isOwnAction(row.action) && html`<span class="narrow-i"><${Text} of=${row.action} most=${16} /> </span>`}${wait}</td><td class="num opt">${row.stands_for > 1 ? `×${f().num(row.stands_for)}` : ""}</td>
     <td class="cut opt gap"><span class="muted">${!bannedByHand && html`<${Subject} of=${row.fields ?? {}} most=${64} />`}</span></td></tr>`;
 });

@@ -1,8 +1,8 @@
 // Is all well; who is denied, by which rule, since when?
 
-import { latest, recentRate, total } from "../lib/history.js";
+import { latest, less, total } from "../lib/history.js";
 import { clean } from "../lib/text.js";
-import { BY_HAND, denier, isCulprit, isRule, OF_KEYS, pairs, since } from "../lib/verdict.js";
+import { BY_HAND, denier, isCulprit, isOwnAction, isRule, OF_KEYS, pairs, since } from "../lib/verdict.js";
 import { useCell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
@@ -16,9 +16,9 @@ import { html } from "../ui/html.js";
 import { marksOf } from "../ui/marks.js";
 import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
-import { ratesOf, summary } from "../ui/summary.js";
+import { summary } from "../ui/summary.js";
 import { f, gap, w, wx } from "../ui/words.js";
-import { Start } from "./start.js";
+import { Start, Waiting } from "./start.js";
 
 const SUBJECTS_SHOWN = 10;
 const RULES_SHOWN = 5;
@@ -33,8 +33,10 @@ export function Overview() {
   // The card stays while somebody sends from it: its own requests must not take it away.
   const [sending, setSending] = useState(false);
   const fresh = now && rates && (sending || isUnasked(now, history));
+  // Who has rules already knows what one is, and waits for requests.
+  const First = now?.rules > 0 && !sending ? Waiting : Start;
   return html`<${Page} title=${w("page.overview")} right=${html`<${RangeChoice} range=${range} />`}>
-    ${fresh ? html`<${Start} begin=${() => setSending(true)} />` : now && rates && history && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
+    ${fresh ? html`<${First} begin=${() => setSending(true)} />` : now && rates && history && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
   </${Page}>`;
 }
 
@@ -48,35 +50,59 @@ function isUnasked(now, history) {
 function Body({ now, rates, history, range }) {
   const loudest = denier(rates.rules);
   const { data: subjects } = usePoll(loudest && isRule(loudest.rule) && `/v1/subjects/${encodeURIComponent(loudest.rule)}`, 2);
-  const onset = loudest && subjects?.denied.length ? since(subjects.denied) : null;
-  const words = loudest && onset !== null ? w("overview.onset", { rule: loudest.rule, at: f().clock(onset) }) : null;
+  const { open, banned } = whomOf(subjects);
+  // Once a subject is banned by hand, only what the rule still denies counts: the minute before the ban is past.
+  const loud = loudest && (!banned.length || (open.length > 0 && denier([{ ...loudest, ...loudest.lately }]))) ? loudest : null;
+  const paused = now.paused_until > serverNow();
+  const onset = loud && open.length ? since(open) : null;
+  const words = onset !== null ? w("overview.onset", { rule: loud.rule, at: f().clock(onset) }) : null;
+  const own = total(history.total.own_action) > 0 ? ownWords(history.rules) : null;
+  const series = { allowed: history.total.allowed, denied: less(history.total.denied, history.total.own_action), ...(own ? { own: history.total.own_action } : {}), shadow: history.total.shadow };
   return html`
     ${now.state === "degraded" && html`<${Degraded} now=${now} />`}
-    ${loudest && subjects?.denied.length ? html`<${Denying} rule=${loudest} rates=${rates} subjects=${subjects} onset=${onset} history=${history} />` : html`<${AllWell} rates=${rates} now=${now} loudest=${loudest} />`}
-    <${Numbers} now=${now} rates=${rates} history=${history} />
-    <${FlowCard} title=${w("overview.chart")} history=${history} series=${{ allowed: history.total.allowed, denied: history.total.denied, shadow: history.total.shadow }}
-      marks=${marksOf(history)} onset=${words && { at: onset, words }} />
+    ${paused
+      ? html`<${Lead} sign="away" tone="" more=${rates.shadow > 0 ? w("overview.paused.would", { rate: w("rate", { rate: f().rate(rates.shadow) }) }) : null}>${w("overview.paused", { at: f().clock(now.paused_until) })}</${Lead}>`
+      : loud && open.length
+        ? html`<${Denying} rule=${loud} rates=${rates} list=${open} since=${subjects.since} onset=${onset} history=${history} />`
+        : html`<${AllWell} rates=${rates} now=${now} loudest=${loud} banned=${loudest ? banned : []} own=${own} />`}
+    <${Numbers} now=${now} rates=${rates} history=${history} range=${range} hot=${loud !== null && !paused} own=${own} />
+    <${FlowCard} title=${w("overview.chart")} history=${history} series=${series} own=${own} marks=${marksOf(history)} onset=${words && { at: onset, words }} />
     <div class="cols c-62 even">
-      <${DeniedMost} now=${now} />
+      <${DeniedMost} now=${now} rates=${rates} />
       <div class="stack fill"><${RulesThatDeny} history=${history} range=${range} /><${Latency} history=${history} range=${range} /></div>
     </div>`;
 }
+
+/** The subjects that a rule has denied lately: those that a ban by hand denies by now, and the others. */
+function whomOf(subjects) {
+  const denied = subjects?.denied ?? [];
+  return { open: denied.filter((each) => !each.banned), banned: denied.filter((each) => each.banned) };
+}
+
+/** The action that rules of their own ask for, if it is one; else words for several. */
+function ownWords(rules) {
+  const actions = new Set(rules.filter((rule) => isOwnAction(rule.action) && total(rule.denied) > 0).map((rule) => clean(rule.action)));
+  return actions.size === 1 ? [...actions][0] : w("overview.actions");
+}
+
+/** What a rule asks for, where that is not simply a denial. */
+const ActionTag = ({ action }) => isOwnAction(action) && html` <span class="tag"><${Text} of=${action} most=${16} /></span>`;
 
 /** The name of a rule, or what stands in its place, in words. */
 const nameOf = (rule) => (isRule(rule) ? clean(rule) : rule === BY_HAND ? w("bans.byHand") : rule === OF_KEYS ? w("overview.keys") : w("overview.others"));
 const ruleLink = (name) => (isRule(name) ? html`<a href=${address("rules", name)}><bdi>${name}</bdi></a>` : name === BY_HAND ? html`<a href=${address("bans")}>${nameOf(name)}</a>` : nameOf(name));
 
-function Denying({ rule, rates, subjects, onset, history }) {
-  const first = subjects.denied[0];
-  const others = subjects.denied.length - 1;
-  const full = subjects.denied.length >= SUBJECTS_KEPT;
+function Denying({ rule, rates, list, since: begun, onset, history }) {
+  const first = list[0];
+  const others = list.length - 1;
+  const full = list.length >= SUBJECTS_KEPT;
   // Since the rise, or as far back as the range goes.
   const denied = history.rules.find((each) => each.rule === rule.rule)?.denied ?? rule.counts.denied;
   const steps = Math.min(denied.length, Math.ceil((history.end - onset) / history.step));
   const minutes = Math.max(1, Math.round((steps * history.step) / 60));
   const all = total(denied, steps);
   // Subjects are counted for a minute or two, so their share is one of the same time.
-  const lately = Math.max(first.count, total(rule.counts.denied, Math.ceil((rule.counts.end - subjects.since) / rule.counts.step)));
+  const lately = Math.max(first.count, total(rule.counts.denied, Math.ceil((rule.counts.end - begun) / rule.counts.step)));
   const culprit = others > 0 && isCulprit(first.count, lately);
   const second = [...rates.rules].filter((each) => each.rule !== rule.rule && each.denied > 0 && isRule(each.rule)).sort((a, b) => b.denied - a.denied)[0];
   const values = {
@@ -86,13 +112,15 @@ function Denying({ rule, rates, subjects, onset, history }) {
     more: full ? `${others}+` : f().num(others),
     rate: html`<span class="denied">${w("rate", { rate: f().rate(rule.denied) })}</span>`,
     at: html`<${Time} at=${onset} />`,
+    action: html`<${Text} of=${rule.action} most=${24} />`,
   };
+  const verb = isOwnAction(rule.action) ? "asks" : "denies";
   const more = wx(!others ? "overview.more.one" : lately >= all ? "overview.more.top" : "overview.more", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, lately: f().num(lately), n: all, whom: html`<${Subject} of=${first.subject} most=${48} />` });
   const next = second ? wx("overview.next", { rule: html`<b>${nameOf(second.rule)}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
   return html`<${Lead} sign="denied" more=${html`${more}${gap()}${next}`} actions=${html`
       <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(inWords(first.subject)) })} ban=${false} large />
       <a class="b" href=${address("rules", rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
-    ${wx(culprit ? "overview.denies.mostly" : others ? "overview.denies.more" : "overview.denies.one", values)}
+    ${wx(`overview.${verb}.${culprit ? "mostly" : others ? "more" : "one"}`, values)}
   </${Lead}>`;
 }
 
@@ -102,12 +130,15 @@ const Whom = ({ subject }) => (isAddress(subject) ? html`<code><${Text} of=${sub
 const inWords = (subject) => clean(isAddress(subject) ? subject.ip : pairs(subject).map((pair) => pair.join("=")).join(" ")) || w("subject.everyone");
 const short = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
 
-function AllWell({ rates, now, loudest }) {
-  const all = rates.allowed + rates.denied;
+function AllWell({ rates, now, loudest, banned, own }) {
+  const all = rates.allowed + rates.denied + rates.own;
   const most = now.most_denied.subjects[0];
   const more = most ? wx("overview.well.most", { rule: html`<b>${most.rule ? nameOf(most.rule) : "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count) }) : w("overview.well.none");
   if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx(isRule(loudest.rule) ? "overview.loud" : "overview.loud.keys", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
-  return html`<${Lead} sign="allowed" more=${html`${more}${gap()}${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
+  const byBans = rates.rules.find((each) => each.rule === BY_HAND)?.denied ?? 0;
+  if (banned.length) return html`<${Lead} sign="allowed" more=${byBans > 0 ? w("overview.banned.rate", { rate: w("rate", { rate: f().rate(byBans) }) }) : more}>${wx("overview.banned", { whom: html`<${Whom} subject=${banned[0].subject} />`, n: banned.length, others: banned.length - 1 })}</${Lead}>`;
+  const asked = rates.own > 0 ? html`${own ?? w("overview.actions")}${w("colon")}${w("rate", { rate: f().rate(rates.own) })}${w("stop")}${gap()}` : "";
+  return html`<${Lead} sign="allowed" more=${html`${asked}${more}${gap()}${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
     ${rates.denied > 0 ? w("overview.well", { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, all) }) : w("overview.well.nobody")}
   </${Lead}>`;
 }
@@ -121,18 +152,19 @@ function Degraded({ now }) {
   </${Notice}>`;
 }
 
-function Numbers({ now, rates, history }) {
-  const all = rates.allowed + rates.denied;
-  const hot = denier(rates.rules) !== null;
-  const [door, latency] = slowest(history.latency);
+function Numbers({ now, rates, history, range, hot, own }) {
+  const all = rates.allowed + rates.denied + rates.own;
+  const [listener, latency] = slowest(history.latency);
   const [used, unit] = f().bytes(now.memory.bytes);
   const most = f().bytes(now.memory.max_bytes).join(" ");
-  const past = f().percent(total(history.total.denied), total(history.total.allowed) + total(history.total.denied));
+  const share = (rate, list) => w("overview.deniedShare", { share: f().percent(rate, all), range: w(`length.${range}`), past: f().percent(total(list), total(history.total.allowed) + total(history.total.denied)) });
+  const denied = less(history.total.denied, history.total.own_action);
   return html`<${Strip} cells=${[
     { label: w("Allowed"), sign: "allowed", value: f().rate(rates.allowed), unit: w("perSecond"), note: w("overview.ofAll", { share: f().percent(rates.allowed, all), rate: w("rate", { rate: f().rate(all) }) }) },
-    { label: w("Denied"), sign: "denied", tone: hot ? "denied" : "", value: f().rate(rates.denied), unit: w("perSecond"), note: w("overview.deniedShare", { share: f().percent(rates.denied, all), past }) },
+    { label: w("Denied"), sign: "denied", tone: hot ? "denied" : "", value: f().rate(rates.denied), unit: w("perSecond"), note: share(rates.denied, denied) },
+    ...(own ? [{ label: w("overview.own", { action: own }), value: f().rate(rates.own), unit: w("perSecond"), note: share(rates.own, history.total.own_action) }] : []),
     { label: w("overview.shadow"), sign: "shadow", value: f().rate(rates.shadow), unit: w("perSecond"), note: w("overview.shadow.note") },
-    { label: "p99", value: latency?.p99 === null || !latency ? "–" : f().milliseconds(latency.p99), unit: latency ? " ms" : "", note: latency ? w("overview.p50", { door, p50: f().milliseconds(latency.p50) }) : w("overview.unmeasured") },
+    { label: "p99", value: latency?.p99 === null || !latency ? "–" : f().milliseconds(latency.p99), unit: latency ? " ms" : "", note: latency ? w("overview.p50", { listener, p50: f().milliseconds(latency.p50) }) : w("overview.unmeasured") },
     { label: w("overview.counters"), value: used, unit: ` ${unit} ${w("overview.of", { most })}`, note: w("overview.memory", { evicted: f().num(now.memory.evicted), refused: f().num(now.memory.refused) }) },
   ]} />`;
 }
@@ -143,7 +175,8 @@ function slowest(latency = {}) {
     .filter(([, each]) => each.p99 !== null).sort((a, b) => b[1].p99 - a[1].p99)[0] ?? [null, null];
 }
 
-function DeniedMost({ now }) {
+function DeniedMost({ now, rates }) {
+  const actions = new Map(rates.rules.map((rule) => [rule.rule, rule.action]));
   const rows = now.most_denied.subjects.slice(0, SUBJECTS_SHOWN);
   const most = rows[0]?.count ?? 1;
   const begun = now.most_denied.since ? f().moment(now.most_denied.since, serverNow()) : "–";
@@ -153,11 +186,11 @@ function DeniedMost({ now }) {
       <thead><tr><th class="keep">${w("whom")}</th><th>${w("rule")}</th><th class="r">${w("sinceHead")}</th><th class="r keep">${w("times")}</th><th></th><th class="r">${w("last")}</th><th></th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${`${row.rule} ${row.subject}`}>
         <td class="whom"><${Subject} of=${row.fields ?? row.subject} most=${48} /></td>
-        <td class="l2">${row.rule ? ruleLink(row.rule) : "–"}${row.first && html`<span class="narrow-i"> · ${w("since", { at: f().clock(row.first) })}</span>`}</td>
+        <td class="l2">${row.rule ? ruleLink(row.rule) : "–"}<${ActionTag} action=${actions.get(row.rule)} />${row.first && html`<span class="narrow-i"> · ${w("since", { at: f().clock(row.first) })}</span>`}</td>
         <td class="r opt"><${Time} at=${row.first} /></td>
         <td class="num">${row.error ? "≤ " : ""}${f().num(row.count)}</td><td class="opt"><${Share} of=${row.count / most} /></td>
         <td class="r dim opt">${row.last ? ago(row.last) : "–"}</td>
-        <td class="acts l2"><${SubjectActions} subject=${row.fields ?? row.subject} rule=${row.rule} /></td>
+        <td class="acts l2"><${SubjectActions} subject=${row.fields ?? row.subject} rule=${row.rule} banned=${row.banned} /></td>
       </tr>`)}</tbody></table>`}
   </${Card}>`;
 }
@@ -174,7 +207,7 @@ function RulesThatDeny({ history, range }) {
   return html`<${Card} title=${w("overview.rules")}>
     ${rows.length === 0 ? html`<p class="pad muted">${w("overview.rules.none")}</p>` : html`<table class="t">
       <thead><tr><th>${w("rule")}</th><th class="r">${w("denied")}</th><th class="r">${w("overview.share")}</th><th class="r">${w(`length.${range}`)}</th></tr></thead>
-      <tbody>${rows.map((rule) => html`<tr key=${rule.rule}><td class="cut">${ruleLink(rule.rule)}</td><td class="num">${f().num(rule.sum)}</td><td class="r dim">${f().percent(rule.sum, all)}</td>
+      <tbody>${rows.map((rule) => html`<tr key=${rule.rule}><td class="cut">${ruleLink(rule.rule)}<${ActionTag} action=${rule.action} /></td><td class="num">${f().num(rule.sum)}</td><td class="r dim">${f().percent(rule.sum, all)}</td>
         <td class="r"><div class="sp"><${Spark} denied=${rule.denied} allowed=${rule.allowed} area=${false} /></div></td></tr>`)}</tbody></table>`}
   </${Card}>`;
 }
@@ -184,7 +217,7 @@ function Latency({ history, range }) {
   const shown = rows.filter((row) => row.p99 !== null);
   return html`<${Card} title=${w("overview.latency")}>
     ${shown.length === 0 ? html`<p class="pad muted">${w("overview.unmeasured")}</p>` : html`<table class="t">
-      <thead><tr><th>${w("overview.door")}</th><th class="r">p50</th><th class="r">p99</th><th class="r">p99, ${w(`length.${range}`)}</th></tr></thead>
+      <thead><tr><th>${w("overview.listener")}</th><th class="r">p50</th><th class="r">p99</th><th class="r">p99, ${w(`length.${range}`)}</th></tr></thead>
       <tbody>${shown.map((row) => html`<tr key=${row.name}><td>${row.name === "store" ? w("overview.store") : row.name}</td><td class="r">${f().milliseconds(row.p50)}</td><td class="num">${f().milliseconds(row.p99)}</td>
         <td class="r"><div class="sp"><${SparkLine} values=${row.line} /></div></td></tr>`)}</tbody></table>`}
   </${Card}>`;

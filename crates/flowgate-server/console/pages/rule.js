@@ -3,7 +3,7 @@
 import { recentRate, total } from "../lib/history.js";
 import { ruleBlocks, withCount, withKey } from "../lib/toml.js";
 import { clean } from "../lib/text.js";
-import { since } from "../lib/verdict.js";
+import { isOwnAction, since } from "../lib/verdict.js";
 import { call, Refused } from "../state/api.js";
 import { caretLine, draft } from "../state/draft.js";
 import { noteFailure } from "../state/link.js";
@@ -48,23 +48,25 @@ function Body({ rule, policy, history, subjects, range }) {
   const [allowed, denied] = [total(counts.allowed), total(counts[key])];
   // What a shadow rule saw is counted for the rules that decided; of itself it knows what it would have denied.
   const asked = allowed + denied;
-  const rate = recentRate(counts[key], history.step, 60) ?? 0;
+  const recent = (list) => recentRate(list, history.step, 60, history.total.allowed) ?? 0;
+  const rate = recent(counts[key]);
+  const own = isOwnAction(rule.action) ? clean(rule.action) : null;
   const list = (rule.shadow ? subjects?.shadow : subjects?.denied) ?? [];
   const onset = list.length && rate > 0 ? since(list) : null;
-  const series = rule.shadow ? { shadow: counts.shadow } : { allowed: counts.allowed, denied: counts.denied, shadow: counts.shadow };
+  const series = rule.shadow ? { shadow: counts.shadow } : { allowed: counts.allowed, [own ? "own" : "denied"]: counts.denied, shadow: counts.shadow };
   return html`
-    <${Sentence} rule=${rule} rate=${rate} list=${list} onset=${onset} denied=${denied} asked=${asked} range=${range} />
+    <${Sentence} rule=${rule} own=${own} rate=${rate} list=${list} onset=${onset} denied=${denied} asked=${asked} range=${range} />
     <${Strip} cells=${[
-      !rule.shadow && { label: w("rule.asked", { range: w(`length.${range}`) }), value: f().num(asked), note: w("rate", { rate: f().rate((recentRate(counts.allowed, history.step, 60) ?? 0) + (rule.shadow ? 0 : rate)) }) },
+      !rule.shadow && { label: w("rule.asked", { range: w(`length.${range}`) }), value: f().num(asked), note: w("rate", { rate: f().rate(recent(counts.allowed) + rate) }) },
       !rule.shadow && { label: w("Allowed"), sign: "allowed", value: f().num(allowed), note: f().percent(allowed, asked) },
       rule.shadow
         ? { label: w("rule.would"), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("rule.would.note", { range: w(`length.${range}`) }) }
-        : { label: w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: asked ? w("rule.share", { share: f().percent(denied, asked) }) : "–" },
+        : { label: own ? w("rule.list.own", { action: own }) : w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: asked ? w("rule.share", { share: f().percent(denied, asked) }) : "–" },
       { label: w("rule.bans"), value: f().num(rule.total?.bans_started ?? 0), note: w("rule.sinceStart") },
     ].filter(Boolean)} />
-    <${FlowCard} title=${w("rule.chart")} history=${history} series=${series} marks=${marksOf(history)} heights=${[56, 112]} onset=${onset && { at: onset, words: w("since", { at: f().clock(onset) }), tone: key }} />
+    <${FlowCard} title=${w("rule.chart")} history=${history} series=${series} own=${own} marks=${marksOf(history)} heights=${[56, 112]} onset=${onset && { at: onset, words: w("since", { at: f().clock(onset) }), tone: key }} />
     <div class="cols c-50">
-      <${Subjects} title=${w(rule.shadow ? "rule.list.shadow" : "rule.list.denied")} list=${list} rule=${rule} tone=${rule.shadow ? "shadow" : ""} withSince none=${w("rule.list.none")} />
+      <${Subjects} title=${own && !rule.shadow ? w("rule.list.own", { action: own }) : w(rule.shadow ? "rule.list.shadow" : "rule.list.denied")} list=${list} rule=${rule} tone=${rule.shadow ? "shadow" : ""} withSince none=${w("rule.list.none")} />
       ${rule.shadow ? html`<${RuleText} rule=${rule} policy=${policy} />` : html`<${Subjects} title=${w("rule.list.asked")} list=${subjects?.asked ?? []} rule=${rule} tone="quiet" none=${w("rule.list.unasked")} />`}
     </div>
     ${!rule.shadow && html`<${RuleText} rule=${rule} policy=${policy} />`}`;
@@ -80,10 +82,11 @@ const empty = (history) => {
 const KEPT = 32;
 const many = (list) => (list.length >= KEPT ? `${KEPT}+` : f().num(list.length));
 
-function Sentence({ rule, rate, list, onset, denied, asked, range }) {
+function Sentence({ rule, own, rate, list, onset, denied, asked, range }) {
   const n = list.length;
-  const values = { rate: html`<span class=${rule.shadow ? "shadow" : "denied"}>${w("rate", { rate: f().rate(rate) })}</span>`, at: onset && html`<${Time} at=${onset} />`, n: rule.shadow ? denied : n, subjects: many(list), denied: f().num(denied), asked: f().num(asked), range: w(`length.${range}`) };
-  const sentence = asked === 0 ? w("rule.unmatched", values) : rule.shadow ? wx("rule.shadow", values) : rate > 0 && onset ? wx("rule.denies", values) : denied > 0 ? wx("rule.denied", values) : w("rule.quiet", values);
+  const values = { rate: html`<span class=${rule.shadow ? "shadow" : "denied"}>${w("rate", { rate: f().rate(rate) })}</span>`, at: onset && html`<${Time} at=${onset} />`, n: rule.shadow ? denied : n, subjects: many(list), denied: f().num(denied), asked: f().num(asked), range: w(`length.${range}`), action: own };
+  const does = (verb) => wx(`rule.${verb}${own ? ".own" : ""}`, values);
+  const sentence = asked === 0 ? w("rule.unmatched", values) : rule.shadow ? wx("rule.shadow", values) : rate > 0 && onset ? does("denies") : denied > 0 ? does("denied") : w("rule.quiet", values);
   const sign = asked === 0 ? null : rule.shadow ? "shadow" : rate > 0 || denied > 0 ? (rate > 0 ? "denied" : "allowed") : "allowed";
   return html`<${Lead} sign=${sign} more=${html`<${RuleSentence} rule=${rule} />`} actions=${html`<${Drafts} rule=${rule} />`}>${sentence}</${Lead}>`;
 }
@@ -139,7 +142,7 @@ function Subjects({ title, list, rule, tone, withSince = false, none }) {
       <tbody>${list.slice(0, SHOWN).map((each) => html`<tr key=${JSON.stringify(each.subject)}>
         <td class="whom"><${Subject} of=${each.subject} most=${48} /></td><td class="num">${each.error ? "≤ " : ""}${f().num(each.count)}</td><td class="opt"><${Share} of=${each.count / most} tone=${tone} /></td>
         ${withSince && html`<td class="r l2" data-l=${w("sinceHead")}><${Time} at=${each.first} /></td>`}
-        <td class="acts l2"><${SubjectActions} subject=${each.subject} rule=${rule.name} ban=${withSince} /></td></tr>`)}</tbody>
+        <td class="acts l2"><${SubjectActions} subject=${each.subject} rule=${rule.name} ban=${withSince} banned=${withSince && each.banned} /></td></tr>`)}</tbody>
     </table>`}
   </${Card}>`;
 }

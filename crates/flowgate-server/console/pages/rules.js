@@ -2,7 +2,9 @@
 
 import { total } from "../lib/history.js";
 import { clean, cleanLines } from "../lib/text.js";
+import { isOwnAction } from "../lib/verdict.js";
 import { useCell } from "../state/cell.js";
+import { serverNow } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
@@ -30,7 +32,8 @@ export function Rules() {
   const now = useCell(stats);
   const { write } = useRights();
   const [pausing, setPausing] = useState(false);
-  const pause = (tone) => write && html`<button type="button" class=${`b ${tone}`} onClick=${() => setPausing(true)}>${w("pause.open")}</button>`;
+  const paused = now?.paused_until > serverNow();
+  const pause = (tone) => write && !paused && html`<button type="button" class=${`b ${tone}`} onClick=${() => setPausing(true)}>${w("pause.open")}</button>`;
   const right = html`${pause("bare hide")}<a class="b" href=${address("edit")}>${w("rules.edit")}</a>`;
   return html`<${Page} title=${w("page.rules")} right=${right}>
     ${now?.broken && html`<${Broken} broken=${now.broken} policy=${policy} />`}
@@ -125,7 +128,7 @@ const Row = memo(({ rule, index, counts, showSource }) => {
     <td class="opt"><${Text} of=${rule.action} most=${24} /><span class="two" title=${rule.source ?? undefined}>${showSource && rule.source ? clean(rule.source).split("/").pop() : ""}</span></td>
     <td class="r opt">${five && !rule.shadow ? html`<span class=${five.allowed ? "" : "zero"}>${f().num(five.allowed)}</span>` : ""}</td>
     <td class="num">${five ? html`<span class=${rule.shadow && denied ? "shadow" : hot ? "denied" : denied ? "" : "zero"}>${f().num(denied)}</span>
-      ${denied > 0 && html`<span class="two">${rule.shadow ? w("rules.would") : f().percent(denied, asked)}</span>`}` : ""}</td>
+      ${denied > 0 && html`<span class="two">${rule.shadow ? w("rules.would") : isOwnAction(rule.action) ? html`<${Text} of=${rule.action} most=${16} />` : f().percent(denied, asked)}</span>`}` : ""}</td>
     <td class="r opt"><div class="sp">${counts && html`<${Spark} denied=${rule.shadow ? counts.shadow : counts.denied} allowed=${counts.allowed} shadow=${rule.shadow} />`}</div></td>
   </tr>`;
 });

@@ -1,9 +1,12 @@
 // The start card: nothing was asked yet. Send a request, watch it be denied, make it a rule.
 
+import { requestOf } from "../lib/fields.js";
+import { clean } from "../lib/text.js";
 import { painted } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { noteFailure } from "../state/link.js";
+import { usePolicy } from "../state/policy.js";
 import { address } from "../state/route.js";
 import { stats } from "../state/stats.js";
 import { useState } from "../vendor/hooks.js";
@@ -18,6 +21,24 @@ by     = ["user"]
 limits = ["5/60s"]
 `;
 const SHOWN = 6;
+
+/** Rules are in force, and nothing was asked yet: how to ask them. */
+export function Waiting() {
+  const policy = usePolicy();
+  const rule = policy?.rules.find((each) => each.by.length && !each.shadow) ?? policy?.rules[0];
+  const known = (rule?.by ?? []).map((name) => [name, name === "ip" ? "192.0.2.7" : "42"]);
+  // A value that cannot be told from the condition is for the reader to fill in.
+  const fields = requestOf(known, rule?.when ?? [], []).map(([name, value]) => [name, value || "…"]);
+  return html`<div class="start">
+    <${Lead} more=${w("start.waiting.more")}>${w("start.waiting", { n: stats.get()?.rules ?? 0, count: f().num(stats.get()?.rules ?? 0) })}</${Lead}>
+    ${rule && html`<section class="card mt"><header><h2>${wx("start.waiting.ask", { rule: html`<a href=${address("rules", rule.name)}><bdi>${clean(rule.name)}</bdi></a>` })}</h2></header><div class="pad stack">
+      <${Command} text=${`curl ${location.host}/v1/take -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify({ fields: Object.fromEntries(fields) }))}`} />
+      <${Command} text=${`redis-cli -p ${respPort()} FG.TAKE 1 ${fields.map((pair) => pair.map(quoted).join(" ")).join(" ")}`} /></div></section>`}
+  </div>`;
+}
+
+/** A word for a shell. */
+const quoted = (word) => (/^[\w.:/@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 /** `begin` is called before the first request is sent. */
 export function Start({ begin }) {

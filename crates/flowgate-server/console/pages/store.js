@@ -60,11 +60,11 @@ function Servers({ store, history }) {
 }
 
 function Connections({ now }) {
-  const { max, refused, unauthorized, ...doors } = now.connections ?? {};
+  const { max, refused, unauthorized, ...listeners } = now.connections ?? {};
   const foot = html`${max ? w("store.cap", { n: f().num(max) }) : ""}${gap()}${refused === undefined ? "" : w("store.refusedMore", { refused: f().num(refused), unauthorized: f().num(unauthorized ?? 0) })}`;
   return html`<${Card} title=${w("store.connections")} foot=${foot}><table class="t">
-    <thead><tr><th>${w("overview.door")}</th><th class="r">${w("store.open")}</th><th></th></tr></thead>
-    <tbody>${Object.entries(doors).map(([door, open]) => html`<tr key=${door}><td>${door}</td><td class="num">${f().num(open)}</td><td class="cut">${max > 0 && html`<${Share} of=${open / max} tone="quiet" />`}</td></tr>`)}</tbody></table></${Card}>`;
+    <thead><tr><th>${w("overview.listener")}</th><th class="r">${w("store.open")}</th><th></th></tr></thead>
+    <tbody>${Object.entries(listeners).map(([listener, open]) => html`<tr key=${listener}><td>${listener}</td><td class="num">${f().num(open)}</td><td class="cut">${max > 0 && html`<${Share} of=${open / max} tone="quiet" />`}</td></tr>`)}</tbody></table></${Card}>`;
 }
 
 function Node({ now }) {

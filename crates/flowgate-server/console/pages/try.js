@@ -1,24 +1,26 @@
 // What would the draft have done to the traffic of the last minutes?
 
+import { periods, sampleFor } from "../lib/limits.js";
 import { clean } from "../lib/text.js";
-import { firstCount } from "../lib/toml.js";
+import { firstCount, ruleBlocks } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { draft } from "../state/draft.js";
 import { noteFailure } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
-import { useEffect, useState } from "../vendor/hooks.js";
+import { useEffect, useMemo, useState } from "../vendor/hooks.js";
 import { Card, Command, Lead, Mistake, Segments, Sign, Subject, Text, useNow, useRights } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
-import { Legend, Share } from "../ui/small_drawings.js";
+import { Share } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
-import { CurveChart, isTelling, TimelineChart } from "../ui/try_charts.js";
+import { ChartCard, CurveChart, curveRows, isTelling, TimelineChart, timelineRows } from "../ui/try_charts.js";
 import { plain } from "../ui/rule_words.js";
 import { f, gap, w, wx } from "../ui/words.js";
 
-const LENGTHS = ["1m", "5m", "10m"];
+/** The lengths of a sample to choose from, in seconds. */
+const LENGTHS = new Map([["1m", 60], ["5m", 300], ["10m", 600]]);
 const PATIENCE_MS = 15_000;
 
 export function Try() {
@@ -30,7 +32,7 @@ export function Try() {
   const off = sample?.state === "off" || error?.status === 404 || error?.status === 409;
   return html`<${Page} title=${w("page.try")}>
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
-    ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} />`}
+    ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} text=${text} />`}
     ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} />`}
@@ -56,8 +58,11 @@ function useTry(sample, text) {
   return state;
 }
 
-function SampleBar({ sample, again }) {
-  const [length, setLength] = useState("5m");
+function SampleBar({ sample, again, text }) {
+  const [chosen, setLength] = useState(null);
+  const advice = useMemo(() => (typeof text === "string" ? sampleFor(periods(text, ruleBlocks(text)), [...LENGTHS.values()]) : null), [text]);
+  const advised = [...LENGTHS].find(([, seconds]) => seconds === advice?.length)?.[0] ?? "5m";
+  const length = chosen ?? advised;
   const [error, setError] = useState(null);
   const { write, view } = useRights();
   const now = useNow(sample.state === "recording");
@@ -78,11 +83,17 @@ function SampleBar({ sample, again }) {
   return html`<div class="tools">
       <span>${sample.requests > 0 || recording ? html`${recording && html`<${Sign} kind="shadow" tone="shadow" /> `}${wx(recording ? "try.recording" : "try.sample", values)} <span class="muted">· ${bytes}</span>` : html`<span class="muted">${w("try.nothing")}</span>`}</span>
       <span class="grow"></span>
-      ${!view && !recording && html`<${Segments} label=${w("try.length")} value=${length} pick=${setLength} options=${LENGTHS.map((each) => ({ value: each, label: w(`length.${each}`) }))} />
+      ${!view && !recording && html`<${Segments} label=${w("try.length")} value=${length} pick=${setLength} options=${[...LENGTHS.keys()].map((each) => ({ value: each, label: w(`length.${each}`) }))} />
         <button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: length } })}>${sample.requests ? w("try.again") : w("try.record")}</button>`}
       ${!view && recording && sample.until !== null && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: "0s" } })}>${w("try.stop")}</button>`}
       ${!view && (recording || sample.requests > 0) && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ method: "DELETE" })}>${w("try.forget")}</button>`}
-    </div><${Mistake} error=${error} />`;
+    </div>${!view && !recording && advice && (!sample.requests || seconds < LENGTHS.get(advised)) && html`<${Hint} advice=${advice} length=${advised} />`}<${Mistake} error=${error} />`;
+}
+
+/** How long a sample makes sense for the limits of the draft. */
+function Hint({ advice: { judged, beyond }, length }) {
+  const values = ({ limit, rule }) => ({ limit: html`<code><${Text} of=${plain(limit)} most=${48} /></code>`, rule: html`<b><${Text} of=${rule ?? ""} most=${40} /></b>`, length: w(`length.${length}`), command: html`<code>flowgate replay</code>` });
+  return html`<p class="label">${judged && wx("try.hint", values(judged))}${judged && beyond && gap()}${beyond && wx("try.hint.beyond", values(beyond))}</p>`;
 }
 
 function Result({ data, draft: hasDraft, text }) {
@@ -98,8 +109,10 @@ function Result({ data, draft: hasDraft, text }) {
       ${newly.requests ? wx("try.denied", { n: html`<span class="denied">${f().num(newly.requests)}</span>`, subjects: count(newly.subjects), count: newly.subjects.count }) : compare.newly_passed.requests ? w("try.passed", { n: f().num(compare.newly_passed.requests) }) : w("try.same")}
     </${Lead}>
     <div class="cols c-50 even">
-      <${Card} title=${w("rule.chart")} head=${html`<${Legend} of=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} />`}><div class="pad"><${TimelineChart} before=${data.timeline} after=${compare.outcome.timeline} period=${data.period_seconds} /></div></${Card}>
-      ${curve && html`<${Card} title=${w("try.curve", { rule: curve.rule })} head=${html`<${Legend} of=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} />`}><div class="pad"><${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} /><p class="label mt2"><${Advice} curve=${curve} /></p></div></${Card}>`}
+      <${ChartCard} title=${w("rule.chart")} legend=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} heads=${[w("time"), w("try.inForce"), w("try.draft")]} rows=${() => timelineRows(data.timeline, compare.outcome.timeline)}>
+        <${TimelineChart} before=${data.timeline} after=${compare.outcome.timeline} /></${ChartCard}>
+      ${curve && html`<${ChartCard} title=${w("try.curve", { rule: curve.rule })} legend=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} heads=${[w("rule.raise.count"), w("try.requests"), w("try.subjects")]} rows=${() => curveRows(curve)} foot=${html`<${Advice} curve=${curve} />`}>
+        <${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} /></${ChartCard}>`}
     </div>
     <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} /><${CannotJudge} data=${data} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
 }

@@ -16,11 +16,12 @@ const TOP = 24;
 /**
  * @param {object} props
  *   history  the answer of /v1/stats/history
- *   series   { allowed, denied, shadow? } lists of counts per step; { shadow } alone is one panel
+ *   series   { allowed, denied?, own?, shadow? } lists of counts per step; { shadow } alone is one panel
+ *   own      the word of what `own` counts: an action of a rule's own, such as captcha
  *   onset    { at, words, tone? } of the rise, or null
  *   title    of the card
  */
-export function FlowCard({ title, history, series, onset = null, marks = [], heights = [78, 112] }) {
+export function FlowCard({ title, history, series, own = null, onset = null, marks = [], heights = [78, 112] }) {
   const [asTable, setAsTable] = useState(false);
   const [ref, width] = useWidth();
   const narrow = width < NARROW;
@@ -31,8 +32,8 @@ export function FlowCard({ title, history, series, onset = null, marks = [], hei
   return html`<${Card} title=${title} head=${head}>
     <div class="pad"><div class="chart" ref=${ref}>
       ${asTable
-        ? html`<${ChartTable} grouped=${grouped} marks=${marks} />`
-        : width > 0 && html`<${Flow} label=${title} width=${width} narrow=${narrow} grouped=${grouped} onset=${onset} marks=${marks} heights=${narrow ? [56, 84] : heights} />`}
+        ? html`<${ChartTable} grouped=${grouped} marks=${marks} own=${own} />`
+        : width > 0 && html`<${Flow} label=${title} width=${width} narrow=${narrow} grouped=${grouped} own=${own} onset=${onset} marks=${marks} heights=${narrow ? [56, 84] : heights} />`}
     </div></div>
   </${Card}>`;
 }
@@ -41,7 +42,7 @@ function barLength(seconds) {
   return seconds < 60 ? w("length.s", { n: seconds }) : seconds < 3600 ? w("length.min", { n: seconds / 60 }) : w("length.h", { n: seconds / 3600 });
 }
 
-function Flow({ label, width, narrow, grouped, onset, marks, heights }) {
+function Flow({ label, width, narrow, grouped, own, onset, marks, heights }) {
   const [at, setAt] = useState(null);
   const { starts, values } = grouped;
   const left = narrow ? 30 : 40;
@@ -52,11 +53,14 @@ function Flow({ label, width, narrow, grouped, onset, marks, heights }) {
   const [begin, end] = [starts[0], starts[starts.length - 1] + grouped.width];
   const xOf = (time) => left + ((width - left) * (time - begin)) / (end - begin);
   const allowed = values.get("allowed") ?? [];
-  const denied = values.get("denied") ?? [];
+  const denied = values.get("denied") ?? null;
+  const asked = values.get("own") ?? null;
+  // What is asked for stands on top of what is denied.
+  const both = denied && asked ? denied.map((value, i) => (value === null ? null : value + (asked[i] ?? 0))) : asked ?? denied ?? [];
   const shadow = alone || values.get("shadow")?.some(Boolean) ? values.get("shadow") : null;
   const most = (list) => Math.max(0, ...(list ?? []).map((value) => value ?? 0));
   const allowedTop = axis(most(allowed));
-  const deniedMost = Math.max(most(denied), most(shadow));
+  const deniedMost = Math.max(most(both), most(shadow));
   const deniedTop = axis(Math.max(deniedMost || 1, allowedTop.top / 100));
   const cursor = at === null ? null : Math.min(at, starts.length - 1);
   const move = (event) => {
@@ -76,20 +80,22 @@ function Flow({ label, width, narrow, grouped, onset, marks, heights }) {
   return html`
     <svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" tabindex="0" aria-label=${`${label}. ${w("chart.keys")}`}
       onKeyDown=${move} onBlur=${() => setAt(null)} onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
+      <${MarkLines} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} />
       <${Bands} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} />
       ${cursor !== null && html`<rect class="cursor" x=${xOf(starts[cursor])} y="8" width=${(width - left) / starts.length} height=${base - 8} />`}
       ${!alone && html`<${Panel} y=${top1} height=${heights[0]} left=${left} width=${width} scale=${allowedTop} what=${w("allowed")} unit=${narrow ? "" : w("chart.perSecond")}>
         <${Area} values=${allowed} y=${top1} height=${heights[0]} left=${left} width=${width} top=${allowedTop.top} />
       </${Panel}>`}
-      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} what=${alone ? w("chart.shadow") : w("denied")} unit=${narrow ? "" : alone ? w("chart.perSecond") : w("chart.ownScale")} dashed=${shadow && !alone && w("chart.shadow")}>
-        ${!alone && html`<${Bars} values=${denied} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
+      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} what=${alone ? w("chart.shadow") : denied ? w("denied") : own} unit=${narrow ? "" : alone ? w("chart.perSecond") : w("chart.ownScale")} keys=${[denied && asked && ["own", own], shadow && !alone && ["dash", w("chart.shadow")]].filter(Boolean)}>
+        ${asked && html`<${Bars} tone="own" values=${both} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
+        ${denied && html`<${Bars} values=${denied} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
         ${shadow && html`<${Dash} values=${shadow} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
       </${Panel}>
       <${Onset} onset=${onset} x=${xOf} begin=${begin} y=${top2} height=${heights[1]} />
       <${Marks} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} width=${width} />
       <${TimeAxis} begin=${begin} end=${end} x=${xOf} width=${width} y=${height - 3} narrow=${narrow} />
     </svg>
-    <${Tip} grouped=${grouped} at=${cursor} x=${xOf} width=${width} />`;
+    <${Tip} grouped=${grouped} at=${cursor} x=${xOf} width=${width} own=${own} />`;
 }
 
 /** The axis from 0 to a whole tick. */
@@ -100,7 +106,7 @@ function axis(most) {
 
 const printTick = (value) => (Number.isInteger(value) ? f().num(value) : f().tenths(value));
 
-function Panel({ y, height, left, width, scale, what, unit, dashed, children }) {
+function Panel({ y, height, left, width, scale, what, unit, keys = [], children }) {
   const ticks = Array.from({ length: Math.round(scale.top / scale.step) }, (_, i) => (i + 1) * scale.step);
   const line = (value) => y + height - (height * value) / scale.top;
   return html`<g>
@@ -109,8 +115,11 @@ function Panel({ y, height, left, width, scale, what, unit, dashed, children }) 
     <text x=${left - 8} y=${y + height + 4} text-anchor="end">0</text>
     ${children}
     <line class="base" x1=${left} x2=${width} y1=${y + height + 0.5} y2=${y + height + 0.5} />
-    <text x=${left} y=${y - 10}><tspan class="what">${what}</tspan>${unit && html`<tspan dx="4">${unit}</tspan>`}</text>
-    ${dashed && html`<g transform=${`translate(${left + 44 + textWidth(what + unit)} ${y - 10})`}><line class="dash" x1="-26" x2="-6" y1="-4" y2="-4" /><text>${dashed}</text></g>`}
+    <text class="key" x=${left} y=${y - 10}><tspan class="what">${what}</tspan>${unit && html`<tspan dx="4">${unit}</tspan>`}</text>
+    ${keys.map(([kind, words], i) => {
+      const before = keys.slice(0, i).reduce((sum, [, each]) => sum + 44 + textWidth(each), left + 44 + textWidth(what + unit));
+      return html`<g transform=${`translate(${before} ${y - 10})`}>${kind === "own" ? html`<rect class="bars own" x="-16" y="-8.5" width="9" height="9" />` : html`<line class="dash" x1="-26" x2="-6" y1="-4" y2="-4" />`}<text class="key">${words}</text></g>`;
+    })}
   </g>`;
 }
 
@@ -146,14 +155,14 @@ function Area(props) {
 /** Bars, the last one hollow: it is not over yet. */
 function Bars(props) {
   const { x, line } = places(props);
-  const { values, y, height, left, width } = props;
+  const { values, y, height, left, width, tone = "" } = props;
   const barWidth = (width - left) / values.length;
   const gap = barWidth > 3 ? 1 : 0.5;
   const last = values.length - 1;
   const bottom = y + height;
   const path = values.map((value, i) => (value && i !== last ? `M${x(i).toFixed(2)} ${bottom}V${Math.min(line(value), bottom - 1).toFixed(1)}h${(barWidth - gap).toFixed(2)}V${bottom}z` : "")).join("");
   const lastTop = values[last] ? Math.min(line(values[last]), bottom - 1) : bottom;
-  return html`<path class="bars" d=${path} />
+  return html`<path class=${`bars ${tone}`} d=${path} />
     ${values[last] > 0 && html`<rect class="hollow" x=${(x(last) + 0.5).toFixed(2)} y=${lastTop.toFixed(1)} width=${Math.max(1.5, barWidth - gap - 1).toFixed(2)} height=${(bottom - lastTop).toFixed(1)} />`}`;
 }
 
@@ -171,15 +180,21 @@ function Onset({ onset, x, begin, y, height }) {
     <text class="onset-t" x=${right ? at + 6 : at - 6} y=${y + height * 0.22 + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;
 }
 
-/** Dotted lines with their words: published rules, restarts. Words that would run into the next mark's are left to its title. */
+/** The marks that are instants: published rules, restarts. */
+const instants = (marks, begin, end) => marks.filter((mark) => !mark.until && mark.at > begin && mark.at < end);
+
+/** Dotted lines, behind everything, so that they cross no words. */
+const MarkLines = ({ marks, x, begin, end, bottom }) => instants(marks, begin, end).map((mark) => html`<line class="mark" x1=${Math.round(x(mark.at)) + 0.5} x2=${Math.round(x(mark.at)) + 0.5} y1="8" y2=${bottom} />`);
+
+/** The words of marks. Words that would run into the next mark's are left to its title. */
 function Marks({ marks, x, begin, end, bottom, narrow, width }) {
-  const shown = marks.filter((mark) => !mark.until && mark.at > begin && mark.at < end);
+  const shown = instants(marks, begin, end);
   return shown.map((mark, i) => {
     const at = Math.round(x(mark.at)) + 0.5;
     const room = (shown[i + 1] ? x(shown[i + 1].at) : width) - at;
     const fits = !narrow && room > 24 + textWidth(mark.words);
     const turn = !fits && !narrow && !shown[i + 1] && at > 160;
-    return html`<g><title>${mark.words}</title><line class="mark" x1=${at} x2=${at} y1="8" y2=${bottom} />
+    return html`<g><title>${mark.words}</title><line class="touch" x1=${at} x2=${at} y1="8" y2=${bottom} />
       ${fits && html`<text class="mark-t" x=${at + 5} y="17">${mark.words}</text>`}
       ${turn && html`<text class="mark-t" x=${at - 5} y="17" text-anchor="end">${mark.words}</text>`}</g>`;
   });
@@ -207,13 +222,13 @@ function TimeAxis({ begin, end, x, width, y, narrow }) {
 }
 
 /** What a bar stands for, beside it and never over it; also for those who walk with the arrow keys. */
-function Tip({ grouped, at, x, width }) {
+function Tip({ grouped, at, x, width, own }) {
   const { starts, values } = grouped;
   const per = (value) => (value === null || value === undefined ? "–" : `${f().rate(value)}${w("perSecond")}`);
   if (at === null) return html`<div class="tip-say" aria-live="polite"></div>`;
   const [from, to] = [starts[at], starts[at] + grouped.width];
   const right = x(from) > width / 2;
-  const rows = columns(values).filter(([name]) => name !== "shadow" || values.get(name).some(Boolean));
+  const rows = columns(values, own).filter(([name]) => name !== "shadow" || values.get(name).some(Boolean));
   // Set through the object model, which the policy allows; a style attribute in the text of a page it does not.
   const place = right ? { right: `${width - x(from) + 8}px` } : { left: `${x(to) + 8}px` };
   return html`<div class="tip" style=${place} aria-live="polite"><b>${f().clock(from, true)} – ${f().clock(to, true)}</b>
@@ -221,15 +236,16 @@ function Tip({ grouped, at, x, width }) {
 }
 
 /** The series that are drawn, with their words. */
-const columns = (values) => [["allowed", w("allowed")], ["denied", w("denied")], ["shadow", w("chart.shadow")]].filter(([name]) => values.has(name));
+const columns = (values, own) => [["allowed", w("allowed")], ["denied", w("denied")], ["own", own], ["shadow", w("chart.shadow")]].filter(([name]) => values.has(name));
 
 /** The numbers of the chart. */
-function ChartTable({ grouped, marks }) {
+function ChartTable({ grouped, marks, own }) {
   const { starts, values, width } = grouped;
+  const shown = columns(values, own);
   const per = (value) => (value === null || value === undefined ? "–" : f().rate(value));
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${w("chart.table")}><table class="t">
-    <thead><tr><th>${w("time")}</th>${columns(values).map(([, words]) => html`<th class="r">${words}${w("perSecond")}</th>`)}<th class="gap">${w("chart.marks")}</th></tr></thead>
+    <thead><tr><th>${w("time")}</th>${shown.map(([, words]) => html`<th class="r">${words}${w("perSecond")}</th>`)}<th class="gap">${w("chart.marks")}</th></tr></thead>
     <tbody>${starts.map((start, i) => ({ start, i })).reverse().map(({ start, i }) => html`<tr key=${start}>
-      <td>${f().clock(start, true)}</td>${columns(values).map(([name]) => html`<td class="r">${per(values.get(name)[i])}</td>`)}<td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.words).join("; ")}</td></tr>`)}</tbody>
+      <td>${f().clock(start, true)}</td>${shown.map(([name]) => html`<td class="r">${per(values.get(name)[i])}</td>`)}<td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.words).join("; ")}</td></tr>`)}</tbody>
   </table></div>`;
 }

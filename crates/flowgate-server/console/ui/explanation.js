@@ -1,6 +1,7 @@
 // The answer to "why?": one sentence, then the rules in four groups.
 
 import { clean } from "../lib/text.js";
+import { isOwnAction } from "../lib/verdict.js";
 import { call } from "../state/api.js";
 import { noteFailure } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
@@ -51,13 +52,14 @@ function Sentence({ answer, passed, now, again }) {
   if (decision.allowed) words = decision.rule ? wx("why.allowed.left", { rule, left: f().num(decision.remaining ?? 0), most: f().num(decision.limit ?? 0), n: decision.limit === null ? 0 : 1 }) : w(decision.matched ? "why.allowed" : "why.unmatched");
   else if (ban) words = wx("why.ban", { time });
   else if (until) words = wx("why.banned", { rule, time });
+  else if (isOwnAction(decision.action)) words = wx(time ? "why.asksUntil" : "why.asks", { rule, action: html`<${Text} of=${decision.action} most=${24} />`, time });
   else if (decision.never) words = wx("why.never", { rule });
   else if (time) words = wx("why.denied", { rule, time });
   else words = wx("why.deniedAtOnce", { rule });
   if (decision.allowed && decision.rule && decision.limit === null) words = wx("why.allowedBy", { rule });
   const more = [w("why.asOf", { at: f().clock(answer.at, true) })];
   if (until) more.push(w("why.until", { at: f().moment(until, now, true) }));
-  if (!decision.allowed && decision.action !== "deny") more.push(w("why.action", { action: clean(decision.action) }));
+  if (until && isOwnAction(decision.action)) more.push(w("why.action", { action: clean(decision.action) }));
   for (const each of decision.shadow ?? []) more.push(w("why.shadow", { rule: clean(each) }));
   if (decision.degraded) more.push(w("why.degraded"));
   if (decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: f().span(decision.delay) }));

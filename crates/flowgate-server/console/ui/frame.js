@@ -82,8 +82,8 @@ export function Page({ title, heading, right, children }) {
 let visited = false;
 
 /** Set by the app: opens the menu on narrow screens. */
-export const menu = { toggle: () => {} };
-const MenuButton = () => html`<button type="button" class="menu" aria-label=${w("menu")} onClick=${() => menu.toggle()}>
+export const menu = { toggle: () => {}, isOpen: false };
+const MenuButton = () => html`<button type="button" class="menu" aria-label=${w("menu")} aria-expanded=${String(menu.isOpen)} onClick=${() => menu.toggle()}>
   <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M2 5h14M2 9h14M2 13h14" stroke="currentColor" stroke-width="1.5" /></svg></button>`;
 
 /** One state, with a sign and words; and `rules broken` while the file on disk is wrong. */

@@ -10,7 +10,10 @@ import { html } from "./html.js";
 import { w } from "./words.js";
 
 const PATIENCE_MS = 15_000;
-const MAX_NOTE = 200;
+export const MAX_NOTE = 200;
+
+/** Headers carry ASCII; the server decodes the note as it decodes a part of a URL. */
+export const noteHeader = (note) => (note.trim() ? { "X-Flowgate-Note": encodeURIComponent(note.trim()) } : {});
 
 export function PublishDialog({ text, base, etag, close, done, conflicted }) {
   const [note, setNote] = useState("");
@@ -20,8 +23,7 @@ export function PublishDialog({ text, base, etag, close, done, conflicted }) {
     if (busy) return;
     setBusy(true);
     try {
-      // Headers carry ASCII; the server decodes the note as it decodes a part of a URL.
-      const headers = { "If-Match": etag, ...(note.trim() ? { "X-Flowgate-Note": encodeURIComponent(note.trim()) } : {}) };
+      const headers = { "If-Match": etag, ...noteHeader(note) };
       const { body } = await call("/v1/rules", { method: "PUT", toml: text, headers, patience: PATIENCE_MS });
       done(body);
     } catch (mistake) {

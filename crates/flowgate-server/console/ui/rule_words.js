@@ -6,12 +6,8 @@ import { Text } from "./basics.js";
 import { html } from "./html.js";
 import { f, gap, w, wx } from "./words.js";
 
-/** What a condition wants, as the file says it. */
-export function wants(condition) {
-  const { is } = condition;
-  if (Array.isArray(is)) return is.join("|");
-  return typeof is === "object" && is !== null ? JSON.stringify(is) : String(is);
-}
+/** What a condition wants: one of its items, each as the file says it. */
+export const wants = (condition) => condition.is.join("|");
 
 /** `act=reply user=*`. */
 export const Conditions = ({ of, most = 60 }) => html`<code>${of.map((condition, i) => html`${i ? " " : ""}<span class="f"><${Text} of=${condition.field} most=${40} />=</span><${Text} of=${wants(condition)} most=${most} />`)}</code>`;

@@ -22,12 +22,14 @@ export function banThem(fields) {
   go("bans");
 }
 
-export function SubjectActions({ subject, rule = null, label, ban = true, large = false, fields = [] }) {
+/** @param props banned: a ban by hand denies it already */
+export function SubjectActions({ subject, rule = null, label, ban = true, banned = false, large = false, fields = [] }) {
   const { write } = useRights();
   const own = fieldsOf(subject);
   if (!own.length) return null;
   const tone = large ? "b" : "b bare";
   const all = [...own, ...fields.filter(([name]) => !own.some(([each]) => each === name))];
   return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule)}>${label ?? w("inspect")}</button>
-    ${ban && write && html`<button type="button" class=${tone} onClick=${() => banThem(own)}>${w("ban")}</button>`}`;
+    ${banned && html`<span class="tag denied">${w("banned")}</span>`}
+    ${ban && !banned && write && html`<button type="button" class=${tone} onClick=${() => banThem(own)}>${w("ban")}</button>`}`;
 }

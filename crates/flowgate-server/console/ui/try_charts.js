@@ -1,12 +1,33 @@
 // The charts of Try: denied over time under both policies, and what other counts would have denied.
 
 import { tick } from "../lib/history.js";
+import { useState } from "../vendor/hooks.js";
+import { Card } from "./basics.js";
 import { html } from "./html.js";
+import { Legend } from "./small_drawings.js";
 import { useWidth } from "./use_width.js";
 import { f, w } from "./words.js";
 
 const H = 214;
 const [TOP, BOTTOM] = [24, 20];
+
+/** A chart with its legend, and its numbers "as a table": `heads` and `rows` of cells, the first of each row a name. */
+export function ChartCard({ title, legend, heads, rows, foot, children }) {
+  const [asTable, setAsTable] = useState(false);
+  const head = html`<${Legend} of=${legend} /><button type="button" class="b bare" aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}>${asTable ? w("chart.drawn") : w("chart.table")}</button>`;
+  const table = () => html`<div class="scroll" tabindex="0" role="region" aria-label=${`${title}${w("colon")}${w("chart.table")}`}><table class="t"><thead><tr>${heads.map((words, i) => html`<th class=${i ? "r" : ""}>${words}</th>`)}</tr></thead>
+    <tbody>${rows().map((row) => html`<tr key=${row[0]}>${row.map((cell, i) => html`<td class=${i ? "r" : ""}>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
+  return html`<${Card} title=${title} head=${head}><div class="pad">${asTable ? table() : children}${foot && html`<p class="label mt2">${foot}</p>`}</div></${Card}>`;
+}
+
+/** The time of a period of a replay. */
+const timeOf = (each) => f().clock(Date.parse(each.start) / 1000, true);
+
+/** What is denied in each period, in force and by the draft. */
+export const timelineRows = (before, after) => after.map((each, i) => [timeOf(each), f().num(before[i]?.denied ?? 0), f().num(each.denied)]);
+
+/** What each count would have denied. */
+export const curveRows = (curve) => curve.points.map((point) => [point.count, f().num(point.requests), f().num(point.subjects)]);
 
 function axis(most) {
   const step = Math.max(1, tick(most));
@@ -25,14 +46,13 @@ export function TimelineChart({ before, after }) {
   const line = (list) => list.map((each, i) => `${x(i + 0.5).toFixed(1)},${y(each.denied).toFixed(1)}`).join(" ");
   const path = (list) => list.map((each, i) => (each.denied ? `M${x(i).toFixed(2)} ${y(0)}V${Math.min(y(each.denied), y(0) - 1).toFixed(1)}h${Math.max(0.5, bar - (bar > 3 ? 1 : 0.3)).toFixed(2)}V${y(0)}z` : "")).join("");
   const ticks = Array.from({ length: Math.round(scale.top / scale.step) }, (_, i) => (i + 1) * scale.step);
-  const time = (each) => f().clock(Date.parse(each.start) / 1000, true);
   return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${w("rule.chart")}>
     ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${y(value)} y2=${y(value)} /><text x=${left - 8} y=${y(value) + 4} text-anchor="end">${f().num(value)}</text>`)}
     <text x=${left - 8} y=${y(0) + 4} text-anchor="end">0</text>
     <path class="bars" d=${path(after)} /><polyline class="halo" points=${line(before)} /><polyline class="edge" points=${line(before)} />
     <line class="base" x1=${left} x2=${width} y1=${y(0) + 0.5} y2=${y(0) + 0.5} />
     <text x=${left} y="12"><tspan class="what">${w("denied")}</tspan></text>
-    ${after.length > 0 && html`<text x=${left} y=${H - 3}>${time(after[0])}</text><text x=${width} y=${H - 3} text-anchor="end">${time(after[after.length - 1])}</text>`}
+    ${after.length > 0 && html`<text x=${left} y=${H - 3}>${timeOf(after[0])}</text><text x=${width} y=${H - 3} text-anchor="end">${timeOf(after[after.length - 1])}</text>`}
   </svg>`}</div>`;
 }
 

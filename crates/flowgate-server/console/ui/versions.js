@@ -10,6 +10,7 @@ import { Card, Mistake, mistakeWords, Text, Time, useRights } from "./basics.js"
 import { Dialog } from "./dialog.js";
 import { Difference } from "./difference.js";
 import { html } from "./html.js";
+import { MAX_NOTE, noteHeader } from "./publish.js";
 import { f, w } from "./words.js";
 
 const SHOWN = 5;
@@ -41,7 +42,7 @@ export function Versions({ etag, compare, changed }) {
     ${versions.length === 0 ? html`<p class="pad muted">${data ? w("history.none") : "\u00a0"}</p>` : html`<table class="t fold">
       <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th class="r">${w("history.size")}</th><th></th></tr></thead>
       <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2"><${Time} at=${version.time} /></td>
-        <td class="cut opt" title=${version.note ? clean(version.note) : undefined}><${Text} of=${version.note ?? ""} />${version.author && html` <span class="muted" title=${clean(version.author.agent ?? "")}>${authorWords(version.author)}</span>`}</td>
+        <td class="note l3">${version.restores && html`<span class="tag">${w("history.again", { version: version.restores })}</span> `}<${Text} of=${version.note ?? ""} />${version.author && html`<div class="label" title=${version.author.agent ? clean(version.author.agent) : undefined}>${authorWords(version.author)}</div>`}</td>
         <td class="r dim opt">${f().bytes(version.bytes).join(" ")}</td>
         <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
           ${!view && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
@@ -58,20 +59,26 @@ const authorWords = ({ by, from }) => `${w(by === "file" ? "author.file" : "auth
 export function RollBack({ version, etag, close, done }) {
   const { data: old } = usePoll(`/v1/rules/history/${version}`, Infinity);
   const { data: current, etag: currentEtag } = usePoll("/v1/rules", Infinity);
+  const [note, setNote] = useState("");
   const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
   const go = async () => {
+    if (busy || typeof old !== "string") return;
+    setBusy(true);
     try {
-      const { body } = await call("/v1/rules/rollback", { json: { version }, headers: { "If-Match": currentEtag ?? etag }, patience: 15_000 });
+      const { body } = await call("/v1/rules/rollback", { json: { version }, headers: { "If-Match": currentEtag ?? etag, ...noteHeader(note) }, patience: 15_000 });
       say(w("history.rolledBack", { version, next: body.version }));
       close();
       done();
     } catch (mistake) {
       noteFailure(mistake);
       setError(mistake);
+      setBusy(false);
     }
   };
   return html`<${Dialog} wide title=${w("history.back.title", { version })} close=${close} submit=${go}
-    footer=${html`<button type="button" class="b" data-first onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${!old}>${w("history.back.do", { version })}</button>`}>
+    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${!old || busy}>${w("history.back.do", { version })}</button>`}>
+    <label class="field"><span>${w("publish.note")}</span><input class="in w100 sans" data-first maxlength=${MAX_NOTE} value=${note} onInput=${(event) => setNote(event.target.value)} /></label>
     ${typeof old === "string" && typeof current === "string" && html`<div class="dialog-scroll"><${Difference} title=${w("history.back.change")} before=${current} after=${old} /></div>`}
     <p class="label">${w("history.back.more")}</p>
     <${Mistake} error=${error} />

@@ -40,15 +40,18 @@ export default {
   "mark.published": "v{version} 已发布", "mark.loaded": "规则已加载", "mark.restarted": "启动，重新计数", "mark.paused": "规则已暂停", "mark.resumed": "暂停结束", "mark.outage": "Redis 自 {at} 起失联",
 
   // 概览
+  "overview.asks.one": "{rule} 自 {at} 起要求 {whom} 进行 {action}，{rate}", "overview.asks.more": "{rule} 自 {at} 起要求 {whom} 及另外 {more} 个主体进行 {action}，{rate}", "overview.asks.mostly": "{rule} 自 {at} 起主要要求 {whom} 进行 {action}，{rate}", "overview.actions": "其他动作",
+  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "一切正常：{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "手动封禁{rate}拒绝。",
   "overview.denies.one": "{rule} 自 {at} 起拒绝 {whom}，{rate}", "overview.denies.more": "{rule} 自 {at} 起拒绝 {whom} 及另外 {more} 个主体，{rate}", "overview.denies.mostly": "{rule} 自 {at} 起主要拒绝 {whom}，{rate}", "overview.loud": "{rule} 正在拒绝，{rate}", "overview.loud.keys": "调用方自带的限额正在拒绝，{rate}",
-  "overview.more": "{minutes} 分钟内共拒绝 {all} 次；最近 {lately} 次中有 {top} 次来自 {whom}。", "overview.more.top": "{minutes} 分钟内共拒绝 {all} 次，其中 {top} 次来自 {whom}。", "overview.more.one": "{minutes} 分钟内共拒绝 {all} 次，全部来自 {whom}。", "overview.keys": "调用方的 key", "overview.others": "其他规则", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
+  "overview.more": "{minutes} 分钟内共 {all} 次；最近 {lately} 次中有 {top} 次来自 {whom}。", "overview.more.top": "{minutes} 分钟内共 {all} 次，其中 {top} 次来自 {whom}。", "overview.more.one": "{minutes} 分钟内共 {all} 次，全部来自 {whom}。", "overview.keys": "调用方的 key", "overview.others": "其他规则", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
   "overview.well": "一切正常：{rate}被拒绝，占 {share}", "overview.well.nobody": "一切正常：没有请求被拒绝", "overview.well.most": "最多的是 {rule}：{whom}，最近两分钟 {count} 次。", "overview.well.none": "近期没有请求被拒绝。", "overview.well.share": "没有规则的拒绝比例超过十分之一。",
-  "overview.ofAll": "总量{rate}，占 {share}", "overview.deniedShare": "占 {share}；此时段 {past}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
-  "overview.p50": "{door}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
+  "overview.ofAll": "总量{rate}，占 {share}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
+  "overview.p50": "{listener}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
   "overview.chart": "放行与拒绝", "overview.most": "被拒绝最多", "overview.most.foot": "仅本节点。始于：从该时刻起每分钟都被拒绝。≤：计数可能偏高，不会偏低。", "overview.most.none": "自 {at} 起没有主体被拒绝。",
-  "overview.rules": "拒绝最多的规则", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.door": "协议", "overview.store": "存储",
+  "overview.rules": "拒绝最多的规则", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.listener": "监听协议", "overview.store": "存储",
 
   // 起步
+  "start.waiting": "{count} 条规则已生效，尚未收到请求", "start.waiting.more": "收到请求后，这里会显示谁被拒绝、被哪条规则拒绝。", "start.waiting.ask": "由 {rule} 计数的请求",
   "start.title": "发送一个请求，看它如何被拒绝", "start.what": "Flowgate 判断任意事件此刻能否放行。下面这个 key 每分钟放行 5 次。",
   "start.ask": "发起请求", "start.key": "key", "start.limit": "限额", "start.send": "发送", "start.again": "再次发送", "start.sent": "已发送 {n} 次", "start.left": "剩余 {left} / {most}",
   "start.allowed": "已放行：", "start.allowed.more": "现在还可放行 {left} 次，请再次发送。", "start.denied": "已拒绝：", "start.denied.more": "{limit} 已用完，还需等待 {wait}。",
@@ -63,11 +66,11 @@ export default {
 
   // 单条规则
   "rule.asked": "请求数，最近 {range}", "rule.would": "本会拒绝", "rule.would.note": "最近 {range}；未实际拒绝任何请求", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
-  "rule.denies": "自 {at} 起{rate}被拒绝，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
+  "rule.denies": "自 {at} 起{rate}被拒绝，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.denies.own": "自 {at} 起{rate}被要求 {action}，涉及 {subjects} 个主体", "rule.denied.own": "最近 {range}的 {asked} 次请求中有 {denied} 次被要求 {action}", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
   "rule.each": "每个 {by}", "rule.all": "全部合计", "rule.byCase": "按情况使用不同限额。", "rule.atOnce": "匹配即生效：{action}。",
   "rule.ban.sentence": "{within} 内拒绝 {after} 次后封禁，时长依次为 {lengths}。", 
   "rule.edit": "在此编辑", "rule.raise": "调高次数…", "rule.makeShadow": "改为影子规则", "rule.endShadow": "结束影子模式", "rule.raise.title": "调高 {rule} 的次数", "rule.raise.now": "第一个限额是 {limit}。修改会成为草稿，发布之前不生效。", "rule.raise.count": "次数", "rule.raise.do": "生成草稿",
-  "rule.list.denied": "被拒绝的主体", "rule.list.shadow": "本会被拒绝的主体", "rule.list.asked": "请求最多的主体", "rule.list.none": "最近两分钟没有。", "rule.list.unasked": "最近两分钟没有请求。", "rule.of": "最近两分钟 {subjects} 个主体",
+  "rule.list.denied": "被拒绝的主体", "rule.list.own": "被要求 {action} 的主体", "rule.list.shadow": "本会被拒绝的主体", "rule.list.asked": "请求最多的主体", "rule.list.none": "最近两分钟没有。", "rule.list.unasked": "最近两分钟没有请求。", "rule.of": "最近两分钟 {subjects} 个主体",
   "rule.text": "规则文本", "rule.place": "第 {n} 条，共 {all} 条；在它之前的规则先判定", "rule.text.elsewhere": "规则文本在另一个文件中，请在服务器上编辑。", "rule.gone": "规则 {rule} 已不在生效的规则中", "rule.gone.more": "它已改名或删除，旧版本见历史记录：",
   "limit.sliding": "任意 {period}内 {count} 次", "per.unit": "每{unit}", "per.length": "每 {length}", "limit.fixed": "{per} {count} 次", "limit.fixedZone": "{per} {count} 次（按 {zone} 时区）", "limit.after": "{free}以内不限，之后{rest}", "limit.bucket": "{per} {count} 次，匀速", "limit.bucketBurst": "{per} {count} 次，允许突发 {burst} 次",
   "unit.s": "秒", "unit.min": "分钟", "unit.h": "小时", "unit.day": "天", "unit.week": "周", "unit.month": "月", "unit.year": "年",
@@ -75,7 +78,7 @@ export default {
   // 主体
   "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "模拟网关请求", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
   "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
-  "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.deniedAtOnce": "被 {rule} 直接拒绝",
+  "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.asks": "{rule} 要求 {action}", "why.asksUntil": "{rule} 要求 {action}，还需等待 {time}", "why.deniedAtOnce": "被 {rule} 直接拒绝",
   "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
   "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
   "limit.left": "剩余 {left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
@@ -101,13 +104,13 @@ export default {
   "publish": "发布…", "publish.title": "发布草稿", "publish.note": "备注（记入历史）", "publish.what": "要么全部立即生效，要么全不生效。已有计数保留。", "publish.do": "发布", "publish.view": "当前登录只有查看权限。", "publish.away": "服务端失联。", "publish.unchanged": "没有改动。", "publish.mistake": "第 {line} 行有错误，修正后才能发布。", "publish.wrong": "有错误，修正后才能发布。", "publish.checking": "检查中…",
   "findings": "检查结果", "findings.count": "{errors} 个错误，{warnings} 个警告", "findings.next": "下一处", "findings.none": "没有错误。", "findings.checking": "检查中…", "findings.file": "编辑时，错误及其位置和提示会显示在这里。",
   "diff.same": "没有差异。", "diff.skipped": "{n} 行相同", "diff.whole": "完整文件", "diff.fold": "只看改动", "diff.added": "新增：", "diff.removed": "删除：",
-  "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.difference": "差异", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
+  "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.again": "恢复自 v{version}", "history.difference": "差异", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
   "history.back.title": "回滚到 v{version}", "history.back.change": "回滚带来的改动", "history.back.more": "旧内容将作为新版本生效。", "history.back.do": "回滚到 v{version}", "history.rolledBack": "v{version} 的规则已作为 v{next} 生效。",
   "conflict.title": "文件在草稿开始之后已被修改。", "conflict.more": "逐处采纳或不采纳对方的修改。你的内容不会丢失，对方的修改也不会在未经查看时被覆盖。", "conflict.parts": "改动", "conflict.missing": "还有 {n} 处待决定", "conflict.ready": "全部已决定", "conflict.takeAll": "全部采纳对方", "conflict.done": "以此内容继续",
   "conflict.base": "原文", "conflict.theirs": "对方", "conflict.yours": "我的", "conflict.take": "采纳对方", "conflict.keep": "保留我的", "conflict.both": "两者都要", "conflict.kind.yours": "你修改的", "conflict.kind.theirs": "对方修改的", "conflict.kind.both": "双方改动相同", "conflict.kind.conflict": "双方都有修改",
 
   // 试运行
-  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
+  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.hint": "样本能判断的最长时间窗口是 {rule} 的 {limit}：录制开始时计数器为空，建议至少录制 {length}。", "try.hint.beyond": "{rule} 的 {limit} 超出样本所能判断的范围，可用 {command} 在日志上试运行。", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
   "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
   "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的次数会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "次数为 {count} 时，99.9% 的主体不受影响。",
@@ -115,7 +118,7 @@ export default {
   "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.longer": "时间窗口比样本更长：", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
 
   // 实时
-  "live.any": "全部规则", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
+  "live.any": "全部规则", "live.filter": "主体、值或动作", "live.nothing": "没有符合的行。", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
   "by.limit": "限额", "by.rule": "规则", "by.ban": "封禁", "by.hand": "手动封禁",
 
   // 存储

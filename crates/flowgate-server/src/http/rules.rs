@@ -58,6 +58,7 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
         time: version.time.into(),
         bytes: version.bytes,
         note: version.note.clone(),
+        restores: version.restores,
         author: version.author.as_ref().map(|author| Author {
             by: author.by.to_string(),
             from: author.from.clone(),

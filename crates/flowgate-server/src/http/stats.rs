@@ -49,8 +49,8 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         connections: connections(service, shared.max_connections),
         settings: shared.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
         memory: service.stats().into(),
-        hottest: top(&hottest),
-        most_denied: top(&most_denied),
+        hottest: top(service, &hottest),
+        most_denied: top(service, &most_denied),
     }))
 }
 
@@ -89,16 +89,19 @@ fn connections(service: &Service, max: usize) -> Connections {
     }
 }
 
-fn top(top: &Top) -> flowgate_api::Top<'_> {
-    flowgate_api::Top { since: top.since.into(), subjects: top.subjects.iter().map(subject).collect() }
+fn top<'t>(service: &Service, top: &'t Top) -> flowgate_api::Top<'t> {
+    let subjects = top.subjects.iter().map(|top| subject(service, top)).collect();
+    flowgate_api::Top { since: top.since.into(), subjects }
 }
 
-fn subject(top: &TopSubject) -> flowgate_api::TopSubject<'_> {
+fn subject<'t>(service: &Service, top: &'t TopSubject) -> flowgate_api::TopSubject<'t> {
     let fields = top.fields.as_ref();
+    let pairs = fields.into_iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
     flowgate_api::TopSubject {
         rule: top.rule.as_deref().map(Into::into),
         subject: top.subject.as_str().into(),
-        fields: fields.map(|fields| fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()),
+        banned: service.is_banned_by_hand(pairs.clone()),
+        fields: fields.map(|_| pairs.collect()),
         count: top.count,
         error: top.error,
         first: top.first.into(),

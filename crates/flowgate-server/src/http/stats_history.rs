@@ -2,6 +2,8 @@
 
 use flowgate_api::{Counts, Latencies, Latency, Mark, RuleHistory, StatsHistory, Steps, TotalCounts};
 
+use hashbrown::{HashMap, HashSet};
+
 use super::Call;
 use super::error::Error;
 use super::query::Query;
@@ -44,23 +46,41 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
 fn document(service: &Service, range: Range, wanted: &WantedRules) -> Vec<u8> {
     service.record_history();
     let recorded = service.recent().history.read(range, wanted);
+    let actions = actions(service, recorded.rules.iter().map(|(rule, _)| rule.as_str()).collect());
     let [resp, http, grpc, store] = recorded.latencies.each_ref().map(|series| latency(series));
     reply::written(&StatsHistory {
         now: service.now().into(),
         started: service.started().into(),
         step: recorded.step,
         end: recorded.end,
-        total: TotalCounts { counts: counts(&recorded.total), degraded: recorded.degraded },
+        total: TotalCounts {
+            counts: counts(&recorded.total),
+            own_action: recorded.own_action,
+            degraded: recorded.degraded,
+        },
         latency: Latencies { resp, http, grpc, store },
         memory: recorded.memory,
         rules: recorded
             .rules
             .iter()
-            .map(|(rule, series)| RuleHistory { rule: rule.into(), counts: counts(series) })
+            .map(|(rule, series)| RuleHistory {
+                rule: rule.into(),
+                action: actions.get(rule.as_str()).map(|action| action.into()),
+                counts: counts(series),
+            })
             .collect(),
         other: counts(&recorded.other),
         marks: recorded.marks.iter().map(mark).collect(),
     })
+}
+
+/// What each of these rules asks of the caller on a denial, if it is in force.
+fn actions<'r>(service: &Service, wanted: HashSet<&'r str>) -> HashMap<&'r str, String> {
+    let snapshot = service.snapshot();
+    let rules = snapshot.rules.rules.iter();
+    let of_rules = rules.filter_map(|rule| Some((*wanted.get(rule.name())?, rule.action.as_str().to_owned())));
+    let of_fronts = snapshot.fronts.tallies();
+    of_rules.chain(of_fronts.filter_map(|(name, action, _)| Some((*wanted.get(&*name)?, action.to_owned())))).collect()
 }
 
 fn counts(series: &Series) -> Counts {

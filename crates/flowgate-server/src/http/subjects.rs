@@ -7,6 +7,7 @@ use super::error::Error;
 use super::query::Query;
 use super::reply::{self, Reply};
 use crate::recent::{self, SeenCount, Subject};
+use crate::service::Service;
 
 /// The most denials of an answer.
 const MAX_DENIALS: usize = 1_000;
@@ -23,12 +24,13 @@ pub(super) fn of_rule(call: &Call<'_>) -> Result<Reply, Error> {
     if subjects.since.is_none() && service.rules().rules.iter().all(|rule| rule.name() != name) {
         return Err(Error::NoSuchThing("no rule of that name"));
     }
-    let [asked, denied, shadow] = subjects.kinds.each_ref().map(|kind| kind.iter().map(count).collect());
+    let [asked, denied, shadow] =
+        subjects.kinds.each_ref().map(|kind| kind.iter().map(|seen| count(service, seen)).collect());
     let since = subjects.since.map(Into::into);
     Ok(reply::json(&Subjects { now: now.into(), since, asked, denied, shadow }))
 }
 
-fn count((subject, seen): &(Subject, SeenCount)) -> SubjectCount<'_> {
+fn count<'s>(service: &Service, (subject, seen): &'s (Subject, SeenCount)) -> SubjectCount<'s> {
     SubjectCount {
         subject: subject.fields().collect(),
         cut: !subject.is_whole,
@@ -36,6 +38,7 @@ fn count((subject, seen): &(Subject, SeenCount)) -> SubjectCount<'_> {
         error: seen.error,
         first: seen.first.into(),
         last: seen.last.into(),
+        banned: service.is_banned_by_hand(subject.fields()),
     }
 }
 

@@ -44,12 +44,20 @@ fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>>
 }
 
 /// What each rule has decided, as `koala:111`, and what none has.
-pub(crate) fn tallies(koala: Option<&KoalaInForce>) -> impl Iterator<Item = (String, RuleCounts)> {
+pub(crate) fn tallies(koala: Option<&KoalaInForce>) -> impl Iterator<Item = (String, &'static str, RuleCounts)> {
     koala.into_iter().flat_map(|KoalaInForce { rules, .. }| {
-        let by_rule = (0..rules.len()).map(|rule| (format!("koala:{}", rules.number(rule)), rules.decided_by(rule)));
-        let unruled = std::iter::once(("koala:(none)".to_owned(), &*rules.unruled));
-        by_rule.chain(unruled).map(|(name, counters)| (name, counters.read()))
+        let by_rule = (0..rules.len()).map(|rule| {
+            (format!("koala:{}", rules.number(rule)), denial_action(rules, rule), rules.decided_by(rule).read())
+        });
+        by_rule.chain(std::iter::once(("koala:(none)".to_owned(), DENY, rules.unruled.read())))
     })
+}
+
+const DENY: &str = "deny";
+
+/// What a rule asks for if it does not let a request pass.
+fn denial_action(rules: &KoalaRules, rule: usize) -> &'static str {
+    if rules.result_of(rule).wants_captcha() { "captcha" } else { DENY }
 }
 
 /// Writes the counts of the rules in force.
@@ -71,13 +79,13 @@ pub(crate) fn render(out: &mut Exposition, koala: Option<&KoalaInForce>) {
             continue;
         }
         let (number, result) = (rules.number(rule).to_string(), rules.result_of(rule));
-        let denial = if result.wants_captcha() { "captcha" } else { "deny" };
         if counts.get(RuleOutcome::Shadowed) > 0 {
             sample(&number, "shadow", counts.get(RuleOutcome::Shadowed));
         }
-        for (action, what, expected) in
-            [("allow", RuleOutcome::Allowed, result.passes()), (denial, RuleOutcome::Denied, !result.passes())]
-        {
+        for (action, what, expected) in [
+            ("allow", RuleOutcome::Allowed, result.passes()),
+            (denial_action(rules, rule), RuleOutcome::Denied, !result.passes()),
+        ] {
             // A rule that was edited may have decided both.
             if expected || counts.get(what) > 0 {
                 sample(&number, action, counts.get(what));

@@ -10,6 +10,7 @@
 //!            that was quiet longest, if that was [`QUIET_SECONDS`] or more; else it counts with the rest. What a rule had
 //!            counted when it loses its place goes to the rest.
 
+mod counts;
 mod latency;
 mod marks;
 mod rings;
@@ -20,8 +21,9 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flowgate::Time;
-use flowgate_engine::{RuleCounts, RuleOutcome};
 
+use counts::saturating_sum;
+pub(crate) use counts::{StepCounts, Tally};
 use latency::Latencies;
 pub(crate) use latency::{Latency, PROTOCOLS};
 use marks::Marks;
@@ -31,71 +33,6 @@ use rule_places::{Place, RulePlaces};
 
 /// A record that is later than this leaves a gap.
 const MAX_MISSED_SECONDS: u64 = 3;
-
-/// The decisions of a rule, or of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) allowed: u64,
-    /// By a limit, at once, or by a ban.
-    pub(crate) denied: u64,
-    /// Let pass, though a shadow rule would have denied them.
-    pub(crate) shadow: u64,
-}
-
-impl From<RuleCounts> for Tally {
-    fn from(counts: RuleCounts) -> Tally {
-        Tally {
-            allowed: counts.get(RuleOutcome::Allowed),
-            denied: counts.get(RuleOutcome::Denied) + counts.get(RuleOutcome::Banned),
-            shadow: counts.get(RuleOutcome::Shadowed),
-        }
-    }
-}
-
-impl Tally {
-    /// What was counted since `before`. A tally that begins anew has counted all it tells.
-    fn since(self, before: Tally) -> Tally {
-        let new = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
-        Tally {
-            allowed: new(self.allowed, before.allowed),
-            denied: new(self.denied, before.denied),
-            shadow: new(self.shadow, before.shadow),
-        }
-    }
-
-    fn is_zero(self) -> bool {
-        self == Tally::default()
-    }
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        self.allowed += other.allowed;
-        self.denied += other.denied;
-        self.shadow += other.shadow;
-    }
-}
-
-/// The counts of one step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StepCounts {
-    pub(crate) allowed: u32,
-    pub(crate) denied: u32,
-    pub(crate) shadow: u32,
-}
-
-impl StepCounts {
-    fn add(&mut self, tally: Tally) {
-        self.allowed = saturating_sum(self.allowed, tally.allowed);
-        self.denied = saturating_sum(self.denied, tally.denied);
-        self.shadow = saturating_sum(self.shadow, tally.shadow);
-    }
-
-    fn merge(&mut self, other: &StepCounts) {
-        let StepCounts { allowed, denied, shadow } = *other;
-        self.add(Tally { allowed: allowed.into(), denied: denied.into(), shadow: shadow.into() });
-    }
-}
 
 /// What is read besides the tallies of rules.
 #[derive(Clone, Debug, Default)]
@@ -127,6 +64,8 @@ pub(crate) struct HistoryPart {
     /// The end of the last step, which lasts still.
     pub(crate) end: u64,
     pub(crate) total: Series,
+    /// Denials by rules with an action of their own.
+    pub(crate) own_action: Vec<Option<u32>>,
     pub(crate) degraded: Vec<Option<u32>>,
     pub(crate) memory: Vec<Option<u64>>,
     /// For each of [`PROTOCOLS`].
@@ -153,6 +92,7 @@ pub(crate) struct History(Mutex<State>);
 struct State {
     steps: Steps,
     total: Rings<StepCounts>,
+    own_action: Rings<u32>,
     other: Rings<StepCounts>,
     degraded: Rings<u32>,
     degraded_before: u64,
@@ -172,6 +112,7 @@ impl History {
         History(Mutex::new(State {
             steps: Steps::new(seconds(started)),
             total: Rings::default(),
+            own_action: Rings::default(),
             other: Rings::default(),
             degraded: Rings::default(),
             degraded_before: 0,
@@ -247,6 +188,7 @@ impl State {
         let is_gap = now - last > MAX_MISSED_SECONDS;
         let begun = self.steps.advance(now, is_gap);
         self.total.clear(&begun);
+        self.own_action.clear(&begun);
         self.other.clear(&begun);
         self.degraded.clear(&begun);
         self.memory.clear(&begun);
@@ -257,6 +199,7 @@ impl State {
         let second = if is_gap { now } else { last };
         let found = self.rules.record(rules, second);
         self.total.change(second, |counts| counts.add(found.total));
+        self.own_action.change(second, |count| *count = saturating_sum(*count, found.total.own_action));
         self.other.change(second, |counts| counts.add(found.other));
         for displaced in &found.displaced {
             self.other.merge(displaced, StepCounts::merge);
@@ -303,6 +246,7 @@ impl State {
             step: resolution.step,
             end: (last / resolution.step + 1) * resolution.step,
             total: series(&self.total, 0),
+            own_action: value(&self.own_action),
             degraded: value(&self.degraded),
             memory: kept
                 .iter()
@@ -315,10 +259,6 @@ impl State {
             marks: self.marks.since(kept.first().map_or(0, |(start, _)| *start)),
         }
     }
-}
-
-fn saturating_sum(count: u32, number: u64) -> u32 {
-    count.saturating_add(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn seconds(time: Time) -> u64 {
@@ -349,7 +289,7 @@ mod tests {
                     self.tallies.push((name, Tally::default()));
                     self.tallies.len() - 1
                 });
-                self.tallies[index].1 += Tally { allowed, denied, shadow: 0 };
+                self.tallies[index].1 += Tally { allowed, denied, ..Tally::default() };
             }
             let rules = self.tallies.iter().map(|(name, tally)| (Cow::from(*name), *tally));
             self.history.record(Time::from_secs(START + after), rules, &Gauges::default());
@@ -440,7 +380,7 @@ mod tests {
     fn a_tally_that_begins_anew_is_counted_whole() {
         let mut script = Script::new(2);
         script.at(1, &[("a", 10, 0)]);
-        script.tallies[0].1 = Tally { allowed: 3, denied: 0, shadow: 0 };
+        script.tallies[0].1 = Tally { allowed: 3, ..Tally::default() };
         script.at(2, &[]);
         assert_eq!(tail(&script.allowed(Range::FiveMinutes, "a"), 3), [Some(10), Some(3), Some(0)]);
     }
@@ -459,7 +399,7 @@ mod tests {
     #[test]
     fn the_history_of_300_rules_fits_into_8_megabytes() {
         let history = History::new(300, Time::from_secs(START));
-        let tally = Tally { allowed: 1, denied: 1, shadow: 1 };
+        let tally = Tally { allowed: 1, denied: 1, shadow: 1, own_action: 0 };
         let names: Vec<String> = (0..1_000).map(|number| format!("rule-{number:0120}")).collect();
         let rules = names.iter().map(|name| (Cow::from(name), tally));
         history.record(Time::from_secs(START + 1), rules, &Gauges::default());

@@ -9,6 +9,8 @@ use std::time::Duration;
 use std::{io, thread};
 
 use flowgate::Time;
+use flowgate_engine::Rule;
+use flowgate_engine::rules::Action;
 use hashbrown::HashSet;
 
 use super::history::{Gauges, MarkKind, Tally};
@@ -54,18 +56,20 @@ impl Service {
         }
         let snapshot = self.snapshot();
         let (rules, fronts) = (&snapshot.rules.rules, snapshot.fronts.tallies());
-        let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), rule.counters.read()));
+        let tally = |rule: &Rule| Tally::new(rule.counters.read(), rule.action.as_str());
+        let by_rules = rules.iter().map(|rule| (Cow::Borrowed(rule.name()), tally(rule)));
         let by_others = NOT_OF_RULES.into_iter().zip([&metrics.keys, &metrics.unruled, &metrics.banned]);
-        let by_others = by_others.map(|(name, counters)| (Cow::Borrowed(name), counters.read()));
-        let by_fronts = fronts.map(|(name, counts)| (Cow::Owned(name), counts));
-        let all = by_rules.chain(by_others).chain(by_fronts).map(|(name, counts)| (name, Tally::from(counts)));
+        let by_others =
+            by_others.map(|(name, counters)| (Cow::Borrowed(name), Tally::new(counters.read(), Action::Deny.as_str())));
+        let by_fronts = fronts.map(|(name, action, counts)| (Cow::Owned(name), Tally::new(counts, action)));
+        let all = by_rules.chain(by_others).chain(by_fronts);
         history.record(now, all, &gauges(self, metrics));
     }
 
     /// Marks that the rules of a version are in force.
     pub(crate) fn note_rules(&self, version: Option<u64>) {
         let snapshot = self.snapshot();
-        let of_fronts: Vec<String> = snapshot.fronts.tallies().map(|(name, _)| name).collect();
+        let of_fronts: Vec<String> = snapshot.fronts.tallies().map(|(name, ..)| name).collect();
         let names = snapshot.rules.rules.iter().map(|rule| rule.name());
         let names: HashSet<&str> = names.chain(NOT_OF_RULES).chain(of_fronts.iter().map(String::as_str)).collect();
         self.recent().history.note_rules(self.now(), version, |name| names.contains(name));

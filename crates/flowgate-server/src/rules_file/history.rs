@@ -8,6 +8,8 @@ use std::time::UNIX_EPOCH;
 use flowgate::{Span, Time};
 use flowgate_engine::config::{MAX_CONFIG_BYTES, Unreadable, read_text_file};
 
+use serde::{Deserialize, Serialize};
+
 use super::replace::write_like;
 use super::{MAX_NOTE_BYTES, MAX_VERSIONS, etag};
 use crate::author::Author;
@@ -31,8 +33,26 @@ pub(crate) struct Version {
     pub(crate) bytes: u64,
     /// What its author has noted.
     pub(crate) note: Option<String>,
+    /// The version whose text a rollback has put here again.
+    pub(crate) restores: Option<u64>,
     /// `None`: an earlier version of this program did not keep it.
     pub(crate) author: Option<Author>,
+}
+
+/// What is kept beside the text of a version: its author, and what it restores.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Origin {
+    #[serde(flatten)]
+    pub(super) author: Author,
+    /// The version whose text it is again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) restores: Option<u64>,
+}
+
+impl From<Author> for Origin {
+    fn from(author: Author) -> Origin {
+        Origin { author, restores: None }
+    }
 }
 
 impl History {
@@ -57,9 +77,10 @@ impl History {
             let (time, bytes) = (Time::EPOCH + Span::from(modified), metadata.len());
             // A note or an author that cannot be read is not worth losing the list.
             let note = read_text_file(&self.note_path(number), MAX_NOTE_BYTES as u64).ok();
-            let author = read_text_file(&self.author_path(number), MAX_AUTHOR_BYTES).ok();
-            let author = author.and_then(|author| serde_json::from_str(&author).ok());
-            versions.push(Version { number, time, bytes, note, author });
+            let origin = read_text_file(&self.author_path(number), MAX_AUTHOR_BYTES).ok();
+            let origin: Option<Origin> = origin.and_then(|origin| serde_json::from_str(&origin).ok());
+            let restores = origin.as_ref().and_then(|origin| origin.restores);
+            versions.push(Version { number, time, bytes, note, restores, author: origin.map(|origin| origin.author) });
         }
         versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
         Ok(versions)
@@ -82,7 +103,7 @@ impl History {
     }
 
     /// Keeps a text as the newest version, unless it already is, and drops the oldest versions. Returns its number.
-    pub(super) fn keep(&self, text: &str, note: Option<&str>, author: &Author) -> io::Result<u64> {
+    pub(super) fn keep(&self, text: &str, note: Option<&str>, origin: &Origin) -> io::Result<u64> {
         let versions = self.list()?;
         let newest = versions.first().map_or(0, |version| version.number);
         if newest > 0 && self.read(newest)?.is_some_and(|kept| etag(&kept) == etag(text)) {
@@ -94,7 +115,7 @@ impl History {
         if let Some(note) = note {
             write_like(&self.note_path(number), note, &self.file)?;
         }
-        write_like(&self.author_path(number), &serde_json::to_string(author)?, &self.file)?;
+        write_like(&self.author_path(number), &serde_json::to_string(origin)?, &self.file)?;
         for old in versions.iter().skip(MAX_VERSIONS - 1) {
             fs::remove_file(self.path(old.number))?;
             if old.note.is_some() {

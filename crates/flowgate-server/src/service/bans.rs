@@ -88,6 +88,11 @@ impl Service {
         self.decider.bans(self.ban_time(self.read()))
     }
 
+    /// Whether a ban by hand is in force on one of these values.
+    pub(crate) fn is_banned_by_hand<'f>(&self, fields: impl Iterator<Item = (&'f str, &'f str)>) -> bool {
+        self.decider.is_banned(&fields.collect(), self.ban_time(self.read()).now)
+    }
+
     /// The number of bans by hand that are in force.
     pub fn number_of_bans(&self) -> usize {
         self.decider.number_of_bans(self.ban_time(self.read()).now)

@@ -90,6 +90,10 @@ fn a_change_is_in_force_when_it_is_answered() {
     assert_eq!((rolled_back.status, &rolled_back.json()["version"]), (200, &json!(3)));
     assert_eq!((admin.limit(), admin.read().0), (json!(5), etag));
     assert_eq!(admin.versions(), [3, 2, 1]);
+    let history = admin.server.get("/v1/rules/history").json();
+    let restored: Vec<_> = history["versions"].as_array().unwrap().iter().map(|version| &version["restores"]).collect();
+    assert_eq!(restored, [&json!(1), &Value::Null, &Value::Null]);
+    assert_eq!(history["versions"][0]["author"]["by"], "admin token");
     admin.server.post("/v1/rules/rollback", r#"{"version":9}"#).is_mistake(404, Some("version"));
     admin.server.post("/v1/rules/rollback", r#"{"version":-1}"#).is_mistake(400, Some("version"));
 }

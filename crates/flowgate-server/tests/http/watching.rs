@@ -96,7 +96,7 @@ fn the_policy_is_what_is_in_force() {
     assert_eq!(policy["fields"], json!(["ip", "act", "user"]));
     let reply = &policy["rules"][1];
     assert_eq!((&reply["name"], &reply["title"], &reply["line"]), (&json!("reply"), &json!("Replies"), &json!(7)));
-    assert_eq!(reply["when"], json!([{"field": "act", "is": "reply"}]));
+    assert_eq!(reply["when"], json!([{"field": "act", "is": ["reply"]}]));
     assert_eq!((&reply["by"], &reply["limits"]), (&json!(["user"]), &json!(["sliding 5/60s"])));
     let ban = json!({"after": 100, "within": 600, "for": [60, 3600], "forget": 86400, "scope": "rule"});
     assert_eq!(reply["ban"], ban);
@@ -108,6 +108,48 @@ fn the_policy_is_what_is_in_force() {
     assert_eq!((&page["from"], page["rules"].as_array().unwrap().len()), (&json!(2), 1));
     server.post("/v1/pause", r#"{"for":"10m"}"#);
     assert_eq!(server.get("/v1/policy").json()["rules"][1]["shadow"], false, "what the end of the pause puts in force");
+}
+
+#[test]
+fn a_list_of_values_is_told_item_by_item() {
+    let server =
+        Running::start("rule = [{ name = 'a', when = { act = ['x, y', 'z', { eq = '*' }] }, action = 'deny' }]");
+    let policy = server.get("/v1/policy").json();
+    let is = json!(["x, y", "z", "{ eq = \"*\" }"]);
+    assert_eq!(policy["rules"][0]["when"], json!([{"field": "act", "is": is}]));
+}
+
+#[test]
+fn denials_with_an_action_of_their_own_are_told_apart() {
+    let rules = "rule = [
+        { name = 'robots', when = { act = 'post' }, by = ['user'], limits = ['1/60s'], action = 'captcha' },
+        { name = 'reply', when = { act = 'reply' }, by = ['user'], limits = ['1/60s'] },
+    ]";
+    let server = Running::start(rules);
+    take(&server, r#"{"act":"post","user":"42"}"#, 4);
+    take(&server, r#"{"act":"reply","user":"42"}"#, 3);
+    let history = server.get("/v1/stats/history?rules=top").json();
+    let sum = |series: &Value| series.as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+    assert_eq!((sum(&history["total"]["denied"]), sum(&history["total"]["own_action"])), (5, 3));
+    let actions: Vec<_> =
+        history["rules"].as_array().unwrap().iter().map(|rule| (&rule["rule"], &rule["action"])).collect();
+    assert_eq!(actions, [(&json!("robots"), &json!("captcha")), (&json!("reply"), &json!("deny"))]);
+}
+
+#[test]
+fn a_subject_that_is_banned_by_hand_is_told_as_banned() {
+    let server = Running::start(RULES);
+    take(&server, r#"{"act":"reply","user":"42"}"#, 9);
+    take(&server, r#"{"act":"reply","user":"7"}"#, 9);
+    server.post("/v1/bans", r#"{"field":"user","value":"42","for":"1h"}"#);
+    let banned = |subjects: &Value, user: &str| {
+        let of_user = |each: &&Value| each["subject"]["user"] == user || each["fields"]["user"] == user;
+        subjects.as_array().unwrap().iter().find(of_user).unwrap()["banned"].clone()
+    };
+    let subjects = server.get("/v1/subjects/reply").json();
+    assert_eq!((banned(&subjects["denied"], "42"), banned(&subjects["denied"], "7")), (json!(true), json!(false)));
+    let most = &server.get("/v1/stats").json()["most_denied"]["subjects"];
+    assert_eq!((banned(most, "42"), banned(most, "7")), (json!(true), json!(false)));
 }
 
 #[test]

@@ -1,0 +1,140 @@
+"""The sentence of the overview under a pause, after a ban, in the first minute, and for actions that are not denials."""
+
+import re
+import unittest
+
+from harness import FORUM, Journey, expect
+
+CAPTCHA = """
+[[rule]]
+name   = "robots"
+when   = { act = "post", user = "*" }
+by     = ["user"]
+limits = ["1/60s"]
+action = "captcha"
+
+[[rule]]
+name   = "asked"
+when   = { act = "sign-up" }
+action = "captcha"
+
+[[rule]]
+name   = "blocked"
+when   = { act = "scrape" }
+action = "deny"
+"""
+
+
+class Headline(Journey):
+    def test_a_pause_is_not_all_well_and_is_not_offered_twice(self):
+        server = self.server(FORUM)
+        server.take(7, act="reply", user="42")
+        page = self.open(server, "#/rules")
+        expect(page.get_by_role("button", name="Pause all rules…")).to_be_visible()
+        page.get_by_role("button", name="Pause all rules…").click()
+        page.get_by_role("dialog").get_by_role("button", name=re.compile("^Pause for")).click()
+        expect(page.get_by_text("All rules are paused until")).to_be_visible()
+        expect(page.get_by_role("button", name="Pause all rules…")).to_have_count(0)
+        self.go(page, "#/")
+        expect(page.locator(".lead")).to_contain_text(re.compile(r"^Paused: no rule denies until \d\d:\d\d$"))
+        expect(page.get_by_text("All well")).to_have_count(0)
+        page.get_by_role("button", name="End the pause").click()
+        expect(page.locator(".lead")).not_to_contain_text("Paused")
+        self.go(page, "#/rules")
+        expect(page.get_by_role("button", name="Pause all rules…")).to_be_visible()
+
+    def test_after_a_ban_the_rule_is_not_blamed_and_the_row_offers_no_second_ban(self):
+        server = self.server(FORUM)
+        server.take(130, act="reply", user="42")
+        page = self.open(server)
+        expect(page.locator(".lead")).to_contain_text("reply denies user=42")
+        row = page.get_by_role("row").filter(has_text="user=42")
+        expect(row.get_by_role("button", name="ban", exact=True)).to_be_visible()
+        ban = server.call("/v1/bans", {"field": "user", "value": "42", "for": "1h"})
+        server.take(30, act="reply", user="42")
+        expect(page.locator(".lead")).to_have_text("All well: user=42 is banned by hand")
+        expect(page.locator(".verdict .more")).to_contain_text("Bans by hand deny")
+        expect(row.get_by_role("button", name="ban", exact=True)).to_have_count(0)
+        expect(row.locator(".tag")).to_have_text("banned")
+        self.go(page, "#/rules/reply")
+        denied = page.locator(".card").filter(has=page.get_by_role("heading", name="Denied", exact=True))
+        expect(denied.get_by_role("row").filter(has_text="user=42").locator(".tag")).to_have_text("banned")
+        # Lifted, it can be banned again.
+        server.call(f"/v1/bans/{ban['id']}", method="DELETE")
+        expect(denied.get_by_role("row").filter(has_text="user=42").get_by_role("button", name="ban")).to_be_visible()
+
+    def test_headline_and_rates_agree_in_the_first_minute(self):
+        server = self.server(FORUM)
+        page = self.open(server)
+        # Requests that no rule denies come first: the rule has no counts of these seconds.
+        expect(page.locator(".lead")).to_contain_text("rules are in force, and nothing was asked yet")
+        server.take(1, act="view", user="1")
+        expect(page.get_by_text("All well: nobody is denied")).to_be_visible()
+        server.take(400, act="reply", user="42")
+        expect(page.locator(".lead")).to_contain_text("reply denies user=42")
+        said, counted = page.evaluate("() => [document.querySelector('.lead span.denied').textContent, [...document.querySelectorAll('.strip > div')].find(e => e.querySelector('dt').textContent === 'Denied').querySelector('.n').textContent]")
+        self.assertEqual(said, counted)
+
+    def test_a_captcha_is_told_apart_from_a_denial(self):
+        server = self.server(CAPTCHA)
+        server.take(130, act="post", user="42")
+        page = self.open(server, "#/?range=5m")
+        expect(page.locator(".lead")).to_contain_text(re.compile(r"^robots asks user=42 for captcha, [\d.]+/s since"))
+        numbers = page.locator(".strip > div")
+        expect(numbers.filter(has=page.get_by_text("Denied", exact=True)).locator(".n")).to_have_text("0/s")
+        expect(numbers.filter(has=page.get_by_text("Asked for captcha", exact=True)).locator(".n")).not_to_have_text("0/s")
+        expect(page.get_by_role("row").filter(has_text="user=42").locator(".tag")).to_have_text("captcha")
+        page.get_by_role("button", name="as a table").click()
+        region = page.get_by_role("region", name="as a table")
+        expect(region.get_by_role("columnheader", name="captcha/s")).to_be_visible()
+        self.go(page, "#/rules/robots")
+        expect(page.locator(".lead")).to_contain_text("Asks for captcha")
+        expect(page.get_by_role("heading", name="Asked for captcha")).to_be_visible()
+
+    def test_live_tells_the_action_and_is_filtered_by_subject(self):
+        server = self.server(CAPTCHA)
+        server.take(3, act="post", user="42")
+        server.take(3, act="post", user="7")
+        server.take(1, act="sign-up", user="8")
+        server.take(1, act="scrape", user="9")
+        page = self.open(server, "#/live")
+        rows = page.locator("table.live tbody tr")
+        expect(rows).to_have_count(6)
+        cells = {name: index for index, name in enumerate(page.locator("table.live th").all_inner_texts())}
+        asked = rows.filter(has_text="user=8").get_by_role("cell")
+        expect(asked.nth(cells["action"])).to_have_text("captcha")
+        self.assertEqual(asked.nth(cells["passes in"]).inner_text(), "–")
+        blocked = rows.filter(has_text="user=9").get_by_role("cell")
+        expect(blocked.nth(cells["action"])).to_have_text("deny")
+        expect(blocked.nth(cells["passes in"])).to_have_text("never")
+        page.keyboard.press("/")
+        page.keyboard.type("user=42")
+        expect(rows).to_have_count(2)
+        server.take(1, act="post", user="7")
+        server.take(1, act="post", user="42")
+        expect(rows).to_have_count(3)
+        page.get_by_role("searchbox").fill("nobody")
+        expect(page.get_by_text("No row has these words.")).to_be_visible()
+        page.get_by_role("searchbox").fill("")
+        expect(rows).to_have_count(8)
+        # Why, in the words of the action.
+        rows.filter(has_text="user=8").click()
+        expect(page.locator(".lead")).to_have_text("asked asks for captcha")
+
+    def test_with_rules_in_force_the_overview_waits_for_requests(self):
+        server = self.server(FORUM)
+        page = self.open(server)
+        expect(page.locator(".lead")).to_have_text("4 rules are in force, and nothing was asked yet")
+        expect(page.get_by_text("Send a request, and watch it be denied")).to_have_count(0)
+        expect(page.get_by_text("Make it a rule")).to_have_count(0)
+        # The line that it offers is a request that the rule counts.
+        line = page.locator("pre.cmd").filter(has_text="redis-cli").inner_text()
+        words = re.search(r"FG\.TAKE (.*?)(?:\n|copy|$)", line).group(1).replace("'", "").split()
+        server.command("FG.TAKE", *words)
+        expect(page.get_by_role("heading", name="Allowed and denied")).to_be_visible()
+        counted = {rule["name"]: rule["total"]["allowed"] for rule in server.call("/v1/policy")["rules"]}
+        self.assertEqual(counted["reply"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
