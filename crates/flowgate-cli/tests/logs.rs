@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
 use std::fs;
+use std::io::{Read, Write};
 use std::process::Command;
 
 use flowgate_testkit::http::{Client, Reply};
@@ -108,6 +109,42 @@ fn a_denial_at_the_gate_tells_by_what_the_client_is_counted() {
     }
     let denial: Value = serde_json::from_str(&server.line_with("\"denied\"")).unwrap();
     assert_eq!((&denial["fields"], &denial["counted"]), (&"ip=2001:db8:1:2::8".into(), &"ip=2001:db8:1:2::".into()));
+}
+
+/// Gateways that ask the wrong address let everything through, or nothing: the log says what is wrong.
+#[test]
+fn a_gateway_that_asks_elsewhere_is_told_of() {
+    let server = start("");
+    let gateway = [("x-forwarded-for", "9.9.9.9"), ("x-forwarded-uri", "/login"), ("x-forwarded-method", "POST")];
+    for _ in 0..2 {
+        assert_eq!(Client::connect(&server.http).call("GET", "/", &gateway, "").status, 404);
+    }
+    let told = server.line_with("WARN");
+    assert!(told.contains("a gateway asks / instead of /gate"), "{told}");
+
+    // The status in the query of the original request is the client's, that in the gateway's own is not.
+    for (query, uri) in [("deny=1", "/x?deny=1"), ("deny=403", "/x?y=1")] {
+        Client::connect(&server.http).call("GET", &format!("/gate?{query}"), &[("x-forwarded-uri", uri)], "");
+        if uri == "/x?deny=1" {
+            // Without a URI: the next warning.
+            Client::connect(&server.http).call("GET", "/gate", &[], "");
+            let told = server.line_with("WARN");
+            assert!(told.contains("X-Forwarded-Uri"), "{told}");
+        }
+    }
+    let told = server.line_with("WARN");
+    assert!(told.contains("deny= in the query of /gate has no effect"), "{told}");
+
+    for _ in 0..2 {
+        let mut stream = std::net::TcpStream::connect(&server.resp).unwrap();
+        stream.write_all(b"GET /gate HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    let told = server.line_with("WARN");
+    assert!(told.contains("HTTP arrives at the port of the Redis protocol"), "{told}");
+    let mut server = server;
+    let rest = server.kill();
+    assert!(!rest.iter().any(|line| line.contains("WARN")), "{rest:?}");
 }
 
 /// Each change is one log line that names its author, over every protocol.

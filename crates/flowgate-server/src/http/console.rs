@@ -4,6 +4,7 @@
 //!            from there on each request, for those who work on them.
 //! Rule       The files hold no data, so every client may read them. A browser asks for each file anew and gets 304 if
 //!            it has not changed.
+//! Rule       A gateway that asks here instead of `/gate` gets 404: it would take the page for a permission.
 //! Rule       Every answer carries [`HEADERS`]: no inline and no foreign script, no frame, no other origin.
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use hyper::{Method, StatusCode};
 
 use super::Call;
 use super::error::Error;
+use super::gate;
 use super::head::{self, Header};
 use super::reply::{self, Reply};
 
@@ -78,6 +80,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Option<Result<Reply, Error>> {
     let path = call.head.path;
     if !console.enabled || !(path == "/" || path == "/console" || path.starts_with("/console/")) {
         return None;
+    }
+    if let Err(error) = gate::refuse_console(call) {
+        return Some(Err(error));
     }
     if !matches!(*call.head.method, Method::GET | Method::HEAD) {
         return Some(Err(Error::Method("GET, HEAD")));

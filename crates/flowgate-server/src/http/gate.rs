@@ -26,6 +26,7 @@ use hyper::StatusCode;
 
 use super::Call;
 use super::error::Error;
+use super::head;
 use super::reply::Reply;
 use crate::service::{Operation, Service, Snapshot};
 use fields::GateFields;
@@ -47,8 +48,10 @@ pub(crate) struct Gate {
     /// Untrusted peers that sent `X-Forwarded-*`.
     untrusted_peers: UntrustedPeers,
     missed_uri: AtomicBool,
-    /// True once a gateway, or its client, has sent `?deny=`.
+    /// True once a gateway has sent `?deny=`.
     ignored_query: AtomicBool,
+    /// True once a gateway has asked the console.
+    asked_console: AtomicBool,
 }
 
 impl Gate {
@@ -62,6 +65,7 @@ impl Gate {
             untrusted_peers: UntrustedPeers::default(),
             missed_uri: AtomicBool::new(false),
             ignored_query: AtomicBool::new(false),
+            asked_console: AtomicBool::new(false),
         }
     }
 
@@ -75,7 +79,7 @@ impl Gate {
         }
     }
 
-    /// Warns once of a status in the query, which clients can write.
+    /// Warns once of a status in the query, which has no effect since clients can write it.
     fn warn_of_ignored_query(&self) {
         if !self.ignored_query.swap(true, Relaxed) {
             tracing::warn!(
@@ -98,9 +102,6 @@ impl Gate {
 pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     let gate = &call.shared.gate;
     let status = chosen_status(call.head.path)?;
-    if call.head.query.is_some_and(|query| query.contains("deny=")) {
-        gate.warn_of_ignored_query();
-    }
     let (snapshot, ban_fields) = (call.shared.service.snapshot(), call.shared.service.ban_fields());
     let rules = &snapshot.rules;
     let spelling = rules.path_spelling;
@@ -110,6 +111,11 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     };
     if !original.trusted {
         call.check_gateway()?;
+    }
+    // A query that the original request has, too, is the client's: Caddy passes it on.
+    let own_query = call.head.query.filter(|query| original.query() != Some(query.as_bytes()));
+    if own_query.is_some_and(|query| query.contains("deny=")) {
+        gate.warn_of_ignored_query();
     }
     let names = rules.field_names().chain(ban_fields.iter().map(|name| &**name));
     let fields = match GateFields::read(&original, call.headers(), spelling, names) {
@@ -124,6 +130,22 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         turn.has_come = true;
     }
     Ok(reply::decided(gate, &decision, status))
+}
+
+/// Refuses to show a gateway the console, which it would take for a permission. Only gateways send these headers: a proxy
+/// before the console says neither the method nor the target of the original request.
+pub(super) fn refuse_console(call: &Call<'_>) -> Result<(), Error> {
+    if !["x-forwarded-uri", "x-forwarded-method"].iter().any(|name| head::value(call.headers(), name).is_some()) {
+        return Ok(());
+    }
+    if !call.shared.gate.asked_console.swap(true, Relaxed) {
+        tracing::warn!(
+            peer = %call.peer,
+            "a gateway asks {} instead of /gate, and is answered 404: mend the address in its configuration",
+            call.head.path
+        );
+    }
+    Err(Error::NoSuchThing("a gateway asks the console instead of /gate"))
 }
 
 /// A turn of `pace` that a request waits for. Dropped before it has come, since the gateway has left, it is given back.

@@ -228,7 +228,14 @@ impl<'a> Call<'a> {
         let name = self.command.name();
         // A browser that a web page made to post commands here sends one of these first. All that follows is dropped.
         if name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:") {
-            self.session.shared.counters.cross_protocol.add(1);
+            let cross_protocol = &self.session.shared.counters.cross_protocol;
+            if cross_protocol.get() == 0 {
+                tracing::warn!(
+                    peer = ?self.session.peer,
+                    "HTTP arrives at the port of the Redis protocol: gateways and HTTP clients ask the port of listen.http"
+                );
+            }
+            cross_protocol.add(1);
             self.session.end = End::AtOnce;
         }
         if !self.session.authenticated {

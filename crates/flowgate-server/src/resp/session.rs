@@ -50,7 +50,7 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     /// The user that it has logged in as.
     user: Option<User>,
-    peer: Peer,
+    pub(super) peer: Peer,
     /// The database of its keys.
     pub(crate) database: Database,
     /// The address by which its wrong passwords are counted.

@@ -247,3 +247,29 @@ fn the_status_of_a_denial() {
     }
     server.get("/gate/").is_mistake(404, None);
 }
+
+/// A gateway that asks there would take the page for a permission. A plain proxy before the console says neither the method
+/// nor the target of the original request.
+#[test]
+fn the_console_is_no_answer_to_a_gateway() {
+    let server = Running::start("");
+    let client = || Client { described: false, ..server.connect() };
+    let status = |path, headers: &[(&str, &str)]| client().call("GET", path, headers, "").status;
+    for header in [("X-Forwarded-Uri", "/login"), ("x-forwarded-method", "GET"), ("X-Forwarded-Uri", "/")] {
+        for path in ["/", "/console/", "/console/index.html"] {
+            assert_eq!(status(path, &[header]), 404, "{path} {header:?}");
+        }
+        assert_eq!(status("/healthz", &[header]), 200);
+    }
+    let proxied = [
+        ("X-Forwarded-For", "9.9.9.9"),
+        ("X-Forwarded-Host", "console.example"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Port", "443"),
+        ("X-Forwarded-Server", "proxy"),
+        ("X-Forwarded-Prefix", "/flowgate"),
+        ("X-Real-Ip", "9.9.9.9"),
+        ("X-Original-URI", "/"),
+    ];
+    assert_eq!(status("/", &proxied), 200);
+}

@@ -2,6 +2,7 @@
 
 mod cdn;
 mod plan;
+mod wrong_address;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -87,7 +88,7 @@ impl Site {
         let port = Port::claim();
         let address = port.address();
         for file in files {
-            let text = fs::read_to_string(docs().join(file)).unwrap();
+            let text = edit(fs::read_to_string(docs().join(file)).unwrap());
             let text = text
                 .replace("127.0.0.1:7070", &flowgate.address.to_string())
                 .replace("\"127.0.0.1\", 7070", &format!("\"127.0.0.1\", {}", flowgate.address.port()))
@@ -98,7 +99,7 @@ impl Site {
                 .replace("\":80\"", &format!("\"{address}\""))
                 .replace("/etc/haproxy/", &format!("{}/", directory.path().display()))
                 .replace("/etc/traefik/", &format!("{}/", directory.path().display()));
-            fs::write(directory.path().join(file), edit(text)).unwrap();
+            fs::write(directory.path().join(file), text).unwrap();
         }
         let mut command = command(directory.path());
         let name = format!("{:?}", command.get_program());
