@@ -22,6 +22,30 @@ class Koala(Journey):
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         self.assertLessEqual(wide, 0)
 
+    def test_what_koala_denies_leads_to_its_page(self):
+        server = self.server(FORUM, arguments=["--koala", str(ROOT / "testdata/koala/sample.conf")])
+        for _ in range(130):
+            server.call("/rule/update?act=audit&qid=1")
+            server.call("/rule/update?act=index_page&ip=192.0.2.7")
+            server.call("/rule/browse?act=index_page&ip=192.0.2.7")
+        page = self.open(server)
+        expect(page.locator(".lead")).to_contain_text("koala:1201 denies")
+        row = page.get_by_role("row").filter(has_text="koala-1201")
+        expect(row.first).to_be_visible()
+        row.first.get_by_role("link").click()
+        expect(page.get_by_role("heading", name="Koala")).to_be_visible()
+        self.go(page, "#/live")
+        row = page.get_by_role("row").filter(has_text="koala-1201").first
+        expect(row).to_contain_text("–")
+        row.get_by_role("link").click()
+        expect(page.get_by_role("heading", name="Koala")).to_be_visible()
+        # Inspected, Koala's own verdict stands beside that of the policy.
+        self.go(page, "#/live")
+        row.get_by_role("cell").nth(4).click()
+        koala = page.get_by_role("region", name="Koala")
+        expect(koala).to_contain_text("denies it by koala-1201")
+        expect(koala.locator(".rulebox")).to_have_count(1)
+
     def test_without_koala_rules_there_is_no_page(self):
         server = self.server(FORUM)
         page = self.open(server)

@@ -7,13 +7,14 @@ import { formats } from "../../../crates/flowgate-server/console/lib/format.js";
 import { bars, recentRate, tick } from "../../../crates/flowgate-server/console/lib/history.js";
 import { parseLimit, periods, sampleFor } from "../../../crates/flowgate-server/console/lib/limits.js";
 import { holds, isWide, network } from "../../../crates/flowgate-server/console/lib/network.js";
-import { clean, cleanLine, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
+import { clean, cleanCode, cleanLine, cut, unitOfColumn } from "../../../crates/flowgate-server/console/lib/text.js";
 import { firstCount, markAt, painted, ruleBlocks, withCount, withKey } from "../../../crates/flowgate-server/console/lib/toml.js";
 import { denier } from "../../../crates/flowgate-server/console/lib/verdict.js";
 
 test("characters that mislead are shown, and long texts cut by characters", () => {
   assert.equal(clean("a\u202eb\nc\u0000\u200b"), "a\ufffdb\ufffdc\ufffd\ufffd");
   assert.equal(clean("<b>{{7*7}}"), "<b>{{7*7}}");
+  assert.equal(cleanCode("a\n\tb\u202e\r\n"), "a\n\tb\ufffd\ufffd\n");
   assert.equal(cleanLine("its own\n  it is at f.toml:3\r\nfirst:\nx\u202e\n"), "its own; it is at f.toml:3; first: x\ufffd");
   assert.equal(cut("😀😀😀😀", 3), "😀😀…");
   assert.equal(unitOfColumn("😀a", 2), 2);

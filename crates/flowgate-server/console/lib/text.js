@@ -14,6 +14,9 @@ export function clean(text) {
 /** The same for a report of several lines, which stay lines. */
 export const cleanLines = (text) => String(text ?? "").split("\n").map(clean).join("\n");
 
+/** The same for the text of a file: its lines and tabs stay. */
+export const cleanCode = (text) => String(text ?? "").split(/([\n\t])/).map((part, i) => (i % 2 ? part : clean(part))).join("");
+
 /** The same for a report of several lines, as one line. */
 export const cleanLine = (text) => clean(String(text ?? "").trim().replace(/([.,:;])?\s*\r?\n\s*/g, (_, end) => `${end ?? ";"} `));
 

@@ -9,6 +9,10 @@ const LEAST_SHARE = 0.1;
 export const [BY_HAND, OF_KEYS] = ["(ban)", "(key)"];
 export const isRule = (name) => !name.startsWith("(");
 
+/** Rules of Koala's file are `koala:111` in counts and `koala-111` elsewhere; they have no page of their own. */
+export const isOfKoala = (name) => /^koala[:-]\d+$/.test(name ?? "");
+export const subjectsName = (name) => (isOfKoala(name) ? name.replace(":", "-") : name);
+
 /**
  * @param {{ rule: string, allowed: number, denied: number }[]} rules rates of the last minute
  * @returns the rule that denies most by the rule above, or null

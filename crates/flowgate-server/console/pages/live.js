@@ -1,7 +1,7 @@
 // Who is denied this second?
 
 import { clean } from "../lib/text.js";
-import { isOwnAction } from "../lib/verdict.js";
+import { isOfKoala, isOwnAction } from "../lib/verdict.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, heard, noteAnswer, noteFailure, serverNow } from "../state/link.js";
@@ -9,7 +9,7 @@ import { usePolicy } from "../state/policy.js";
 import { address } from "../state/route.js";
 import { session } from "../state/session.js";
 import { stats } from "../state/stats.js";
-import { useEffect, useRef, useState } from "../vendor/hooks.js";
+import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Lead, Subject, Text } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html, memo } from "../ui/html.js";
@@ -36,6 +36,7 @@ export function Live() {
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, []);
+  const names = useMemo(() => new Set((policy?.rules ?? []).map((each) => each.name)), [policy]);
   const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const found = wanted.length ? rows.filter((row) => row.seq !== undefined && wanted.every((word) => textOf(row).includes(word))) : rows;
   const shown = found.filter((row) => row.seq !== undefined).length;
@@ -52,7 +53,7 @@ export function Live() {
     ${rows.length > 0 && found.length === 0 && html`<p class="muted">${w("live.nothing")}</p>`}
     ${found.length > 0 && html`<div class="card"><table class="t fold live">
       <thead><tr><th>${w("time")}</th><th>${w("rule")}</th><th>${w("live.by")}</th><th>${w("action")}</th><th>${w("whom")}</th><th class="r">${w("live.wait")}</th><th class="r">${w("live.stands")}</th><th class="gap">${w("live.fields")}</th></tr></thead>
-      <tbody>${found.map((row) => (row.seq === undefined ? html`<tr class="lost" key=${row.key}><td colspan="8"><span>${w("live.lost", { n: row.lost, lost: f().num(row.lost) })}</span></td></tr>` : html`<${Row} key=${row.seq} row=${row} language=${f().language} />`))}</tbody>
+      <tbody>${found.map((row) => (row.seq === undefined ? html`<tr class="lost" key=${row.key}><td colspan="8"><span>${w("live.lost", { n: row.lost, lost: f().num(row.lost) })}</span></td></tr>` : html`<${Row} key=${row.seq} row=${row} known=${names.has(row.rule)} language=${f().language} />`))}</tbody>
     </table></div>`}
     ${rows.length === 0 && started && html`<${Lead} sign="allowed">${w("live.none", { at: f().moment(stats.get()?.started ?? started, serverNow()) })}</${Lead}>`}
   </${Page}>`;
@@ -71,6 +72,7 @@ function useDenials(rule, paused) {
     if (paused || gone) return undefined;
     let [timer, stopped] = [null, false];
     const ask = async () => {
+      let wait = EVERY_MS;
       if (!document.hidden && session.get()) {
         try {
           const query = new URLSearchParams({ limit: ASKED_AT_ONCE, ...(next.current === null ? {} : { after: next.current }), ...(rule ? { rule } : {}) });
@@ -83,10 +85,10 @@ function useDenials(rule, paused) {
           next.current = body.next;
           setState((before) => merged(before, body, first));
         } catch (error) {
-          noteFailure(error);
+          if (!noteFailure(error) && error.retryAfter) wait = error.retryAfter * 1000;
         }
       }
-      if (!stopped) timer = setTimeout(ask, EVERY_MS);
+      if (!stopped) timer = setTimeout(ask, wait);
     };
     ask();
     return () => {
@@ -109,7 +111,7 @@ function merged(before, body, first) {
 /** What the filter looks at: subject, fields and action of a row, in small letters. */
 const textOf = (row) => clean([...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})].map((pair) => pair.join("=")).concat(row.action ?? "").join(" ")).toLowerCase();
 
-const Row = memo(({ row }) => {
+const Row = memo(({ row, known }) => {
   const fields = [...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})];
   // A click inspects, unless it was on a link or marked some text.
   const open = () => inspect(fields, null);
@@ -117,11 +119,11 @@ const Row = memo(({ row }) => {
   // A ban by hand has no subject of a rule; the fields of the request tell whom it met.
   const bannedByHand = !row.rule && !fieldsOf(row.subject).length;
   // Koala's rules tell no wait, and an action of the rule's own may end it at any time.
-  const isUnknown = isOwnAction(row.action) || row.rule?.startsWith("koala:");
+  const isUnknown = isOwnAction(row.action) || isOfKoala(row.rule);
   const wait = row.retry_after !== null && row.retry_after !== undefined ? f().countdown(row.retry_after) : isUnknown ? "–" : w("never");
   return html`<tr tabindex="0" aria-label=${w("inspect")} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onClick=${click}>
     <td class="dim"><code>${f().clock(row.at, true)}.${Math.floor(row.at * 10) % 10}</code></td>
-    <td class="of">${row.rule ? html`<a href=${address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : html`<${Text} of=${row.rule ?? "–"} most=${40} />`}</td>
+    <td class="of">${row.rule ? html`<a href=${isOfKoala(row.rule) && !known ? address("koala") : address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : html`<${Text} of=${row.rule ?? "–"} most=${40} />`}</td>
     <td class="l2">${w(`by.${["limit", "rule", "ban"].includes(row.by) ? row.by : "hand"}`)}</td>
     <td class="opt"><${Text} of=${row.action} most=${24} /></td>
     <td class="whom"><${Subject} of=${bannedByHand ? row.fields ?? {} : row.subject} most=${48} /></td>

@@ -2,7 +2,7 @@
 
 import { latest, less, total } from "../lib/history.js";
 import { clean } from "../lib/text.js";
-import { BY_HAND, denier, isCulprit, isOwnAction, isRule, OF_KEYS, pairs, since } from "../lib/verdict.js";
+import { BY_HAND, denier, isCulprit, isOfKoala, isOwnAction, isRule, OF_KEYS, pairs, since, subjectsName } from "../lib/verdict.js";
 import { useCell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
@@ -49,7 +49,7 @@ function isUnasked(now, history) {
 
 function Body({ now, rates, history, range }) {
   const loudest = denier(rates.rules);
-  const { data: subjects } = usePoll(loudest && isRule(loudest.rule) && `/v1/subjects/${encodeURIComponent(loudest.rule)}`, 2);
+  const { data: subjects } = usePoll(loudest && isRule(loudest.rule) && `/v1/subjects/${encodeURIComponent(subjectsName(loudest.rule))}`, 2);
   const { open, banned } = whomOf(subjects);
   // Once a subject is banned by hand, only what the rule still denies counts: the minute before the ban is past.
   const loud = loudest && (!banned.length || (open.length > 0 && denier([{ ...loudest, ...loudest.lately }]))) ? loudest : null;
@@ -90,7 +90,8 @@ const ActionTag = ({ action }) => isOwnAction(action) && html` <span class="tag"
 
 /** The name of a rule, or what stands in its place, in words. */
 const nameOf = (rule) => (isRule(rule) ? clean(rule) : rule === BY_HAND ? w("bans.byHand") : rule === OF_KEYS ? w("overview.keys") : w("overview.others"));
-const ruleLink = (name) => (isRule(name) ? html`<a href=${address("rules", name)}><bdi>${name}</bdi></a>` : name === BY_HAND ? html`<a href=${address("bans")}>${nameOf(name)}</a>` : nameOf(name));
+const ruleAddress = (name) => (isOfKoala(name) && stats.get()?.fronts?.includes("koala") ? address("koala") : address("rules", name));
+const ruleLink = (name) => (isRule(name) ? html`<a href=${ruleAddress(name)}><bdi>${name}</bdi></a>` : name === BY_HAND ? html`<a href=${address("bans")}>${nameOf(name)}</a>` : nameOf(name));
 
 function Denying({ rule, rates, list, since: begun, onset, history }) {
   const first = list[0];
@@ -119,7 +120,7 @@ function Denying({ rule, rates, list, since: begun, onset, history }) {
   const next = second ? wx("overview.next", { rule: html`<b>${nameOf(second.rule)}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
   return html`<${Lead} sign="denied" more=${html`${more}${gap()}${next}`} actions=${html`
       <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(inWords(first.subject)) })} ban=${false} large />
-      <a class="b" href=${address("rules", rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
+      <a class="b" href=${ruleAddress(rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
     ${wx(`overview.${verb}.${culprit ? "mostly" : others ? "more" : "one"}`, values)}
   </${Lead}>`;
 }
@@ -176,7 +177,7 @@ function slowest(latency = {}) {
 }
 
 function DeniedMost({ now, rates }) {
-  const actions = new Map(rates.rules.map((rule) => [rule.rule, rule.action]));
+  const actions = new Map(rates.rules.map((rule) => [subjectsName(rule.rule), rule.action]));
   const rows = now.most_denied.subjects.slice(0, SUBJECTS_SHOWN);
   const most = rows[0]?.count ?? 1;
   const begun = now.most_denied.since ? f().moment(now.most_denied.since, serverNow()) : "–";

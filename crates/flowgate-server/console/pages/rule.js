@@ -30,7 +30,7 @@ export function Rule({ name }) {
   const policy = usePolicy(true);
   const rule = policy?.rules.find((each) => each.name === name);
   const { data: history } = usePoll(`/v1/stats/history?range=${range}&rules=${encodeURIComponent(name)}`, Math.min(5, RANGE_EVERY.get(range)));
-  const { data: subjects } = usePoll(policy ? `/v1/subjects/${encodeURIComponent(name)}` : null, 5);
+  const { data: subjects } = usePoll(rule ? `/v1/subjects/${encodeURIComponent(name)}` : null, 5);
   const heading = html`<span class="muted crumb"><a href=${address("rules")}>${w("page.rules")}</a> / </span><${Text} of=${name} most=${48} />`;
   return html`<${Page} title=${name} heading=${heading} right=${html`<${RangeChoice} range=${range} />`}>
     ${policy && !rule && html`<${Gone} name=${name} />`}

@@ -1,7 +1,7 @@
 // The start card: nothing was asked yet. Send a request, watch it be denied, make it a rule.
 
 import { requestOf } from "../lib/fields.js";
-import { clean } from "../lib/text.js";
+import { clean, cleanCode } from "../lib/text.js";
 import { painted } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
@@ -91,7 +91,7 @@ function respPort() {
 const CLASSES = new Map([["head", "h"], ["key", "k"], ["comment", "c"], ["text", "v"]]);
 
 /** A text of TOML in its colours. */
-export const Painted = ({ text }) => text.trimEnd().split("\n").map((line, i) => html`${i ? "\n" : ""}${painted(line, []).map((piece) => html`<span class=${CLASSES.get(piece.kind)}>${piece.text}</span>`)}`);
+export const Painted = ({ text }) => text.trimEnd().split("\n").map((line, i) => html`${i ? "\n" : ""}${painted(line, []).map((piece) => html`<span class=${CLASSES.get(piece.kind)}>${cleanCode(piece.text)}</span>`)}`);
 
 function Sent({ sent, limit }) {
   const last = sent[sent.length - 1];

@@ -7,7 +7,7 @@ import { useCell } from "../state/cell.js";
 import { away, serverNow } from "../state/link.js";
 import { session } from "../state/session.js";
 import { html } from "./html.js";
-import { f, w } from "./words.js";
+import { f, gap, w } from "./words.js";
 
 /** One of the five signs: allowed, denied, shadow, away, ok. */
 export const Sign = ({ kind, tone = "" }) => html`<svg class=${`sign ${tone}`} aria-hidden="true"><use href=${`#s-${kind}`} /></svg>`;
@@ -113,7 +113,7 @@ export const Mistake = ({ error }) => error && html`<p class="denied err" role="
 
 export function mistakeWords(error) {
   if (error.status === 403) return html`${w("error.forbidden")} <span lang="en">${clean(error.message)}</span>`;
-  if (error.status === 429 || error.status === 503) return html`<span lang="en">${clean(error.message)}</span> ${error.retryAfter ? w("error.again", { s: error.retryAfter }) : ""}`;
+  if (error.status === 429 || error.status === 503) return html`<span lang="en">${clean(error.message).replace(/\.$/, "")}</span>${w("stop")}${error.retryAfter ? `${gap()}${w("error.again", { s: error.retryAfter })}` : ""}`;
   if (error.status) return html`<span lang="en">${error.field ? `${clean(error.field)}: ` : ""}${clean(error.message)}</span>`;
   return w("error.unknown");
 }

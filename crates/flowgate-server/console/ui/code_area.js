@@ -2,7 +2,7 @@
 // browser's own; only the lines in view are painted.
 
 import { lines as splitLines } from "../lib/diff.js";
-import { cleanLine } from "../lib/text.js";
+import { cleanCode, cleanLine } from "../lib/text.js";
 import { markAt, painted } from "../lib/toml.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Sign } from "./basics.js";
@@ -111,7 +111,7 @@ function Line({ line, found = [], current }) {
     return { from, to, severity: each.severity };
   });
   const said = found[0];
-  return html`<div class=${`tx ${current ? "cur" : ""}`}>${painted(line, marks).map((piece) => (piece.mark ? html`<mark class=${piece.mark === "error" ? "" : "w"}>${piece.text}</mark>` : html`<span class=${CLASSES.get(piece.kind)}>${piece.text}</span>`))}
+  return html`<div class=${`tx ${current ? "cur" : ""}`}>${painted(line, marks).map((piece) => (piece.mark ? html`<mark class=${piece.mark === "error" ? "" : "w"}>${cleanCode(piece.text)}</mark>` : html`<span class=${CLASSES.get(piece.kind)}>${cleanCode(piece.text)}</span>`))}
     ${said?.hint && html`<span class=${`say ${said.severity === "error" ? "" : "w"}`} lang="en">${cleanLine(said.hint)}</span>`}</div>`;
 }
 

@@ -2,6 +2,7 @@
 // There is no "overwrite": every part of theirs is taken over or left out by a click.
 
 import { merge, resolved } from "../lib/merge.js";
+import { cleanCode } from "../lib/text.js";
 import { useMemo, useState } from "../vendor/hooks.js";
 import { Card, Notice } from "./basics.js";
 import { html } from "./html.js";
@@ -32,7 +33,7 @@ function Part({ part, choice, choose }) {
   const pick = (value, words) => html`<button type="button" class="b" aria-pressed=${String(choice === value)} onClick=${() => choose(value)}>${words}</button>`;
   return html`<div class=${`part ${asks && !choice ? "open" : ""}`}>
     <div class="label">${w(`conflict.kind.${part.kind}`)}</div>
-    <div class="three"><pre data-l=${w("conflict.base")}>${part.base.join("\n") || "–"}</pre><pre data-l=${w("conflict.theirs")} class=${part.kind === "yours" ? "" : "theirs"}>${part.theirs.join("\n") || "–"}</pre><pre data-l=${w("conflict.yours")} class=${part.kind === "theirs" ? "" : "yours"}>${part.yours.join("\n") || "–"}</pre></div>
+    <div class="three"><pre data-l=${w("conflict.base")}>${cleanCode(part.base.join("\n")) || "–"}</pre><pre data-l=${w("conflict.theirs")} class=${part.kind === "yours" ? "" : "theirs"}>${cleanCode(part.theirs.join("\n")) || "–"}</pre><pre data-l=${w("conflict.yours")} class=${part.kind === "theirs" ? "" : "yours"}>${cleanCode(part.yours.join("\n")) || "–"}</pre></div>
     ${asks && html`<div class="actions">${pick("theirs", w("conflict.take"))}${pick("yours", w("conflict.keep"))}${part.kind === "conflict" && pick("both", w("conflict.both"))}</div>`}
   </div>`;
 }

@@ -1,6 +1,6 @@
 // A dialog: it keeps the focus, gives it back to its button, and Escape leaves it.
 
-import { useLayoutEffect, useRef } from "../vendor/hooks.js";
+import { useEffect, useLayoutEffect, useRef } from "../vendor/hooks.js";
 import { html } from "./html.js";
 
 const FOCUSABLE = "a[href], button:not([disabled]), input:not([disabled]), select, textarea, [tabindex='0']";
@@ -15,6 +15,18 @@ export function Dialog({ title, close, submit, children, footer, wide = false })
     first?.focus();
     return () => before?.isConnected && before.focus();
   }, []);
+  useEffect(() => {
+    // A button that is switched off while its call is under way loses the focus to the document.
+    const outside = (event) => {
+      if (box.current.contains(event.target)) return;
+      if (event.key === "Escape") close();
+      if (event.key !== "Tab") return;
+      event.preventDefault();
+      box.current.querySelector(FOCUSABLE)?.focus();
+    };
+    addEventListener("keydown", outside);
+    return () => removeEventListener("keydown", outside);
+  });
   const keys = (event) => {
     event.stopPropagation();
     if (event.key === "Escape") close();

@@ -1,6 +1,7 @@
 // The difference of two texts, drawn.
 
 import { counts, folded, rows, words } from "../lib/diff.js";
+import { cleanCode } from "../lib/text.js";
 import { useMemo, useState } from "../vendor/hooks.js";
 import { Card } from "./basics.js";
 import { html } from "./html.js";
@@ -26,6 +27,6 @@ function draw(row) {
   if (row.kind === "skip") return html`<div class="skip-l">${w("diff.skipped", { n: row.lines })}</div>`;
   const tone = row.kind === "same" ? "" : row.kind;
   const tag = row.kind === "out" ? "del" : "ins";
-  const pieces = row.kind === "same" ? row.text : words(row.text, row.pair).map((piece) => (piece.changed ? html`<${tag}>${piece.text}</${tag}>` : piece.text));
+  const pieces = row.kind === "same" ? cleanCode(row.text) : words(row.text, row.pair).map((piece) => (piece.changed ? html`<${tag}>${cleanCode(piece.text)}</${tag}>` : cleanCode(piece.text)));
   return html`<div class=${`ln ${tone}`}>${row.b ?? row.a}</div><div class=${`tx ${tone}`}>${SPOKEN.has(row.kind) && html`<span class="unseen">${w(SPOKEN.get(row.kind))} </span>`}${pieces}</div>`;
 }

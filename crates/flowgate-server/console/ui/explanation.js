@@ -39,7 +39,17 @@ export function Explanation({ answer, again }) {
       <div class="grp"><b>${w("group.unreached")}</b>${unreached.length ? w(ban ? "group.unreached.ban" : "group.unreached.more") : w("group.unreached.none")}</div>
       ${unreached.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
       <${Unmatched} rules=${unmatched} />
-    </section>`;
+    </section>
+    ${(answer.fronts ?? []).map((front) => html`<${Front} front=${front} passed=${passed} now=${now} />`)}`;
+}
+
+/** What the rules of another system that is served here, such as Koala, say to the same request. */
+function Front({ front, passed, now }) {
+  const matched = front.rules.map((rule, i) => ({ ...rule, index: i + 1 })).filter((rule) => rule.matched);
+  return html`<section class="card" aria-label=${clean(front.name)}>
+    <div class="grp"><${Sign} kind=${front.allowed ? "allowed" : "denied"} tone=${front.allowed ? "allowed" : "denied"} /><b>${clean(front.name)}</b>${front.allowed ? w("front.allowed") : w("front.denied", { rule: clean(front.rule ?? "–") })}</div>
+    ${matched.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} link=${address("koala")} />`)}
+  </section>`;
 }
 
 function Sentence({ answer, passed, now, again }) {
@@ -126,12 +136,12 @@ function HandBan({ ban, now }) {
       <span class="muted tm" title=${ban.reason ? clean(ban.reason) : undefined}>${w("until", { at: f().moment(ban.until, now, true) })}${ban.reason ? html`${w("listComma")}<${Text} of=${ban.reason} most=${96} />` : ""}</span></div></div>`;
 }
 
-function RuleBox({ rule, passed, now }) {
+function RuleBox({ rule, passed, now, link = address("rules", rule.rule) }) {
   const policy = usePolicy();
   const known = policy?.rules.find((each) => each.name === rule.rule);
   const banned = rule.banned_until && rule.banned_until > now;
   return html`<div class="rulebox"><span class="idx">${rule.index}</span>
-    <span class="nm"><a href=${address("rules", rule.rule)}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>` : ""}</span>
+    <span class="nm"><a href=${link}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>` : ""}</span>
     <div>${rule.on_failure && rule.on_failure !== "local" ? html`<div class="lim"><code>on_failure = "${rule.on_failure}"</code></div>` : rule.limits.map((limit) => html`<${Limit} limit=${limit} passed=${passed} />`)}
       ${!rule.limits.length && !banned && html`<div class="lim"><${Unused} known=${known} /><span></span><span class="nn"><${Text} of=${rule.action} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
       ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().moment(rule.banned_until, now, true) })}${rule.ban_scope === "subject" ? `${w("listComma")}${w("ban.everywhere")}` : ""}</span></div>`}

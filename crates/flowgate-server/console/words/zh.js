@@ -80,7 +80,7 @@ export default {
   "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
   "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.asks": "{rule} 要求 {action}", "why.asksUntil": "{rule} 要求 {action}，还需等待 {time}", "why.deniedAtOnce": "被 {rule} 直接拒绝",
   "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
-  "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
+  "front.allowed": "放行", "front.denied": "由 {rule} 拒绝", "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
   "limit.left": "剩余 {left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
 
