@@ -14,6 +14,9 @@ use crate::rules::{Action, LimitListId, NamedLimit, Rule, RuleSet, Subjects, Val
 pub(crate) type Hits<'r> = SmallVec<[Hit<'r>; 4]>;
 pub(crate) type BanHits<'r> = SmallVec<[BanHit<'r>; 1]>;
 
+/// The room for steps beyond the first few.
+const MANY_STEPS: usize = 13;
+
 /// What a request asks, and what the rules say of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluation {
@@ -80,6 +83,10 @@ impl Evaluation {
     /// Applies the limits of a rule.
     #[inline]
     pub(crate) fn push(&mut self, _: &Rule, step: Step) {
+        if self.steps.len() == self.steps.inline_size() {
+            // One allocation for a request of many rules, instead of one at each doubling.
+            self.steps.reserve(MANY_STEPS);
+        }
         self.steps.push(step);
     }
 

@@ -42,21 +42,26 @@ impl FieldNames {
     /// The values that these fields, under their first names, give to those that matter.
     #[inline]
     pub(crate) fn read_fields<'q>(&self, fields: impl Iterator<Item = (&'q str, &'q str)>) -> Values<'q> {
-        let many =
-            if self.names.len() > USUAL_FIELDS { vec![None; self.names.len() - USUAL_FIELDS] } else { Vec::new() };
-        let mut values = Values { few: [None; USUAL_FIELDS], many, counted: None, address: AddressCache::default() };
+        let mut values = Values::new(self.names.len());
+        self.read_into(&mut values, fields);
+        values
+    }
+
+    /// Values are put in place, since a copy of them costs as much as to find them.
+    #[inline]
+    fn read_into<'q>(&self, values: &mut Values<'q>, fields: impl Iterator<Item = (&'q str, &'q str)>) {
         for (name, text) in fields {
             if let Some(id) = self.ids.get(name) {
                 values.text_mut(*id).get_or_insert(text);
             }
         }
-        values
     }
 
     /// The values that a request gives to the fields that matter.
     #[inline]
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
-        let mut values = self.read_fields(request.fields());
+        let mut values = Values::new(self.names.len());
+        self.read_into(&mut values, request.fields());
         if let Some((name, text)) = request.counted_otherwise() {
             let id = self.ids.get(name).filter(|id| values.text(**id).is_some());
             values.counted = id.map(|id| (*id, text));
@@ -85,6 +90,13 @@ pub(crate) struct Values<'q> {
 struct AddressCache(Cell<Option<(FieldId, Option<Address>)>>);
 
 impl<'q> Values<'q> {
+    /// No values of so many fields.
+    #[inline]
+    fn new(fields: usize) -> Values<'q> {
+        let many = vec![None; fields.saturating_sub(USUAL_FIELDS)];
+        Values { few: [None; USUAL_FIELDS], many, counted: None, address: AddressCache::default() }
+    }
+
     #[inline]
     fn text(&self, FieldId(id): FieldId) -> Option<&'q str> {
         let id = usize::from(id);

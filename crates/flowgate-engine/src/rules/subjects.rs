@@ -22,13 +22,12 @@ impl SubjectFields {
         self.0.iter().map(|(field, _)| *field)
     }
 
+    /// Adds the fields to the key of a subject.
     #[inline]
-    fn key(&self, values: &Values<'_>) -> KeyBytes {
-        let mut key = key::subject();
+    fn push_to(&self, key: &mut KeyBytes, values: &Values<'_>) {
         for (field, name) in &self.0 {
             key.push_field(name, values.counted(*field));
         }
-        key
     }
 }
 
@@ -57,7 +56,9 @@ impl<'a, 'q> Subjects<'a, 'q> {
         if by.0.is_empty() {
             return self.memory.subject(&key::all(rule.name()));
         }
-        let subject = self.memory.subject(&by.key(self.values));
+        let mut key = key::subject();
+        by.push_to(&mut key, self.values);
+        let subject = self.memory.subject(&key);
         self.known.push((rule.subject, subject));
         subject
     }
