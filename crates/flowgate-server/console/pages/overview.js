@@ -32,7 +32,8 @@ export function Overview() {
   const { data: history } = usePoll(`/v1/stats/history?range=${range}&rules=top`, RANGE_EVERY.get(range));
   // The card stays while somebody sends from it: its own requests must not take it away.
   const [sending, setSending] = useState(false);
-  const fresh = now && rates && (sending || isUnasked(now, history));
+  const paused = now?.paused_until > serverNow();
+  const fresh = now && rates && (sending || (!paused && isUnasked(now, rates, history)));
   // Who has rules already knows what one is, and waits for requests.
   const First = now?.rules > 0 && !sending ? Waiting : Start;
   return html`<${Page} title=${w("page.overview")} right=${html`<${RangeChoice} range=${range} />`}>
@@ -41,8 +42,9 @@ export function Overview() {
 }
 
 /** Nothing was asked since the start. */
-function isUnasked(now, history) {
-  if (!history) return false;
+function isUnasked(now, rates, history) {
+  // The rates are newer than the history of a long range.
+  if (!history || rates.allowed + rates.denied + rates.own > 0) return false;
   const { allowed, denied } = history.total;
   return total(allowed) + total(denied) === 0 && !now.most_denied.subjects.length && !now.hottest.subjects.length && serverNow() - now.started < 86_400;
 }

@@ -61,7 +61,7 @@ function Body({ rule, policy, history, subjects, range }) {
       !rule.shadow && { label: w("Allowed"), sign: "allowed", value: f().num(allowed), note: f().percent(allowed, asked) },
       rule.shadow
         ? { label: w("rule.would"), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("rule.would.note", { range: w(`length.${range}`) }) }
-        : { label: own ? w("rule.list.own", { action: own }) : w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: asked ? w("rule.share", { share: f().percent(denied, asked) }) : "–" },
+        : { label: own ? w("overview.own", { action: own }) : w("Denied"), sign: "denied", tone: denied ? "denied" : "", value: f().num(denied), note: asked ? w("rule.share", { share: f().percent(denied, asked) }) : "–" },
       { label: w("rule.bans"), value: f().num(rule.total?.bans_started ?? 0), note: w("rule.sinceStart") },
     ].filter(Boolean)} />
     <${FlowCard} title=${w("rule.chart")} history=${history} series=${series} own=${own} marks=${marksOf(history)} heights=${[56, 112]} onset=${onset && { at: onset, words: w("since", { at: f().clock(onset) }), tone: key }} />

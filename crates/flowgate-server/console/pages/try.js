@@ -32,27 +32,30 @@ export function Try() {
   const off = sample?.state === "off" || error?.status === 404 || error?.status === 409;
   return html`<${Page} title=${w("page.try")}>
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
+    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} text=${text} />`}
     ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
+    ${result.busy && !result.data && html`<p class="muted" role="status">${w("try.busy")}</p>`}
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} />`}
-    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}
   </${Page}>`;
 }
 
 /** Tries a text once a sample is complete. */
 function useTry(sample, text) {
-  const [state, setState] = useState({ data: null, error: null });
+  const [state, setState] = useState({ data: null, error: null, busy: false });
   // A recording without an end is tried as it is when the page comes up and when the draft changes.
   const endless = sample?.state === "recording" && sample.until === null;
   const ready = sample && (sample.state !== "recording" || endless) && sample.requests > 0 && typeof text === "string";
   const key = ready ? `${sample.since} ${endless ? "" : sample.requests}` : null;
   useEffect(() => {
-    if (!key) return setState({ data: null, error: null });
+    if (!key) return setState({ data: null, error: null, busy: false });
+    // The numbers of the draft before stay until those of this one are there.
+    setState((old) => ({ ...old, busy: true }));
     const stop = new AbortController();
     call("/v1/rules/try", { toml: text, signal: stop.signal, patience: PATIENCE_MS })
-      .then(({ body }) => setState({ data: body, error: null }))
-      .catch((error) => stop.signal.aborted || noteFailure(error) || setState({ data: null, error }));
+      .then(({ body }) => setState({ data: body, error: null, busy: false }))
+      .catch((error) => stop.signal.aborted || noteFailure(error) || setState({ data: null, error, busy: false }));
     return () => stop.abort();
   }, [key, text]);
   return state;

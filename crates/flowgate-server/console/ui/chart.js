@@ -126,6 +126,9 @@ function Panel({ y, height, left, width, scale, what, unit, keys = [], children 
 /** About the width of a text at 11 px. */
 const textWidth = (text) => Array.from(text).reduce((sum, c) => sum + (c.codePointAt(0) > 0x2e80 ? 11.2 : 5.8), 0);
 
+/** Words in bold are wider by so much. */
+const BOLD = 1.12;
+
 /** Runs of measured values; a gap stays a gap. The last value is not over yet, and would look like a fall. */
 function runsOf(values) {
   const runs = [];
@@ -176,8 +179,10 @@ function Onset({ onset, x, begin, y, height }) {
   if (!onset || onset.at <= begin) return null;
   const at = Math.round(x(onset.at)) - 0.5;
   const right = at < 140;
+  const [wide, line] = [textWidth(onset.words) * BOLD, y + height * 0.22];
   return html`<g class=${onset.tone ?? "denied"}><line class="onset" x1=${at} x2=${at} y1=${y + height * 0.22} y2=${y + height} />
-    <text class="onset-t" x=${right ? at + 6 : at - 6} y=${y + height * 0.22 + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;
+    <rect class="flag" x=${right ? at + 3 : at - 9 - wide} y=${line - 3} width=${wide + 6} height="16" />
+    <text class="onset-t" x=${right ? at + 6 : at - 6} y=${line + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;
 }
 
 /** The marks that are instants: published rules, restarts. */

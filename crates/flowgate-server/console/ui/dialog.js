@@ -18,7 +18,8 @@ export function Dialog({ title, close, submit, children, footer, wide = false })
   useEffect(() => {
     // A button that is switched off while its call is under way loses the focus to the document.
     const outside = (event) => {
-      if (box.current.contains(event.target)) return;
+      // Null: the dialog has closed, and the browser has not painted yet.
+      if (!box.current || box.current.contains(event.target)) return;
       if (event.key === "Escape") close();
       if (event.key !== "Tab") return;
       event.preventDefault();

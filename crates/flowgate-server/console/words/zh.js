@@ -68,7 +68,7 @@ export default {
   "rule.asked": "请求数，最近 {range}", "rule.would": "本会拒绝", "rule.would.note": "最近 {range}；未实际拒绝任何请求", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
   "rule.denies": "自 {at} 起{rate}被拒绝，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.denies.own": "自 {at} 起{rate}被要求 {action}，涉及 {subjects} 个主体", "rule.denied.own": "最近 {range}的 {asked} 次请求中有 {denied} 次被要求 {action}", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
   "rule.each": "每个 {by}", "rule.all": "全部合计", "rule.byCase": "按情况使用不同限额。", "rule.atOnce": "匹配即生效：{action}。",
-  "rule.ban.sentence": "{within} 内拒绝 {after} 次后封禁，时长依次为 {lengths}。", 
+  "rule.ban.sentence": "{within}内拒绝 {after} 次后封禁，时长依次为 {lengths}。", 
   "rule.edit": "在此编辑", "rule.raise": "调高次数…", "rule.makeShadow": "改为影子规则", "rule.endShadow": "结束影子模式", "rule.raise.title": "调高 {rule} 的次数", "rule.raise.now": "第一个限额是 {limit}。修改会成为草稿，发布之前不生效。", "rule.raise.count": "次数", "rule.raise.do": "生成草稿",
   "rule.list.denied": "被拒绝的主体", "rule.list.own": "被要求 {action} 的主体", "rule.list.shadow": "本会被拒绝的主体", "rule.list.asked": "请求最多的主体", "rule.list.none": "最近两分钟没有。", "rule.list.unasked": "最近两分钟没有请求。", "rule.of": "最近两分钟 {subjects} 个主体",
   "rule.text": "规则文本", "rule.place": "第 {n} 条，共 {all} 条；在它之前的规则先判定", "rule.text.elsewhere": "规则文本在另一个文件中，请在服务器上编辑。", "rule.gone": "规则 {rule} 已不在生效的规则中", "rule.gone.more": "它已改名或删除，旧版本见历史记录：",
@@ -110,7 +110,7 @@ export default {
   "conflict.base": "原文", "conflict.theirs": "对方", "conflict.yours": "我的", "conflict.take": "采纳对方", "conflict.keep": "保留我的", "conflict.both": "两者都要", "conflict.kind.yours": "你修改的", "conflict.kind.theirs": "对方修改的", "conflict.kind.both": "双方改动相同", "conflict.kind.conflict": "双方都有修改",
 
   // 试运行
-  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.hint": "样本能判断的最长时间窗口是 {rule} 的 {limit}：录制开始时计数器为空，建议至少录制 {length}。", "try.hint.beyond": "{rule} 的 {limit} 超出样本所能判断的范围，可用 {command} 在日志上试运行。", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
+  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.nothing": "尚未录制。", "try.hint": "样本能判断的最长时间窗口是 {rule} 的 {limit}：录制开始时计数器为空，建议至少录制 {length}。", "try.hint.beyond": "{rule} 的 {limit} 超出样本所能判断的范围，可用 {command} 在日志上试运行。", "try.busy": "正在用样本试运行草稿…", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
   "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
   "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的次数会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "次数为 {count} 时，99.9% 的主体不受影响。",
