@@ -140,6 +140,12 @@ impl LimitBuilder {
         let Some(name) = &self.tz else { return Ok(None) };
         let fixed = (self.algorithm == Algorithm::Fixed).then(|| self.rate.period());
         let after = self.after.map(|(_, period)| period);
+        if fixed.is_none() && after.is_none() && self.rate.period().is_one_unit() {
+            let rate = self.rate;
+            let expected =
+                format!("`fixed` before the rate, whose windows follow the calendar: fixed {rate} tz={name}");
+            return Err(LimitError::new(Part::Tz, name, expected));
+        }
         if !fixed.into_iter().chain(after).any(Period::is_one_unit) {
             let expected = "no time zone here: it aligns the period of `fixed` or `after` when that is one unit \
                             such as `day` (not `24h`)";

@@ -8,7 +8,7 @@ use crate::time::Span;
 const WHOLE_NUMBER: &str = "a whole number from 1 to 10^12";
 const DECIMAL_NUMBER: &str = "a number from 0.000001 to 10^12, with at most 6 decimals and 15 digits";
 const PERIOD: &str = "a whole number and a unit such as 60s, 5m or day, from 1us to 366d";
-const UNITS: &str = "one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
+const UNITS: &str = "us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
 
 pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
     let mut words = text.split_ascii_whitespace();
@@ -29,6 +29,8 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
         None if first.contains('/') || first.starts_with(|c: char| c.is_ascii_digit()) => (Algorithm::Sliding, first),
         None => return Err(LimitError::new(Part::Algorithm, first, algorithms())),
     };
+    refuse_several(text, rate_text, words.clone())?;
+    refuse_blank_in_period(rate_text, words.clone().next())?;
     let mut builder = LimitBuilder::new(algorithm, rate(rate_text, algorithm)?);
     let mut seen = Vec::new();
     while let Some(word) = words.next() {
@@ -47,6 +49,27 @@ fn algorithms() -> String {
     let names = Algorithm::ALL.map(Algorithm::name);
     let (last, others) = names.split_last().unwrap_or((&"", &[]));
     format!("{} or {last}", others.join(", "))
+}
+
+/// Refuses `5/60s, 100/h` and `5/60s 100/h`: a text has one limit.
+fn refuse_several<'t>(text: &str, rate: &str, mut following: impl Iterator<Item = &'t str>) -> Result<(), LimitError> {
+    let is_rate = |word: &str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('/');
+    let has_separator = rate.split_once('/').is_some_and(|(_, period)| period.contains([',', ';', '+', '&']));
+    if !is_rate(rate) || !has_separator && !following.any(is_rate) {
+        return Ok(());
+    }
+    Err(LimitError::new(Part::Limit, text, "one limit; several are a list, such as [\"5/60s\", \"100/h\"]"))
+}
+
+/// Refuses `5/60 s` and says how to write it.
+fn refuse_blank_in_period(rate: &str, following: Option<&str>) -> Result<(), LimitError> {
+    match following {
+        Some(word) if rate.ends_with(|c: char| c.is_ascii_digit()) && unit(word).is_some() => {
+            let expected = format!("the unit without a blank before it: {}", shown(&format!("{rate}{word}")));
+            Err(LimitError::new(Part::Period, word, expected))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn rate(text: &str, algorithm: Algorithm) -> Result<Rate, LimitError> {
@@ -103,7 +126,23 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
     let error = |expected: &str| LimitError::new(part, text, expected);
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit_name) = text.split_at(split);
-    let unit = match unit_name {
+    let unit = match unit(unit_name) {
+        Some(unit) => unit,
+        None if unit_name.is_empty() && !number.is_empty() => Unit::Second,
+        None if unit_name.starts_with(char::is_alphabetic) => {
+            return Err(match meant_unit(unit_name) {
+                Some(meant) => error(&format!("{number}{meant}, or another of the units {UNITS}")),
+                None => error(&format!("one of the units {UNITS}")),
+            });
+        }
+        None => return Err(error(PERIOD)),
+    };
+    let number = if number.is_empty() { 1 } else { digits(number).ok_or_else(|| error(PERIOD))? };
+    Period::new(number, unit).map_err(|cause| error(&cause.expected))
+}
+
+fn unit(name: &str) -> Option<Unit> {
+    Some(match name {
         "us" => Unit::Microsecond,
         "ms" => Unit::Millisecond,
         "s" | "sec" | "second" => Unit::Second,
@@ -112,12 +151,15 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
         "d" | "day" => Unit::Day,
         "w" | "week" => Unit::Week,
         "month" => Unit::Month,
-        "" if !number.is_empty() => Unit::Second,
-        word if word.starts_with(char::is_alphabetic) => return Err(error(UNITS)),
-        _ => return Err(error(PERIOD)),
-    };
-    let number = if number.is_empty() { 1 } else { digits(number).ok_or_else(|| error(PERIOD))? };
-    Period::new(number, unit).map_err(|cause| error(&cause.expected))
+        _ => return None,
+    })
+}
+
+/// The unit that is written in upper case or in the plural.
+fn meant_unit(written: &str) -> Option<String> {
+    let written = written.to_ascii_lowercase();
+    let singular = written.strip_suffix('s').filter(|singular| singular.len() > 1);
+    [Some(written.as_str()), singular].into_iter().flatten().find(|name| unit(name).is_some()).map(str::to_owned)
 }
 
 fn option<'t>(

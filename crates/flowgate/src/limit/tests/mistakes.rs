@@ -88,7 +88,18 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "5/60S",
-        "period `60S`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
+        "period `60S`: expected 60s, or another of the units us, ms, s, m, h, d, w, month (or second, minute, hour, \
+         day, week)",
+    ),
+    (
+        "5/minutes",
+        "period `minutes`: expected minute, or another of the units us, ms, s, m, h, d, w, month (or second, minute, \
+         hour, day, week)",
+    ),
+    (
+        "5/2Hours",
+        "period `2Hours`: expected 2hour, or another of the units us, ms, s, m, h, d, w, month (or second, minute, \
+         hour, day, week)",
     ),
     (
         "5/1h30m",
@@ -98,7 +109,17 @@ const MISTAKES: &[(&str, &str)] = &[
         "5/year",
         "period `year`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
     ),
-    ("5/60 s", "option `s`: expected one that sliding knows: tz, after"),
+    ("5/60 s", "period `s`: expected the unit without a blank before it: 5/60s"),
+    ("bucket 5/1 day burst=3", "period `day`: expected the unit without a blank before it: 5/1day"),
+    ("5/s s", "option `s`: expected one that sliding knows: tz, after"),
+    // Several.
+    ("5/60s, 100/h", "limit `5/60s, 100/h`: expected one limit; several are a list, such as [\"5/60s\", \"100/h\"]"),
+    ("5/60s,100/h", "limit `5/60s,100/h`: expected one limit; several are a list, such as [\"5/60s\", \"100/h\"]"),
+    ("5/60s 10/1h", "limit `5/60s 10/1h`: expected one limit; several are a list, such as [\"5/60s\", \"100/h\"]"),
+    (
+        "bucket 5/s burst=3 10/1h",
+        "limit `bucket 5/s burst=3 10/1h`: expected one limit; several are a list, such as [\"5/60s\", \"100/h\"]",
+    ),
     ("fixed 5/2month tz=UTC", "period `2month`: expected a single `month`; no other number is supported"),
     ("fixed 5/0month tz=UTC", "period `0month`: expected a single `month`; no other number is supported"),
     (
@@ -122,7 +143,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("unlimited burst=5", "option `burst=5`: expected nothing after `unlimited`"),
     ("5/s size=3", "option `size=3`: expected one that sliding knows: tz, after"),
     ("5/s Tz=UTC", "option `Tz=UTC`: expected one that sliding knows: tz, after"),
-    ("5/s 10/m", "option `10/m`: expected one that sliding knows: tz, after"),
+    ("5/s 10/m", "limit `5/s 10/m`: expected one limit; several are a list, such as [\"5/60s\", \"100/h\"]"),
     ("5/s =", "option `=`: expected one that sliding knows: tz, after"),
     ("5/s burst=3", "option `burst=3`: expected one that sliding knows: tz, after"),
     ("fixed 5/s capacity=3", "option `capacity=3`: expected one that fixed knows: tz, after"),
@@ -173,6 +194,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "5/day tz=UTC",
+        "tz `UTC`: expected `fixed` before the rate, whose windows follow the calendar: fixed 5/1d tz=UTC",
+    ),
+    (
+        "5/24h tz=UTC",
         "tz `UTC`: expected no time zone here: it aligns the period of `fixed` or `after` when that is one unit such \
          as `day` (not `24h`)",
     ),
@@ -187,7 +212,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("5/s after=10/0s", "after `0s`: expected a period from 1us to 366d"),
     (
         "5/s after=10/days",
-        "after `days`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
+        "after `days`: expected day, or another of the units us, ms, s, m, h, d, w, month (or second, minute, hour, \
+         day, week)",
     ),
     ("5/s after=1/day after=2/day", "after `after=2/day`: expected it only once"),
 ];
