@@ -11,10 +11,10 @@ mod glob;
 mod index;
 mod matcher;
 mod number;
-mod path_condition;
 mod predicate;
 mod rule;
 mod set;
+mod spelled_condition;
 mod subjects;
 mod text_table;
 
@@ -32,6 +32,7 @@ pub use rule::Rule;
 pub(crate) use rule::{LimitListId, NamedLimit};
 pub use set::RuleSet;
 pub(crate) use set::{LimitList, Mismatch};
+pub(crate) use spelled_condition::Spelling;
 pub(crate) use subjects::Subjects;
 pub use {glob::Glob, number::NumberRange};
 

@@ -21,7 +21,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
-use flowgate_engine::http::{escaped_text, normalized_host, query_values};
+use flowgate_engine::http::{escaped_text, normalized_host, normalized_method, query_values};
 
 use super::event::{Event, FieldName, LineError, LogField, QUERY_PREFIX, TextRange};
 use client::Client;
@@ -104,7 +104,10 @@ fn push_request(event: &mut Event, request: Range<usize>, line: &str) {
     let target = version.map_or(target, |at| &target[..at]);
     let start = request.start + space + 1;
     if event.wanted.has(LogField::Method) {
-        push(event, LogField::Method, request.start..request.start + space, line);
+        match normalized_method(&text[..space]) {
+            Cow::Borrowed(_) => push(event, LogField::Method, request.start..request.start + space, line),
+            Cow::Owned(method) => push_scratch(event, FieldName::Log(LogField::Method), &method),
+        }
     }
     let path = path(target, start);
     if !event.wanted.queries.is_empty() {

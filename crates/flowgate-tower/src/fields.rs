@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use flowgate_engine::http::{Client, ClientAddresses, PathSpelling, UntrustedPeers, escaped_text, query_values};
+use flowgate_engine::http::{
+    Client, ClientAddresses, PathSpelling, UntrustedPeers, escaped_text, normalized_method, query_values,
+};
 use http::header::{AsHeaderName, HOST};
 use http::request::Parts;
 
@@ -204,9 +206,9 @@ pub fn query(name: &str) -> impl Fn(&Parts) -> Result<Option<String>, AmbiguousQ
     }
 }
 
-/// The method: `GET`.
+/// The method, in upper case: `GET`.
 pub fn method() -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
-    |request| Some(request.method.as_str().to_owned())
+    |request| Some(normalized_method(request.method.as_str()).into_owned())
 }
 
 /// The requested host, from the request's target, else from `Host`: in lower case, without a port and without a final

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// The field of a request's host.
+pub(crate) const HOST_FIELD: &str = "host";
+
 /// The one spelling of a host: in lower case, without a port and without the dot that ends a name.
 ///
 /// ```

@@ -12,14 +12,13 @@ use smallvec::SmallVec;
 use super::fields::{FieldId, FieldNames};
 use super::index::{Entry, Index};
 use super::matcher::{Matcher, is_name, shown};
-use super::path_condition;
 use super::predicate::Predicate;
 use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleBan, RuleLimits, SubjectId};
 use super::set::RuleSet;
+use super::spelled_condition::{self, Spelling};
 use super::subjects::SubjectFields;
 use super::{Action, BanScope, Condition, Limits, Policy, RuleDef};
 use crate::field_name::canonical;
-use crate::http::PATH_FIELD;
 use crate::key;
 use crate::lists::List;
 
@@ -43,9 +42,9 @@ impl RuleSet {
     /// # Errors
     /// When the rules do not fit together; the error names the rule and the part.
     pub fn compile(policy: &Policy, memory: &MemoryStore) -> Result<RuleSet, PolicyError> {
-        let path_lists = path_lists(policy);
+        let spelled_lists = spelled_lists(policy);
         let (fields, subjects, limits) = (FieldNames::default(), Vec::new(), vec![Box::default()]);
-        let mut compiler = Compiler { policy, memory, path_lists, fields, subjects, limits };
+        let mut compiler = Compiler { policy, memory, spelled_lists, fields, subjects, limits };
         let mut names = HashSet::new();
         let mut rules = Vec::with_capacity(policy.rules.len());
         for (number, def) in policy.rules.iter().enumerate() {
@@ -96,11 +95,11 @@ fn banning_everywhere(policy: &Policy, rules: &[Rule]) -> Result<Box<[u32]>, Pol
     }
 }
 
-/// What a condition asks: on a path, in the spelling that paths have.
+/// What a condition asks, in the spelling that the gate gives the field's values.
 fn matcher<'a>(policy: &Policy, Condition { field, matcher }: &'a Condition) -> Cow<'a, Matcher> {
-    match field == PATH_FIELD {
-        true => Cow::Owned(path_condition::spelled(matcher, policy.path_spelling)),
-        false => Cow::Borrowed(matcher),
+    match Spelling::of_field(field, policy.path_spelling) {
+        Some(spelling) => Cow::Owned(spelled_condition::spelled(matcher, spelling)),
+        None => Cow::Borrowed(matcher),
     }
 }
 
@@ -108,16 +107,22 @@ fn matchers<'a>(policy: &Policy, def: &'a RuleDef) -> Vec<Cow<'a, Matcher>> {
     def.when.iter().map(|condition| matcher(policy, condition)).collect()
 }
 
-/// The lists, those that paths are looked up in with their entries in the spelling of paths, too.
-fn path_lists(policy: &Policy) -> BTreeMap<String, Arc<List>> {
-    let conditions = policy.rules.iter().flat_map(|def| &def.when).filter(|condition| condition.field == PATH_FIELD);
-    let names: HashSet<&str> = conditions.flat_map(|condition| condition.matcher.lists()).collect();
-    let lists = names.into_iter().filter_map(|name| policy.lists.get_key_value(name));
-    let spelled = lists.map(|(name, list)| {
-        let spelled = path_condition::spelled_list(list, policy.path_spelling);
-        (name.clone(), spelled.map_or_else(|| Arc::clone(list), Arc::new))
-    });
-    spelled.collect()
+/// The lists in which values of a spelled field are looked up, with the spellings of their entries: by field and name.
+type SpelledLists<'a> = HashMap<&'a str, BTreeMap<String, Arc<List>>>;
+
+fn spelled_lists(policy: &Policy) -> SpelledLists<'_> {
+    let mut all = SpelledLists::new();
+    for Condition { field, matcher } in policy.rules.iter().flat_map(|def| &def.when) {
+        let Some(spelling) = Spelling::of_field(field, policy.path_spelling) else { continue };
+        let lists = all.entry(field.as_str()).or_default();
+        for name in matcher.lists() {
+            if let (false, Some(list)) = (lists.contains_key(name), policy.lists.get(name)) {
+                let spelled = spelled_condition::spelled_list(list, spelling);
+                lists.insert(name.to_owned(), spelled.map_or_else(|| Arc::clone(list), Arc::new));
+            }
+        }
+    }
+    all
 }
 
 fn entry<'a>(matchers: &'a [Cow<'_, Matcher>], rule: &Rule, subjects: &'a [Box<[FieldId]>]) -> Entry<'a> {
@@ -132,8 +137,7 @@ fn entry<'a>(matchers: &'a [Cow<'_, Matcher>], rule: &Rule, subjects: &'a [Box<[
 struct Compiler<'a> {
     policy: &'a Policy,
     memory: &'a MemoryStore,
-    /// The lists that conditions on paths refer to.
-    path_lists: BTreeMap<String, Arc<List>>,
+    spelled_lists: SpelledLists<'a>,
     fields: FieldNames,
     subjects: Vec<Box<[FieldId]>>,
     limits: Vec<Box<[NamedLimit]>>,
@@ -173,7 +177,7 @@ impl Compiler<'_> {
 
     fn check(&mut self, wrong: &Wrong<'_>, condition: &Condition) -> Result<Check, PolicyError> {
         let Condition { field, matcher: written } = condition;
-        let lists = if field == PATH_FIELD { &self.path_lists } else { &self.policy.lists };
+        let lists = self.spelled_lists.get(field.as_str()).unwrap_or(&self.policy.lists);
         let matcher = matcher(self.policy, condition);
         let predicate = Predicate::compile(&matcher, lists).map_err(|missing| {
             let known: Vec<&str> = self.policy.lists.keys().map(String::as_str).collect();
@@ -215,15 +219,15 @@ impl Compiler<'_> {
                 if cases.is_empty() && default.is_none() {
                     return Err(wrong.part("limits_by", None, field, "limits for at least one value of the field"));
                 }
-                let spelling = self.policy.path_spelling;
+                let spelling = Spelling::of_field(field, self.policy.path_spelling);
                 let mut named = |case: &str, limits| self.named(wrong, "limits_by", Some(case), limits);
                 let default = default.as_ref().map(|limits| named("default", limits)).transpose()?;
                 let mut by_value = HashMap::new();
                 for (value, limits) in cases {
                     by_value.insert(value.as_str().into(), named(value, limits)?);
-                    // A path also counts in its canonical spelling, unless another case of the table is written so.
-                    let spelled = spelling.of_written(value);
-                    if field == PATH_FIELD && !cases.contains_key(&spelled) {
+                    // A value also counts in the gate's spelling, unless another case of the table is written so.
+                    let spelled = spelling.map(|spelling| spelling.of_written(value));
+                    if let Some(spelled) = spelled.filter(|spelled| !cases.contains_key(spelled)) {
                         by_value.insert(spelled.into(), named(value, limits)?);
                     }
                 }

@@ -7,7 +7,7 @@ use flowgate_api::{Bans, NewBan};
 use flowgate_engine::config::parse_duration;
 use flowgate_engine::{
     bans::{BanOrder, ManualBan, wide_network},
-    http::normalized_host,
+    http::{normalized_host, normalized_method},
 };
 use hyper::StatusCode;
 
@@ -52,6 +52,7 @@ fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
     let at_the_gate = match &**field {
         "path" => service.rules().path_spelling.spell(&**value),
         "host" => normalized_host(value),
+        "method" => normalized_method(value),
         _ => Cow::Borrowed(&**value),
     };
     if at_the_gate != **value {

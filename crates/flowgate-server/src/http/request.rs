@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use flowgate_api::{Cost, DecideCall, Fields, Text};
 use flowgate_engine::{
     Request,
-    http::{ClientAddresses, PathSpelling},
+    http::{ClientAddresses, PathSpelling, normalized_host, normalized_method},
 };
 
 use super::Shared;
@@ -42,10 +42,16 @@ impl<'b> CallRequest<'b> {
         }
     }
 
-    /// Spells `path` and an address in `ip` as the gate does, and counts an IPv6 address by its network.
+    /// Spells `path`, `host`, `method` and an address in `ip` as the gate does, and counts an IPv6 address by its network.
     fn spell_as_at_the_gate(&mut self, addresses: &ClientAddresses, spelling: PathSpelling) {
         if let Some(path) = self.value_mut(PATH_FIELD) {
             *path = Text(Cow::Owned(spelling.spell(&*path.0).into_owned()));
+        }
+        if let Some(host) = self.value_mut("host") {
+            *host = Text(Cow::Owned(normalized_host(&host.0).into_owned()));
+        }
+        if let Some(method) = self.value_mut("method") {
+            *method = Text(Cow::Owned(normalized_method(&method.0).into_owned()));
         }
         let Some(value) = self.value_mut(ADDRESS_FIELD) else { return };
         let Ok(address) = value.0.parse::<IpAddr>() else { return };

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use flowgate_engine::{
     Request,
-    http::{Client, PathSpelling, escaped_text, normalized_host, query_values},
+    http::{Client, PathSpelling, escaped_text, normalized_host, normalized_method, query_values},
 };
 use smallvec::SmallVec;
 
@@ -61,7 +61,7 @@ fn value<'a>(
 ) -> Result<Option<Cow<'a, str>>, Unclear<'a>> {
     let value = match name {
         ADDRESS => Some(Cow::Owned(original.client.address.to_string())),
-        "method" => Some(Cow::Borrowed(&*original.method)),
+        "method" => Some(normalized_method(&original.method)),
         "host" => original.host.as_deref().map(normalized_host),
         "path" => original.path().map(|path| spelling.spell(path)),
         _ => {

@@ -110,3 +110,28 @@ fn bytes_that_are_not_utf_8_have_counters_of_their_own() {
     assert_eq!([ask("/?tok=%ff"), ask("/?tok=%fe"), ask("/%ff?tok=%ff"), ask("/%fe?tok=%ff")], [200; 4]);
     assert_eq!([ask("/?tok=%FF"), ask("/%Fe?tok=%ff")], [429; 2]);
 }
+
+#[test]
+fn hosts_and_methods_match_in_any_case_and_without_a_port() {
+    let lists = "lists = { hosts = { values = ['Shop.Example:443'] }, methods = { values = ['post'] } }\n";
+    let fields = [
+        ("host", ["shop.example", "Shop.Example", "shop.example:443", "*.Example", "~^SHOP", "@hosts"]),
+        ("method", ["POST", "post", "Post", "p*t", "~^post$", "@methods"]),
+    ];
+    for (field, conditions) in fields {
+        for condition in conditions {
+            let rule = format!("{{ name = 'no', when = {{ {field} = '{condition}' }}, action = 'deny' }}");
+            let server = Running::start(&format!("{lists}rule = [{rule}]"));
+            for (host, method) in [("shop.example", "POST"), ("SHOP.example:8443", "post"), ("shop.example.", "Post")] {
+                let headers = [("x-forwarded-host", host), ("x-forwarded-method", method), ("x-forwarded-uri", "/")];
+                assert_eq!(server.gate(&headers).status, 403, "{condition}: {method} {host}");
+            }
+            let other = [("x-forwarded-host", "elsewhere"), ("x-forwarded-method", "GET"), ("x-forwarded-uri", "/")];
+            assert_eq!(server.gate(&other).status, 200, "{condition}");
+        }
+    }
+    let limits = "limits_by = { field = 'method', default = ['5/60s'], post = ['1/60s'] }";
+    let server = Running::start(&format!("rule = [{{ name = 'a', {limits} }}]"));
+    let post = [("x-forwarded-method", "POST"), ("x-forwarded-uri", "/")];
+    assert_eq!([server.gate(&post).status, server.gate(&post).status], [200, 429]);
+}
