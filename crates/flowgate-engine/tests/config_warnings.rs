@@ -33,6 +33,79 @@ fn paths_that_are_spelled_otherwise() {
     assert_eq!((warnings(exact, "'/a;v=1'"), warnings(exact, "'~^/docs/$'")), (vec![], vec![]));
 }
 
+/// Messages and hints about a rule, or several.
+fn warnings(rules: &str) -> Vec<String> {
+    loaded(rules).warnings.entries().map(|entry| format!("{}; {}", entry.message, entry.hint)).collect()
+}
+
+#[test]
+fn conditions_that_no_request_at_the_gate_fits() {
+    let of = |field: &str, value: &str| {
+        warnings(&format!("[[rule]]\nname = 'a'\naction = 'deny'\nwhen = {{ {field} = '{value}' }}"))
+    };
+    for (field, value) in [
+        ("host", "Example.com"),
+        ("host", "*.example.com"),
+        ("host", "[2001:db8::1]"),
+        ("method", "get"),
+        ("path", "~^/a?b"),
+    ] {
+        assert_eq!(of(field, value), [""; 0], "{field} = {value}");
+    }
+    let hint = "at the gate a host is without its port";
+    assert_eq!(
+        of("host", "!example.com:443"),
+        [format!(r#"the host "example.com:443" is not told from "example.com"; {hint}"#)]
+    );
+    assert_eq!(of("host", "*:8443"), [format!(r#"no host at the gate has a port, as "*:8443" wants it; {hint}"#)]);
+    let query =
+        r#"no path at the gate has a query, as "/q?x=1" wants it; ask for path = "/q" and for the field "query.x""#;
+    assert_eq!(of("path", "/q?x=1"), [query]);
+}
+
+#[test]
+fn actions_that_are_probably_meant_otherwise() {
+    let of = |action: &str| warnings(&format!("rule = [{{ name = 'a', action = '{action}' }}]"));
+    for (action, meant) in [("alow", "allow"), ("dney", "deny"), ("Deny", "deny"), ("capcha", "captcha")] {
+        let expected =
+            format!(r#"the action "{action}" denies, as every word but "allow" does; did you mean "{meant}"?"#);
+        assert_eq!(of(action), [expected]);
+    }
+    for action in ["allow", "deny", "captcha", "hcaptcha", "recaptcha", "delay", "block", "slow", "queue", "sms"] {
+        assert_eq!(of(action), [""; 0], "{action}");
+    }
+}
+
+#[test]
+fn a_permission_below_all_rules_changes_nothing() {
+    let rules = |text: &str| {
+        let rule = |word: &str| match word {
+            "limit" => "limits = ['5/60s']".to_owned(),
+            action => format!("action = '{action}'"),
+        };
+        let rules = text.split(' ').enumerate();
+        let rules = rules.map(|(number, word)| {
+            format!("[[rule]]\nname = 'r{number}'\nwhen = {{ x = '{number}' }}\n{}\n", rule(word))
+        });
+        warned_lines(&loaded(&rules.collect::<String>()), "this rule changes nothing")
+    };
+    assert_eq!(rules("limit allow"), [6]);
+    assert_eq!(rules("limit allow allow"), [6, 10]);
+    for fine in ["allow limit", "limit allow limit", "allow", "allow allow", "limit deny", "allow deny"] {
+        assert_eq!(rules(fine), [0; 0], "{fine}");
+    }
+}
+
+#[test]
+fn a_header_has_its_name_in_any_case() {
+    let of = |condition: &str, by: &str| {
+        warnings(&format!("[[rule]]\nname = 'a'\nwhen = {{ '{condition}' = '*' }}\nby = ['{by}']\nlimits = ['5/60s']"))
+    };
+    assert_eq!(of("header.x-key", "header.X-Key"), [""; 0]);
+    assert_eq!(of("header.x-key", "header.x-other").len(), 1);
+    assert_eq!(of("user", "User").len(), 2, "two fields, and one that gateways do not give");
+}
+
 fn limit() -> impl Strategy<Value = String> {
     let sliding = (1..12_u32, 1..9_u32).prop_map(|(count, period)| format!("{count}/{period}s"));
     let grid = (1020..3000_u32, 1..4_u32).prop_map(|(count, period)| format!("{count}/{period}s"));

@@ -32,6 +32,7 @@ pub(crate) struct Places {
     /// The limits, by sets that are applied together.
     pub(crate) sets: Vec<LimitSet>,
     pub(crate) ban: Option<Location>,
+    pub(crate) action: Option<Location>,
     pub(crate) count_denied: Option<Location>,
 }
 
@@ -74,8 +75,8 @@ fn read(
     let mut rule = RuleDef::named(name);
     let source = report.sources.get(name_at.source);
     rule.place = Some(RulePlace { source: source.name.as_str().into(), line: source.position(name_at.start).line });
-    let mut places =
-        Places { name: name_at, when: Vec::new(), by: Vec::new(), sets: Vec::new(), ban: None, count_denied: None };
+    let (when, by, sets) = (Vec::new(), Vec::new(), Vec::new());
+    let mut places = Places { name: name_at, when, by, sets, ban: None, action: None, count_denied: None };
 
     rule.title = fields.read(report, "title", value::text).map(str::to_owned);
     if let Some(when) = fields.read(report, "when", |report, node| when::read(report, node, lists)) {
@@ -95,12 +96,12 @@ fn read(
     rule.on_failure = fields.read(report, "on_failure", |report, node| value::word(report, node, &ON_FAILURE));
     places.ban = fields.entry("ban").map(|entry| entry.key_at);
     rule.ban = fields.read(report, "ban", ban::read);
-    let action_at = fields.node("action").map(|node| node.at);
+    places.action = fields.node("action").map(|node| node.at);
     fields.finish(report);
 
     // Contradictions are reported only between parts that are valid by themselves.
     if report.errors() == before {
-        check_together(report, &rule, &places, action_at);
+        check_together(report, &rule, &places);
     }
     (report.errors() == before).then_some((rule, places))
 }
@@ -178,8 +179,8 @@ fn read_code(report: &mut Report, node: &Node) -> Option<i64> {
     code
 }
 
-fn check_together(report: &mut Report, rule: &RuleDef, places: &Places, action_at: Option<Location>) {
-    match (&rule.limits, action_at) {
+fn check_together(report: &mut Report, rule: &RuleDef, places: &Places) {
+    match (&rule.limits, places.action) {
         // A rule with forgotten limits must not deny every request.
         (Limits::None, None) => {
             let hint = "add limits = [\"5/60s\"], or action = \"deny\" if it is to deny whatever it matches";

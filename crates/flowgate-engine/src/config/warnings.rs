@@ -2,9 +2,11 @@
 //!
 //! A warning is given only if it is certain: wrong warnings teach people to ignore all of them.
 
+mod actions;
 mod crowds;
 mod descriptor;
 mod fields;
+mod hosts;
 mod paths;
 mod pointless;
 mod unreachable;
@@ -25,12 +27,15 @@ pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, ro
     let rules = &config.policy.rules;
     unreachable::find(report, rules, &places.rules);
     crowds::find(report, rules, &places.rules);
+    actions::find_pointless_permissions(report, rules, &places.rules);
     for (rule, places) in rules.iter().zip(&places.rules) {
         fields_not_required(report, rule, places);
         without_effect(report, rule, places);
+        actions::find_mistyped(report, rule, places);
         if config.listen.grpc == ListenAddress::Off && !descriptor::is_asked_for(rule) {
             fields::find(report, rule, places);
-            paths::find_without_slash(report, rule, places);
+            paths::find_unfit(report, rule, places);
+            hosts::find_with_port(report, rule, places);
         }
         paths::find(report, rule, places, config.policy.path_spelling);
         for set in &places.sets {
@@ -62,7 +67,7 @@ fn unused_lists(report: &mut Report, config: &Config, places: &ReadPlaces) {
 fn fields_not_required(report: &mut Report, rule: &RuleDef, places: &Places) {
     for (field, &at) in rule.by.iter().zip(&places.by) {
         let requires = |condition: &Condition| match &*condition.field {
-            name if name == field => condition.matcher.requires_presence(),
+            name if is_same_field(name, field) => condition.matcher.requires_presence(),
             descriptor::FIELD => descriptor::has_field(&condition.matcher, field),
             _ => false,
         };
@@ -72,6 +77,11 @@ fn fields_not_required(report: &mut Report, rule: &RuleDef, places: &Places) {
             report.warning(at, message).hint(hint).done();
         }
     }
+}
+
+/// The gate finds a header by its name in any case.
+fn is_same_field(a: &str, b: &str) -> bool {
+    a == b || a.starts_with("header.") && b.starts_with("header.") && a.eq_ignore_ascii_case(b)
 }
 
 /// Only limits count.

@@ -15,11 +15,12 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places, spellin
     }
 }
 
-/// Reports conditions that no path fits for want of a slash in front.
-pub(super) fn find_without_slash(report: &mut Report, rule: &RuleDef, places: &Places) {
+/// Reports conditions that no path fits: for want of a slash in front, or for a query.
+pub(super) fn find_unfit(report: &mut Report, rule: &RuleDef, places: &Places) {
     for (condition, &at) in rule.when.iter().zip(&places.when) {
         if condition.field == PATH_FIELD {
             find_without_slash_in(report, &condition.matcher, at);
+            find_query_in(report, &condition.matcher, at);
         }
     }
 }
@@ -46,6 +47,23 @@ fn find_without_slash_in(report: &mut Report, matcher: &Matcher, at: Location) {
     let message = format!("no path at the gate fits {}: each begins with a slash", quoted(&written));
     let hint = format!("did you mean {}?", quoted(&meant));
     report.warning(at, message).hint(hint).done();
+}
+
+fn find_query_in(report: &mut Report, matcher: &Matcher, at: Location) {
+    match matcher {
+        Matcher::Not(inner) => find_query_in(report, inner, at),
+        Matcher::OneOf(matchers) => matchers.iter().for_each(|matcher| find_query_in(report, matcher, at)),
+        Matcher::Equal(_) | Matcher::Glob(_) => {
+            let written = matcher.to_string();
+            let Some((path, query)) = written.split_once('?') else { return };
+            let name = query.split(['=', '&']).next().unwrap_or_default();
+            let field = quoted(&format!("query.{}", if name.is_empty() { "NAME" } else { name }));
+            let message = format!("no path at the gate has a query, as {} wants it", quoted(&written));
+            let hint = format!("ask for path = {} and for the field {field}", quoted(path));
+            report.warning(at, message).hint(hint).done();
+        }
+        _ => {}
+    }
 }
 
 /// Whether all that fits the rest of a regular expression certainly begins with a letter or a digit.
