@@ -36,6 +36,8 @@ collectgarbage("setpause", 400)
 
 -- Each thread has its own script, and so its own connections.
 local idle = {}
+-- When this thread has last logged that Flowgate is away, in seconds.
+local logged_at = 0
 
 -- The question to Flowgate; nothing when the request has too many headers.
 local function question(txn)
@@ -149,6 +151,10 @@ core.register_action("flowgate", { "http-req" }, function(txn)
     -- Flowgate denies with 4xx: gate.deny_status may be any of them, and a request that it refuses to read is not to pass
     -- either. Anything else is not an answer.
     if status < 400 or status > 499 then
+        if os.time() > logged_at then
+            logged_at = os.time()
+            core.log(core.err, "Flowgate gives no answer at " .. HOST .. ":" .. PORT .. ", requests are " .. WHEN_AWAY)
+        end
         if WHEN_AWAY == "open" then
             return
         end

@@ -1,6 +1,7 @@
 //! Real gateways with the configurations of `docs/gateways`, on other ports.
 
 mod cdn;
+mod pages;
 mod plan;
 mod wrong_address;
 

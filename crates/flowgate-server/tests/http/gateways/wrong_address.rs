@@ -40,6 +40,15 @@ fn caddy_that_asks_the_console_lets_nothing_pass() {
 }
 
 #[test]
+fn caddy_marks_what_passes_while_nothing_is_limited() {
+    let mut site = Site::start(&["Caddyfile"], |text| text, caddy);
+    assert_eq!(site.get("/api", &[]).header("x-flowgate-away"), None);
+    site.flowgate = None;
+    let passed = site.get("/api", &[]);
+    assert_eq!((passed.status, passed.header("x-flowgate-away")), (200, Some("true")));
+}
+
+#[test]
 fn traefik_that_asks_the_console_lets_nothing_pass() {
     for other in ["7070/", "7070"] {
         let edit = |text: String| text.replace("7070/gate", other);
