@@ -51,9 +51,9 @@ impl Durable {
     /// Brings bans back and begins to write.
     pub(crate) fn start(opened: OpenJournal, config: &Config, service: &Service) -> Result<Durable, DurableError> {
         let OpenJournal { directory, bans, read, back, .. } = opened;
-        let (rules, now, clock) = (service.rules(), service.now(), service.clock().clone());
+        let (rules, now, clock) = (service.rules(), service.now(), service.clock.clone());
         for (kind, body) in &bans {
-            service.decider().restore_ban(*kind, body, &rules, back, now);
+            service.decider.restore_ban(*kind, body, &rules, back, now);
         }
         let failed = |source| DurableError::Write { path: directory.path().to_owned(), source };
         let mut writer =
@@ -63,19 +63,16 @@ impl Durable {
         writer.on_lock(Box::new(move |held| noted.note(held, 1)));
         let (sender, synced) = watch::channel(SyncStatus::default());
         let report = Box::new(move |news: SyncStatus| _ = sender.send_replace(news));
-        let mut keeper = BanKeeper {
-            decider: Arc::clone(service.shared_decider()),
-            cursor: BanCursor::default(),
-            clock: clock.clone(),
-        };
+        let mut keeper =
+            BanKeeper { decider: Arc::clone(&service.decider), cursor: BanCursor::default(), clock: clock.clone() };
         if !back.is_zero() {
             // Beside states that are not moved back, those that are would be moved once more by the next start.
-            let memory = service.decider().memory();
+            let memory = service.decider.memory();
             writer.begin().map_err(failed)?;
             while !writer.write_base(memory, &mut keeper, u64::MAX >> 1).map_err(failed)? {}
         }
         let settings = JournalSettings { flush: config.store.durable.flush, clock: clock.clone(), report };
-        let table = Table(Arc::clone(service.shared_decider()));
+        let table = Table(Arc::clone(&service.decider));
         let journal = Journal::start(writer, table, Box::new(keeper), settings).map_err(failed)?;
         let is_always = config.store.durable.mode == Durability::Always;
         let patience = config.server.request_timeout;
@@ -171,9 +168,9 @@ impl Service {
         answer: T,
         degraded: impl FnOnce(T) -> T + Send + 'static,
     ) -> Answer<T> {
-        match self.durable() {
+        match self.durable.as_ref() {
             Some(durable) if has_changed && durable.is_always => {
-                let observer = Arc::clone(self.observer());
+                let observer = Arc::clone(&self.observer);
                 durable.later(answer, move |answer| {
                     observer.metrics.degraded.add(1);
                     degraded(answer)
@@ -185,7 +182,7 @@ impl Service {
 
     /// The answer to an order of an admin: once the change is on the disk, in every mode.
     pub(crate) fn kept_for_sure<T: Send + 'static>(&self, answer: T) -> Answer<T> {
-        match self.durable() {
+        match self.durable.as_ref() {
             Some(durable) => durable.later(answer, |answer| answer),
             None => Answer::Now(answer),
         }

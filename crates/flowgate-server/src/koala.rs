@@ -57,9 +57,9 @@ impl KoalaInForce {
         file: &KoalaFile,
         before: Option<&KoalaInForce>,
     ) -> Result<KoalaInForce, PolicyError> {
-        let rules = KoalaRules::new(file.clone(), service.decider().memory(), before.map(|koala| &koala.rules))?;
+        let rules = KoalaRules::new(file.clone(), service.decider.memory(), before.map(|koala| &koala.rules))?;
         let in_shares = |local: &Local| rules.with_limits(|limit: &Limit| local.share_of(limit), local.memory());
-        let local = service.shared().map(|shared| in_shares(shared.local())).transpose()?;
+        let local = service.shared.as_ref().map(|shared| in_shares(shared.local())).transpose()?;
         let answers = Answers::new(&rules);
         Ok(KoalaInForce::new(rules, local, answers))
     }
@@ -109,26 +109,26 @@ impl Service {
         at: Reading,
     ) -> Answer<KoalaAnswer> {
         let rules = &koala.rules;
-        let pending = match (rules.ban(self.decider(), ask, request, self.ban_time(at).now), self.shared()) {
+        let pending = match (rules.ban(&self.decider, ask, request, self.ban_time(at).now), self.shared.as_ref()) {
             (Some(banned), _) => Pending::Now(banned),
-            (None, None) => Pending::Now(rules.decide(self.decider(), ask, request, at.now)),
+            (None, None) => Pending::Now(rules.decide(&self.decider, ask, request, at.now)),
             (None, Some(shared)) => {
-                let plan = rules.plan(self.decider(), ask, request);
+                let plan = rules.plan(&self.decider, ask, request);
                 match plan.plan.asks_redis() {
                     true => shared.ask(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
                     false => Pending::Now(rules.conclude(ask, &plan)),
                 }
             }
         };
-        let is_noted = ask != KoalaAsk::Update || self.observer().begin(Operation::Record);
+        let is_noted = ask != KoalaAsk::Update || self.observer.begin(Operation::Record);
         match pending {
             Pending::Now(answer) => {
                 if is_noted {
-                    metrics::note(self.observer(), rules, || request, &answer, at.now);
+                    metrics::note(&self.observer, rules, || request, &answer, at.now);
                 }
                 self.kept(true, answer, KoalaAnswer::as_stopgap)
             }
-            Pending::Later(sent) => self.observer().later(sent, is_noted, at, |observer, question, answer, now| {
+            Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, answer, now| {
                 metrics::note(observer, &question.koala.rules, || question.request.get(), answer, now);
             }),
         }
@@ -145,11 +145,11 @@ impl Service {
         request: &Request<'_>,
     ) -> Answer<Result<(), StoreAway>> {
         self.metrics().count_operation(Operation::Refund);
-        let Some(shared) = self.shared() else {
-            koala.rules.feedback(self.decider(), erase, request, self.now());
+        let Some(shared) = self.shared.as_ref() else {
+            koala.rules.feedback(&self.decider, erase, request, self.now());
             return Answer::Now(Ok(()));
         };
-        let plans = koala.rules.owned_feedback(self.decider(), erase, request).into_iter();
+        let plans = koala.rules.owned_feedback(&self.decider, erase, request).into_iter();
         let given = plans.map(|plan| shared.ask_redis(OutcomesQuestion { plan, conclude: |_| () }, self.now()));
         Answer::fold(given, Ok(()), Result::and)
     }
@@ -165,10 +165,10 @@ impl Service {
         request: &Request<'_>,
     ) -> Answer<Result<Option<u64>, StoreAway>> {
         self.metrics().count_operation(Operation::Peek);
-        let Some(shared) = self.shared() else {
-            return Answer::Now(Ok(koala.rules.value(self.decider(), number, request, self.now())));
+        let Some(shared) = self.shared.as_ref() else {
+            return Answer::Now(Ok(koala.rules.value(&self.decider, number, request, self.now())));
         };
-        match koala.rules.owned_value(self.decider(), number, request) {
+        match koala.rules.owned_value(&self.decider, number, request) {
             None => Answer::Now(Ok(None)),
             Some(plan) if plan.groups() == 0 => Answer::Now(Ok(Some(0))),
             Some(plan) => {

@@ -258,7 +258,7 @@ impl Server {
             never = stopped => never,
             number = loops.failed() => Err(RunError::Loop(number)),
         };
-        if let Some(durable) = service.durable().cloned() {
+        if let Some(durable) = service.durable.as_ref().cloned() {
             // A failure is logged by the journal; the counters that it could not write are lost whatever happens here.
             let _ = tokio::task::spawn_blocking(move || durable.stop()).await;
         }

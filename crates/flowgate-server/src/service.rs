@@ -63,15 +63,17 @@ pub use snapshot::Snapshot;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Service {
-    decider: Arc<Decider>,
+    /// Decides in memory, and keeps the bans.
+    pub(crate) decider: Arc<Decider>,
     snapshot: Arc<ArcSwap<Snapshot>>,
-    clock: Clock,
-    observer: Arc<Observer>,
-    started: Time,
+    pub(crate) clock: Clock,
+    pub(crate) observer: Arc<Observer>,
+    /// When the service was started.
+    pub started: Time,
     /// Where counters live, unless in the engine's memory.
-    shared: Option<Arc<SharedStore>>,
+    pub(crate) shared: Option<Arc<SharedStore>>,
     /// Writes counters in memory to a disk, if they are to outlive the process.
-    durable: Option<Arc<Durable>>,
+    pub(crate) durable: Option<Arc<Durable>>,
     pause: Arc<PauseState>,
 }
 
@@ -388,35 +390,6 @@ impl Service {
         self.clock.status()
     }
 
-    /// When the service was started.
-    pub fn started(&self) -> Time {
-        self.started
-    }
-
-    /// Decides in memory, and keeps the bans.
-    pub(crate) fn decider(&self) -> &Decider {
-        &self.decider
-    }
-
-    pub(crate) fn shared_decider(&self) -> &Arc<Decider> {
-        &self.decider
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    /// The journal, if counters outlive the process.
-    #[inline]
-    pub(crate) fn durable(&self) -> Option<&Arc<Durable>> {
-        self.durable.as_ref()
-    }
-
-    /// Where counters live, unless in memory.
-    pub(crate) fn shared(&self) -> Option<&Arc<SharedStore>> {
-        self.shared.as_ref()
-    }
-
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.observer.metrics
     }
@@ -424,10 +397,6 @@ impl Service {
     /// What has happened lately.
     pub(crate) fn recent(&self) -> &Recent {
         &self.observer.recent
-    }
-
-    pub(crate) fn observer(&self) -> &Arc<Observer> {
-        &self.observer
     }
 
     /// What the store holds and has evicted or refused. For reports, not for every request.

@@ -43,7 +43,7 @@ fn document(service: &Service, broken: Option<BrokenFile>, from: u64, limit: u64
 
 /// Changes whenever other rules come into force, and at a restart.
 pub(super) fn etag(service: &Service) -> String {
-    format!("\"{:x}-{:x}\"", service.started().as_nanos(), service.unpaused().rules.generation)
+    format!("\"{:x}-{:x}\"", service.started.as_nanos(), service.unpaused().rules.generation)
 }
 
 /// What is wrong with the configuration file, while it is.

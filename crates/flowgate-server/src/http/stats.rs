@@ -31,8 +31,8 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         missing: missing.map(Into::into),
         since: service.recent().history.store_since().into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        started: service.started().into(),
-        uptime: service.now().since(service.started()).into(),
+        started: service.started.into(),
+        uptime: service.now().since(service.started).into(),
         rules: service.rules().rules.len() as u64,
         paused_until: service.paused().map(|pause| pause.until.into()),
         policy_etag: policy::etag(service).into(),
@@ -55,7 +55,7 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 fn store(shared: &Shared) -> Store<'_> {
-    let (Some(redis), Some(settings)) = (shared.service.shared(), &shared.redis) else {
+    let (Some(redis), Some(settings)) = (shared.service.shared.as_ref(), &shared.redis) else {
         return Store::Memory { durable: shared.service.is_durable() };
     };
     let stats = redis.stats();

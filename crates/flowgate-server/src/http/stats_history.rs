@@ -50,7 +50,7 @@ fn document(service: &Service, range: Range, wanted: &WantedRules) -> Vec<u8> {
     let [resp, http, grpc, store] = recorded.latencies.each_ref().map(|series| latency(series));
     reply::written(&StatsHistory {
         now: service.now().into(),
-        started: service.started().into(),
+        started: service.started.into(),
         step: recorded.step,
         end: recorded.end,
         total: TotalCounts {

@@ -120,7 +120,7 @@ fn latencies(out: &mut Exposition, metrics: &Metrics) {
 
 /// Names without values where counters end with the process.
 fn journal(out: &mut Exposition, service: &Service) {
-    let durable = service.durable();
+    let durable = service.durable.as_ref();
     let status = durable.map(|durable| durable.status());
     let help = "Seconds since the oldest change that may not be on the disk.";
     let lag = durable.map(|durable| seconds(durable.lag().as_nanos()));
@@ -254,7 +254,7 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     }
     // The start counts as a success.
     let last = match reloads.last_success.load(Relaxed) {
-        0 => service.started().as_nanos(),
+        0 => service.started.as_nanos(),
         nanos => nanos,
     };
     out.gauge("flowgate_reload_last_success_timestamp_seconds", "When the rules in force were loaded.")
@@ -262,5 +262,5 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.gauge("flowgate_reload_last_duration_seconds", "How long the last attempt took.")
         .sample(&[], seconds(reloads.last_duration().as_nanos()));
     out.gauge("process_start_time_seconds", "When the server started.")
-        .sample(&[], seconds(service.started().as_nanos()));
+        .sample(&[], seconds(service.started.as_nanos()));
 }

@@ -44,7 +44,7 @@ impl BatchMetrics {
         } else {
             self.limited += 1;
         }
-        service.observer().key_seen(key, allowed, at.now);
+        service.observer.key_seen(key, allowed, at.now);
     }
 
     /// Reports the commands of a batch and the answers that it has counted.
