@@ -38,7 +38,6 @@ mod store;
 mod target;
 mod wire;
 
-pub(crate) use deny_cache::{Denial, DenyQuestion, DenyTable};
 pub(crate) use failover::Local;
 pub use health::SharedStats;
 pub(crate) use question::{LocalQuestion, OutcomesQuestion, OwnedQuestion, Question, StoreReply};

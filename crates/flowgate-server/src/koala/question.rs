@@ -9,7 +9,7 @@ use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaPlan, OwnedKoalaPlan};
 
 use super::KoalaInForce;
 use crate::owned_request::OwnedRequest;
-use crate::redis::{Denial, DenyQuestion, DenyTable, Local, LocalQuestion, OwnedQuestion, Question};
+use crate::redis::{Local, LocalQuestion, OwnedQuestion, Question};
 
 /// A request to Koala and its plan.
 pub(crate) struct KoalaQuestion<'a, 'r, 'q> {
@@ -26,21 +26,13 @@ pub(crate) struct OwnedKoalaQuestion {
     pub(crate) request: OwnedRequest,
 }
 
+// The deny cache does not know these questions: Koala counts denied requests, too, so each must reach Redis.
 impl Question for KoalaQuestion<'_, '_, '_> {
     type Owned = OwnedKoalaQuestion;
 
     fn to_owned(&self) -> OwnedKoalaQuestion {
         let plan = OwnedKoalaPlan::new(&self.koala.rules, self.ask, self.plan, self.request);
         OwnedKoalaQuestion { koala: Arc::clone(self.koala), plan, request: OwnedRequest::new(self.request) }
-    }
-
-    /// Koala counts denied requests, too, so each must reach Redis.
-    fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
-        None
-    }
-
-    fn recall(&self, _: Denial) -> Option<KoalaAnswer> {
-        None
     }
 }
 
@@ -77,9 +69,5 @@ impl LocalQuestion for OwnedKoalaQuestion {
     /// Koala counts denied requests, too.
     fn keeps_charge(_: &KoalaAnswer) -> bool {
         true
-    }
-
-    fn denied(&self, _: &KoalaAnswer) -> Option<Denial> {
-        None
     }
 }

@@ -31,12 +31,12 @@ pub(crate) struct SeenCount {
 pub(crate) struct Windows<K> {
     capacity: usize,
     began: Time,
-    current: TopK<K, Seen>,
-    before: TopK<K, Seen>,
+    current: TopK<K, SeenPeriod>,
+    before: TopK<K, SeenPeriod>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenPeriod {
     first: Time,
     last: Time,
 }
@@ -51,7 +51,7 @@ impl<K: Hash + Eq + Clone + Ord> Windows<K> {
     pub(crate) fn note(&mut self, key: K, weight: u32, now: Time) {
         self.turn(now);
         let first = self.before.get(&key).map_or(now, |entry| entry.value.first);
-        self.current.add(key, weight.into(), || Seen { first, last: now }).last = now;
+        self.current.add(key, weight.into(), || SeenPeriod { first, last: now }).last = now;
     }
 
     /// When counting began, and the keys of both windows, the most frequent first.
@@ -59,7 +59,7 @@ impl<K: Hash + Eq + Clone + Ord> Windows<K> {
         self.turn(now);
         let mut counts: HashMap<&K, SeenCount> = HashMap::new();
         for (key, entry) in self.before.iter().chain(self.current.iter()) {
-            let Seen { first, last } = entry.value;
+            let SeenPeriod { first, last } = entry.value;
             let sum = counts.entry(key).or_insert(SeenCount { count: 0, error: 0, first, last });
             sum.count += entry.count;
             sum.error += entry.error;

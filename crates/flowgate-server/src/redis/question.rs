@@ -32,10 +32,14 @@ pub(crate) trait Question {
     fn to_owned(&self) -> Self::Owned;
 
     /// What the deny cache is to know of it; `None`: it meets no counter whose denial can be remembered.
-    fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion>;
+    fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
+        None
+    }
 
     /// The reply of a denial that was remembered for this question.
-    fn recall(&self, denied: Denial) -> Option<<Self::Owned as OwnedQuestion>::Reply>;
+    fn recall(&self, _: Denial) -> Option<<Self::Owned as OwnedQuestion>::Reply> {
+        None
+    }
 }
 
 /// What awaits the reply of Redis.
@@ -67,7 +71,9 @@ pub(crate) trait LocalQuestion: OwnedQuestion {
     fn keeps_charge(reply: &Self::Reply) -> bool;
 
     /// The denial that may be remembered, if it is one.
-    fn denied(&self, reply: &Self::Reply) -> Option<Denial>;
+    fn denied(&self, _: &Self::Reply) -> Option<Denial> {
+        None
+    }
 }
 
 /// A reply, and whether this node has decided it alone.

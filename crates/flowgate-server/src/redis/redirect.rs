@@ -29,7 +29,9 @@ pub(crate) trait Command {
     fn keys(&self) -> Vec<&[u8]>;
 
     /// The script that it calls, if it does.
-    fn script(&self) -> Option<&'static Script>;
+    fn script(&self) -> Option<&'static Script> {
+        None
+    }
 }
 
 /// A plain command, as its words: its name and its keys.
@@ -44,20 +46,11 @@ impl Command for Plain {
     fn keys(&self) -> Vec<&[u8]> {
         self.0.iter().skip(1).map(Vec::as_slice).collect()
     }
-
-    fn script(&self) -> Option<&'static Script> {
-        None
-    }
 }
 
 impl Command for ScriptCall {
     fn write(&self, out: &mut Vec<u8>) {
-        let (keys, args) = (ScriptCall::keys(self), self.args());
-        wire::header(out, 3 + keys.len() + args.len());
-        wire::word(out, b"EVALSHA");
-        wire::word(out, self.script.sha1.as_bytes());
-        wire::word(out, keys.len().to_string().as_bytes());
-        keys.chain(args).for_each(|word| wire::word(out, word));
+        write_call(out, b"EVALSHA", &self.script.sha1, self);
     }
 
     fn keys(&self) -> Vec<&[u8]> {
@@ -74,21 +67,21 @@ pub(crate) struct WithScript(pub(crate) ScriptCall);
 
 impl Command for WithScript {
     fn write(&self, out: &mut Vec<u8>) {
-        let (keys, args) = (self.0.keys(), self.0.args());
-        wire::header(out, 3 + keys.len() + args.len());
-        wire::word(out, b"EVAL");
-        wire::word(out, self.0.script.source.as_bytes());
-        wire::word(out, keys.len().to_string().as_bytes());
-        keys.chain(args).for_each(|word| wire::word(out, word));
+        write_call(out, b"EVAL", self.0.script.source, &self.0);
     }
 
     fn keys(&self) -> Vec<&[u8]> {
         self.0.keys().collect()
     }
+}
 
-    fn script(&self) -> Option<&'static Script> {
-        None
-    }
+fn write_call(out: &mut Vec<u8>, command: &[u8], script: &str, call: &ScriptCall) {
+    let (keys, args) = (call.keys(), call.args());
+    wire::header(out, 3 + keys.len() + args.len());
+    wire::word(out, command);
+    wire::word(out, script.as_bytes());
+    wire::word(out, keys.len().to_string().as_bytes());
+    keys.chain(args).for_each(|word| wire::word(out, word));
 }
 
 /// A command that was sent.
@@ -102,15 +95,15 @@ pub(crate) struct SentCommand {
 
 /// Why a command has no reply, and what may still come.
 #[derive(Debug)]
-pub(crate) struct Unanswered {
+pub(crate) struct CommandFailure {
     pub(crate) why: Failure,
     /// The reply that comes too late, if it comes.
     pub(crate) late: Option<Late>,
 }
 
-impl From<Failure> for Unanswered {
-    fn from(why: Failure) -> Unanswered {
-        Unanswered { why, late: None }
+impl From<Failure> for CommandFailure {
+    fn from(why: Failure) -> CommandFailure {
+        CommandFailure { why, late: None }
     }
 }
 
@@ -163,7 +156,7 @@ impl Servers {
         &self,
         sent: &mut SentCommand,
         command: impl Fn() -> C,
-    ) -> Result<Reply, Unanswered> {
+    ) -> Result<Reply, CommandFailure> {
         let deadline = sent.at + sent.link.node().timeout;
         match received(&mut sent.arrival).await? {
             // Boxed, since it is rare and its many states would make every waiting reply large.
@@ -182,7 +175,7 @@ impl Servers {
         deadline: Time,
         mut error: String,
         command: impl Fn() -> C,
-    ) -> Result<Reply, Unanswered> {
+    ) -> Result<Reply, CommandFailure> {
         for _ in 0..MOST_TRIES {
             let command = command();
             match (slots::elsewhere(&error), command.script()) {
@@ -219,7 +212,7 @@ impl Servers {
             match timeout(Duration::from_nanos(left.as_nanos()), received(&mut arrival)).await {
                 Ok(Ok(Reply::Error(next))) => error = next,
                 Ok(replied) => return replied,
-                Err(_) => return Err(Unanswered { why: Failure::Timeout, late: Some(Late::UnderWay(arrival)) }),
+                Err(_) => return Err(CommandFailure { why: Failure::Timeout, late: Some(Late::UnderWay(arrival)) }),
             }
         }
         Err(Failure::Refused.into())
@@ -268,10 +261,12 @@ impl Route {
 
 async fn received(
     arrival: impl Future<Output = Result<CommandResult, oneshot::error::RecvError>>,
-) -> Result<Reply, Unanswered> {
+) -> Result<Reply, CommandFailure> {
     match arrival.await {
         Ok(CommandResult::Reply(reply)) => Ok(reply),
-        Ok(CommandResult::Late(reply)) => Err(Unanswered { why: Failure::Timeout, late: Some(Late::Expired(reply)) }),
+        Ok(CommandResult::Late(reply)) => {
+            Err(CommandFailure { why: Failure::Timeout, late: Some(Late::Expired(reply)) })
+        }
         Err(_) => Err(Failure::Lost.into()),
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::health::Health;
 use super::link::Failure;
 use super::question::OwnedQuestion;
-use super::redirect::{Command, Late, SentCommand, Unanswered, WithScript};
+use super::redirect::{Command, CommandFailure, Late, SentCommand, WithScript};
 use super::servers::Servers;
 use super::wire::Reply;
 
@@ -56,7 +56,7 @@ impl Ending {
 
 /// A question that Redis has not decided, and what it may have charged.
 #[derive(Debug)]
-pub(crate) struct Undecided {
+pub(crate) struct QuestionFailure {
     pub(crate) why: Failure,
     charges: Charges,
 }
@@ -70,15 +70,15 @@ enum Charges {
     Groups(oneshot::Sender<Ending>),
 }
 
-impl From<Failure> for Undecided {
-    fn from(why: Failure) -> Undecided {
-        Undecided { why, charges: Charges::None }
+impl From<Failure> for QuestionFailure {
+    fn from(why: Failure) -> QuestionFailure {
+        QuestionFailure { why, charges: Charges::None }
     }
 }
 
-impl From<Unanswered> for Undecided {
-    fn from(unanswered: Unanswered) -> Undecided {
-        Undecided { why: unanswered.why, charges: unanswered.late.map_or(Charges::None, Charges::Whole) }
+impl From<CommandFailure> for QuestionFailure {
+    fn from(unanswered: CommandFailure) -> QuestionFailure {
+        QuestionFailure { why: unanswered.why, charges: unanswered.late.map_or(Charges::None, Charges::Whole) }
     }
 }
 
@@ -122,7 +122,7 @@ impl RedisStore {
         question: &Q,
         sent: &mut InFlight,
         now: Time,
-    ) -> Result<Q::Reply, Undecided> {
+    ) -> Result<Q::Reply, QuestionFailure> {
         match sent {
             InFlight::Whole(sent) => {
                 let call = |around| question.call(None, &self.prefix, around);
@@ -130,8 +130,10 @@ impl RedisStore {
             }
             InFlight::Groups { replies, ending } => {
                 let replies = replies.await.unwrap_or(Err(Failure::Lost));
-                let replies = replies
-                    .map_err(|why| Undecided { why, charges: ending.take().map_or(Charges::None, Charges::Groups) })?;
+                let replies = replies.map_err(|why| QuestionFailure {
+                    why,
+                    charges: ending.take().map_or(Charges::None, Charges::Groups),
+                })?;
                 let answers: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
                 Ok(question.conclude(&self.decider, &answers).map_err(not_understood)?)
             }
@@ -139,7 +141,12 @@ impl RedisStore {
     }
 
     /// Takes back what a question that Redis has not decided has taken there, if it is denied in the end.
-    pub(crate) fn settle<Q: OwnedQuestion>(self: &Arc<Self>, undecided: Undecided, question: &Arc<Q>, ending: Ending) {
+    pub(crate) fn settle<Q: OwnedQuestion>(
+        self: &Arc<Self>,
+        undecided: QuestionFailure,
+        question: &Arc<Q>,
+        ending: Ending,
+    ) {
         match undecided.charges {
             Charges::None => {}
             Charges::Groups(ended) => _ = ended.send(ending),
@@ -183,7 +190,7 @@ impl RedisStore {
         replied: oneshot::Sender<Result<Vec<Vec<i64>>, Failure>>,
         ended: oneshot::Receiver<Ending>,
     ) {
-        let mut replies: Vec<Result<Vec<i64>, Unanswered>> = Vec::new();
+        let mut replies: Vec<Result<Vec<i64>, CommandFailure>> = Vec::new();
         for (group, sent) in sent.into_iter().enumerate() {
             let call = |around| question.call(Some(group), &self.prefix, around);
             replies.push(match sent {
@@ -196,8 +203,8 @@ impl RedisStore {
         let Some(why) = replies.iter().find_map(|reply| reply.as_ref().err().map(|unanswered| unanswered.why)) else {
             rollbacks.into_iter().for_each(|call| self.take_back(call));
             // The caller may be gone.
-            let _ =
-                replied.send(replies.into_iter().collect::<Result<_, _>>().map_err(|failed: Unanswered| failed.why));
+            let _ = replied
+                .send(replies.into_iter().collect::<Result<_, _>>().map_err(|failed: CommandFailure| failed.why));
             return;
         };
         let _ = replied.send(Err(why));
@@ -208,7 +215,7 @@ impl RedisStore {
         rollbacks.into_iter().for_each(|call| self.take_back(call));
         let groups = replies.len();
         for (group, reply) in replies.into_iter().enumerate() {
-            if let Err(Unanswered { late: Some(late), .. }) = reply {
+            if let Err(CommandFailure { late: Some(late), .. }) = reply {
                 let question = Arc::clone(question);
                 self.settle_late(late, move |prefix, reply| {
                     let mut known = vec![None; groups];
@@ -226,7 +233,7 @@ impl RedisStore {
         now: Time,
         call: impl Fn(Time) -> ScriptCall,
         read: impl Fn(&[i64]) -> Result<T, ReplyError>,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<T, CommandFailure> {
         let reply = self.answer(sent, || call(now)).await?;
         let around = match read(&reply) {
             Ok(concluded) => return Ok(concluded),
@@ -239,7 +246,7 @@ impl RedisStore {
     }
 
     /// The numbers that a script answers.
-    async fn answer(&self, sent: &mut SentCommand, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, Unanswered> {
+    async fn answer(&self, sent: &mut SentCommand, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, CommandFailure> {
         let reply = self.servers.reply(sent, again).await?;
         self.numbers(reply).ok_or_else(|| not_understood(ReplyError::Malformed).into())
     }

@@ -8,7 +8,7 @@ use flowgate_engine::{Decider, JointDecision, JointPlan, Request};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::owned_request::OwnedRequest;
-use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
+use crate::redis::deny_cache::{DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 use crate::service::{JointRequest, PartRules, Snapshot};
 
@@ -57,10 +57,6 @@ impl Question for JointQuestion<'_, '_, '_> {
         let counters: Vec<u128> = refunds.flat_map(|part| part.hits()).map(|hit| hit.key().bits()).collect();
         (!counters.is_empty()).then(|| DenyQuestion::giving_back(counters.into_iter()))
     }
-
-    fn recall(&self, _: Denial) -> Option<JointDecision> {
-        None
-    }
 }
 
 impl OwnedQuestion for OwnedJointQuestion {
@@ -94,9 +90,5 @@ impl LocalQuestion for OwnedJointQuestion {
 
     fn keeps_charge(joint: &JointDecision) -> bool {
         joint.allowed()
-    }
-
-    fn denied(&self, _: &JointDecision) -> Option<Denial> {
-        None
     }
 }

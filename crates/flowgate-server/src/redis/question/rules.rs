@@ -114,14 +114,6 @@ impl Question for ExplainQuestion<'_, '_, '_> {
     fn to_owned(&self) -> OwnedExplainQuestion {
         OwnedExplainQuestion(self.0.to_owned())
     }
-
-    fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
-        None
-    }
-
-    fn recall(&self, _: Denial) -> Option<Explanation> {
-        None
-    }
 }
 
 impl OwnedQuestion for OwnedExplainQuestion {
@@ -153,9 +145,5 @@ impl LocalQuestion for OwnedExplainQuestion {
 
     fn keeps_charge(_: &Explanation) -> bool {
         true
-    }
-
-    fn denied(&self, _: &Explanation) -> Option<Denial> {
-        None
     }
 }
