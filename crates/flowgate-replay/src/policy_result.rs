@@ -4,6 +4,7 @@ use flowgate::Time;
 use flowgate_engine::{DecidedBy, Decision, Request, RuleDef};
 
 use super::subject_counts::SubjectCounts;
+use super::summary::RuleOutcome;
 use super::timeline::{Timeline, WorstPeriod};
 
 /// The counts of one policy. Only `take` operations are counted.
@@ -16,7 +17,7 @@ pub(crate) struct PolicyResult {
     /// Requests that no rule matched; they are also counted as passed.
     pub unmatched: u64,
     /// The counts of each rule, in the order of the rules.
-    pub rules: Vec<RuleResult>,
+    pub rules: Vec<RuleOutcome>,
     /// The subjects that each rule denied most.
     pub subjects: SubjectCounts,
     /// The subjects that each shadow rule would deny most.
@@ -29,45 +30,6 @@ pub(crate) struct PolicyResult {
     pub hour: WorstPeriod,
 }
 
-/// The counts of one rule.
-#[derive(Clone, Debug)]
-pub(crate) struct RuleResult {
-    /// The name of the rule.
-    pub name: String,
-    /// The fields whose values are the rule's subject.
-    pub by: Vec<String>,
-    /// Whether the rule runs in shadow mode: it denies nothing.
-    pub shadow: bool,
-    /// Requests that the rule matched before the evaluation ended.
-    pub seen: u64,
-    /// Requests that the rule denied, alone or together with other rules.
-    pub denied: u64,
-    /// Denied requests that the rule's own ban denied.
-    pub banned: u64,
-    /// Requests that the rule would deny if it were not in shadow mode.
-    pub would_deny: u64,
-}
-
-impl RuleResult {
-    fn new(rule: &RuleDef) -> RuleResult {
-        RuleResult {
-            name: rule.name.clone(),
-            by: rule.by.clone(),
-            shadow: rule.shadow,
-            seen: 0,
-            denied: 0,
-            banned: 0,
-            would_deny: 0,
-        }
-    }
-
-    /// Requests that the rule let pass.
-    pub(crate) fn passed(&self) -> u64 {
-        // Every denied request is also counted as seen.
-        self.seen.saturating_sub(self.denied)
-    }
-}
-
 impl PolicyResult {
     /// No requests yet.
     pub(crate) fn new(rules: &[RuleDef]) -> PolicyResult {
@@ -75,7 +37,7 @@ impl PolicyResult {
             passed: 0,
             denied: 0,
             unmatched: 0,
-            rules: rules.iter().map(RuleResult::new).collect(),
+            rules: rules.iter().map(RuleOutcome::new).collect(),
             subjects: SubjectCounts::default(),
             shadow_subjects: SubjectCounts::default(),
             timeline: Timeline::default(),

@@ -17,7 +17,6 @@ pub(crate) use self::text::ADVICE_IS_FOR_EACH_ALONE;
 pub use self::unmatched::MissingField;
 use super::format;
 use super::run::Replay;
-use super::trace;
 
 /// The results of a replay.
 #[derive(Clone, Debug, Serialize)]
@@ -116,7 +115,7 @@ impl Summary {
             policy: names.policy,
             lines: trace.lines,
             skipped: trace.skipped,
-            unreadable: trace.skipped_lines.iter().map(UnreadableLine::new).collect(),
+            unreadable: trace.unreadable.clone(),
             reordered: trace.reordered,
             reordered_by_seconds: trace.reordered_by.as_secs_ceil(),
             reorder_seconds: replay.reorder.window.as_secs_ceil(),
@@ -124,7 +123,7 @@ impl Summary {
             late: trace.late,
             late_by_seconds: trace.late_by.as_secs_ceil(),
             missing_fields: MissingField::find(replay),
-            out_of_order: trace.time_jumps.iter().map(OutOfOrder::new).collect(),
+            out_of_order: trace.out_of_order.clone(),
             other_operations: trace.other_operations,
             first: trace.first.map(format::instant),
             last: trace.first.map(|_| format::instant(trace.latest)),
@@ -157,24 +156,6 @@ impl Summary {
     }
 }
 
-impl UnreadableLine {
-    fn new(skipped: &trace::SkippedLine) -> UnreadableLine {
-        UnreadableLine { trace: skipped.trace.clone(), line: skipped.line, reason: skipped.reason.to_string() }
-    }
-}
-
-impl OutOfOrder {
-    fn new(jump: &trace::TimeJump) -> OutOfOrder {
-        OutOfOrder {
-            trace: jump.trace.clone(),
-            line: jump.line,
-            begins: format::instant(jump.begins),
-            latest: format::instant(jump.latest),
-            back_seconds: whole_seconds(jump.latest.since(jump.begins)),
-        }
-    }
-}
-
-fn whole_seconds(span: Span) -> u64 {
+pub(crate) fn whole_seconds(span: Span) -> u64 {
     span.as_nanos() / 1_000_000_000
 }

@@ -9,8 +9,10 @@
 use flowgate::{Span, Time};
 
 use super::event::LineError;
+use super::format;
 use super::input::Source;
 use super::reorder::Reorder;
+use super::summary::{OutOfOrder, UnreadableLine, whole_seconds};
 
 /// Unreadable lines that are kept with their reason.
 const MAX_SKIPPED_LINES_SHOWN: usize = 5;
@@ -25,7 +27,7 @@ pub(crate) struct Trace {
     /// Lines that could not be read.
     pub skipped: u64,
     /// The first lines that could not be read.
-    pub skipped_lines: Vec<SkippedLine>,
+    pub unreadable: Vec<UnreadableLine>,
     /// Lines that are older than an earlier line and were put in order.
     pub reordered: u64,
     /// How late the latest of the reordered lines was.
@@ -35,7 +37,7 @@ pub(crate) struct Trace {
     /// How late the latest of the late lines was.
     pub late_by: Span,
     /// Places where the times run back by far.
-    pub time_jumps: Vec<TimeJump>,
+    pub out_of_order: Vec<OutOfOrder>,
     /// Lines with an operation other than `take`.
     pub other_operations: u64,
     /// The earliest time at which a line is decided.
@@ -47,35 +49,11 @@ pub(crate) struct Trace {
     traces: u32,
 }
 
-/// A line that could not be read.
-#[derive(Debug)]
-pub(crate) struct SkippedLine {
-    /// The name of the trace.
-    pub trace: String,
-    /// The number of the line, from 1.
-    pub line: u64,
-    /// Why the line could not be read.
-    pub reason: LineError,
-}
-
 /// The state of the trace that is being read.
 #[derive(Debug, Default)]
 struct CurrentTrace {
     has_begun: bool,
     has_jumped: bool,
-}
-
-/// A place where the times of a trace run back by far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TimeJump {
-    /// The name of the trace.
-    pub trace: String,
-    /// The number of the line; `None` is the start of the trace.
-    pub line: Option<u64>,
-    /// The time of that line.
-    pub begins: Time,
-    /// The latest time before that line.
-    pub latest: Time,
 }
 
 impl Trace {
@@ -114,14 +92,20 @@ impl Trace {
     fn note_jump(&mut self, begins: Time, source: &Source, line: u64) {
         let line = self.current.has_begun.then_some(line);
         self.current.has_jumped = true;
-        self.time_jumps.push(TimeJump { trace: source.name(), line, begins, latest: self.latest });
+        self.out_of_order.push(OutOfOrder {
+            trace: source.name(),
+            line,
+            begins: format::instant(begins),
+            latest: format::instant(self.latest),
+            back_seconds: whole_seconds(self.latest.since(begins)),
+        });
     }
 
     #[cold]
     pub(super) fn skip(&mut self, source: &Source, line: u64, reason: LineError) {
         self.skipped += 1;
-        if self.skipped_lines.len() < MAX_SKIPPED_LINES_SHOWN {
-            self.skipped_lines.push(SkippedLine { trace: source.name(), line, reason });
+        if self.unreadable.len() < MAX_SKIPPED_LINES_SHOWN {
+            self.unreadable.push(UnreadableLine { trace: source.name(), line, reason: reason.to_string() });
         }
     }
 }

@@ -17,7 +17,7 @@ use flowgate_api::Operation;
 use flowgate_engine::{Limits, Request, RuleDef};
 use hashbrown::HashMap;
 
-pub use curve::{Curve, Point};
+pub use curve::Curve;
 
 /// Curves in a report. One curve costs as much as sixteen limits.
 pub const MAX_CURVES: usize = 32;

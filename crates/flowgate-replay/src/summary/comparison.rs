@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::outcome::{Hit, Outcome, SubjectCount, hits, rule_name};
+use super::outcome::{Hit, Outcome, RuleOutcome, SubjectCount, hits, rule_name};
 use crate::compare::{ChangedRequests, Changes};
-use crate::policy_result::{PolicyResult, RuleResult};
+use crate::policy_result::PolicyResult;
 
 /// The results of the second policy, compared with the first.
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +49,7 @@ impl Comparison {
     pub(super) fn new(
         policy: String,
         second: &PolicyResult,
-        first_rules: &[RuleResult],
+        first_rules: &[RuleOutcome],
         changes: &Changes,
     ) -> Comparison {
         Comparison {
@@ -64,7 +64,7 @@ impl Comparison {
 }
 
 impl Change {
-    fn new(changed: &ChangedRequests, rules: &[RuleResult]) -> Change {
+    fn new(changed: &ChangedRequests, rules: &[RuleOutcome]) -> Change {
         let rule_changes = changed.rules.iter().enumerate().filter(|(_, requests)| **requests > 0);
         let rule_changes = rule_changes.map(|(rule, &requests)| RuleChange { rule: rule_name(rules, rule), requests });
         Change {

@@ -3,9 +3,7 @@
 use serde::Serialize;
 
 use super::advice;
-use super::outcome::rule_name;
-use crate::format;
-use crate::policy_result::RuleResult;
+use super::outcome::{RuleOutcome, rule_name};
 use crate::what_if::{self, WhatIf};
 
 /// The results at other counts.
@@ -69,14 +67,14 @@ impl Curves {
         self.curves.len() + self.left_out > 1
     }
 
-    pub(super) fn new(what_if: &WhatIf, rules: &[RuleResult]) -> Curves {
+    pub(super) fn new(what_if: &WhatIf, rules: &[RuleOutcome]) -> Curves {
         let curves = what_if.curves().into_iter().map(|curve| Curve::new(curve, rules)).collect();
         Curves { curves, left_out: what_if.left_out }
     }
 }
 
 impl Curve {
-    fn new(curve: &what_if::Curve, rules: &[RuleResult]) -> Curve {
+    fn new(curve: &what_if::Curve, rules: &[RuleOutcome]) -> Curve {
         let mut figures = Curve {
             rule: rule_name(rules, curve.rule),
             case: curve.case.clone(),
@@ -88,23 +86,11 @@ impl Curve {
             subjects: curve.subjects_seen(),
             one_in: curve.one_in(),
             evicted: curve.evicted(),
-            points: curve.points().into_iter().map(Point::new).collect(),
+            points: curve.points(),
             configured: curve.configured(),
             spares: curve.sparing(),
         };
         figures.advice = advice::sentence(&figures);
         figures
-    }
-}
-
-impl Point {
-    fn new(point: what_if::Point) -> Point {
-        Point {
-            count: format::count(point.micros),
-            millionths: point.micros,
-            limit: point.limit.to_string(),
-            requests: point.requests,
-            subjects: point.subjects,
-        }
     }
 }

@@ -1,12 +1,12 @@
 //! The results of one policy.
 
 use flowgate::Time;
-use flowgate_engine::TopEntry;
+use flowgate_engine::{RuleDef, TopEntry};
 use serde::Serialize;
 
 use super::whole_seconds;
 use crate::format;
-use crate::policy_result::{PolicyResult, RuleResult};
+use crate::policy_result::PolicyResult;
 use crate::subject_counts::{Subject, SubjectCounts};
 use crate::timeline::{Slot, WorstPeriod};
 
@@ -45,19 +45,22 @@ pub struct Outcome {
 }
 
 /// The results of a rule.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct RuleOutcome {
     /// The name of the rule.
     pub name: String,
+    /// The fields whose values are the rule's subject.
+    #[serde(skip)]
+    pub(crate) by: Vec<String>,
     /// Whether the rule runs in shadow mode: it denies nothing.
     pub shadow: bool,
-    /// Requests that the rule matched.
+    /// Requests that the rule matched before the evaluation ended.
     pub seen: u64,
     /// Requests that the rule let pass.
     pub passed: u64,
-    /// Requests that the rule denied.
+    /// Requests that the rule denied, alone or together with other rules.
     pub denied: u64,
-    /// Denied requests that the rule's ban denied.
+    /// Denied requests that the rule's own ban denied.
     pub banned: u64,
     /// Requests that the rule would deny if it were not in shadow mode.
     pub would_deny: u64,
@@ -108,7 +111,7 @@ impl Outcome {
             passed: result.passed,
             denied: result.denied,
             unmatched: result.unmatched,
-            rules: result.rules.iter().map(RuleOutcome::new).collect(),
+            rules: result.rules.iter().map(RuleOutcome::with_passed).collect(),
             subjects_denied: SubjectCount::new(&result.subjects),
             hardest_hit: hits(&result.subjects, &result.rules),
             shadow_hits: hits(&result.shadow_subjects, &result.rules),
@@ -121,16 +124,15 @@ impl Outcome {
 }
 
 impl RuleOutcome {
-    fn new(rule: &RuleResult) -> RuleOutcome {
-        RuleOutcome {
-            name: rule.name.clone(),
-            shadow: rule.shadow,
-            seen: rule.seen,
-            passed: rule.passed(),
-            denied: rule.denied,
-            banned: rule.banned,
-            would_deny: rule.would_deny,
-        }
+    /// A rule that has seen nothing.
+    pub(crate) fn new(rule: &RuleDef) -> RuleOutcome {
+        let (name, by) = (rule.name.clone(), rule.by.clone());
+        RuleOutcome { name, by, shadow: rule.shadow, ..RuleOutcome::default() }
+    }
+
+    /// The same with the requests that the rule let pass. Every denied request is also counted as seen.
+    fn with_passed(&self) -> RuleOutcome {
+        RuleOutcome { passed: self.seen.saturating_sub(self.denied), ..self.clone() }
     }
 }
 
@@ -152,7 +154,7 @@ impl Period {
 }
 
 /// The subjects with the largest counts.
-pub(super) fn hits(subjects: &SubjectCounts, rules: &[RuleResult]) -> Vec<Hit> {
+pub(super) fn hits(subjects: &SubjectCounts, rules: &[RuleOutcome]) -> Vec<Hit> {
     let hit = |TopEntry { count, error, value: subject }: &TopEntry<Subject>| Hit {
         rule: rule_name(rules, subject.rule),
         subject: subject.text.clone(),
@@ -164,6 +166,6 @@ pub(super) fn hits(subjects: &SubjectCounts, rules: &[RuleResult]) -> Vec<Hit> {
     subjects.largest(MAX_SUBJECTS_LISTED).into_iter().map(hit).collect()
 }
 
-pub(super) fn rule_name(rules: &[RuleResult], position: usize) -> String {
+pub(super) fn rule_name(rules: &[RuleOutcome], position: usize) -> String {
     rules.get(position).map(|rule| rule.name.clone()).unwrap_or_default()
 }

@@ -14,6 +14,8 @@ use std::hash::BuildHasher;
 
 use super::CurveBounds;
 use super::variants;
+use crate::format;
+use crate::summary::Point;
 
 /// Ranks that are counted apart. The smallest sample is one subject in 2^31.
 const RANK_COUNT: usize = 32;
@@ -63,19 +65,6 @@ struct Variant {
 struct Counts {
     requests: [u64; RANK_COUNT],
     subjects: [u64; RANK_COUNT],
-}
-
-/// The results at one count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// The count in millionths.
-    pub micros: u64,
-    /// The limit with that count.
-    pub limit: Limit,
-    /// Requests that the limit would deny.
-    pub requests: u64,
-    /// Subjects with at least one such request.
-    pub subjects: u64,
 }
 
 impl Curve {
@@ -215,8 +204,9 @@ impl Curve {
     pub fn points(&self) -> Vec<Point> {
         let sum = |counts: &[u64; RANK_COUNT]| counts[self.min_rank..].iter().sum();
         let point = |(variant, denied): (&Variant, &Counts)| Point {
-            micros: variant.micros,
-            limit: variant.limit.clone(),
+            count: format::count(variant.micros),
+            millionths: variant.micros,
+            limit: variant.limit.to_string(),
             requests: sum(&denied.requests),
             subjects: sum(&denied.subjects),
         };
