@@ -66,9 +66,9 @@ impl<'a> From<&'a engine::Decision> for Decision<'a> {
             reset_after: decision.reset_after().into(),
             delay: decision.delay().into(),
             exceeded: decision.exceeded().iter().map(ExceededLimit::from).collect(),
-            shadow: decision.shadow().iter().map(|rule| rule.name().into()).collect(),
+            shadow: decision.shadow.iter().map(|rule| rule.name().into()).collect(),
             banned_until: decision.banned_until().map(Millis::from),
-            degraded: decision.degraded(),
+            degraded: decision.degraded,
         }
     }
 }
@@ -310,7 +310,7 @@ impl<'a> Problem<'a> {
     /// The problem document of a denial: with the status `quota_exceeded` where a limit denies, and `forbidden` where
     /// a ban or a rule without limits does.
     pub fn from_decision(decision: &'a engine::Decision, quota_exceeded: u16, forbidden: u16) -> Problem<'a> {
-        let (status, kind, title) = match decision.decided_by() {
+        let (status, kind, title) = match &decision.decided_by {
             DecidedBy::Limits { .. } => (quota_exceeded, QUOTA_EXCEEDED, "Quota exceeded"),
             _ => (forbidden, "about:blank", "Forbidden"),
         };

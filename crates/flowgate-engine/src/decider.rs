@@ -34,8 +34,8 @@ use crate::store::Store;
 /// Counters and bans. Rules are handed in with each request.
 #[derive(Debug)]
 pub struct Decider {
-    bans: ManualBans,
-    imposed: ImposedBans,
+    pub(crate) bans: ManualBans,
+    pub(crate) imposed: ImposedBans,
     ban_ids: BanIds,
     memory: MemoryStore,
     /// The one counter of every ad hoc key.
@@ -76,7 +76,7 @@ impl Decider {
 
     /// One function for all types of time, so that it is compiled once.
     fn decide_read(&self, rules: &RuleSet, op: Op, request: &Request<'_>, at: Reading) -> Decision {
-        let mut evaluation = Evaluation::new(op.on_clock(at), request.units());
+        let mut evaluation = Evaluation::new(op.on_clock(at), request.cost);
         self.evaluate(rules, request, at.now, &mut evaluation, Evaluation::push);
         let mut buffer = HitBuffer::default();
         let outcomes = self.apply_evaluation(rules, &evaluation, &mut buffer, || request.clone(), at);
@@ -137,9 +137,9 @@ impl Decider {
         now: Time,
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
-        plan.begin(op, request.units());
-        self.evaluate(plan.rule_set(), request, now, &mut plan.evaluation, add);
-        plan.add_hits(plan.rule_set(), 0);
+        plan.begin(op, request.cost);
+        self.evaluate(plan.rules, request, now, &mut plan.evaluation, add);
+        plan.add_hits(plan.rules, 0);
     }
 
     /// Asks bans by hand, then the rules.
@@ -390,14 +390,6 @@ impl Decider {
     /// Lists a ban that a rule has started.
     pub(crate) fn note_ban(&self, ban: impl FnOnce(BanId) -> RuleBan) {
         self.imposed.note(&self.ban_ids, ban);
-    }
-
-    pub(crate) fn imposed(&self) -> &ImposedBans {
-        &self.imposed
-    }
-
-    pub(crate) fn manual_bans(&self) -> &ManualBans {
-        &self.bans
     }
 
     /// Before all ids of this process.

@@ -10,10 +10,14 @@ use crate::rules::Rule;
 /// May it happen, by which rule, what is left, when to come back.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    decided_by: DecidedBy,
-    numbers: flowgate::Decision,
-    shadow: Vec<Arc<Rule>>,
-    degraded: bool,
+    /// What decided.
+    pub decided_by: DecidedBy,
+    /// The verdict and the numbers of the limit that decided.
+    pub numbers: flowgate::Decision,
+    /// The shadow rules that would have denied.
+    pub shadow: Vec<Arc<Rule>>,
+    /// Whether the store was away, or its disk behind, and the answer is a stopgap.
+    pub degraded: bool,
 }
 
 /// What decided.
@@ -118,16 +122,6 @@ impl Decision {
         }
     }
 
-    /// What decided.
-    pub fn decided_by(&self) -> &DecidedBy {
-        &self.decided_by
-    }
-
-    /// The verdict and the numbers of the limit that decided.
-    pub fn numbers(&self) -> &flowgate::Decision {
-        &self.numbers
-    }
-
     /// May it happen?
     pub fn verdict(&self) -> Verdict {
         self.numbers.verdict
@@ -203,11 +197,6 @@ impl Decision {
         }
     }
 
-    /// The shadow rules that would have denied.
-    pub fn shadow(&self) -> &[Arc<Rule>] {
-        &self.shadow
-    }
-
     /// The end of the ban that denies, or that this denial starts.
     pub fn banned_until(&self) -> Option<Time> {
         match &self.decided_by {
@@ -216,11 +205,6 @@ impl Decision {
             DecidedBy::ManualBan(ban) => Some(ban.until),
             DecidedBy::Nothing { .. } | DecidedBy::Rule(_) => None,
         }
-    }
-
-    /// Whether the store was away, or its disk behind, and the answer is a stopgap.
-    pub fn degraded(&self) -> bool {
-        self.degraded
     }
 
     /// `allow`, or what the deciding rule asks of the caller.

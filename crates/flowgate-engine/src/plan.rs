@@ -20,7 +20,8 @@ pub use outcomes::{Outcomes, Pass, TakeAnswer};
 /// What a request asks of the store, and how its evaluation ended.
 #[derive(Debug)]
 pub struct Plan<'r> {
-    rules: &'r RuleSet,
+    /// The rules that it is made by.
+    pub(crate) rules: &'r RuleSet,
     pub(crate) evaluation: Evaluation,
     pub(crate) hits: Hits<'r>,
     pub(crate) bans: BanHits<'r>,
@@ -125,16 +126,6 @@ impl<'r> Plan<'r> {
         self.evaluation.begin(op, cost);
         self.hits.clear();
         self.bans.clear();
-    }
-
-    /// The rules that it is made by.
-    pub(crate) fn rule_set(&self) -> &'r RuleSet {
-        self.rules
-    }
-
-    #[cfg(feature = "redis")]
-    pub(crate) fn evaluation(&self) -> &Evaluation {
-        &self.evaluation
     }
 
     /// Applies the limits of a rule to a subject.

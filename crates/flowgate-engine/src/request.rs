@@ -15,9 +15,12 @@ use crate::field_name::canonical;
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     fields: SmallVec<[(&'a str, &'a str); 8]>,
-    cost: u64,
-    id: Option<&'a str>,
-    counted: Option<(&'a str, &'a str)>,
+    /// The cost.
+    pub cost: u64,
+    /// The request's name, where the caller gave it one.
+    pub id: Option<&'a str>,
+    /// The field that is counted by another value, and that value.
+    pub counted: Option<(&'a str, &'a str)>,
 }
 
 impl Default for Request<'_> {
@@ -57,12 +60,6 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the cost in place.
-    #[inline]
-    pub fn set_cost(&mut self, cost: u64) {
-        self.cost = cost;
-    }
-
     /// Names the request, so that what is logged about it can be found again. No rule sees it.
     #[must_use]
     pub fn id(mut self, id: &'a str) -> Request<'a> {
@@ -92,16 +89,6 @@ impl<'a> Request<'a> {
         Some(self.counted.filter(|(counted, _)| *counted == name).map_or(own, |(_, value)| value))
     }
 
-    /// The field that is counted by another value, and that value.
-    pub fn counted_otherwise(&self) -> Option<(&'a str, &'a str)> {
-        self.counted
-    }
-
-    /// The request's name, where the caller gave it one.
-    pub fn request_id(&self) -> Option<&'a str> {
-        self.id
-    }
-
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         let name = canonical(name);
@@ -111,11 +98,6 @@ impl<'a> Request<'a> {
     /// The fields in the order in which they were added.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
         self.fields.iter().copied()
-    }
-
-    /// The cost.
-    pub fn units(&self) -> u64 {
-        self.cost
     }
 }
 

@@ -134,7 +134,7 @@ impl Batch {
     #[inline]
     fn with_fields<'a>(&'a self, line: &HeldLine, (start, end): (u32, u32), wanted: &'a WantedFields) -> Request<'a> {
         let mut request = Request::new();
-        request.set_cost(line.cost);
+        request.cost = line.cost;
         for (name, value) in &self.fields[start as usize..end as usize] {
             if !matches!(name, FieldName::Log(field) if !wanted.has(*field)) {
                 request.push(self.name(*name, wanted), value.within(&self.text));

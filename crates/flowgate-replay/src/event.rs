@@ -235,7 +235,7 @@ impl Event {
     #[inline]
     pub fn request<'a>(&'a self, line: &'a str) -> Request<'a> {
         let mut request = Request::new();
-        request.set_cost(self.cost);
+        request.cost = self.cost;
         for (name, value) in &self.fields {
             request.push(self.name(*name, line), self.text(*value, line));
         }

@@ -51,7 +51,7 @@ impl PolicyResult {
     pub(crate) fn add(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
         let allowed = decision.allowed();
         self.count(allowed, decision.matched(), now);
-        if !allowed || !decision.shadow().is_empty() {
+        if !allowed || !decision.shadow.is_empty() {
             self.add_denials(decision, request, now);
         }
     }
@@ -75,7 +75,7 @@ impl PolicyResult {
     fn add_denials(&mut self, decision: &Decision, request: &Request<'_>, now: Time) {
         let decided = decision.rule().filter(|_| !decision.allowed()).map(|rule| rule.position());
         let exceeded = decision.exceeded().iter().map(|exceeded| exceeded.rule.position());
-        let shadow = decision.shadow().iter().map(|rule| rule.position());
+        let shadow = decision.shadow.iter().map(|rule| rule.position());
         let mut last = None;
         for rule in decided.into_iter().chain(exceeded.filter(|rule| Some(*rule) != decided)).chain(shadow) {
             // Several limits of one rule are adjacent, and the rule counts once.
@@ -89,7 +89,7 @@ impl PolicyResult {
                 continue;
             }
             result.denied += 1;
-            result.banned += u64::from(matches!(decision.decided_by(), DecidedBy::Ban { .. }) && decided == Some(rule));
+            result.banned += u64::from(matches!(&decision.decided_by, DecidedBy::Ban { .. }) && decided == Some(rule));
             self.subjects.add(rule, &result.by, request, now);
         }
     }

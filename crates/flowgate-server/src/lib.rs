@@ -58,7 +58,6 @@ pub use author::Author;
 pub use durable::DurableError;
 pub use flowgate_engine::config::Config;
 pub use koala::KoalaInForce;
-pub use metrics::{Top, TopSubject};
 pub use readiness::{Readiness, Ready};
 pub use redis::SharedStats;
 pub use reload::{POLL_INTERVAL, Reload, ReloadError, ReloadStatus, Reloader};

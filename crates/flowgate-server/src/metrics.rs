@@ -23,7 +23,6 @@ pub(crate) use exposition::Exposition;
 pub(crate) use histogram::{Histogram, quantile_micros};
 pub(crate) use render::{BAN_BY_HAND, KEY_LIMITS, MAX_RULES, NO_RULE, OTHER_RULES, render};
 pub(crate) use top::TopList;
-pub use top::{Top, TopSubject};
 
 use crate::grpc::GrpcCounters;
 use crate::resp::Counters;

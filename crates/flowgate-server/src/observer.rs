@@ -81,7 +81,7 @@ impl Observer {
     pub(crate) fn note<'q, R: Borrow<Request<'q>>>(&self, request: impl Fn() -> R, decision: &Decision, now: Time) {
         let Metrics { unruled, banned, degraded, .. } = &self.metrics;
         let allowed = decision.allowed();
-        match (decision.rule(), decision.decided_by()) {
+        match (decision.rule(), &decision.decided_by) {
             (Some(rule), _) if allowed => rule.counters.count(RuleOutcome::Allowed),
             (Some(rule), DecidedBy::Ban { .. }) => rule.counters.count(RuleOutcome::Banned),
             (Some(rule), _) => {
@@ -95,10 +95,10 @@ impl Observer {
         }
         let rule = decision.rule().map(|rule| &**rule);
         self.note_asked(&request, rule, now);
-        if !decision.shadow().is_empty() {
+        if !decision.shadow.is_empty() {
             self.note_shadows(request().borrow(), decision, now);
         }
-        if decision.degraded() {
+        if decision.degraded {
             degraded.add(1);
         }
         if !allowed {
@@ -143,10 +143,10 @@ impl Observer {
     ) {
         let allowed = decision.allowed();
         self.metrics.keys.count(if allowed { RuleOutcome::Allowed } else { RuleOutcome::Denied });
-        if !decision.shadow().is_empty() {
+        if !decision.shadow.is_empty() {
             self.note_shadows(request().borrow(), decision, now);
         }
-        if decision.degraded() {
+        if decision.degraded {
             self.metrics.degraded.add(1);
         }
         let denial = (!allowed).then(|| Denial::from(decision));
@@ -184,7 +184,7 @@ impl Observer {
     #[inline(never)]
     fn note_shadows(&self, request: &Request<'_>, decision: &Decision, now: Time) {
         let weight = sampling::weight(Kind::Shadow, now);
-        for rule in decision.shadow() {
+        for rule in &decision.shadow {
             rule.counters.count(RuleOutcome::Shadowed);
             if let (Some(weight), Some(subject)) = (weight, subject(request, rule)) {
                 self.recent.subjects.note(rule.name(), SubjectKind::Shadow, subject, weight, now);
@@ -214,7 +214,7 @@ impl Observer {
             action: denial.action.into(),
             subject: subject.clone(),
             fields: told_fields(request.fields().filter(|(name, _)| is_other(name))),
-            cost: request.units(),
+            cost: request.cost,
             retry_after: denial.retry_after,
             stands_for: weight,
             degraded: denial.degraded,
@@ -341,14 +341,14 @@ pub(crate) struct Denial<'d> {
 
 impl<'d> From<&'d Decision> for Denial<'d> {
     fn from(decision: &'d Decision) -> Denial<'d> {
-        let by = match decision.decided_by() {
+        let by = match &decision.decided_by {
             DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => "limit",
             DecidedBy::Rule(_) => "rule",
             DecidedBy::Ban { .. } => "ban",
             DecidedBy::ManualBan(_) => "ban by hand",
         };
         let (action, retry_after) = (decision.action(), decision.retry_after());
-        Denial { by, action, retry_after, degraded: decision.degraded() }
+        Denial { by, action, retry_after, degraded: decision.degraded }
     }
 }
 
@@ -362,11 +362,11 @@ impl Denial<'_> {
             by = self.by,
             action = self.action,
             fields = text(told, MAX_LOGGED_BYTES),
-            counted = request.counted_otherwise().map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
-            cost = request.units(),
+            counted = request.counted.map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
+            cost = request.cost,
             retry_after = self.retry_after.map(tracing::field::display),
             degraded = self.degraded.then_some(true),
-            request_id = request.request_id(),
+            request_id = request.id,
             "denied"
         );
     }

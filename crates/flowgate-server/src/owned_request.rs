@@ -23,8 +23,8 @@ impl OwnedRequest {
             text.push_str(part);
             ends.push(text.len());
         }
-        let counted = request.counted_otherwise().map(|(name, value)| (name.into(), value.into()));
-        OwnedRequest { text, ends, cost: request.units(), id: request.request_id().map(Into::into), counted }
+        let counted = request.counted.map(|(name, value)| (name.into(), value.into()));
+        OwnedRequest { text, ends, cost: request.cost, id: request.id.map(Into::into), counted }
     }
 
     pub(crate) fn get(&self) -> Request<'_> {
@@ -54,9 +54,7 @@ mod tests {
         for request in [Request::new(), full.id("r1").counted_as("a", "c")] {
             let copy = OwnedRequest::new(&request);
             assert_eq!(copy.get().fields().collect::<Vec<_>>(), request.fields().collect::<Vec<_>>());
-            let rest = |request: &Request<'_>| {
-                format!("{} {:?} {:?}", request.units(), request.request_id(), request.counted_otherwise())
-            };
+            let rest = |request: &Request<'_>| format!("{} {:?} {:?}", request.cost, request.id, request.counted);
             assert_eq!(rest(&copy.get()), rest(&request));
         }
     }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 pub use flowgate_api::Operation;
+use flowgate_api::Top;
 use flowgate_engine::config::{self, Config, Denials, Durability};
 use flowgate_engine::{
     Decider, Decision, Engine, Explanation, HitBuffer, PlannedTake, PolicyError, Request, RuleSet, TakeAnswer,
@@ -32,7 +33,7 @@ use crate::answer::Pending;
 pub use crate::answer::{Answer, AnswerFuture};
 use crate::clock_report;
 use crate::durable::{self, Durable};
-use crate::metrics::{Metrics, Top};
+use crate::metrics::Metrics;
 use crate::observer::{Observer, PassCounts};
 use crate::readiness::Readiness;
 use crate::recent::Recent;
@@ -376,13 +377,21 @@ impl Service {
     }
 
     /// The subjects of rules and the keys that asked most in the last minute or two.
-    pub fn hottest(&self) -> Top {
-        self.observer.metrics.hottest.read(self.now())
+    pub fn hottest(&self) -> Top<'static> {
+        self.with_bans(self.observer.metrics.hottest.read(self.now()))
     }
 
     /// The subjects of rules and the keys that were denied most in the last minute or two.
-    pub fn most_denied(&self) -> Top {
-        self.observer.metrics.most_denied.read(self.now())
+    pub fn most_denied(&self) -> Top<'static> {
+        self.with_bans(self.observer.metrics.most_denied.read(self.now()))
+    }
+
+    fn with_bans(&self, mut top: Top<'static>) -> Top<'static> {
+        for subject in &mut top.subjects {
+            let fields = subject.fields.iter().flat_map(|fields| &fields.0);
+            subject.banned = self.is_banned_by_hand(fields.map(|(name, value)| (&*name.0, &*value.0)));
+        }
+        top
     }
 
     /// The state of the clock: whether it is ahead of the wall clock, and the steps of the wall clock that it has seen.

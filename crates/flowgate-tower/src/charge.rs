@@ -94,7 +94,7 @@ fn request<'a>(settings: &'a Settings, values: &'a [Option<FieldValue>], cost: u
     for ((name, _), value) in settings.fields.iter().zip(values) {
         match value {
             Some(FieldValue { text, counted: None }) => request.push(name, text),
-            Some(FieldValue { text, counted: Some(counted) }) if request.counted_otherwise().is_none() => {
+            Some(FieldValue { text, counted: Some(counted) }) if request.counted.is_none() => {
                 request.push(name, text);
                 request = request.counted_as(name, counted);
             }

@@ -40,10 +40,10 @@ pub struct BanCursor {
 impl Decider {
     /// Gives the bans that came or went since the last call with this cursor to `write`.
     pub fn changed_bans(&self, cursor: &mut BanCursor, now: Time, mut write: impl FnMut(KeptKind, &[u8])) {
-        let version = self.manual_bans().version();
+        let version = self.bans.version();
         if version != cursor.version {
             cursor.version = version;
-            let bans = self.manual_bans().list(now);
+            let bans = self.bans.list(now);
             let in_force: HashSet<BanId> = bans.iter().map(|ban| ban.id).collect();
             for id in cursor.by_hand.difference(&in_force) {
                 write(KeptKind::Lifted, &Text::default().text(&id.to_string()).0);
@@ -53,7 +53,7 @@ impl Decider {
             }
             cursor.by_hand = in_force;
         }
-        for ban in self.imposed().noted_after(cursor.noted.unwrap_or(self.first_ban_id(BanKind::Rule))) {
+        for ban in self.imposed.noted_after(cursor.noted.unwrap_or(self.first_ban_id(BanKind::Rule))) {
             cursor.noted = Some(ban.id);
             noted(&ban).into_iter().for_each(|body| write(KeptKind::Noted, &body));
         }
@@ -61,8 +61,8 @@ impl Decider {
 
     /// Gives all bans in force to `write`.
     pub fn all_bans(&self, now: Time, mut write: impl FnMut(KeptKind, &[u8])) {
-        self.manual_bans().list(now).iter().for_each(|ban| write(KeptKind::Hand, &hand(ban)));
-        for ban in self.imposed().list(self.memory(), now) {
+        self.bans.list(now).iter().for_each(|ban| write(KeptKind::Hand, &hand(ban)));
+        for ban in self.imposed.list(self.memory(), now) {
             noted(&ban).into_iter().for_each(|body| write(KeptKind::Noted, &body));
         }
     }
@@ -83,7 +83,7 @@ impl Decider {
     ) -> Option<()> {
         let id: BanId = body.text()?.parse().ok()?;
         if kind == KeptKind::Lifted as u8 {
-            self.manual_bans().lift(id, now);
+            self.bans.lift(id, now);
             return Some(());
         }
         let until = Time::from_nanos(body.word()?.saturating_sub(back.as_nanos()));
@@ -94,7 +94,7 @@ impl Decider {
             let name = target_name(field, value).ok()?;
             let [field, value, reason] = [field, value, reason].map(Arc::from);
             let ban = Arc::new(ManualBan { id, field, value, since, until, reason });
-            self.manual_bans().edit(now, |edit| edit.put(name.into(), ban));
+            self.bans.edit(now, |edit| edit.put(name.into(), ban));
             return Some(());
         }
         if kind != KeptKind::Noted as u8 {
@@ -108,7 +108,7 @@ impl Decider {
             subject.push((body.text()?.to_owned(), body.text()?.to_owned()));
         }
         let place = RuleBanPlace::Memory(Key::from_bits(key));
-        self.imposed().restore(RuleBan { id, rule, subject, until, place });
+        self.imposed.restore(RuleBan { id, rule, subject, until, place });
         Some(())
     }
 }

@@ -4,7 +4,6 @@
 //!            could block forever.
 //! Bound      Each caller names the most bytes that it accepts.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,15 +15,19 @@ use super::report::Report;
 pub const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 /// Why a file could not be read, as a text that fits behind a colon.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The system refused.
+    #[error("{}", shown_cause(.0))]
     Io(io::Error),
     /// A FIFO, a device, a directory or a socket.
+    #[error("it is not a regular file")]
     NotAFile,
     /// The file has more bytes than this.
+    #[error("it is larger than {0} bytes")]
     TooLarge(u64),
     /// The file is not UTF-8 from this position on.
+    #[error("it is not UTF-8 at line {line}, column {column}")]
     NotUtf8 {
         /// The line, from 1.
         line: usize,
@@ -40,22 +43,13 @@ impl Unreadable {
     }
 }
 
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unreadable::Io(error) => match error.kind() {
-                io::ErrorKind::NotFound => f.write_str("there is no such file"),
-                io::ErrorKind::PermissionDenied => f.write_str("permission denied"),
-                _ => error.fmt(f),
-            },
-            Unreadable::NotAFile => f.write_str("it is not a regular file"),
-            Unreadable::TooLarge(most) => write!(f, "it is larger than {most} bytes"),
-            Unreadable::NotUtf8 { line, column } => write!(f, "it is not UTF-8 at line {line}, column {column}"),
-        }
+fn shown_cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
     }
 }
-
-impl std::error::Error for Unreadable {}
 
 impl From<Unreadable> for io::Error {
     fn from(unreadable: Unreadable) -> io::Error {

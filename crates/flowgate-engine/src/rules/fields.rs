@@ -62,7 +62,7 @@ impl FieldNames {
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
         let mut values = Values::new(self.names.len());
         self.read_into(&mut values, request.fields());
-        if let Some((name, text)) = request.counted_otherwise() {
+        if let Some((name, text)) = request.counted {
             let id = self.ids.get(name).filter(|id| values.text(**id).is_some());
             values.counted = id.map(|id| (*id, text));
         }

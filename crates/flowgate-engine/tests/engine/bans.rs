@@ -344,7 +344,7 @@ fn a_full_store_stays_within_its_bounds_while_subjects_are_banned() {
             let decision = engine.decide(op, &request, at(step / 100));
             if decision.banned_until().is_some() {
                 let again = engine.decide(Op::Peek, &request, at(step / 100));
-                assert!(matches!(again.decided_by(), DecidedBy::Ban { .. }), "a ban that is announced is remembered");
+                assert!(matches!(&again.decided_by, DecidedBy::Ban { .. }), "a ban that is announced is remembered");
             }
         }
         let stats = engine.memory().stats();

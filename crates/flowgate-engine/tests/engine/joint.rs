@@ -51,10 +51,10 @@ fn part_answer(trace: &Trace, decision: &Decision) -> PartAnswer {
     };
     let denied_by = decision.rule().filter(|_| !decision.allowed());
     PartAnswer {
-        numbers: numbers!(decision.numbers()),
+        numbers: numbers!(&decision.numbers),
         rule: denied_by.map(|rule| rule.name().to_owned()),
         exceeded: decision.exceeded().iter().map(exceeded).collect(),
-        shadow: decision.shadow().iter().map(|rule| rule.name().to_owned()).collect(),
+        shadow: decision.shadow.iter().map(|rule| rule.name().to_owned()).collect(),
     }
 }
 

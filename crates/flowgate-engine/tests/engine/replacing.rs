@@ -101,7 +101,7 @@ fn an_explanation_names_what_kept_a_rule_from_matching() {
     run(&engine, "at 0s  take act=reply level=6 user=7  -> allow by staff");
     let request = Request::new().field("act", "reply").field("level", "6").field("user", "7");
     let explanation = engine.explain(&request, at(1));
-    assert!(matches!(explanation.decision.decided_by(), DecidedBy::Rule(_)));
+    assert!(matches!(&explanation.decision.decided_by, DecidedBy::Rule(_)));
     let [reply, address, staff, below] = &explanation.rules[..] else { panic!("four rules") };
     assert_eq!(reply.matched, RuleMatch::Yes);
     let states: Vec<_> = reply.limits.iter().map(|l| (l.limit.to_string(), l.outcome.remaining)).collect();

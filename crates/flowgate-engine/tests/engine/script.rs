@@ -155,7 +155,7 @@ fn phrases(decision: &Decision) -> Vec<String> {
     say(decision.message().as_ref().map_or("no message".into(), |message| format!("says {message}")));
     let exceeded = decision.exceeded().iter().map(|e| format!("{}: {}", e.rule.name(), e.limit));
     say(format!("exceeded [{}]", exceeded.collect::<Vec<_>>().join("; ")));
-    let shadow = decision.shadow().iter().map(|rule| rule.name());
+    let shadow = decision.shadow.iter().map(|rule| rule.name());
     say(format!("shadow [{}]", shadow.collect::<Vec<_>>().join(" ")));
     say(match decision.banned_until() {
         Some(until) => format!("banned until {}", until.since(at(0))),

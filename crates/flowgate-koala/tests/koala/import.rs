@@ -108,7 +108,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What a decision says, in the words of [`shown`].
 fn said(decision: &Decision) -> String {
-    match (decision.rule(), decision.decided_by()) {
+    match (decision.rule(), &decision.decided_by) {
         (Some(rule), DecidedBy::Rule(_)) => rule.code.unwrap().to_string(),
         (Some(rule), _) if !decision.allowed() => rule.code.unwrap().to_string(),
         _ if decision.matched() => "pass".to_owned(),

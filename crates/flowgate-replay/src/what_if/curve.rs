@@ -111,9 +111,9 @@ impl Curve {
             return;
         }
         match operation {
-            Operation::Take => self.take(subject, rank, request.units(), now),
-            Operation::Record => self.apply(Op::Record, subject, request.units(), now),
-            Operation::Refund => self.apply(Op::Refund, subject, request.units(), now),
+            Operation::Take => self.take(subject, rank, request.cost, now),
+            Operation::Record => self.apply(Op::Record, subject, request.cost, now),
+            Operation::Refund => self.apply(Op::Refund, subject, request.cost, now),
             Operation::Reset => {
                 self.variants.iter().for_each(|variant| _ = self.memory.reset(subject.counter(variant.id)))
             }

@@ -68,7 +68,7 @@ struct Status<'a> {
 impl<'a> Status<'a> {
     fn new(answer: &'a Decision) -> Status<'a> {
         let code = if passes(answer) { OK } else { OVER_LIMIT };
-        let numbers = answer.numbers();
+        let numbers = &answer.numbers;
         let seconds = match numbers.verdict {
             Verdict::Deny(Retry::After(wait)) => wait.as_secs_ceil().max(1),
             Verdict::Allow { delay } if !delay.is_zero() => delay.as_secs_ceil(),
@@ -97,7 +97,7 @@ impl<'a> Status<'a> {
 
 /// What is left where no limit was asked: of `unlimited` everything.
 fn unasked(decision: &Decision) -> u64 {
-    match decision.decided_by() {
+    match &decision.decided_by {
         DecidedBy::Limits { .. } if decision.allowed() => u64::from(u32::MAX),
         _ => 0,
     }
@@ -144,7 +144,7 @@ fn write_denial(out: &mut Vec<u8>, denied: &Decision, answers: &[Decision]) {
 fn retry_after(answers: &[Decision]) -> Option<u64> {
     let mut longest = None;
     for answer in answers {
-        match answer.numbers().verdict {
+        match answer.numbers.verdict {
             Verdict::Deny(Retry::Never) => return None,
             Verdict::Deny(Retry::After(wait)) | Verdict::Allow { delay: wait } if !passes(answer) => {
                 longest = longest.max(Some(wait.as_secs_ceil().max(1)));
@@ -169,7 +169,7 @@ fn write_metadata(out: &mut Vec<u8>, decided: Option<&Decision>, answers: &[Deci
             field(out, "rule", &|out| put_bytes(out, 3, rule.as_bytes()));
         }
     }
-    if answers.iter().any(Decision::degraded) {
+    if answers.iter().any(|decision| decision.degraded) {
         field(out, "degraded", &|out| put_number(out, 4, 1));
     }
 }

@@ -5,7 +5,6 @@ use flowgate_api::{BanCounts, Connections, RedisServer, Reloads, Stats, Store};
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, Shared, policy};
-use crate::metrics::{Top, TopSubject};
 use crate::readiness::Ready;
 use crate::service::Service;
 
@@ -16,7 +15,6 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         None => None,
     };
     let service = &shared.service;
-    let (hottest, most_denied) = (service.hottest(), service.most_denied());
     let ready = shared.readiness.get();
     let (state, missing) = match &ready {
         Ready::Yes => ("ready", None),
@@ -49,8 +47,8 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         connections: connections(service, shared.max_connections),
         settings: shared.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
         memory: service.stats().into(),
-        hottest: top(service, &hottest),
-        most_denied: top(service, &most_denied),
+        hottest: service.hottest(),
+        most_denied: service.most_denied(),
     }))
 }
 
@@ -86,25 +84,5 @@ fn connections(service: &Service, max: usize) -> Connections {
         max: max as u64,
         refused: http.refused.get() + resp.refused.get() + grpc.refused.get(),
         unauthorized: http.unauthorized.get() + resp.unauthorized.get() + grpc.unauthorized.get(),
-    }
-}
-
-fn top<'t>(service: &Service, top: &'t Top) -> flowgate_api::Top<'t> {
-    let subjects = top.subjects.iter().map(|top| subject(service, top)).collect();
-    flowgate_api::Top { since: top.since.into(), subjects }
-}
-
-fn subject<'t>(service: &Service, top: &'t TopSubject) -> flowgate_api::TopSubject<'t> {
-    let fields = top.fields.as_ref();
-    let pairs = fields.into_iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
-    flowgate_api::TopSubject {
-        rule: top.rule.as_deref().map(Into::into),
-        subject: top.subject.as_str().into(),
-        banned: service.is_banned_by_hand(pairs.clone()),
-        fields: fields.map(|_| pairs.collect()),
-        count: top.count,
-        error: top.error,
-        first: top.first.into(),
-        last: top.last.into(),
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use flowgate::Time;
+use flowgate_api::{Fields, Text, Top, TopSubject};
 
 use crate::recent::{Subject, Windows};
 
@@ -14,34 +15,6 @@ const SUBJECTS: usize = 256;
 
 /// The subjects that are shown.
 const SHOWN_SUBJECTS: usize = 20;
-
-/// The most frequent subjects since `since`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Top {
-    /// When counting began: one to two minutes ago, or at the first request.
-    pub since: Time,
-    /// The most frequent first.
-    pub subjects: Vec<TopSubject>,
-}
-
-/// A subject and its number of requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopSubject {
-    /// The rule that decided; `None`: the subject is an ad hoc key.
-    pub rule: Option<String>,
-    /// The values that the rule counts by, such as `user=42`, or the key. Shortened if it is long.
-    pub subject: String,
-    /// The names and values that the rule counts by; `None`: the subject is a key, or too long to be kept whole.
-    pub fields: Option<Vec<(String, String)>>,
-    /// The number of requests; too high by at most `error`.
-    pub count: u64,
-    /// The largest possible error of the count.
-    pub error: u64,
-    /// Since when it is seen in every minute.
-    pub first: Time,
-    /// When it was seen last.
-    pub last: Time,
-}
 
 #[derive(Debug)]
 pub(crate) struct TopList(Mutex<Windows<Key>>);
@@ -67,22 +40,23 @@ impl TopList {
     }
 
     /// The most frequent subjects of both windows.
-    pub(crate) fn read(&self, now: Time) -> Top {
-        // No call panics while it holds the list.
+    pub(crate) fn read(&self, now: Time) -> Top<'static> {
         let (since, keys) = self.0.lock().unwrap_or_else(PoisonError::into_inner).read(now);
         let shown = keys.into_iter().take(SHOWN_SUBJECTS).map(|((rule, subject), seen)| {
-            let pairs = || subject.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let text = |part: &str| Text(part.to_owned().into());
+            let pairs = || Fields(subject.fields().map(|(name, value)| (text(name), text(value))).collect());
             TopSubject {
-                subject: subject.shown(),
+                subject: subject.shown().into(),
                 fields: (rule.is_some() && subject.is_whole).then(pairs),
-                rule: rule.map(String::from),
+                rule: rule.map(|rule| String::from(rule).into()),
+                banned: false,
                 count: seen.count,
                 error: seen.error,
-                first: seen.first,
-                last: seen.last,
+                first: seen.first.into(),
+                last: seen.last.into(),
             }
         });
-        Top { since, subjects: shown.collect() }
+        Top { since: since.into(), subjects: shown.collect() }
     }
 }
 
@@ -103,9 +77,9 @@ mod tests {
         let top = list.read(START);
         let seen: Vec<_> = top.subjects.iter().map(|entry| (entry.rule.as_deref(), entry.count)).collect();
         assert_eq!(seen, [(Some("a"), 30), (None, 20), (Some("b"), 10)]);
-        assert_eq!(top.since, START);
-        assert_eq!(top.subjects[0].fields, Some(vec![("user".to_owned(), "1".to_owned())]));
-        assert_eq!((top.subjects[1].subject.as_str(), &top.subjects[1].fields), ("k", &None));
+        assert_eq!(top.since, START.into());
+        assert_eq!(top.subjects[0].fields, Some([("user", "1")].into_iter().collect()));
+        assert_eq!((&*top.subjects[1].subject, &top.subjects[1].fields), ("k", &None));
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Sample {
         if part % recording.one_in != 0 {
             return;
         }
-        recording.add(Line { at: now, part, text: line(now, &fields, request.units()).into() });
+        recording.add(Line { at: now, part, text: line(now, &fields, request.cost).into() });
         let oldest = now.as_nanos().saturating_sub(self.longest.as_nanos());
         while recording.lines.front().is_some_and(|line| line.at.as_nanos() < oldest) {
             recording.remove_first();

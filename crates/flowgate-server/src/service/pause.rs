@@ -187,11 +187,11 @@ mod tests {
 
         service.pause(Span::from_secs(60), &Author::PROGRAM);
         let decision = take(&service, &user);
-        let shadows: Vec<&str> = decision.shadow().iter().map(|rule| rule.name()).collect();
+        let shadows: Vec<&str> = decision.shadow.iter().map(|rule| rule.name()).collect();
         assert!(decision.allowed() && decision.delay().is_zero(), "neither a ban by a rule nor a pace holds");
         assert_eq!(shadows, ["reply"], "what would have denied is told");
         let blocked = take(&service, &[("ip", "192.0.2.1"), ("user", "8")]);
-        assert!(blocked.allowed() && blocked.shadow()[0].name() == "blocked");
+        assert!(blocked.allowed() && blocked.shadow[0].name() == "blocked");
         let health = take(&service, &[("user", "health")]);
         assert_eq!(health.rule().map(|rule| rule.name()), Some("monitoring"), "what allows ends the evaluation still");
         assert!(!take(&service, &[("user", "7")]).allowed(), "a person has banned this one");

@@ -11,6 +11,7 @@ use flowgate_engine::{AdHoc, Engine, Request, bans::BanOrder};
 use flowgate_server::{Author, Config, Operation, Server, Service};
 use flowgate_testkit::server::RunningServer;
 use flowgate_testkit::{http, resp};
+use std::borrow::Cow;
 
 const RULES: &str = r#"
     [[rule]]
@@ -140,8 +141,11 @@ async fn the_hottest_and_the_most_denied_subjects_are_listed() {
     for _ in 0..8 {
         service.limit(Operation::Take, AdHoc { key: b"a key".into(), limit: &limit, cost: 1 }).await.unwrap();
     }
-    let shown = |top: flowgate_server::Top| -> Vec<(Option<String>, String, u64)> {
-        top.subjects.into_iter().map(|top| (top.rule, top.subject, top.count)).collect()
+    let shown = |top: flowgate_api::Top<'_>| -> Vec<(Option<String>, String, u64)> {
+        top.subjects
+            .into_iter()
+            .map(|top| (top.rule.map(Cow::into_owned), top.subject.into_owned(), top.count))
+            .collect()
     };
     let of = |user: &str, count| (Some("reply".to_owned()), format!("user={user} act=post"), count);
     let key = |count| (None, "a key".to_owned(), count);

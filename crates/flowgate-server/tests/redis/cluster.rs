@@ -25,7 +25,7 @@ async fn knows_its_way(cluster: &Cluster, node: &Node) {
     let started = Instant::now();
     for master in 0..3 {
         let user = cluster.users_of(master, 1).remove(0);
-        while node.decide(Operation::Peek, &user, 0).await.degraded() {
+        while node.decide(Operation::Peek, &user, 0).await.degraded {
             assert!(started.elapsed() < HANG_TIMEOUT);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -63,7 +63,7 @@ async fn subjects_in_several_slots_are_decided_together() {
             let before = Work::done();
             let decision = [&node, &other][round % 2].service.decide(Operation::Take, &request).await;
             assert_eq!(work_since(before), ONCE, "all slots share one evaluation and one plan");
-            assert!(!decision.degraded());
+            assert!(!decision.degraded);
             assert_eq!(decision.allowed(), round < 3, "{user} {round}");
             let rule = decision.rule().unwrap().name();
             assert_eq!((rule, decision.remaining()), ("ip", Some(2_u64.saturating_sub(round as u64))));
@@ -153,7 +153,7 @@ async fn a_slot_that_moves_loses_nothing() {
             for _ in 0..400 {
                 let decision = node.take(&user).await;
                 admitted += usize::from(decision.allowed());
-                degraded += usize::from(decision.degraded());
+                degraded += usize::from(decision.degraded);
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             (admitted, degraded)
@@ -183,7 +183,7 @@ async fn a_master_that_is_killed_is_replaced_by_its_replica() {
     let (hit, spared) = (cluster.users_of(0, 1).remove(0), cluster.users_of(1, 1).remove(0));
     assert_eq!((node.admits(&hit, 2).await, node.admits(&spared, 2).await), (2, 2));
     cluster.servers[0].kill();
-    assert!(node.take(&hit).await.degraded());
+    assert!(node.take(&hit).await.degraded);
     let promoted = || cluster.servers[3].cli(&["ROLE"]).contains("master");
     let is_ok = || cluster.servers[3].cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
     while !(promoted() && is_ok()) {
@@ -192,7 +192,7 @@ async fn a_master_that_is_killed_is_replaced_by_its_replica() {
     }
     let back = Instant::now();
     for user in [&hit, &spared] {
-        while node.decide(Operation::Peek, user, 0).await.degraded() {
+        while node.decide(Operation::Peek, user, 0).await.degraded {
             assert!(back.elapsed() < HANG_TIMEOUT);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -216,14 +216,14 @@ async fn a_master_that_is_full_is_one_outage() {
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(500) || outages() == before {
             assert!(started.elapsed() < HANG_TIMEOUT, "master {master}");
-            assert!(node.take(&user).await.degraded());
-            assert!(!node.take(&spared).await.degraded());
+            assert!(node.take(&user).await.degraded);
+            assert!(!node.take(&spared).await.degraded);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         assert_eq!(outages() - before, 1, "master {master}");
         cluster.servers[master].cli(&["CONFIG", "SET", "maxmemory", "0"]);
         let started = Instant::now();
-        while node.decide(Operation::Peek, &user, 0).await.degraded() {
+        while node.decide(Operation::Peek, &user, 0).await.degraded {
             assert!(started.elapsed() < RECOVERY, "master {master}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -243,7 +243,7 @@ async fn a_subject_of_several_keys_is_decided_while_its_slot_moves() {
     let (from_id, to_id) = (cluster.id(0), cluster.id(1));
     let take = async |expected: bool| {
         let decision = node.take(&user).await;
-        assert_eq!((decision.degraded(), decision.allowed()), (false, expected));
+        assert_eq!((decision.degraded, decision.allowed()), (false, expected));
     };
     assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
     assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
@@ -288,7 +288,7 @@ async fn a_long_log_grants_no_more_while_its_slot_moves() {
         };
         moves(if log_first { log } else { &key });
         let decision = node.take(user).await;
-        assert_eq!((decision.degraded(), decision.allowed()), (log_first, !log_first), "{user}");
+        assert_eq!((decision.degraded, decision.allowed()), (log_first, !log_first), "{user}");
         moves(if log_first { &key } else { log });
         for server in [to, from] {
             assert!(server.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).contains("OK"));
@@ -311,7 +311,7 @@ async fn a_log_becomes_long_while_its_slot_moves() {
     assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &cluster.id(0)]).contains("OK"));
     assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &cluster.id(1)]).contains("OK"));
     assert_eq!(node.admits(&user, 40).await, 40);
-    assert!(!node.decide(Operation::Peek, &user, 0).await.degraded());
+    assert!(!node.decide(Operation::Peek, &user, 0).await.degraded);
     let keys = from.cli(&["KEYS", &format!("fg:{{s:user={user}}}:2:*")]);
     assert!(!keys.contains("fg:"), "{keys}");
     for server in [from, to] {
@@ -373,11 +373,11 @@ async fn a_master_that_pauses_keeps_no_charge_of_denied_requests() {
     });
     let other = other.unwrap();
     let request = Request::new().field("user", &user).field("other", &other);
-    assert!(!node.service.decide(Operation::Peek, &request).await.degraded());
+    assert!(!node.service.decide(Operation::Peek, &request).await.degraded);
     let decided = cluster.servers[1].decisions();
     cluster.servers[1].cli(&["CLIENT", "PAUSE", "500", "WRITE"]);
     let decision = node.service.decide(Operation::Take, &request).await;
-    assert!(decision.degraded() && !decision.allowed());
+    assert!(decision.degraded && !decision.allowed());
     let charges = || cluster.servers.iter().take(3).map(|server| server.cli(&["DBSIZE"])).collect::<Vec<_>>();
     // What pauses carries the request out, and then its rollback.
     let started = Instant::now();

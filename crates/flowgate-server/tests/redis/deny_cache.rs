@@ -27,7 +27,7 @@ async fn denials_cost_redis_nothing_until_they_end() {
     let asked = asked(&redis, async {
         for _ in 0..20 {
             let denied = node.take("42").await;
-            assert!(!denied.allowed() && !denied.degraded());
+            assert!(!denied.allowed() && !denied.degraded);
             assert_eq!((denied.limit(), denied.remaining(), denied.action()), (Some(2), Some(0), "deny"));
             assert!(denied.retry_after() <= first.retry_after() && denied.reset_after() <= first.reset_after());
         }

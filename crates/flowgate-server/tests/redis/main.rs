@@ -92,7 +92,7 @@ impl Node {
     /// Waits until decisions are Redis's again (or no longer are); how long that took.
     async fn until_degraded(&self, degraded: bool) -> Duration {
         let started = Instant::now();
-        while self.decide(Operation::Peek, "nobody", 0).await.degraded() != degraded {
+        while self.decide(Operation::Peek, "nobody", 0).await.degraded != degraded {
             assert!(started.elapsed() < HANG_TIMEOUT, "still not degraded = {degraded}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

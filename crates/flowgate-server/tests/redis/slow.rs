@@ -67,7 +67,7 @@ async fn charged_by_late_replies(on_failure: &str) -> (u64, u64, i64) {
     let (key, throttled) = (node.service.limit(Operation::Take, call), node.throttle(b"t", &throttle));
     let allowed = on_failure == "allow";
     for decision in [first.await, second.await] {
-        assert_eq!((decision.degraded(), decision.allowed()), (true, allowed));
+        assert_eq!((decision.degraded, decision.allowed()), (true, allowed));
     }
     assert_eq!(key.await.unwrap().decision.allowed(), allowed);
     assert_eq!(throttled.await.unwrap().limited, !allowed);
@@ -79,7 +79,7 @@ async fn charged_by_late_replies(on_failure: &str) -> (u64, u64, i64) {
         let left = node.decide(Operation::Peek, "42", 0).await;
         let key = node.service.limit(Operation::Peek, AdHoc { cost: 0, ..call }).await.unwrap();
         let throttled = node.throttle(b"t", &throttle.quantity(0).unwrap()).await.unwrap();
-        if !left.degraded() && !key.degraded {
+        if !left.degraded && !key.degraded {
             let found = (9 - left.remaining().unwrap(), 9 - key.decision.remaining.unwrap(), 9 - throttled.remaining);
             if found == expected || started.elapsed() > RECOVERY {
                 return found;
@@ -112,7 +112,7 @@ async fn a_late_charge_is_rolled_back_while_redis_stays_slow() {
     // Not as long as a connection is waited for.
     proxy.delay(Duration::from_millis(600));
     let denied = node.take("42").await;
-    assert_eq!((denied.degraded(), denied.allowed()), (true, false));
+    assert_eq!((denied.degraded, denied.allowed()), (true, false));
     for left in [4, 5] {
         let started = Instant::now();
         while near.decide(Operation::Peek, "42", 0).await.remaining() != Some(left) {

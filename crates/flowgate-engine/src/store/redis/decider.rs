@@ -113,7 +113,7 @@ impl Decider {
     /// The call that lifts a ban that a rule has imposed: the script answers 1 if it was on record. `None` when there
     /// is no such ban.
     pub fn rule_ban_call(&self, id: BanId, prefix: &str, time: ScriptTime, now: Time) -> Option<ScriptCall> {
-        let ban = self.imposed().find(id, now)?;
+        let ban = self.imposed.find(id, now)?;
         match ban.place {
             RuleBanPlace::Redis(tag) => Some(forget_call(prefix, &tag, time, &[*ban.rule.ban_name()?])),
             RuleBanPlace::Memory(_) => None,
@@ -122,7 +122,7 @@ impl Decider {
 
     /// Strikes a ban that a rule has imposed from the list: its record was deleted.
     pub fn strike_rule_ban(&self, id: BanId, now: Time) {
-        self.imposed().take(id, now);
+        self.imposed.take(id, now);
     }
 
     /// The id of the next ban by hand that this node imposes in the shared store.

@@ -75,17 +75,17 @@ enum Which {
 impl Plan<'_> {
     /// Whether Redis has a say in the plan: some limit of it has a counter, or some rule of it bans.
     pub fn asks_redis(&self) -> bool {
-        let rules = self.rule_set();
-        self.evaluation().steps.iter().any(|step| is_asked(rules.rule(step.rule), rules.limits(step.limits)))
+        let rules = self.rules;
+        self.evaluation.steps.iter().any(|step| is_asked(rules.rule(step.rule), rules.limits(step.limits)))
     }
 }
 
 impl OwnedPlan {
     /// The owned form of a plan that was made by `rules` for `request`.
     pub fn new(rules: &Arc<RuleSet>, plan: &Plan<'_>, request: &Request<'_>) -> OwnedPlan {
-        debug_assert!(std::ptr::eq(&**rules, plan.rule_set()), "a plan belongs to its rules");
+        debug_assert!(std::ptr::eq(&**rules, plan.rules), "a plan belongs to its rules");
         let op = plan.op();
-        let evaluation = plan.evaluation().clone();
+        let evaluation = plan.evaluation.clone();
         let mut tags = Parts::default();
         let mut groups: SmallVec<[Option<u32>; 2]> = SmallVec::new();
         for (index, step) in evaluation.steps.iter().enumerate() {

@@ -167,7 +167,7 @@ impl Trace {
                 USERS[*user],
                 time
             );
-            last = Some(*expected.numbers());
+            last = Some(expected.numbers);
         }
         Ok(())
     }
@@ -175,12 +175,12 @@ impl Trace {
 
 /// Everything that a decision says.
 pub(crate) fn said(decision: &Decision) -> String {
-    let (numbers, matched, banned_until) = (decision.numbers(), decision.matched(), decision.banned_until());
-    let decided_by = std::mem::discriminant(decision.decided_by());
+    let (numbers, matched, banned_until) = (&decision.numbers, decision.matched(), decision.banned_until());
+    let decided_by = std::mem::discriminant(&decision.decided_by);
     let rule = decision.rule().map(|rule| rule.name());
     let exceeded: Vec<String> =
         decision.exceeded().iter().map(|e| format!("{} {} {:?}", e.rule.name(), e.limit, e.retry)).collect();
-    let shadow: Vec<&str> = decision.shadow().iter().map(|rule| rule.name()).collect();
+    let shadow: Vec<&str> = decision.shadow.iter().map(|rule| rule.name()).collect();
     format!("{numbers:?} {decided_by:?} {rule:?} {matched} {exceeded:?} {shadow:?} {banned_until:?}")
 }
 

@@ -103,7 +103,7 @@ impl Trace {
                 joint.parts().iter().map(part).collect::<Vec<_>>()
             };
             prop_assert_eq!(all(&found), all(&expected), "step {}: {:?} at {:?}", number, requests, time);
-            last = Some(*expected.parts()[0].decision.numbers());
+            last = Some(expected.parts()[0].decision.numbers);
         }
         Ok(())
     }

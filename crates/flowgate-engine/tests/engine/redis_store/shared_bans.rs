@@ -65,7 +65,7 @@ impl Node {
     fn banned(&mut self, ip: &str, now: Time) -> Option<(Time, Span)> {
         let request = Request::new().field("ip", ip);
         let decision = self.redis.engine.prepare(Op::Take, &request, now).at_once(now)?;
-        assert_eq!(decision.banned_until().is_some(), matches!(decision.decided_by(), DecidedBy::ManualBan(_)));
+        assert_eq!(decision.banned_until().is_some(), matches!(&decision.decided_by, DecidedBy::ManualBan(_)));
         Some((decision.banned_until()?, decision.retry_after()?))
     }
 
@@ -321,7 +321,7 @@ fn a_ban_by_a_rule_is_in_force_on_every_node_and_can_be_lifted() {
     assert_eq!(two.decide(Op::Take, &request, at(0)).banned_until(), None);
     assert_eq!(one.decide(Op::Take, &request, at(0)).banned_until(), Some(at(50)));
     let denied = two.decide(Op::Take, &request, at(5));
-    assert!(matches!(denied.decided_by(), DecidedBy::Ban { .. }));
+    assert!(matches!(&denied.decided_by, DecidedBy::Ban { .. }));
     assert_eq!(denied.banned_until(), Some(at(50)));
     let bans = one.engine.rule_bans(at(5));
     assert_eq!(bans.len(), 1);

@@ -42,7 +42,7 @@ impl BanCopy {
     /// When it is not the script's.
     pub fn take_page(&mut self, decider: &Decider, reply: &[Vec<u8>]) -> Result<bool, ReplyError> {
         let page = Page::read(reply)?;
-        let (bans, now) = (decider.manual_bans(), page.now);
+        let (bans, now) = (&decider.bans, page.now);
         self.redis_time = now;
         if page.whole {
             if self.epoch != page.epoch {
@@ -98,7 +98,7 @@ impl BanCopy {
         reply: &[Vec<u8>],
     ) -> Result<Result<Arc<ManualBan>, BanOrderError>, ReplyError> {
         let changed = ChangeReply::read(reply)?;
-        let (bans, now) = (decider.manual_bans(), changed.now);
+        let (bans, now) = (&decider.bans, changed.now);
         self.redis_time = now;
         match changed.result {
             ChangeResult::Done => {}
@@ -125,7 +125,7 @@ impl BanCopy {
         reply: &[Vec<u8>],
     ) -> Result<bool, ReplyError> {
         let changed = ChangeReply::read(reply)?;
-        let (bans, now) = (decider.manual_bans(), changed.now);
+        let (bans, now) = (&decider.bans, changed.now);
         self.redis_time = now;
         if changed.result != ChangeResult::Done {
             return Ok(false);
