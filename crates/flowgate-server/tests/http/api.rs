@@ -257,7 +257,7 @@ fn the_hottest_subjects_are_for_administrators() {
     let subject = |count| {
         let (at, fields) = (1_700_000_000, json!({"user": "42"}));
         let seen = json!({"count": count, "error": 0, "first": at, "last": at});
-        let mut subject = json!({"rule": "reply", "subject": "user=42", "fields": fields});
+        let mut subject = json!({"rule": "reply", "subject": "user=42", "fields": fields, "banned": false});
         subject.as_object_mut().unwrap().extend(seen.as_object().unwrap().clone());
         json!([subject])
     };
