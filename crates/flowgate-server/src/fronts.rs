@@ -98,6 +98,6 @@ pub(crate) fn described_routes() -> impl Iterator<Item = (&'static str, &'static
 }
 
 /// Answers a request to a path that no route of ours has.
-pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(crate) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     koala::answer(call, body).await
 }

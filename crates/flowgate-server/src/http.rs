@@ -49,7 +49,7 @@ use flowgate::{Reading, Span};
 use flowgate_engine::config::{self, Config, Secret};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderName, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{CONNECTION, HeaderName};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -89,8 +89,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// A longer name is ignored.
 const MAX_REQUEST_ID_BYTES: usize = 128;
 
-/// Which origins may use an answer inside of their pages.
-const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+/// Answers of the API are for the client alone: caches must not store them, browsers must not show them as pages, and pages
+/// of other origins must not use them.
+const PRIVATE_HEADERS: &str =
+    "x-content-type-options: nosniff\r\ncache-control: no-store\r\ncross-origin-resource-policy: same-origin\r\n";
 
 /// HTTP for one listener, or for one of its clients.
 #[derive(Debug, Clone)]
@@ -162,11 +164,18 @@ pub(crate) struct Call<'a> {
     /// The address of this machine that the client connected to.
     pub(crate) local: Option<IpAddr>,
     pub(crate) head: Head<'a>,
+    /// When the whole request had arrived; `None`: its body may still be on its way.
+    arrived: Option<Reading>,
 }
 
 impl Call<'_> {
     pub(crate) fn headers(&self) -> &[Header<'_>] {
         self.head.headers
+    }
+
+    /// The time at which the request is decided. Asked for after its body was read.
+    pub(crate) fn time(&self) -> Reading {
+        self.arrived.unwrap_or_else(|| self.shared.service.read())
     }
 
     /// Works on a thread of its own, so that no event loop waits. Work that hangs keeps that thread, but not the client.
@@ -341,26 +350,32 @@ async fn answer(
     let headers = head::listed(&head.headers);
     let (path, query) = (head.uri.path(), head.uri.query());
     let head = Head { method: &head.method, path, query, headers: &headers };
-    Ok(conversation.respond(head, Body::Arriving(body)).await.into_response())
+    let began = conversation.shared.service.read();
+    Ok(conversation.respond(head, Body::Arriving(body), began).await.into_response())
 }
 
 impl Conversation {
-    /// Answers one request.
-    async fn respond(&self, head: Head<'_>, body: Body) -> Reply {
+    /// Answers one request, whose head had arrived when it `began`.
+    async fn respond(&self, head: Head<'_>, body: Body<'_>, began: Reading) -> Reply {
         self.progress.begin_answer();
         let service = &self.shared.service;
         service.metrics().http.requests.add(1);
-        let timer = Timer::start(service);
-        let call = Call { shared: &self.shared, peer: self.peer, local: self.local, head };
+        let timed = sampling::weight(Kind::Latency, began.now);
+        let arrived = match body {
+            Body::Whole(_) => Some(began),
+            Body::Arriving(_) => None,
+        };
+        let call = Call { shared: &self.shared, peer: self.peer, local: self.local, head, arrived };
         let mut reply = routes::answer(&call, body).await.unwrap_or_else(|error| error.reply());
         if let Some(id) = request_id(head.headers) {
             reply.header(&REQUEST_ID, id);
         }
         if head.path.starts_with("/v1/") {
-            keep_private(&mut reply);
+            reply.header_lines(PRIVATE_HEADERS);
         }
-        if let Some(timer) = timer {
-            timer.stop(service);
+        if let Some(weight) = timed {
+            let took = began.real_wait(service.now().since(began.now));
+            service.metrics().http_latency.note(took, weight.into());
         }
         if self.progress.is_stopping() {
             reply.header(&CONNECTION, "close");
@@ -368,13 +383,6 @@ impl Conversation {
         self.progress.end_answer();
         reply
     }
-}
-
-/// Answers of the API are for the client alone: caches must not store them, and browsers must not show them as pages.
-fn keep_private(reply: &mut Reply) {
-    reply.header(&X_CONTENT_TYPE_OPTIONS, "nosniff");
-    reply.header(&CACHE_CONTROL, "no-store");
-    reply.header(&CROSS_ORIGIN_RESOURCE_POLICY, "same-origin");
 }
 
 /// The name of this machine.
@@ -391,22 +399,4 @@ fn request_id<'h>(headers: &'h [Header<'_>]) -> Option<&'h str> {
     let id = head::text(headers, REQUEST_ID.as_str())?;
     let is_name = !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
     is_name.then_some(id)
-}
-
-/// Times one request of many.
-struct Timer {
-    began: Reading,
-    weight: u32,
-}
-
-impl Timer {
-    fn start(service: &Service) -> Option<Timer> {
-        let began = service.read();
-        sampling::weight(Kind::Latency, began.now).map(|weight| Timer { began, weight })
-    }
-
-    fn stop(self, service: &Service) {
-        let took = self.began.real_wait(service.now().since(self.began.now));
-        service.metrics().http_latency.note(took, self.weight.into());
-    }
 }

@@ -19,7 +19,7 @@ pub(crate) mod rare_waker;
 mod reply;
 mod session;
 mod transaction;
-mod yield_once;
+pub(crate) mod yield_once;
 
 use std::io;
 use std::sync::{Arc, OnceLock};

@@ -251,8 +251,14 @@ impl Service {
     }
 
     /// Takes, for a caller that can delay a request by `longest` at most. A request that would have to wait longer is denied.
-    pub fn take_within(&self, snapshot: &Arc<Snapshot>, longest: Span, request: &Request<'_>) -> Answer<Decision> {
-        self.decide_op(snapshot, Op::TakeWithin(longest), Operation::Take, request, self.read())
+    pub fn take_within(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        longest: Span,
+        request: &Request<'_>,
+        at: Reading,
+    ) -> Answer<Decision> {
+        self.decide_op(snapshot, Op::TakeWithin(longest), Operation::Take, request, at)
     }
 
     /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.

@@ -113,11 +113,10 @@ fn entry(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let address = match text.strip_prefix('[') {
         Some(bracketed) => bracketed.split_once(']')?.0.parse().ok()?,
-        None => match (text.parse(), text.rsplit_once(':')) {
-            (Ok(address), _) => address,
+        None => match text.parse() {
+            Ok(address) => address,
             // Only an IPv4 address can stand before a port without brackets.
-            (Err(_), Some((v4, _port))) => IpAddr::V4(v4.parse().ok()?),
-            (Err(_), None) => return None,
+            Err(_) => IpAddr::V4(text.rsplit_once(':')?.0.parse().ok()?),
         },
     };
     Some(address.to_canonical())

@@ -76,33 +76,48 @@ impl<'d> Quota<'d> {
 
     /// The value of `RateLimit-Policy`.
     pub fn policy_header(self) -> impl fmt::Display + 'd {
-        fmt::from_fn(move |f| {
-            named(f, self.policy)?;
-            parameter(f, ";q=", self.limit)?;
-            self.window.map_or(Ok(()), |window| parameter(f, ";w=", window))
-        })
+        fmt::from_fn(move |f| self.write_policy(f))
+    }
+
+    /// Writes the value of `RateLimit-Policy`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_policy(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        write_name(out, self.policy)?;
+        write_parameter(out, ";q=", self.limit)?;
+        match self.window {
+            Some(window) => write_parameter(out, ";w=", window),
+            None => Ok(()),
+        }
     }
 
     /// The value of `RateLimit`.
     pub fn header(self) -> impl fmt::Display + 'd {
-        fmt::from_fn(move |f| {
-            named(f, self.policy)?;
-            parameter(f, ";r=", self.remaining)?;
-            parameter(f, ";t=", self.reset)
-        })
+        fmt::from_fn(move |f| self.write(f))
+    }
+
+    /// Writes the value of `RateLimit`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        write_name(out, self.policy)?;
+        write_parameter(out, ";r=", self.remaining)?;
+        write_parameter(out, ";t=", self.reset)
     }
 }
 
-fn named(f: &mut fmt::Formatter<'_>, policy: &str) -> fmt::Result {
-    f.write_str("\"")?;
-    f.write_str(policy)?;
-    f.write_str("\"")
+fn write_name(out: &mut impl fmt::Write, policy: &str) -> fmt::Result {
+    out.write_str("\"")?;
+    out.write_str(policy)?;
+    out.write_str("\"")
 }
 
 /// Numbers are written by `itoa`: every answer of a gate has four of them, and `write!` takes several times as long.
-fn parameter(f: &mut fmt::Formatter<'_>, name: &str, number: u64) -> fmt::Result {
-    f.write_str(name)?;
-    f.write_str(itoa::Buffer::new().format(number))
+fn write_parameter(out: &mut impl fmt::Write, name: &str, number: u64) -> fmt::Result {
+    out.write_str(name)?;
+    out.write_str(itoa::Buffer::new().format(number))
 }
 
 impl Decision {

@@ -27,7 +27,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Error> {
 
 /// `{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":".."}` -> the ban, with its id, and a
 /// warning if the network is very large, no rule uses the field, or no request at the gate has the value.
-pub(super) async fn impose(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn impose(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let flowgate_api::BanOrder { field, value, length, reason } = body::parse(&body)?;
     let length = match parse_duration(&length.0) {

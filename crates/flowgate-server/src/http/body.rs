@@ -3,6 +3,8 @@
 //! Rule       Texts without escapes are borrowed from the body. A body that cannot be read is read a second time,
 //!            slowly, to find the field that is wrong.
 
+use std::ops::Deref;
+
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
@@ -17,16 +19,40 @@ const CONTENT_TYPE: &str = "content-type";
 
 /// The body of a request.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum Body<'b> {
     /// It is there.
-    Whole(Bytes),
+    Whole(&'b [u8]),
     /// It may still be on its way.
     Arriving(Incoming),
 }
 
+/// The bytes of a body.
+#[derive(Debug)]
+pub(crate) enum Content<'b> {
+    /// They lie in the buffer of the connection.
+    Borrowed(&'b [u8]),
+    /// hyper has read them.
+    Owned(Bytes),
+}
+
+impl Deref for Content<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Content::Borrowed(bytes) => bytes,
+            Content::Owned(bytes) => bytes,
+        }
+    }
+}
+
 /// Reads the whole body of a write. Its content type must be JSON, which a web page of another site cannot send
 /// without this server's consent.
-pub(crate) async fn read_json(shared: &Shared, headers: &[Header<'_>], body: Body) -> Result<Bytes, Error> {
+pub(crate) async fn read_json<'b>(
+    shared: &Shared,
+    headers: &[Header<'_>],
+    body: Body<'b>,
+) -> Result<Content<'b>, Error> {
     if !is_type(headers, "application/json") {
         return Err(Error::ContentType("application/json"));
     }
@@ -34,10 +60,14 @@ pub(crate) async fn read_json(shared: &Shared, headers: &[Header<'_>], body: Bod
 }
 
 /// Reads the whole body of a form; empty where there is none.
-pub(crate) async fn read_form(shared: &Shared, headers: &[Header<'_>], body: Body) -> Result<Bytes, Error> {
+pub(crate) async fn read_form<'b>(
+    shared: &Shared,
+    headers: &[Header<'_>],
+    body: Body<'b>,
+) -> Result<Content<'b>, Error> {
     const FORM: &str = "application/x-www-form-urlencoded";
     if matches!(&body, Body::Arriving(body) if body.is_end_stream()) {
-        return Ok(Bytes::new());
+        return Ok(Content::Borrowed(b""));
     }
     if head::value(headers, CONTENT_TYPE).is_some() && !is_type(headers, FORM) {
         return Err(Error::ContentType(FORM));
@@ -53,11 +83,12 @@ pub(crate) fn is_type(headers: &[Header<'_>], expected: &str) -> bool {
 }
 
 /// Reads the whole body.
-pub(crate) async fn read(shared: &Shared, body: Body) -> Result<Bytes, Error> {
+pub(crate) async fn read<'b>(shared: &Shared, body: Body<'b>) -> Result<Content<'b>, Error> {
     match body {
-        Body::Whole(body) => Ok(body),
+        Body::Whole(body) => Ok(Content::Borrowed(body)),
         Body::Arriving(body) => {
-            timeout(shared.request_timeout, collect(body, shared.max_body)).await.map_err(|_| Error::BodyTimeout)?
+            let collected = timeout(shared.request_timeout, collect(body, shared.max_body)).await;
+            collected.map_err(|_| Error::BodyTimeout)?.map(Content::Owned)
         }
     }
 }
@@ -88,7 +119,12 @@ async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Error> {
 
 /// Reads a body as JSON.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
+    // The text is checked once, where `from_slice` would check every string in it.
+    let parsed = match str::from_utf8(body) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(body),
+    };
+    parsed.map_err(|error| explain::<T>(body, &error))
 }
 
 fn explain<'b, T: Deserialize<'b>>(body: &'b [u8], error: &serde_json::Error) -> Error {

@@ -50,7 +50,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (super::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     // The browser asks each time whether its copy is still right.
     (CACHE_CONTROL, "no-cache"),
 ];

@@ -11,11 +11,11 @@ use super::{Call, body};
 use crate::service::{Answer, JointRequest, StoreAway};
 
 /// `{"fields":{..},"cost":1,"gate":false}` -> a decision.
-pub(super) async fn one(call: &Call<'_>, body: Body, operation: Operation) -> Result<Reply, Error> {
+pub(super) async fn one(call: &Call<'_>, body: Body<'_>, operation: Operation) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let (service, snapshot) = (&call.shared.service, call.shared.service.snapshot());
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
-    let (request, at) = (call.named(asked.request()), service.read());
+    let (request, at) = (call.named(asked.request()), call.time());
     let decision = match operation {
         Operation::Reset => call.answered(service.reset_by(&snapshot, &request, at)).await??,
         operation => call.answered(service.decide_by(&snapshot, operation, &request, at)).await?,
@@ -31,7 +31,7 @@ enum BatchAnswer {
 
 /// `[{"op":"take","fields":{..},"cost":1,"gate":false}, ..]` -> a decision for each, in order. A mistake in one request
 /// refuses the whole batch. With `?atomic=true` the requests pass together or not at all.
-pub(super) async fn batch(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn batch(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let is_atomic = is_atomic(call.head.query.unwrap_or_default())?;
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let items: Vec<BatchItem<'_>> = body::parse(&body)?;
@@ -42,7 +42,7 @@ pub(super) async fn batch(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
         return Err(Error::invalid(format!("[{MAX_BATCH}]"), format!("more than {MAX_BATCH} requests")));
     }
     let (service, snapshot) = (&call.shared.service, call.shared.service.snapshot());
-    let at = service.read();
+    let at = call.time();
     // The service is asked about every request before the first answer is awaited, so that they share a round trip.
     let ask = |BatchItem { op, fields, cost, gate }: BatchItem<'_>| {
         let asked = CallRequest::new(call.shared, &snapshot, DecideCall { fields, cost, gate });

@@ -3,6 +3,8 @@
 //! Rule       A [plain] request is answered here. With the first that is not, the connection goes to hyper for good, together
 //!            with all bytes that were not answered. So what is slow, rare or dubious is hyper's: heads and bodies
 //!            in pieces, other paths, chunks, upgrades, errors, and the end of the server.
+//! Order      Connections of a loop that become ready together are all read before the first is answered, as in
+//!            [`crate::resp`]: the system's code for reading, then ours, then the system's for sending stays in the cache.
 //! Order      Answers leave in the order of the requests, those of one read by one write, unless they are many or the next
 //!            one takes its time.
 //! Bound      One read is held, and as many bytes of answers; a larger request is hyper's. The runtime bounds the requests
@@ -19,7 +21,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::{Duration, UNIX_EPOCH};
 
-use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Sleep, sleep};
@@ -30,6 +31,7 @@ use super::write_timeout::WriteTimeout;
 use crate::listener::Stream;
 use crate::resp::buffers;
 use crate::resp::rare_waker::RareWaker;
+use crate::resp::yield_once::yield_to_ready;
 use crate::shutdown::Shutdown;
 use plain::Plain;
 
@@ -47,6 +49,8 @@ pub(super) struct Direct<'c, S> {
     input: Vec<u8>,
     /// Answers to be sent.
     output: Vec<u8>,
+    /// True if the connection had to wait for what it has read.
+    has_waited: bool,
     /// Woken by the timer for idleness and by the shutdown.
     rare_waker: RareWaker,
     /// True if a byte was read since the last check.
@@ -73,6 +77,7 @@ impl<'c, S: Stream> Direct<'c, S> {
             idle_timeout,
             input: Vec::new(),
             output: Vec::new(),
+            has_waited: false,
             rare_waker: RareWaker::default(),
             active: true,
             idle_checks: 0,
@@ -104,6 +109,10 @@ impl<'c, S: Stream> Direct<'c, S> {
                     continue;
                 }
                 Event::Stop => return Ok(Some(self.input)),
+            }
+            // A client that sends without a pause yields by the runtime's budget, which also polls for new events.
+            if std::mem::take(&mut self.has_waited) {
+                yield_to_ready().await;
             }
             buffers::lend(&mut self.output);
             let answered = self.answer(stop.as_mut()).await?;
@@ -143,6 +152,7 @@ impl<'c, S: Stream> Direct<'c, S> {
         let read = pin!(self.stream.read_buf(&mut self.input)).poll(cx);
         if read.is_pending() {
             buffers::put_down(&mut self.input);
+            self.has_waited = true;
         }
         read.map_ok(Event::Read)
     }
@@ -161,7 +171,9 @@ impl<'c, S: Stream> Direct<'c, S> {
             let is_last = at + length == input.len();
             let mut ahead = Vec::new();
             consume_budget().await;
-            let mut answering = pin!(conversation.respond(head, Body::Whole(Bytes::copy_from_slice(body))));
+            let began = shared.service.read();
+            let mut sent_at = began.now;
+            let mut answering = pin!(conversation.respond(head, Body::Whole(body), began));
             let mut reply = poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx).map(Some))).await;
             if reply.is_pending() {
                 // It takes its time, for which the answers before it do not wait.
@@ -185,9 +197,10 @@ impl<'c, S: Stream> Direct<'c, S> {
                     Poll::Pending
                 });
                 reply = Poll::Ready(later.await);
+                sent_at = shared.service.now();
             }
             let Poll::Ready(Some(reply)) = reply else { return Ok(Answered::Last) };
-            with_date(shared.service.now().as_nanos() / NANOS_PER_SECOND, |date| reply.send(output, date));
+            with_date(sent_at.as_nanos() / NANOS_PER_SECOND, |date| reply.send(output, date));
             at += length;
             further = ahead;
             if output.len() >= buffers::READ_BYTES {

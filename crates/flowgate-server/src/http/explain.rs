@@ -13,7 +13,7 @@ use crate::fronts::FrontExplanation;
 
 /// `{"fields":{..},"cost":1,"gate":false}` -> `{"decision":{..},"ban":null,"rules":[..],"fields":[..]}`, with `paused_until` while
 /// the rules are paused, and `fronts` where other systems' rules are served.
-pub(super) async fn explain(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn explain(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let snapshot = call.shared.service.snapshot();
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);

@@ -18,7 +18,7 @@ const DEFAULT_PAGE: u64 = 100;
 const MAX_TEXT_BYTES: usize = 1_024;
 
 /// `{"text":"192.0.2","origin":"any","after":null,"limit":100}`.
-pub(super) async fn find(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn find(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let BanSearch { text, origin, after, limit } = body::parse(&body)?;
     let limit = limit.unwrap_or(DEFAULT_PAGE);

@@ -123,7 +123,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
         Err(unclear) => return Ok(reply::unclear(&unclear, status)),
     };
     let request = call.named(fields.request());
-    let decision = call.answered(call.shared.service.take_within(&snapshot, MAX_HOLD, &request)).await?;
+    let decision = call.answered(call.shared.service.take_within(&snapshot, MAX_HOLD, &request, call.time())).await?;
     if !decision.delay().is_zero() {
         let mut turn = Turn { service: &call.shared.service, snapshot: &snapshot, request: &request, has_come: false };
         tokio::time::sleep(decision.delay().into()).await;

@@ -16,7 +16,7 @@ pub(super) fn read(call: &Call<'_>) -> Reply {
 }
 
 /// `{"for":"10m"}` -> the pause.
-pub(super) async fn begin(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn begin(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let PauseOrder { length } = body::parse(&body)?;
     let length = match parse_duration(&length.0).map(Span::from) {

@@ -16,7 +16,35 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// A line for each header.
     lines: Vec<u8>,
-    pub(crate) body: Bytes,
+    pub(crate) body: ReplyBody,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    /// Made for this answer.
+    Document(Vec<u8>),
+    /// May be the body of other answers, too.
+    Shared(Bytes),
+}
+
+impl ReplyBody {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            ReplyBody::Document(document) => document,
+            ReplyBody::Shared(shared) => shared,
+        }
+    }
+}
+
+/// The value of a header that is being written.
+pub(crate) struct HeaderValueWriter<'r>(&'r mut Vec<u8>);
+
+impl fmt::Write for HeaderValueWriter<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
 }
 
 /// Most documents are shorter.
@@ -27,7 +55,11 @@ const HEADER_BYTES: usize = 320;
 
 impl Reply {
     pub(crate) fn new(status: StatusCode, body: impl Into<Bytes>) -> Reply {
-        Reply { status, lines: Vec::with_capacity(HEADER_BYTES), body: body.into() }
+        Reply::with_body(status, ReplyBody::Shared(body.into()))
+    }
+
+    fn with_body(status: StatusCode, body: ReplyBody) -> Reply {
+        Reply { status, lines: Vec::with_capacity(HEADER_BYTES), body }
     }
 
     /// Adds a header. One whose value cannot stand in a header is left out.
@@ -35,25 +67,41 @@ impl Reply {
         self.write_header(name, |out| out.extend_from_slice(value.as_ref()));
     }
 
-    /// Adds a header, as [`Reply::header`].
-    pub(crate) fn header_shown(&mut self, name: &HeaderName, value: impl fmt::Display) {
+    /// Adds a header whose value `write` writes, as [`Reply::header`].
+    pub(crate) fn header_written(
+        &mut self,
+        name: &HeaderName,
+        write: impl FnOnce(&mut HeaderValueWriter<'_>) -> fmt::Result,
+    ) {
         // Writing to a growing buffer cannot fail.
-        self.write_header(name, |out| _ = write!(out, "{value}"));
+        self.write_header(name, |out| _ = write(&mut HeaderValueWriter(out)));
+    }
+
+    /// Adds headers that are the same in many answers: lines that end in CRLF.
+    pub(crate) fn header_lines(&mut self, lines: &'static str) {
+        self.lines.extend_from_slice(lines.as_bytes());
     }
 
     /// Adds a header with a number.
     pub(crate) fn header_number(&mut self, name: &HeaderName, value: u64) {
-        self.header(name, itoa::Buffer::new().format(value));
+        self.begin_header(name);
+        self.lines.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.lines.extend_from_slice(b"\r\n");
+    }
+
+    fn begin_header(&mut self, name: &HeaderName) {
+        self.lines.extend_from_slice(name.as_str().as_bytes());
+        self.lines.extend_from_slice(b": ");
     }
 
     fn write_header(&mut self, name: &HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.lines.len();
-        self.lines.extend_from_slice(name.as_str().as_bytes());
-        self.lines.extend_from_slice(b": ");
+        self.begin_header(name);
         let start = self.lines.len();
         write(&mut self.lines);
-        let is_value = |byte: &u8| *byte >= b' ' && *byte != 127 || *byte == b'\t';
-        if self.lines[start..].iter().all(is_value) {
+        // Without an early end the loop looks at many bytes at a time.
+        let is_value = |byte: &u8| (*byte >= b' ') & (*byte != 127) | (*byte == b'\t');
+        if self.lines[start..].iter().fold(true, |all, byte| all & is_value(byte)) {
             self.lines.extend_from_slice(b"\r\n");
         } else {
             self.lines.truncate(before);
@@ -73,19 +121,24 @@ impl Reply {
                 self.status.canonical_reason().unwrap_or("<none>")
             );
         }
+        let body = self.body.bytes();
         out.extend_from_slice(&self.lines);
         out.extend_from_slice(b"content-length: ");
-        out.extend_from_slice(itoa::Buffer::new().format(self.body.len()).as_bytes());
+        out.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
         out.extend_from_slice(b"\r\ndate: ");
         out.extend_from_slice(date);
         out.extend_from_slice(b"\r\n\r\n");
-        out.extend_from_slice(&self.body);
+        out.extend_from_slice(body);
     }
 
     /// The answer for hyper.
     pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
         let lines = Bytes::from(self.lines);
-        let mut response = Response::new(Full::new(self.body));
+        let body = match self.body {
+            ReplyBody::Document(document) => Bytes::from(document),
+            ReplyBody::Shared(shared) => shared,
+        };
+        let mut response = Response::new(Full::new(body));
         *response.status_mut() = self.status;
         let mut start = 0;
         // No value has a line break in it.
@@ -105,7 +158,7 @@ impl Reply {
 
 /// 200 with a document as JSON.
 pub(crate) fn json(document: &impl Serialize) -> Reply {
-    json_text(written(document))
+    json_body(ReplyBody::Document(written(document)))
 }
 
 /// 200 with a decision as JSON: the answer that is asked for most.
@@ -113,12 +166,18 @@ pub(crate) fn decision(decision: &Decision<'_>) -> Reply {
     let mut out = Vec::with_capacity(DOCUMENT_BYTES);
     // A buffer that grows takes any document.
     let _ = decision.write_json(&mut out);
-    json_text(out)
+    json_body(ReplyBody::Document(out))
 }
 
 /// 200 with a text that is JSON.
 pub(crate) fn json_text(text: impl Into<Bytes>) -> Reply {
-    with_type(text, "application/json")
+    json_body(ReplyBody::Shared(text.into()))
+}
+
+fn json_body(body: ReplyBody) -> Reply {
+    let mut reply = Reply::with_body(StatusCode::OK, body);
+    reply.header_lines("content-type: application/json\r\n");
+    reply
 }
 
 /// A document as JSON.
@@ -154,7 +213,7 @@ mod tests {
         let mut reply = text("gone\r\n");
         reply.status = StatusCode::FORBIDDEN;
         reply.header_number(&HeaderName::from_static("x-number"), 42);
-        reply.header_shown(&HeaderName::from_static("x-shown"), format_args!("a: {}", 1));
+        reply.header_written(&HeaderName::from_static("x-written"), |out| fmt::Write::write_str(out, "a: 1"));
         for broken in ["a\r\nx-injected: 1", "a\0", "\u{7f}"] {
             reply.header(&HeaderName::from_static("x-broken"), broken);
         }
@@ -167,7 +226,7 @@ mod tests {
         reply().send(&mut sent, b"Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(
             String::from_utf8(sent).unwrap(),
-            "HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\nx-number: 42\r\nx-shown: a: 1\r\n\
+            "HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\nx-number: 42\r\nx-written: a: 1\r\n\
              content-length: 6\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\ngone\r\n"
         );
         let response = reply().into_response();
@@ -175,7 +234,7 @@ mod tests {
         let headers: Vec<(&str, &[u8])> =
             response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         let expected: [(&str, &[u8]); 3] =
-            [("content-type", b"text/plain; charset=utf-8"), ("x-number", b"42"), ("x-shown", b"a: 1")];
+            [("content-type", b"text/plain; charset=utf-8"), ("x-number", b"42"), ("x-written", b"a: 1")];
         assert_eq!(headers, expected);
     }
 }

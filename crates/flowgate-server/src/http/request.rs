@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn body_of(error: crate::http::error::Error) -> Vec<u8> {
-        error.reply().body.to_vec()
+        error.reply().body.bytes().to_vec()
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub(crate) enum Endpoint {
 pub(crate) struct Route {
     /// A path that ends in `{..}` matches any last segment.
     path: &'static str,
+    /// The bytes of the path before `{..}`, if it ends so.
+    prefix_bytes: Option<usize>,
     access: Access,
     methods: Methods,
 }
@@ -121,7 +123,7 @@ pub(crate) const ROUTES: &[Route] = &[
 
 impl Endpoint {
     /// Answers a request that was let in.
-    async fn answer(self, call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+    async fn answer(self, call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
         match self {
             Endpoint::Decide(operation) => decide::one(call, body, operation).await,
             Endpoint::Gate => gate::check(call).await,
@@ -160,7 +162,7 @@ impl Endpoint {
 }
 
 /// Finds the endpoint, lets the request in, answers it.
-pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(crate) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let path = call.head.path;
     let Some(route) = ROUTES.iter().find(|route| route.leads_from(path)) else {
         return match console::answer(call).await {
@@ -175,7 +177,12 @@ pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> 
 }
 
 const fn route(path: &'static str, access: Access, methods: Methods) -> Route {
-    Route { path, access, methods }
+    let (bytes, mut at) = (path.as_bytes(), 0);
+    while at < bytes.len() && bytes[at] != b'{' {
+        at += 1;
+    }
+    let prefix_bytes = if at < bytes.len() { Some(at) } else { None };
+    Route { path, prefix_bytes, access, methods }
 }
 
 impl Route {
@@ -188,9 +195,12 @@ impl Route {
     }
 
     fn leads_from(&self, path: &str) -> bool {
-        match self.path.split_once('{') {
+        match self.prefix_bytes {
             None => path == self.path,
-            Some((start, _)) => path.strip_prefix(start).is_some_and(|last| !last.is_empty() && !last.contains('/')),
+            Some(bytes) => {
+                let last = path.strip_prefix(&self.path[..bytes]);
+                last.is_some_and(|last| !last.is_empty() && !last.contains('/'))
+            }
         }
     }
 }

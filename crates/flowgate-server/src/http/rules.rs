@@ -30,7 +30,7 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// Replaces the text that `If-Match` names. Hidden secrets keep their values.
-pub(super) async fn write(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn write(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let expected = expected(call.headers()).ok_or(Error::NoIfMatch)?;
     let note = note(call.headers())?;
     let text = text(call, body).await?;
@@ -39,7 +39,7 @@ pub(super) async fn write(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
 }
 
 /// Checks a text: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
-pub(super) async fn validate(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn validate(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let text = text(call, body).await?;
     let checked = on_disk(call, move |file| file.check(&text)).await?;
     Ok(reply::json(&match &checked {
@@ -70,7 +70,7 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// `{"version":n}`: puts the text of that version in force, as a new version.
-pub(super) async fn roll_back(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn roll_back(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Rollback { version } = body::parse(&body)?;
     let expected = expected(call.headers()).unwrap_or(Precondition::Anything);
@@ -113,13 +113,13 @@ async fn in_turn<T: Send + 'static>(
     on_disk(call, move |file| work(file, turn)).await
 }
 
-pub(super) async fn text(call: &Call<'_>, body: Body) -> Result<String, Error> {
+pub(super) async fn text(call: &Call<'_>, body: Body<'_>) -> Result<String, Error> {
     // A web page of another site can send plain text without this server's consent, but not this type.
     if !body::is_type(call.headers(), TOML) {
         return Err(Error::ContentType(TOML));
     }
     let body = body::read(call.shared, body).await?;
-    String::from_utf8(body.into()).map_err(|_| Error::Body("expected UTF-8".to_owned()))
+    String::from_utf8(body.to_vec()).map_err(|_| Error::Body("expected UTF-8".to_owned()))
 }
 
 /// The note in `X-Flowgate-Note`, whose characters beyond ASCII are percent-encoded.

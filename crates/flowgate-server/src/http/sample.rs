@@ -38,7 +38,7 @@ pub(super) fn read(call: &Call<'_>) -> Reply {
 }
 
 /// `{"for":"5m"}` -> the recording. `0s` ends the one under way and keeps it.
-pub(super) async fn start(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn start(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let SampleOrder { length } = body::parse(&body)?;
     let service = &call.shared.service;
@@ -121,7 +121,7 @@ impl Drop for Trying {
 }
 
 /// A draft as TOML -> the summary of `flowgate replay --json --compare`, and what the sample cannot judge.
-pub(super) async fn try_rules(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn try_rules(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let text = rules::text(call, body).await?;
     let (in_force, draft) = rules::both(call, text).await?;
     let service = call.shared.service.clone();

@@ -12,7 +12,7 @@ use super::session_key::Rights;
 use super::{Call, body};
 
 /// `{"token":".."}` -> `{"key":"fgs1...","until":1763312400,"rights":"admin","now":1763283600}`.
-pub(super) async fn log_in(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(super) async fn log_in(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let Login { token } = body::parse(&body)?;
     let (shared, service) = (call.shared, &call.shared.service);

@@ -51,7 +51,7 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
 ];
 
 /// Answers a request to a path that no other route has.
-pub(crate) async fn answer(call: &Call<'_>, body: Body) -> Result<Reply, Error> {
+pub(crate) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let path = call.head.path;
     if let Some(route) = rule_file::route(path) {
         return rule_file::answer(call, body, route).await;

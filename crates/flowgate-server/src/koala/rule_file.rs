@@ -36,7 +36,7 @@ pub(super) fn route(path: &str) -> Option<&'static Route> {
 }
 
 /// Answers a request to one of the routes.
-pub(super) async fn answer(call: &Call<'_>, body: Body, route: &Route) -> Result<Reply, Error> {
+pub(super) async fn answer(call: &Call<'_>, body: Body<'_>, route: &Route) -> Result<Reply, Error> {
     let (_, access, methods, endpoint) = route;
     call.check_access(*access)?;
     let method = call.head.method;
@@ -79,7 +79,7 @@ fn document(service: &Service, koala: &KoalaInForce, broken: Option<BrokenFile>,
 }
 
 /// Checks a text in place of the rule file: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
-async fn validate(call: &Call<'_>, body: Body, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
+async fn validate(call: &Call<'_>, body: Body<'_>, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let RuleText { text } = body::parse(&body)?;
     let text = text.0.into_owned();

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 /// More than 64 waiting connections gain nothing measurable, and each holds a read buffer.
-pub(super) const MAX_YIELDED: usize = 64;
+pub(crate) const MAX_YIELDED: usize = 64;
 
 thread_local! {
     static YIELDED: Cell<usize> = const { Cell::new(0) };
@@ -37,7 +37,7 @@ impl Drop for YieldPermit {
 }
 
 /// Lets every ready task of the event loop run once before this one continues.
-pub(super) async fn yield_to_ready() {
+pub(crate) async fn yield_to_ready() {
     let Some(_permit) = YieldPermit::new() else { return };
     let mut queued = false;
     poll_fn(|cx| {

@@ -208,7 +208,8 @@ async fn a_turn_that_is_too_far_away_is_denied() {
     let redis = Redis::start();
     let node = Node::new(&redis.url(), "", "rule = [{ name = 'turns', limits = ['pace 1/1h max_wait=none'] }]");
     node.recovers().await;
-    let ask = || node.service.take_within(&node.service.snapshot(), Span::from_secs(1), &Request::new());
+    let ask =
+        || node.service.take_within(&node.service.snapshot(), Span::from_secs(1), &Request::new(), node.service.read());
     assert!(ask().await.allowed());
     for _ in 0..3 {
         let wait = ask().await.retry_after().unwrap();

@@ -106,6 +106,10 @@ fn path(target: &[u8]) -> &[u8] {
 
 /// A URI without a scheme and a host.
 fn path_and_query(uri: &[u8]) -> &[u8] {
+    // A scheme has no slash.
+    if uri.starts_with(b"/") {
+        return uri;
+    }
     let Some(colon) = uri.windows(3).position(|three| three == b"://") else { return uri };
     let (scheme, rest) = (&uri[..colon], &uri[colon + 3..]);
     if !scheme.iter().all(u8::is_ascii_alphanumeric) {

@@ -54,8 +54,8 @@ fn document(problem: &Problem<'_>) -> Reply {
 fn write_headers(gate: &Gate, decision: &Decision, reply: &mut Reply) {
     if let Some(quota) = Quota::from_decision(decision) {
         if gate.ratelimit {
-            reply.header_shown(&RATELIMIT_POLICY, quota.policy_header());
-            reply.header_shown(&RATELIMIT, quota.header());
+            reply.header_written(&RATELIMIT_POLICY, |out| quota.write_policy(out));
+            reply.header_written(&RATELIMIT, |out| quota.write(out));
         }
         if gate.x_ratelimit {
             reply.header_number(&X_LIMIT, quota.limit);
