@@ -1,7 +1,7 @@
 //! The library against `governor`, in one process, in rounds that take turns.
 //!
 //! ```text
-//! cargo run --release --manifest-path bench/Cargo.toml --bin library
+//! cargo run --release --manifest-path bench/Cargo.toml --bin library [unkeyed | keyed | hot]
 //! ```
 //!
 //! Keys are inserted in one order and visited in another, and the strings asked for are not those that were
@@ -22,9 +22,13 @@ const MAX_BYTES: usize = 256 << 20;
 
 fn main() {
     println!("median of {ROUNDS} rounds that take turns; ratios above 1 are in flowgate's favour\n");
-    unkeyed();
-    keyed();
-    hot_key();
+    let wanted = std::env::args().nth(1);
+    let parts: [(&str, fn()); 3] = [("unkeyed", unkeyed), ("keyed", keyed), ("hot", hot_key)];
+    for (name, run) in parts {
+        if wanted.as_ref().is_none_or(|wanted| wanted == name) {
+            run();
+        }
+    }
 }
 
 fn unkeyed() {

@@ -1,5 +1,6 @@
 //! One counter without a key: for a whole process, a backend, a worker.
 
+mod instant;
 mod spin;
 
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +14,7 @@ use crate::memory::Subject;
 use crate::queue::Queues;
 use crate::time::Span;
 use crate::wait::{Turns, WaitError, Waiting};
+use instant::AtomicInstant;
 use spin::SpinWords;
 
 /// A limit on one thing: the calls to a backend, the jobs of a worker.
@@ -31,13 +33,14 @@ use spin::SpinWords;
 #[derive(Debug)]
 pub struct Single {
     limit: Limit,
-    counter: LockedCounter,
+    counter: SharedCounter,
     clock: Clock,
     queues: Queues,
 }
 
 #[derive(Debug)]
-enum LockedCounter {
+enum SharedCounter {
+    Instant(AtomicInstant),
     Words(SpinWords),
     Counter(Mutex<Counter>),
 }
@@ -53,10 +56,12 @@ impl Single {
 
     /// A counter under `limit`, with the real clock.
     pub fn from_limit(limit: Limit) -> Single {
-        let counter = if limit.is_words() {
-            LockedCounter::Words(SpinWords::default())
+        let counter = if limit.is_instant() {
+            SharedCounter::Instant(AtomicInstant::default())
+        } else if limit.is_words() {
+            SharedCounter::Words(SpinWords::default())
         } else {
-            LockedCounter::Counter(Mutex::default())
+            SharedCounter::Counter(Mutex::default())
         };
         Single { limit, counter, clock: Clock::default(), queues: Queues::default() }
     }
@@ -137,13 +142,14 @@ impl Single {
         let at = at.into();
         let ask = Ask { op: op.on_clock(at), cost, now: at.now };
         let mut decision = match &self.counter {
-            LockedCounter::Words(spin) => {
+            SharedCounter::Instant(instant) => instant.update(|instant| self.limit.apply_instant(ask, instant)),
+            SharedCounter::Words(spin) => {
                 let mut words = spin.take();
                 let (decision, _) = self.limit.apply_words(ask, &mut words);
                 spin.put(words);
                 decision
             }
-            LockedCounter::Counter(counter) => {
+            SharedCounter::Counter(counter) => {
                 let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
                 self.limit.apply(ask, &mut counter)
             }

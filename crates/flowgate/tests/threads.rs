@@ -33,13 +33,15 @@ fn limit(text: &str) -> Limit {
 }
 
 /// Each limit with what it lets through at one instant.
-const LIMITS: [(&str, u64); 10] = [
+const LIMITS: [(&str, u64); 11] = [
     ("sliding 700/60s", 700),
     ("sliding 5000/60s", 5_000),
     ("fixed 700/60s", 700),
     ("fixed 700/day tz=Asia/Shanghai", 700),
     ("bucket 700/60s", 700),
     ("bucket 7/60s burst=700", 700),
+    // An interval of whole nanoseconds.
+    ("bucket 600/60s burst=700", 700),
     ("pace 1000/s burst=200 max_wait=500ms", 700),
     ("approx 700/60s", 700),
     // The unit that uses up what is free is the first that counts.

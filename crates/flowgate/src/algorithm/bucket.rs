@@ -115,6 +115,11 @@ impl<T: Ticks> Bucket<T> {
         Numbers { limit: self.burst, remaining, reset_after: Span::from_nanos(reset_after) }
     }
 
+    /// Whether a tick is a nanosecond, so that the second word of every state is zero.
+    pub(crate) fn has_whole_nanos(&self) -> bool {
+        self.ticks_per_nano == 1
+    }
+
     /// How long an empty bucket takes to fill, rounded up.
     pub(crate) fn fill_time(&self) -> Span {
         self.nanos_ceil(self.capacity)

@@ -34,6 +34,21 @@ impl Limit {
         )
     }
 
+    /// Applies `op` to a counter that is one instant (see [`Limit::is_instant`]), or zero if it is unused.
+    #[inline(always)]
+    pub(crate) fn apply_instant(&self, ask: Ask, instant: &mut u64) -> Decision {
+        let Law::Bucket(bucket) = self.law() else { unreachable!("not an instant: the caller asked `is_instant`") };
+        let mut words = (*instant > 0).then_some([*instant, 0]);
+        let (decision, _) = apply_words(bucket, ask, &mut words);
+        *instant = words.map_or(0, |[instant, _]| instant);
+        decision
+    }
+
+    /// Whether its counter is one instant: that of a bucket without fractions of a nanosecond.
+    pub(crate) fn is_instant(&self) -> bool {
+        self.after_window().is_none() && matches!(self.law(), Law::Bucket(bucket) if bucket.has_whole_nanos())
+    }
+
     /// Whether its counter is two words.
     #[inline]
     pub(crate) fn is_words(&self) -> bool {

@@ -98,12 +98,22 @@ struct SystemClock<S> {
     since: AtomicU64,
     time: AtomicU64,
     ahead: AtomicU64,
-    /// The nanoseconds that had passed since the anchor at `since`: zero or one, and zero unless the clock is ahead.
+    /// The nanoseconds that had passed since the anchor at `since`: zero or one.
     carried: AtomicU64,
-    /// The ticks from `since` on for which the time is that of the anchor and what has passed: none if the clock is ahead.
-    plain_for: AtomicU64,
+    plain: PlainTime,
     /// Locked for a moment only: once a second to renew the anchor, and for a report.
     wall: Mutex<WallClock>,
+}
+
+/// While the clock is not ahead, the time is this one and what has passed since the ticks at the anchor.
+#[derive(Default)]
+struct PlainTime {
+    time: AtomicU64,
+    /// The ticks after which the clock is not ahead: mostly none. A counter that is a little fast puts the clock ahead at every
+    /// anchor, by microseconds.
+    from: AtomicU64,
+    /// The ticks for which that holds.
+    ticks: AtomicU64,
 }
 
 impl<S: Source> SystemClock<S> {
@@ -112,25 +122,31 @@ impl<S: Source> SystemClock<S> {
         // A second has at most 2^62 ticks, and its ticks times `scale` are below 2^62.
         let renew_after = ((u128::from(RENEW_AFTER_NANOS) << SCALE_BITS) / u128::from(scale)) as u64;
         // In this order: whatever comes in between, it starts no later than the wall clock says.
-        let time = AtomicU64::new(source.wall());
-        let since = AtomicU64::new(source.ticks());
-        let [version, ahead, carried] = [const { AtomicU64::new(0) }; 3];
-        let plain_for = AtomicU64::new(renew_after);
-        let wall = Mutex::default();
-        SystemClock { source, scale, renew_after, version, since, time, ahead, carried, plain_for, wall }
+        let anchor = Anchor { since: 0, time: source.wall(), ahead: 0 };
+        let ticks = source.ticks();
+        let [version, since, time, ahead, carried] = [const { AtomicU64::new(0) }; 5];
+        let (plain, wall) = (PlainTime::default(), Mutex::default());
+        let clock = SystemClock { source, scale, renew_after, version, since, time, ahead, carried, plain, wall };
+        clock.set_anchor(ticks, anchor, 0);
+        clock
     }
 
-    /// The usual case is a few instructions: the anchor is young and not ahead, and no thread is renewing it.
     #[inline]
     fn read(&self) -> Reading {
+        self.read_plain().unwrap_or_else(|| self.read_any())
+    }
+
+    /// The usual case is a few instructions: the anchor is young, the clock is not ahead, and no thread is renewing the anchor.
+    #[inline]
+    fn read_plain(&self) -> Option<Reading> {
         let version = self.version.load(Acquire);
-        let [since, time, plain_for] = [&self.since, &self.time, &self.plain_for].map(|word| word.load(Relaxed));
+        let PlainTime { time, from, ticks } = &self.plain;
+        let [since, time, from, plain_for] = [&self.since, time, from, ticks].map(|word| word.load(Relaxed));
         let elapsed = self.source.ticks().wrapping_sub(since);
         fence(Acquire);
-        if elapsed < plain_for && version & 1 == 0 && self.version.load(Relaxed) == version {
-            return Time::from_nanos(time + ((elapsed * self.scale) >> SCALE_BITS)).into();
-        }
-        self.read_any()
+        let is_plain = elapsed.wrapping_sub(from) < plain_for && version & 1 == 0;
+        (is_plain && self.version.load(Relaxed) == version)
+            .then(|| Time::from_nanos(time + ((elapsed * self.scale) >> SCALE_BITS)).into())
     }
 
     #[cold]
@@ -162,15 +178,24 @@ impl<S: Source> SystemClock<S> {
         let (ticks, wall) = (self.source.ticks(), self.source.wall());
         let (since, anchor, carried) = self.anchor();
         let elapsed = carried + self.nanos(ticks.saturating_sub(since));
-        let Anchor { since, time, ahead } = self.wall_clock().follow(anchor, elapsed, wall);
-        let (is_plain, carried) = (ahead == 0, elapsed - since);
+        let anchor = self.wall_clock().follow(anchor, elapsed, wall);
         fence(Release);
-        self.since.store(ticks, Relaxed);
-        self.time.store(if is_plain { time + carried } else { time }, Relaxed);
-        self.carried.store(if is_plain { 0 } else { carried }, Relaxed);
-        self.plain_for.store(if is_plain { self.renew_after } else { 0 }, Relaxed);
-        self.ahead.store(ahead, Relaxed);
+        self.set_anchor(ticks, anchor, elapsed - anchor.since);
         self.version.store(version + 2, Release);
+    }
+
+    /// Notes what the time was `carried` nanoseconds before these ticks.
+    fn set_anchor(&self, ticks: u64, Anchor { since: _, time, ahead }: Anchor, carried: u64) {
+        // At half speed, what the clock is ahead takes twice that.
+        let until_even = ((2 * u128::from(ahead)) << SCALE_BITS).div_ceil(u128::from(self.scale));
+        let from = u64::try_from(until_even).unwrap_or(u64::MAX);
+        self.since.store(ticks, Relaxed);
+        self.time.store(time, Relaxed);
+        self.ahead.store(ahead, Relaxed);
+        self.carried.store(carried, Relaxed);
+        self.plain.time.store(time + carried - ahead, Relaxed);
+        self.plain.from.store(from, Relaxed);
+        self.plain.ticks.store(self.renew_after.saturating_sub(from), Relaxed);
     }
 
     fn not_before(&self, earliest: Time) {
@@ -184,11 +209,8 @@ impl<S: Source> SystemClock<S> {
         let at = anchor.read(carried + self.nanos(ticks.saturating_sub(since)));
         fence(Release);
         if let Some(step) = earliest.as_nanos().checked_sub(at.now.as_nanos()).filter(|&step| step > 0) {
-            self.since.store(ticks, Relaxed);
-            self.time.store(earliest.as_nanos(), Relaxed);
-            self.ahead.store(at.ahead.as_nanos() + step, Relaxed);
-            self.carried.store(0, Relaxed);
-            self.plain_for.store(0, Relaxed);
+            let ahead = at.ahead.as_nanos() + step;
+            self.set_anchor(ticks, Anchor { since: 0, time: earliest.as_nanos(), ahead }, 0);
         }
         self.version.store(version + 2, Release);
     }
@@ -365,6 +387,33 @@ mod tests {
                 assert_eq!(clock.read(), clock.read_any(), "step {step} of {nanos_per_tick} ns a tick");
             }
             assert!(clock.read().ahead > Span::ZERO);
+        }
+    }
+
+    /// A counter that is a little fast: at every anchor the clock is ahead by a few microseconds.
+    #[test]
+    fn a_clock_that_was_ahead_takes_the_short_way_once_it_is_not() {
+        for nanos_per_tick in [1, 7, 1000] {
+            let fake = Fake { nanos_per_tick, ..Fake::default() };
+            fake.pass(START);
+            let clock = SystemClock::start(&fake);
+            for second in 1..5 {
+                fake.wall.fetch_sub(20_000, SeqCst);
+                fake.pass(SECOND);
+                assert!(clock.read().ahead > Span::from_micros(19), "second {second}");
+                assert_eq!(clock.read_plain(), None);
+                let mut is_plain = false;
+                for _ in 0..100 {
+                    fake.pass(777);
+                    let reading = clock.read_any();
+                    match clock.read_plain() {
+                        Some(plain) => assert_eq!(plain, reading),
+                        None => assert!(!is_plain, "it stays on the short way"),
+                    }
+                    is_plain |= reading.ahead == Span::ZERO && clock.read_plain().is_some();
+                }
+                assert!(is_plain, "after twice the time that it was ahead");
+            }
         }
     }
 
