@@ -142,7 +142,7 @@ impl Single {
         let at = at.into();
         let ask = Ask { op: op.on_clock(at), cost, now: at.now };
         let mut decision = match &self.counter {
-            SharedCounter::Instant(instant) => instant.update(|instant| self.limit.apply_instant(ask, instant)),
+            SharedCounter::Instant(instant) => instant.apply(&self.limit, ask),
             SharedCounter::Words(spin) => {
                 let mut words = spin.take();
                 let (decision, _) = self.limit.apply_words(ask, &mut words);

@@ -53,16 +53,6 @@ pub(crate) enum Log {
     Many(Entries),
 }
 
-/// What a log needs for one more entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogGrowth {
-    None,
-    /// The first allocation: its one entry lies in the counter's slot, and several do not fit there.
-    Place,
-    /// Another number of bytes for the entries that are allocated already.
-    Bytes,
-}
-
 impl Sliding {
     pub(crate) fn new(count: u64, period: u64) -> Sliding {
         let grid = if count <= MAX_EXACT_ENTRIES {
@@ -77,19 +67,6 @@ impl Sliding {
     #[inline]
     pub(crate) fn charge(&self, log: &mut Log, now: u64, cost: u64) {
         log.push(self.entry(now, cost), now, self.count);
-    }
-
-    /// What a charge of `ask` needs that `log` does not have.
-    #[inline]
-    pub(crate) fn growth(&self, log: &Log, ask: Ask) -> LogGrowth {
-        let now = ask.now.as_nanos();
-        let new = self.entry(now, ask.cost);
-        match log {
-            Log::One(old) if old.joined(new, now, self.count).is_some() => LogGrowth::None,
-            Log::One(_) => LogGrowth::Place,
-            Log::Many(entries) if entries.keeps_bytes(new.leaves_at, now) => LogGrowth::None,
-            Log::Many(_) => LogGrowth::Bytes,
-        }
     }
 
     /// The entry of `cost` units that are counted now.
@@ -217,6 +194,15 @@ impl Log {
         match self {
             Log::One(_) => 0,
             Log::Many(log) => log.heap_bytes(),
+        }
+    }
+
+    /// Whether a charge of `new` at `now` needs neither more bytes beside the log nor fewer.
+    #[inline]
+    pub(crate) fn keeps_bytes(&self, new: Entry, now: u64) -> bool {
+        match self {
+            Log::One(_) => true,
+            Log::Many(log) => log.keeps_bytes(new.leaves_at, now),
         }
     }
 

@@ -129,11 +129,11 @@ impl Shards {
         }
     }
 
-    /// Fetches what a call needs of a shard, and the cache lines of its table in which a search for `tag` begins.
+    /// Fetches the cache lines of a shard's table in which a search for `tag` begins. Not those of the shard itself: the locks
+    /// of all shards fit the cache, and to read one takes it away from a processor that holds it.
     #[inline]
     pub(super) fn prefetch(&self, index: usize, tag: Tag) {
-        let (lock, outline) = (&raw const self.shards[index], &self.outlines[index]);
-        prefetch(lock.cast());
+        let outline = &self.outlines[index];
         let home =
             outline.slots.load(Relaxed).wrapping_add(position(tag.place(), positions_in(outline.size.load(Relaxed))));
         prefetch(home.cast());

@@ -100,8 +100,9 @@ impl<'a> Hit<'a> {
     /// The same hit as part of a rule. The hits of one rule stand next to each other in a plan.
     #[inline]
     #[must_use]
-    pub fn in_rule(self, rule_id: u32, flags: RuleFlags) -> Hit<'a> {
-        Hit { rule_id, flags, ..self }
+    pub fn in_rule(mut self, rule_id: u32, flags: RuleFlags) -> Hit<'a> {
+        (self.rule_id, self.flags) = (rule_id, flags);
+        self
     }
 
     /// What became of it, once it was applied.

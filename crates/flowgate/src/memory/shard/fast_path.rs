@@ -15,7 +15,7 @@ use super::super::budget::Budget;
 use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
-use crate::algorithm::{self, Charge, Entry, Law, Log, LogGrowth, Meter, Sliding, dispatch};
+use crate::algorithm::{self, Charge, Entry, Law, Log, Meter, Sliding, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::Decision;
@@ -155,11 +155,12 @@ impl Shard {
         let verdict = sliding.verdict(used, ask, |excess| log.leaving(now, excess).unwrap_or(now));
         let takes = verdict.allowed() && ask.cost > 0;
         if takes {
-            if sliding.growth(log, ask) == LogGrowth::Bytes {
+            let new = sliding.entry(now, ask.cost);
+            if !log.keeps_bytes(new, now) {
                 return None;
             }
             used += ask.cost;
-            left_at = left_at.max(sliding.entry(now, ask.cost).leaves_at);
+            left_at = left_at.max(new.leaves_at);
         }
         *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
         if takes {

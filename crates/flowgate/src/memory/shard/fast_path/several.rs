@@ -31,6 +31,8 @@ struct Pass {
     missing: usize,
     /// The hits that are yet to be charged, a bit each.
     uncharged: u64,
+    /// Where the counter of each hit lies behind the subject's first one.
+    offsets: [u8; MOST],
 }
 
 impl Shard {
@@ -49,7 +51,7 @@ impl Shard {
         let pass = pass.filter(|pass| pass.missing == 0 || has_room(pass));
         match pass {
             Some(Pass { allowed: true, uncharged: 0, .. }) => {}
-            Some(Pass { allowed: true, uncharged, .. }) => self.charge_rest(hits, uncharged, ask),
+            Some(pass @ Pass { allowed: true, .. }) => self.charge_rest(subject.start, hits, &pass, ask),
             Some(Pass { allowed: false, .. }) => {
                 self.slots[subject.clone()].copy_from_slice(&before);
                 self.deny_each(subject, hits, ask);
@@ -70,7 +72,7 @@ impl Shard {
     /// decide.
     #[inline(always)]
     fn take_each(&mut self, subject: Range<usize>, hits: &mut [Hit<'_>], ask: Ask) -> Option<Pass> {
-        let mut pass = Pass { allowed: true, missing: 0, uncharged: 0 };
+        let mut pass = Pass { allowed: true, missing: 0, uncharged: 0, offsets: [0; MOST] };
         let (mut named, number) = (0_u64, hits.len());
         for (bit, hit) in hits.iter_mut().enumerate() {
             if !hit.is_usual() {
@@ -82,6 +84,7 @@ impl Shard {
                 Some(offset) if named >> offset & 1 == 1 => return None,
                 Some(offset) => {
                     named |= 1 << offset;
+                    pass.offsets[bit] = offset as u8;
                     let rest = self.take_at_slot(subject.start + offset, hit.limit, ask, number, &mut hit.outcome)?;
                     pass.uncharged |= u64::from(rest == Rest::Log) << bit;
                 }
@@ -97,13 +100,16 @@ impl Shard {
     }
 
     /// Charges the counters that a pass has only looked at.
-    fn charge_rest(&mut self, hits: &mut [Hit<'_>], mut uncharged: u64, ask: Ask) {
+    fn charge_rest(&mut self, first: usize, hits: &mut [Hit<'_>], pass: &Pass, ask: Ask) {
+        let mut uncharged = pass.uncharged;
         while uncharged > 0 {
-            let hit = &mut hits[uncharged.trailing_zeros() as usize];
+            let number = uncharged.trailing_zeros() as usize;
             uncharged &= uncharged - 1;
+            let hit = &mut hits[number];
             let tag = hit.key.tag();
             // An insert moves other counters.
-            match self.find(tag) {
+            let found = if pass.missing == 0 { Ok(first + usize::from(pass.offsets[number])) } else { self.find(tag) };
+            match found {
                 Ok(index) => self.charge_beside(index, hit.limit, ask, hit.outcome.class()),
                 Err(index) => {
                     if let Some(Some(slot)) = take_from_new(tag, hit.limit, ask, &mut hit.outcome) {
