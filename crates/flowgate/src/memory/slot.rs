@@ -196,12 +196,6 @@ impl Slot {
         self.set_bits(kind as u8 | class.bits() << CLASS_SHIFT | CHANGED_BIT);
     }
 
-    /// Writes the class beside the state that is there. The shard must mark the slot's group.
-    #[inline(always)]
-    pub(super) fn set_class(&mut self, class: Class) {
-        self.set_bits(self.bits() & KIND_BITS | class.bits() << CLASS_SHIFT | CHANGED_BIT);
-    }
-
     #[inline]
     pub(super) fn set_words(&mut self, [forget_at, word]: [u64; 2]) {
         self.forget_at = forget_at;

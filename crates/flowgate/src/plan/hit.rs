@@ -42,6 +42,8 @@ pub struct Hit<'a> {
     pub(crate) limit: &'a Limit,
     /// The hits of one rule stand next to each other.
     pub(crate) rule_id: u32,
+    /// Where the store has found its counter, while it decides.
+    pub(crate) slot: u32,
     pub(crate) flags: RuleFlags,
     /// Loaded by the store, changed by the decision.
     pub(crate) counter: LoadedCounter,
@@ -94,7 +96,7 @@ impl<'a> Hit<'a> {
         let outcome = Decision::UNLIMITED;
         let (counter, classes) = (LoadedCounter::default(), [Class::LITTLE; 2]);
         let (rule_id, flags) = (0, RuleFlags::default());
-        Hit { key, limit, rule_id, flags, counter, classes, new_slots: 0, no_room: false, outcome, used: 0 }
+        Hit { key, limit, rule_id, slot: 0, flags, counter, classes, new_slots: 0, no_room: false, outcome, used: 0 }
     }
 
     /// The same hit as part of a rule. The hits of one rule stand next to each other in a plan.

@@ -30,7 +30,7 @@ enum Rest {
     /// Nothing: the slot is written.
     Nothing,
     /// The units go into the log beside the table, or make one of the slot's only entry.
-    Log,
+    Charge,
 }
 
 impl Shard {
@@ -64,8 +64,8 @@ impl Shard {
         let mut decision = Decision::UNLIMITED;
         match self.find(tag) {
             Ok(index) => {
-                if self.take_at_slot(index, limit, ask, 1, &mut decision)? == Rest::Log {
-                    self.charge_beside(index, limit, ask, decision.class());
+                if self.take_at_slot(index, limit, ask, 1, &mut decision)? == Rest::Charge {
+                    self.charge_beside(index, limit, ask);
                 }
                 self.mark_group(tag.group());
             }
@@ -140,16 +140,17 @@ impl Shard {
             left_at = leaves_at.max(new.leaves_at);
         }
         *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
-        let Some(Entry { leaves_at, units }) = kept else { return Some(Rest::Log) };
+        let Entry { leaves_at, units } = kept.unwrap_or(old);
         slot.rewrite(Kind::One, outcome.class(), [leaves_at, units]);
-        Some(Rest::Nothing)
+        Some(if kept.is_some() { Rest::Nothing } else { Rest::Charge })
     }
 
     /// As [`Shard::take_sliding`], for a log that lies beside the table.
     fn look_at_log(&mut self, sliding: &Sliding, index: usize, ask: Ask, outcome: &mut Decision) -> Option<Rest> {
         let slot = &mut self.slots[index];
         // Else another algorithm has left its state there.
-        let log = &self.logs[slot.log_index()?];
+        let place = slot.log_index()?;
+        let log = &self.logs[place];
         let (now, mut left_at) = (ask.now.as_nanos(), slot.forget_at());
         let mut used = log.used(now);
         let verdict = sliding.verdict(used, ask, |excess| log.leaving(now, excess).unwrap_or(now));
@@ -163,36 +164,25 @@ impl Shard {
             left_at = left_at.max(new.leaves_at);
         }
         *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
-        if takes {
-            return Some(Rest::Log);
-        }
-        slot.set_class(outcome.class());
-        Some(Rest::Nothing)
+        slot.rewrite(Kind::Log, outcome.class(), [left_at, place as u64]);
+        Some(if takes { Rest::Charge } else { Rest::Nothing })
     }
 
-    /// Charges the log that lies beside the table, or makes one of the slot's only entry.
-    fn charge_beside(&mut self, index: usize, limit: &Limit, ask: Ask, class: Class) {
+    /// Charges the log that lies beside the table, or makes one of the slot's only entry. The slot has its class already.
+    fn charge_beside(&mut self, index: usize, limit: &Limit, ask: Ask) {
         let Law::Sliding(sliding) = limit.law() else { return };
         let (now, slot) = (ask.now.as_nanos(), &mut self.slots[index]);
-        let (kind, words) = match (slot.log_index(), slot.words(Kind::One)) {
-            (Some(place), _) => {
-                let log = &mut self.logs[place];
-                sliding.charge(log, now, ask.cost);
-                match *log {
-                    Log::Many(_) => (Kind::Log, [log.last_leaves_at(), place as u64]),
-                    Log::One(Entry { leaves_at, units }) => {
-                        self.logs.remove(place);
-                        (Kind::One, [leaves_at, units])
-                    }
-                }
+        if let Some(place) = slot.log_index() {
+            let log = &mut self.logs[place];
+            sliding.charge(log, now, ask.cost);
+            if let Log::One(Entry { leaves_at, units }) = *log {
+                self.logs.remove(place);
+                slot.rewrite(Kind::One, slot.class(), [leaves_at, units]);
             }
-            (None, Some([leaves_at, units])) => {
-                let log = sliding.charged(Some(Log::One(Entry { leaves_at, units })), now, ask.cost, Charge::Counted);
-                (Kind::Log, [log.last_leaves_at(), self.logs.insert(log) as u64])
-            }
-            (None, None) => return,
-        };
-        slot.rewrite(kind, class, words);
+        } else if let Some([leaves_at, units]) = slot.words(Kind::One) {
+            let log = sliding.charged(Some(Log::One(Entry { leaves_at, units })), now, ask.cost, Charge::Counted);
+            slot.rewrite(Kind::Log, slot.class(), [log.last_leaves_at(), self.logs.insert(log) as u64]);
+        }
     }
 
     /// Writes a state of the same kind.
