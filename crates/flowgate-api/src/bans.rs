@@ -34,11 +34,11 @@ pub struct ManualBan<'a> {
 /// A ban that a rule imposed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleBan<'a> {
-    /// Names it, and no other ban ever.
+    /// The ban's own name. No other ban ever gets it.
     pub id: Cow<'a, str>,
     /// The rule's name.
     pub rule: Cow<'a, str>,
-    /// Whom: the names and values of the rule's `by` fields.
+    /// The subject: the names and values of the rule's `by` fields.
     #[serde(borrow)]
     pub subject: Fields<'a>,
     /// Where it denies: `rule`, where the rule matches; `subject`, everywhere.
@@ -83,7 +83,7 @@ pub struct BanSearch<'a> {
     /// A part of the field, the value, the rule's name, the reason or the id, in any case; empty: every ban.
     #[serde(borrow)]
     pub text: Text<'a>,
-    /// Who imposed them.
+    /// Who imposed the bans.
     pub origin: Origin,
     /// The `next` of the page before; null: the first page.
     #[serde(borrow)]
@@ -114,9 +114,9 @@ pub struct FoundBans<'a> {
     pub total: u64,
     /// The number of bans by hand among them.
     pub by_hand: u64,
-    /// The number of bans that fit.
+    /// The number of bans that match the search.
     pub found: u64,
-    /// What to ask for next, as `after`; null: this is the last page.
+    /// Send this as `after` to get the next page; null: this is the last page.
     pub next: Option<Cow<'a, str>>,
     /// False while the shared store is away: bans of other nodes may be missing.
     pub complete: bool,
@@ -128,7 +128,7 @@ pub struct FoundBans<'a> {
 /// A ban, by hand or by a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundBan<'a> {
-    /// Names it, and no other ban ever.
+    /// The ban's own name. No other ban ever gets it.
     pub id: Cow<'a, str>,
     /// `hand` or `rule`.
     pub origin: Origin,

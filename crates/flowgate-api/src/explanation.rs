@@ -29,7 +29,7 @@ pub struct Explanation<'a> {
 /// What the endpoints of another system would answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontReport<'a> {
-    /// The system.
+    /// The name of the other system, such as `koala`.
     pub name: Cow<'a, str>,
     /// Whether they would let the request pass.
     pub allowed: bool,

@@ -28,13 +28,13 @@ pub struct Sample<'a> {
     pub until: Option<Millis>,
     /// The requests in it.
     pub requests: u64,
-    /// The bytes that they take.
+    /// The bytes that the recorded requests take.
     pub bytes: u64,
-    /// The bytes that they may take.
+    /// The most bytes that a recording may take.
     pub max_bytes: u64,
     /// The longest recording, in seconds.
     pub longest: Millis,
-    /// One of so many subjects is recorded.
+    /// The sample holds one subject in `one_in`; 1: all of them.
     pub one_in: u64,
     /// The field that tells subjects apart.
     pub by: Option<Cow<'a, str>>,

@@ -15,17 +15,17 @@ pub struct Stats<'a> {
     pub node: Cow<'a, str>,
     /// `ready`, `degraded` or `draining`.
     pub state: Cow<'a, str>,
-    /// What is missing while it is degraded, such as `redis away`.
+    /// What is missing while the server is degraded, such as `redis away`.
     pub missing: Option<Cow<'a, str>>,
-    /// Since when it is in this state.
+    /// Since when the server is in this state.
     pub since: Millis,
     /// The server's version.
     pub version: Cow<'a, str>,
     /// When it started.
     pub started: Millis,
-    /// For how long it has run.
+    /// For how long the server has run.
     pub uptime: Millis,
-    /// The number of its rules.
+    /// The number of rules in force.
     pub rules: u64,
     /// When the pause of all rules ends; null: they are in force.
     pub paused_until: Option<Millis>,
@@ -50,7 +50,7 @@ pub struct Stats<'a> {
     /// The settings in force as `section.key`, with their values in TOML and secrets hidden.
     #[serde(borrow)]
     pub settings: Fields<'a>,
-    /// Its counters.
+    /// The counters in memory.
     pub memory: Memory,
     /// The subjects with the most requests.
     #[serde(borrow)]
@@ -65,9 +65,9 @@ pub struct Stats<'a> {
 pub struct Memory {
     /// The number of counters.
     pub keys: u64,
-    /// The bytes that they take.
+    /// The bytes that the counters take.
     pub bytes: u64,
-    /// The bytes that they may take.
+    /// The most bytes that the counters may take.
     pub max_bytes: u64,
     /// Counters that were evicted.
     pub evicted: u64,
@@ -87,26 +87,26 @@ pub struct Memory {
 pub enum Store<'a> {
     /// In the memory of this node.
     Memory {
-        /// Whether they outlive a restart.
+        /// Whether the counters outlive a restart.
         durable: bool,
     },
     /// In Redis, shared with other nodes.
     Redis {
         /// The servers as this node sees them.
         servers: Vec<RedisServer<'a>>,
-        /// What rules do while it is away.
+        /// What rules do while Redis is away.
         on_failure: Cow<'a, str>,
-        /// This node's share of the limits then.
+        /// This node's share of the limits while Redis is away.
         local_share: Cow<'a, str>,
-        /// Requests that had no answer in time.
+        /// Requests to Redis that had no answer in time.
         unanswered: u64,
         /// How often a server stopped answering.
         outages: u64,
-        /// Decisions without the store.
+        /// Decisions that this node made without Redis.
         degraded: u64,
         /// Values that could not be read.
         unreadable: u64,
-        /// Denials that were remembered and cost the store nothing.
+        /// Denials that the deny cache answered, without asking Redis.
         deny_cache_hits: u64,
     },
 }
@@ -134,7 +134,7 @@ pub struct BanCounts {
 /// Attempts to put a changed configuration in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloads {
-    /// Attempts that did.
+    /// Attempts that put the configuration in force.
     pub succeeded: u64,
     /// Attempts that changed nothing.
     pub failed: u64,
@@ -177,13 +177,13 @@ pub struct TopSubject<'a> {
     /// The names and values; null: the subject is a key, or too long to be kept whole.
     #[serde(borrow)]
     pub fields: Option<Fields<'a>>,
-    /// How often, at most.
+    /// The number of requests, too high by at most `error`.
     pub count: u64,
-    /// By how much that may be too high.
+    /// The largest possible error of the count.
     pub error: u64,
-    /// Since when it is seen in every minute.
+    /// Since when the subject is seen in every minute.
     pub first: Millis,
-    /// When it was seen last.
+    /// When the subject was seen last.
     pub last: Millis,
     /// Whether a ban by hand is in force on one of its values.
     pub banned: bool,

@@ -32,13 +32,13 @@ pub struct SubjectCount<'a> {
     pub subject: Fields<'a>,
     /// Whether a value is too long and is cut.
     pub cut: bool,
-    /// How often, at most.
+    /// The number of requests, too high by at most `error`.
     pub count: u64,
-    /// By how much that may be too high.
+    /// The largest possible error of the count.
     pub error: u64,
-    /// Since when it is seen in every minute.
+    /// Since when the subject is seen in every minute.
     pub first: Millis,
-    /// When it was seen last.
+    /// When the subject was seen last.
     pub last: Millis,
     /// Whether a ban by hand is in force on one of its values.
     pub banned: bool,
@@ -49,11 +49,11 @@ pub struct SubjectCount<'a> {
 pub struct Denials<'a> {
     /// The server's time.
     pub now: Millis,
-    /// What to ask for next, as `after`.
+    /// Send this as `after` to get the denials that follow.
     pub next: u64,
-    /// Denials that were not kept long enough.
+    /// The number of denials that were dropped before this answer could show them.
     pub lost: u64,
-    /// In their order.
+    /// The denials, oldest first.
     #[serde(borrow)]
     pub events: Vec<Denial<'a>>,
 }
@@ -61,7 +61,7 @@ pub struct Denials<'a> {
 /// A denied request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial<'a> {
-    /// Its number.
+    /// The number of the denial; denials are numbered from 1.
     pub seq: u64,
     /// When.
     pub at: Millis,
@@ -69,7 +69,7 @@ pub struct Denial<'a> {
     pub rule: Option<Cow<'a, str>>,
     /// What denied: `limit`, `rule`, `ban` or `ban by hand`.
     pub by: Cow<'a, str>,
-    /// What the caller was to do.
+    /// The action that the caller was told to take.
     pub action: Cow<'a, str>,
     /// The names and values of the rule's `by` fields; `key` for a limit that the caller brought.
     #[serde(borrow)]
@@ -79,11 +79,11 @@ pub struct Denial<'a> {
     /// The other fields, without headers and queries.
     #[serde(borrow)]
     pub fields: Fields<'a>,
-    /// What it asked for.
+    /// The cost of the request.
     pub cost: u64,
-    /// The wait that it was told; null: none.
+    /// The wait that the client was told; null: none.
     pub retry_after: Option<Millis>,
-    /// The number of requests that it stands for.
+    /// The number of denied requests that this one stands for: under load only a sample is kept.
     pub stands_for: u32,
     /// Whether the shared store was away.
     pub degraded: bool,

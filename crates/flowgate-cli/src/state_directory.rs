@@ -4,8 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `$STATE_DIRECTORY` (systemd sets it), else `$XDG_STATE_HOME/flowgate`, else `~/.local/state/flowgate`; `None`: there
-/// is no such place.
+/// `$STATE_DIRECTORY` (systemd sets it), else `$XDG_STATE_HOME/flowgate`, else `~/.local/state/flowgate`; `None`: none
+/// of them is set.
 pub(crate) fn find() -> Option<PathBuf> {
     from_variables(|name| env::var_os(name))
 }

@@ -217,7 +217,7 @@ pub struct ListError {
 pub struct ListErrors {
     /// The first twenty.
     pub errors: Vec<ListError>,
-    /// How many there are beyond those.
+    /// The number of further mistakes.
     pub more: usize,
 }
 

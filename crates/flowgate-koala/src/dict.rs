@@ -18,7 +18,8 @@ const MAX_DICTS: usize = 1000;
 pub(super) struct Dicts {
     pub(super) defs: Vec<ListDef>,
     pub(super) loaded: BTreeMap<String, Arc<List>>,
-    /// Every name with its place, also of dicts that are wrong: a rule that refers to one is not wrong, too.
+    /// Every name with its place, those of wrong dicts included: a rule that refers to a wrong dict is not a second
+    /// mistake.
     names: BTreeMap<String, Location>,
 }
 

@@ -80,7 +80,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// About the word that comes next.
+    /// The mistake that the next word is not `expected`.
     fn wrong(&self, expected: &'static str) -> WrongObject<'t> {
         let rest = self.rest();
         let word = rest.find([',', '}', ' ', ':']).unwrap_or(rest.len());

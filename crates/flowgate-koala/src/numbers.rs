@@ -48,7 +48,7 @@ impl<'t> Numbers<'t> {
         self.known.iter().find(|number| number.key == key).map(|number| number.value)
     }
 
-    /// Where a number stands; the bracket when it does not.
+    /// The place of a number; that of the bracket if the number is not given.
     pub(super) fn place(&self, key: &str) -> Location {
         let number = self.known.iter().find(|number| number.key == key);
         number.map_or_else(|| self.bracket.at(), |number| number.at)

@@ -60,7 +60,7 @@ impl<'t> Piece<'t> {
         comment.map_or(*self, |(at, _)| self.part(0, at)).trim()
     }
 
-    /// Whether there is nothing, or nothing but a comment.
+    /// Whether the piece is empty or only a comment.
     pub(super) fn is_blank(&self) -> bool {
         self.without_comment().text.is_empty()
     }

@@ -109,7 +109,7 @@ impl KoalaRules {
         Some(plan)
     }
 
-    /// How much the rule of a number has counted in memory for a request; `None`: there is no such rule.
+    /// What the rule with this number has counted in memory for a request; `None`: no rule has this number.
     pub fn value(&self, decider: &Decider, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
         let mut plan = self.value_plan(decider, number, request)?;
         decider.memory().apply_plan(&mut plan, now);

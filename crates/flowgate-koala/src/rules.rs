@@ -22,7 +22,7 @@ pub struct KoalaRules {
     pub file: KoalaFile,
     /// The rules, as the engine has them.
     pub set: Arc<RuleSet>,
-    /// The position of the rule of a number.
+    /// The positions of the rules, by their numbers.
     numbers: HashMap<u32, u32>,
     pub(super) counts: Vec<Arc<Counts>>,
     pub(super) daily_counts: Arc<DailyCounts>,
@@ -163,7 +163,7 @@ impl KoalaRules {
         KoalaRules::new(file, memory, None)
     }
 
-    /// The position of the rule of a number.
+    /// The position of the rule with this number.
     pub(crate) fn position(&self, number: u32) -> Option<u32> {
         self.numbers.get(&number).copied()
     }

@@ -154,7 +154,7 @@ impl Service {
         Answer::fold(given, Ok(()), Result::and)
     }
 
-    /// How much the rule of a number has counted for a request; `None`: there is no such rule.
+    /// What the rule with this number has counted for a request; `None`: no rule has this number.
     ///
     /// # Errors
     /// When the shared store does not answer.

@@ -19,7 +19,7 @@ use http::request::Parts;
 pub struct FieldValue {
     /// The value that conditions and bans by hand see.
     pub(crate) text: String,
-    /// The value that rules count by, if it is another.
+    /// The value that rules count by, if it differs from the text.
     pub(crate) counted: Option<String>,
 }
 

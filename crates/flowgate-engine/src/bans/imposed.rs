@@ -43,7 +43,7 @@ pub struct RuleBan {
 #[derive(Clone, Debug)]
 pub(crate) enum RuleBanPlace {
     Memory(Key),
-    /// The hash tag of its subject.
+    /// In Redis, under the hash tag of its subject.
     #[cfg(feature = "redis")]
     Redis(Box<[u8]>),
 }

@@ -15,7 +15,7 @@ pub struct Auth {
     pub api_token: Option<Secret>,
     /// Bearer token for rules, bans and statistics, which is always needed; `None`: the server makes one.
     pub admin_token: Option<Secret>,
-    /// Bearer token that opens what is read, and no change; `None`: nobody has that right alone.
+    /// Bearer token that allows reading and no change; `None`: only the admin token allows reading.
     pub view_token: Option<Secret>,
     /// Allows listeners beyond loopback without secrets.
     pub insecure: bool,

@@ -134,7 +134,7 @@ impl Evaluation {
         self.asked.asks() && (matches!(self.end, End::Ban(_)) || self.ends_in_denial(rules))
     }
 
-    /// Whether the evaluation got as far as the rule at a position.
+    /// Whether the evaluation reached the rule at this position.
     pub(crate) fn reached(&self, rule: u32) -> bool {
         match self.end {
             End::Bottom => true,

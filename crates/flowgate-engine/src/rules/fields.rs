@@ -90,7 +90,7 @@ pub(crate) struct Values<'q> {
 struct AddressCache(Cell<Option<(FieldId, Option<Address>)>>);
 
 impl<'q> Values<'q> {
-    /// No values of so many fields.
+    /// The values of `fields` fields, all of them absent.
     #[inline]
     fn new(fields: usize) -> Values<'q> {
         let many = vec![None; fields.saturating_sub(USUAL_FIELDS)];

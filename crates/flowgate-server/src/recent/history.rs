@@ -80,7 +80,7 @@ pub(crate) struct HistoryPart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WantedRules {
     None,
-    /// Those that deny most, shadows included; at most so many.
+    /// The rules that deny most, shadow rules included; at most this number of them.
     Top(usize),
     Named(Vec<String>),
 }

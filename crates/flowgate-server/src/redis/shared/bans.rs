@@ -135,7 +135,7 @@ impl OwnedOrder {
     }
 }
 
-/// All as texts.
+/// The items of a reply, all of them as texts.
 fn texts(reply: Reply) -> Option<Vec<Vec<u8>>> {
     let Reply::List(list) = reply else { return None };
     let text = |reply| match reply {

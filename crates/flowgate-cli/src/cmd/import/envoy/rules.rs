@@ -145,7 +145,7 @@ impl Unit {
     }
 }
 
-/// The name of a key behind those above it: one that stands again has a number.
+/// The field name of a key; a key that occurs again further down gets a number.
 fn field_name(key: &str, above: &[(&Descriptor, Field)]) -> String {
     let own = usize::from(key == "domain" || key == "descriptor");
     match own + above.iter().filter(|(descriptor, _)| descriptor.key == key).count() {

@@ -21,7 +21,7 @@ pub(super) struct Descriptor {
     /// Values that a wildcard matches share one counter.
     pub(super) share_threshold: bool,
     pub(super) children: Vec<Descriptor>,
-    /// What Flowgate does not do.
+    /// The settings that have no counterpart in Flowgate, each with its place.
     pub(super) left_out: Vec<(Place, String)>,
 }
 

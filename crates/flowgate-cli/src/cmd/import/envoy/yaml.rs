@@ -106,7 +106,7 @@ pub(super) fn read(text: &str) -> Result<Node, Mistake> {
 
 struct Reader<'t> {
     events: Parser<'t, saphyr_parser::StrInput<'t>>,
-    /// What aliases stand for, by the number of the anchor.
+    /// The nodes that aliases refer to, by the number of the anchor.
     anchors: HashMap<usize, Node>,
     nodes: usize,
 }
