@@ -11,7 +11,7 @@
 
 use std::hint::black_box;
 
-use flowgate::{Limiter, MemoryStore, Op, Single, Time};
+use flowgate::{Limiter, MemoryStore, Op, Single, Span, Time};
 use flowgate_bench::scramble;
 use flowgate_engine::{
     Engine, Limits, Policy, Request, RuleDef,
@@ -35,7 +35,7 @@ const TEN_BUCKETS: [&str; 10] = [
 const START: Time = Time::from_secs(1_700_000_000);
 
 fn main() {
-    let decisions: [(&str, fn()); 15] = [
+    let decisions: [(&str, fn()); 17] = [
         ("take", || limiter(&["bucket 1000000/366d"])),
         ("fixed", || limiter(&["fixed 1000000/30d"])),
         ("denied", || limiter(&["bucket 1/366d"])),
@@ -45,6 +45,8 @@ fn main() {
         ("ten", || limiter(&TEN_BUCKETS)),
         ("full-log", full_log),
         ("two-full-logs", two_full_logs),
+        ("none-expires", || expiry("bucket 1000/366d")),
+        ("all-expire", || expiry("bucket 1000/1000s burst=1000")),
         ("clock", clock),
         ("single", single),
         ("rule", || rules(&["bucket 1000000/60s"], 1)),
@@ -92,6 +94,16 @@ fn two_full_logs() {
     let at = |i: u64| Time::from_millis(1_700_000_000_000 + 201 * i);
     (0..400).for_each(|i| _ = limiter.take_at("key", 1, at(i)));
     measured(|i| limiter.take_at("key", 1, at(400 + i)));
+}
+
+/// Takes of a few keys beside as many idle ones as the shards look at meanwhile, which expire or do not: `bench/expiry` in small.
+fn expiry(limit: &str) {
+    const IDLE_KEYS: u64 = 5_000;
+    let limiter = Limiter::builder(limit).max_bytes(1 << 20).build().expect("valid");
+    let take = |key: u64, at: Time| limiter.take_at(key.to_le_bytes(), 1, at);
+    (0..IDLE_KEYS).for_each(|key| _ = take(key, START));
+    measured(|i| take(IDLE_KEYS + scramble(i) % 50, START + Span::from_secs(10) + Span::from_nanos(i)));
+    println!("{} counters are left", limiter.stats().counters);
 }
 
 fn clock() {
