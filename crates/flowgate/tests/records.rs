@@ -115,10 +115,16 @@ impl Journaled {
         self.journal.push((std::mem::replace(&mut self.visited_at, self.now), bytes));
     }
 
+    /// A look at a log whose entries have all left writes a record, and the reader may have dropped the log by then. Whether
+    /// anything else is missing shows in the states.
     fn read_back(&self, max_bytes: usize) -> MemoryStore {
         let memory = store(max_bytes);
         for (visited_at, bytes) in &self.journal {
-            load(&memory, bytes, *visited_at, 0);
+            let at = LoadAt { now: Time::from_nanos(*visited_at), back: Span::ZERO };
+            for record in Records::new(bytes) {
+                let outcome = memory.load(record, at);
+                assert!(!matches!(outcome, LoadOutcome::Unknown | LoadOutcome::NoRoom), "{record:?}: {outcome:?}");
+            }
         }
         memory
     }
@@ -178,6 +184,30 @@ proptest! {
         let key = memory.subject(b"k").counter(memory.counter(b"c"));
         prop_assert!(memory.apply_one(Ask::new(Op::Take, 1, Time::from_nanos(START)), key, &limit).allowed());
     }
+}
+
+#[test]
+fn a_look_at_a_log_that_is_over_brings_nothing_back() {
+    let mut journaled = Journaled::new(1 << 20);
+    let apply =
+        |op| Step::Apply { op, limit: LIMITS.iter().position(|text| *text == "5000/20s").unwrap(), key: 1, cost: 1 };
+    for _ in 0..4 {
+        journaled.step(&apply(Op::Take));
+        journaled.step(&Step::Age(20_000_000));
+    }
+    // The reader makes room for another counter of the shard, and drops the log then.
+    for _ in 0..9 {
+        journaled.step(&Step::Age(3 * SECOND - 1));
+        journaled.step(&Step::Throttle(1));
+    }
+    journaled.step(&apply(Op::Peek));
+    journaled.visit();
+    let back = journaled.read_back(1 << 20);
+    assert_eq!(states(&back, journaled.now), states(&journaled.memory, journaled.now));
+    journaled.step(&apply(Op::Take));
+    journaled.visit();
+    let back = journaled.read_back(1 << 20);
+    assert_eq!(states(&back, journaled.now), states(&journaled.memory, journaled.now));
 }
 
 #[test]
@@ -241,6 +271,39 @@ fn a_visit_looks_up_64_vanished_counters_at_a_time() {
     }
     assert_eq!(written, gone.len());
     assert!(!cursor.lost_track());
+}
+
+#[test]
+fn a_visit_of_changes_locks_the_shards_that_have_some() {
+    let memory = store(1 << 30);
+    let limit: Limit = "fixed 10/60s".parse().unwrap();
+    let key = |number: u32| memory.subject(&number.to_be_bytes()).counter(memory.counter(b"limit"));
+    let take = |number: u32| {
+        let mut hits = [Hit::new(key(number), &limit)];
+        memory.apply(&mut Plan::one(Ask::new(Op::Take, 1, Time::from_nanos(START)), &mut hits));
+    };
+    let visit = || {
+        let (mut cursor, mut bytes, mut steps) = (VisitCursor::default(), Vec::new(), 0);
+        while memory.changed(&mut cursor, &mut bytes) {
+            steps += 1;
+        }
+        (steps, Records::new(&bytes).count())
+    };
+    (0..100).for_each(take);
+    assert_eq!(visit().1, 100);
+    assert_eq!(visit(), (0, 0));
+    take(7);
+    take(7);
+    assert_eq!(visit(), (1, 1));
+    assert!(memory.reset(key(8)));
+    let (steps, records) = visit();
+    assert!(steps <= 2 && records == 1, "the counter that vanished, then the slots of its shard: {steps} steps");
+    take(8);
+    // A visit that is not finished leaves what it has not seen to the next one.
+    memory.changed(&mut VisitCursor::default(), &mut Vec::new());
+    (0..100).for_each(take);
+    memory.changed(&mut VisitCursor::default(), &mut Vec::new());
+    assert!(visit().1 >= 98);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! State      A slot has a changed bit. A shard has a bit for each group of its slots, those whose homes share their
 //!            upper eight bits: neighbours, and the same ones however the table is laid out. Where changes are
-//!            followed, the shard also lists the counters that vanished before their time.
-//! Invariant  A slot that is changed lies in a group whose bit is set.
+//!            followed, the shard also lists the counters that vanished before their time, and the store has a bit for each
+//!            shard, so that a visit after a few changes locks a few shards.
+//! Invariant  A slot that is changed lies in a group whose bit is set, in a shard whose bit is set.
 //! Rule       Every write of a state sets both bits, whether or not changes are followed: that is cheaper than to ask.
 //!            A counter that expires or is evicted needs no note. Expired, it is as if never used; evicted, it may come
 //!            back, which is stricter.
@@ -14,6 +15,9 @@
 //!            on behind the last tag it has seen: inserts, gaps and a new layout move slots, and tags stay in order.
 //! Bound      A shard lists [`MAX_GONE`] counters. Beyond that it notes only that it lost track, and all states must be
 //!            written anew.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::MemoryStore;
 use super::key::Tag;
@@ -38,12 +42,66 @@ const VISIT_GROUPS: usize = 16;
 /// The most counters in the list of those that vanished.
 const MAX_GONE: usize = 1024;
 
-/// The counters of a shard that vanished before their time: by a reset, a ban that is lifted, a refund of all.
-#[derive(Debug, Default)]
-pub(super) struct Gone {
-    tags: Vec<Tag>,
+/// What a shard notes where changes are followed.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// The counters that vanished before their time: by a reset, a ban that is lifted, a refund of all.
+    gone: Vec<Tag>,
     /// More vanished than the list holds.
     lost_track: bool,
+    /// The bits of all shards, and which of them this one has.
+    shards: Arc<ChangedShards>,
+    index: usize,
+}
+
+impl Followed {
+    /// Notes that the shard has a change. The caller holds the lock of the shard.
+    #[cold]
+    fn note_change(&self) {
+        self.shards.set(self.index);
+    }
+}
+
+/// A bit for each shard. Bits change while the shard is locked and are read without its lock.
+///
+/// A caller sets the bit, then reads the epoch of the journal that its change belongs to. The journal ends an epoch, then
+/// reads the bits. All four are in one order (`SeqCst`), so a bit that the journal does not see belongs to the next epoch.
+#[derive(Debug)]
+pub(super) struct ChangedShards(Box<[AtomicU64]>);
+
+impl ChangedShards {
+    /// All shards may have changes, as those do that are not followed.
+    pub(super) fn new(shards: usize) -> ChangedShards {
+        ChangedShards((0..shards.div_ceil(64)).map(|_| AtomicU64::new(u64::MAX)).collect())
+    }
+
+    fn set(&self, index: usize) {
+        let (word, bit) = (&self.0[index / 64], 1 << (index % 64));
+        // The lock of the shard keeps the bit as it is meanwhile.
+        if word.load(SeqCst) & bit == 0 {
+            word.fetch_or(bit, SeqCst);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_set(&self, index: usize) -> bool {
+        self.next(index) == Some(index)
+    }
+
+    fn clear(&self, index: usize) {
+        self.0[index / 64].fetch_and(!(1 << (index % 64)), SeqCst);
+    }
+
+    /// The first shard from `first` on whose bit is set.
+    fn next(&self, first: usize) -> Option<usize> {
+        let mut word = first / 64;
+        let mut bits = self.0.get(word)?.load(SeqCst) >> (first % 64) << (first % 64);
+        while bits == 0 {
+            word += 1;
+            bits = self.0.get(word)?.load(SeqCst);
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
 }
 
 /// How far a visit of all shards has come; a new one begins with the first.
@@ -94,7 +152,10 @@ impl MemoryStore {
     /// Lists counters that vanish before their time from now on, for [`MemoryStore::changed`].
     pub fn follow_changes(&self) {
         for index in 0..self.shards.len() {
-            self.lock(index).gone.get_or_insert_default();
+            self.lock(index).followed.get_or_insert_with(|| {
+                let shards = Arc::clone(&self.shards.changed);
+                Box::new(Followed { gone: Vec::new(), lost_track: false, shards, index })
+            });
         }
     }
 
@@ -111,11 +172,17 @@ impl MemoryStore {
     }
 
     fn visit(&self, visit: Visit, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {
+        if cursor.next.is_none() {
+            let changed = |first| self.shards.changed.next(first);
+            if visit == Visit::Changed {
+                cursor.shard = changed(cursor.shard).unwrap_or(usize::MAX);
+            }
+            let following =
+                if visit == Visit::Changed { changed(cursor.shard.saturating_add(1)) } else { Some(cursor.shard + 1) };
+            following.inspect(|shard| self.shards.prefetch_shard(*shard));
+        }
         if cursor.shard >= self.shards.len() {
             return false;
-        }
-        if cursor.next.is_none() {
-            self.shards.prefetch_shard(cursor.shard + 1);
         }
         let mut shard = self.lock(cursor.shard);
         let began = cursor.clock.as_ref().map(Clock::monotonic);
@@ -141,17 +208,21 @@ impl Shard {
         // Mostly the bit is set. A write would take the cache line away from other processors.
         if *groups & bit == 0 {
             *groups |= bit;
+            if let Some(followed) = &self.followed {
+                followed.note_change();
+            }
         }
     }
 
     /// Notes that a counter vanishes before its time.
     pub(super) fn note_gone(&mut self, tag: Tag) {
-        let Some(gone) = &mut self.gone else { return };
-        if gone.tags.len() < MAX_GONE {
-            gone.tags.push(tag);
+        let Some(followed) = &mut self.followed else { return };
+        if followed.gone.len() < MAX_GONE {
+            followed.gone.push(tag);
         } else {
-            gone.lost_track = true;
+            followed.lost_track = true;
         }
+        followed.note_change();
     }
 
     /// Writes counters that vanished and did not come back; once there are none, slots.
@@ -159,10 +230,10 @@ impl Shard {
         let next = match cursor.next {
             Some(next) => next,
             None => {
-                if let (Visit::Changed, Some(gone)) = (visit, &mut self.gone) {
-                    let Gone { tags, lost_track } = std::mem::take(gone);
+                if let (Visit::Changed, Some(followed)) = (visit, &mut self.followed) {
                     // One that comes back before it is written marks its group, and is visited after this list.
-                    (cursor.gone, cursor.lost_track) = (tags, cursor.lost_track | lost_track);
+                    cursor.gone = std::mem::take(&mut followed.gone);
+                    cursor.lost_track |= std::mem::take(&mut followed.lost_track);
                 }
                 Tag::first_of_group(0)
             }
@@ -170,13 +241,27 @@ impl Shard {
         if cursor.gone.is_empty() {
             match self.visit(visit, next, out) {
                 Some(next) => cursor.next = Some(next),
-                None => cursor.next_shard(),
+                None => {
+                    self.note_visited();
+                    cursor.next_shard();
+                }
             }
             return;
         }
         cursor.next = Some(next);
         let first = cursor.gone.len().saturating_sub(VISIT_SLOTS);
         cursor.gone.drain(first..).filter(|tag| self.find(*tag).is_err()).for_each(|tag| write_gone(tag, out));
+    }
+
+    /// Clears the bit of the shard if it has no changes. Between the steps of a visit there may have been some.
+    fn note_visited(&self) {
+        if let Some(followed) = &self.followed
+            && self.changed_groups == [0; CHANGED_GROUPS / 64]
+            && followed.gone.is_empty()
+            && !followed.lost_track
+        {
+            followed.shards.clear(followed.index);
+        }
     }
 
     /// The first group from `first` on whose bit is set.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::budget::{Budget, WhenFull};
-use super::changes::{CHANGED_GROUPS, Gone};
+use super::changes::{CHANGED_GROUPS, Followed};
 use super::database::DatabaseCounts;
 use super::key::Tag;
 use super::logs::Logs;
@@ -58,8 +58,8 @@ pub(super) struct Shard {
     pub(super) swept_at: u64,
     /// Its slots in each database, once they are counted.
     pub(super) databases: Option<Arc<DatabaseCounts>>,
-    /// The counters that vanished before their time, where changes are followed.
-    pub(super) gone: Option<Gone>,
+    /// Where changes are followed.
+    pub(super) followed: Option<Box<Followed>>,
     /// How many slots were looked at in order to drop them.
     #[cfg(test)]
     touched: usize,

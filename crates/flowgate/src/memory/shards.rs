@@ -15,6 +15,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
+use super::changes::ChangedShards;
 use super::database::{Database, DatabaseCounts};
 use super::key::Tag;
 use super::shard::{Shard, position};
@@ -25,6 +26,8 @@ use super::slot::Slot;
 pub(super) struct Shards {
     outlines: Box<[Outline]>,
     shards: Box<[ShardLock]>,
+    /// Which shards have changes.
+    pub(super) changed: Arc<ChangedShards>,
     /// The counts of each shard, from the first use of a database on.
     databases: OnceLock<Box<[Arc<DatabaseCounts>]>>,
 }
@@ -81,9 +84,10 @@ impl Shards {
 
     /// This many empty shards.
     pub(super) fn new(shards: usize) -> Shards {
+        let changed = Arc::new(ChangedShards::new(shards));
         let outlines = (0..shards).map(|_| Outline::default()).collect();
         let shards = (0..shards).map(|_| ShardLock::default()).collect();
-        Shards { outlines, shards, databases: OnceLock::new() }
+        Shards { outlines, shards, changed, databases: OnceLock::new() }
     }
 
     #[inline]

@@ -71,6 +71,8 @@ impl MemoryStore {
         for index in 0..self.shards.len() {
             let shard = self.lock(index);
             shard.check_invariants();
+            let is_followed = shard.changed_groups != [0; 4] && shard.followed.is_some();
+            assert!(!is_followed || self.shards.changed.is_set(index), "a visit finds the shards that changed");
             held += shard.held();
             drop(shard);
             self.shards.check_outline(index);
