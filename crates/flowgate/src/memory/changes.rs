@@ -56,7 +56,6 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Notes that the shard has a change. The caller holds the lock of the shard.
-    #[cold]
     fn note_change(&self) {
         self.shards.set(self.index);
     }
@@ -166,6 +165,11 @@ impl MemoryStore {
         self.visit(Visit::Changed, cursor, out)
     }
 
+    /// How many shards a visit has behind it, and of how many.
+    pub fn visited(&self, cursor: &VisitCursor) -> (usize, usize) {
+        (cursor.shard.min(self.shards.len()), self.shards.len())
+    }
+
     /// As [`MemoryStore::changed`], of all counters. For the next visit of changes it is as if this one had not been.
     pub fn all(&self, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {
         self.visit(Visit::All, cursor, out)
@@ -204,13 +208,18 @@ impl Shard {
 
     #[inline(always)]
     pub(super) fn mark_group(&mut self, group: u8) {
-        let (groups, bit) = (&mut self.changed_groups[usize::from(group / 64)], 1 << (group % 64));
         // Mostly the bit is set. A write would take the cache line away from other processors.
-        if *groups & bit == 0 {
-            *groups |= bit;
-            if let Some(followed) = &self.followed {
-                followed.note_change();
-            }
+        if self.changed_groups[usize::from(group / 64)] & 1 << (group % 64) == 0 {
+            self.mark_first(group);
+        }
+    }
+
+    /// The first change of a group since the last visit.
+    #[cold]
+    fn mark_first(&mut self, group: u8) {
+        self.changed_groups[usize::from(group / 64)] |= 1 << (group % 64);
+        if let Some(followed) = &self.followed {
+            followed.note_change();
         }
     }
 
