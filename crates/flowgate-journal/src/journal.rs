@@ -1,6 +1,8 @@
 //! The journal at work: a thread that writes, and one that syncs.
 //!
-//! Rule       Changes are written every `flush`. The disk is synced by another thread, and the next write does not wait for it.
+//! Rule       A change is written within `flush`. The table is visited in small pieces that are spread over the time between two
+//!            flushes, since a server may have one processor: a request waits for a piece, not for a flush. The disk is synced
+//!            by another thread, and the next write does not wait for it.
 //! Rule       A caller that needs its change on the disk notes the epoch behind its change and asks for it: the next flush begins
 //!            at once, and is synced before the epoch is told.
 //! Rule       When the disk fails, memory goes on. A new generation is tried at once, then every second. A panic of one of the
@@ -14,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use flowgate::{Clock, MemoryStore, Time};
+use flowgate::{Clock, MemoryStore, Span, Time};
 
 use crate::disk::Disk;
 use crate::status::{JournalStatus, SyncStatus};
@@ -24,8 +26,17 @@ use crate::writer::{Companion, Writer};
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A base is written this many bytes at a time, and not faster than this many such pieces a second: 100 MB/s.
-const BASE_PIECE_BYTES: u64 = 1 << 20;
-const BASE_PIECE_TIME: Duration = Duration::from_millis(10);
+const BASE_PIECE_BYTES: u64 = 128 << 10;
+const BASE_PIECE_TIME: Duration = Duration::from_micros(1250);
+
+/// The parts of `flush`: a visit begins every four, what it has visited is written after one at the latest, and it is over
+/// after three, so that the base has time, too. A change thus waits four parts for its visit at most, and one to be written.
+const PARTS: u64 = 5;
+const PARTS_OF_PERIOD: u64 = 4;
+const PARTS_OF_VISIT: u64 = 3;
+
+/// The least time between two pieces of a visit.
+const REST: Span = Span::from_micros(100);
 
 /// How a journal is written.
 pub struct JournalSettings {
@@ -205,7 +216,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
                 }
             };
             let began = self.clock.monotonic();
-            next_flush = began + span(self.flush);
+            next_flush = began + part(self.flush, PARTS_OF_PERIOD);
             if self.shared.sync_failed.swap(false, SeqCst) {
                 self.fail(&io::Error::other("the disk did not sync"));
             }
@@ -215,7 +226,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             }
             // Changes made from now on are of the next epoch, and may or may not be written by this flush.
             let epoch = self.shared.epoch.fetch_add(1, SeqCst);
-            let flushed = self.writer.flush(self.memory.as_ref(), &mut *self.companion, self.clock.now());
+            let flushed = self.flush_in_pieces(began);
             self.shared.status.flushes.fetch_add(1, Relaxed);
             match flushed {
                 Err(error) => {
@@ -236,6 +247,31 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
                 next_piece = self.clock.monotonic() + span(BASE_PIECE_TIME);
             }
         }
+    }
+
+    /// Writes the changes, in pieces that are spread over the time until the next flush unless somebody waits for it.
+    fn flush_in_pieces(&mut self, began: Time) -> io::Result<()> {
+        let Work { shared, memory, companion, writer, flush, clock, .. } = self;
+        let (within, one_part) = (part(*flush, PARTS_OF_VISIT), part(*flush, 1));
+        let writes_base = writer.writes_base();
+        let mut write_at = began + one_part;
+        let mut rest = |visited: usize, shards: usize| {
+            let now = clock.monotonic();
+            // While a base is written, the time between the flushes is for that.
+            let share = if writes_base { 0 } else { within.as_nanos() / shards as u64 * visited as u64 };
+            let left = (began + Span::from_nanos(share)).since(now).max(REST);
+            let orders = lock(&shared.orders);
+            if orders.wanted.is_none() && !orders.stops {
+                let wait = shared.ordered.wait_timeout(orders, Duration::from_nanos(left.as_nanos()));
+                drop(wait.unwrap_or_else(PoisonError::into_inner));
+            }
+            let is_due = now >= write_at;
+            if is_due {
+                write_at = now + one_part;
+            }
+            is_due
+        };
+        writer.flush_in_pieces((*memory).as_ref(), &mut **companion, clock.now(), &mut rest)
     }
 
     /// Writes and syncs the last changes.
@@ -395,6 +431,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn span(duration: Duration) -> flowgate::Span {
-    flowgate::Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+fn span(duration: Duration) -> Span {
+    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// This many parts of the time between two flushes.
+fn part(flush: Duration, parts: u64) -> Span {
+    Span::from_nanos(span(flush).as_nanos() / PARTS * parts)
 }

@@ -9,8 +9,12 @@ use crate::block::{Header, MAX_RECORD_BYTES, STOPPED};
 use crate::disk::Disk;
 use crate::reader::{file_name, generation_of};
 
-/// Bytes are handed to the disk when there are this many.
-const WRITE_BYTES: usize = 1 << 20;
+/// Bytes are handed to the disk when there are this many. To copy a megabyte takes the system as long as a few hundred decisions.
+const WRITE_BYTES: usize = 128 << 10;
+
+/// A flush rests after it has held locks for this long. Where the server has one processor, this is what a flush adds to the
+/// latency of a request.
+const PIECE_TIME: Span = Span::from_micros(100);
 
 /// A new generation begins when a file exceeds twice the live states and this.
 const MIN_GENERATION_BYTES: u64 = 64 << 20;
@@ -38,6 +42,9 @@ impl Companion for NoCompanion {
 
 /// Hears how long each step of a walk through the counters held the lock of a shard.
 pub type OnLock = Box<dyn Fn(Span) + Send>;
+
+/// Called between the pieces of a flush: the shards that are visited, and of how many. True: what was visited is to be written now.
+pub(crate) type Rest<'a> = &'a mut dyn FnMut(usize, usize) -> bool;
 
 /// Writes the journal of a store.
 pub struct Writer<D: Disk> {
@@ -153,12 +160,34 @@ impl<D: Disk> Writer<D> {
     /// # Errors
     /// When the disk fails: [`Writer::give_up`] then, since changes that were visited are lost to the file.
     pub fn flush(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
+        self.flush_in_pieces(memory, companion, now, &mut |_, _| false)
+    }
+
+    /// As [`Writer::flush`], with a rest after every piece.
+    ///
+    /// # Errors
+    /// As [`Writer::flush`].
+    pub(crate) fn flush_in_pieces(
+        &mut self,
+        memory: &MemoryStore,
+        companion: &mut dyn Companion,
+        now: Time,
+        rest: Rest<'_>,
+    ) -> io::Result<()> {
         self.flushed_at = now;
         let mut cursor = VisitCursor::timed_by(Clock::System);
-        let mut step = Vec::new();
+        let (mut step, mut held) = (Vec::new(), Span::ZERO);
         while memory.changed(&mut cursor, &mut step) {
             (self.on_lock)(cursor.held());
             self.add(&mut step)?;
+            held = held.saturating_add(cursor.held());
+            if held >= PIECE_TIME {
+                held = Span::ZERO;
+                let (visited, shards) = memory.visited(&cursor);
+                if rest(visited, shards) {
+                    self.hand_over()?;
+                }
+            }
         }
         companion.changed(&mut step);
         self.add_records(&step)?;
