@@ -392,11 +392,6 @@ impl Decider {
         self.imposed.note(&self.ban_ids, ban);
     }
 
-    /// Before all ids of this process.
-    pub(crate) fn first_ban_id(&self, kind: BanKind) -> BanId {
-        self.ban_ids.first(kind)
-    }
-
     pub(crate) fn next_ban_id(&self, kind: BanKind) -> BanId {
         self.ban_ids.next(kind)
     }

@@ -147,7 +147,7 @@ impl Service {
         self.metrics().count_operation(Operation::Refund);
         let Some(shared) = self.shared.as_ref() else {
             koala.rules.feedback(&self.decider, erase, request, self.now());
-            return Answer::Now(Ok(()));
+            return self.kept(true, Ok(()), |given| given);
         };
         let plans = koala.rules.owned_feedback(&self.decider, erase, request).into_iter();
         let given = plans.map(|plan| shared.ask_redis(OutcomesQuestion { plan, conclude: |_| () }, self.now()));

@@ -11,6 +11,7 @@
 //!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
 
 mod bans;
+mod give_back;
 mod joint;
 mod keys;
 mod pause;

@@ -50,11 +50,6 @@ impl BanId {
     pub fn kind(self) -> BanKind {
         self.kind
     }
-
-    /// The last id of the same kind and process.
-    pub(crate) fn last(self) -> BanId {
-        BanId { number: u64::MAX, ..self }
-    }
 }
 
 impl fmt::Display for BanId {
@@ -109,11 +104,6 @@ impl Default for BanIds {
 }
 
 impl BanIds {
-    /// Before the first of the ids.
-    pub(crate) fn first(&self, kind: BanKind) -> BanId {
-        BanId { kind, start: self.start, number: 0 }
-    }
-
     pub(crate) fn next(&self, kind: BanKind) -> BanId {
         BanId { kind, start: self.start, number: self.given.fetch_add(1, Relaxed) + 1 }
     }

@@ -2,16 +2,18 @@
 //!
 //! State      The newest bans, at most [`MAX_LISTED_BANS`] with subjects of [`MAX_LISTED_BYTES`] in all, each with the
 //!            key of its record in the store.
+//! Rule       Bans are listed in the order of their starts, those of earlier processes first. Which of two starts came first an
+//!            id does not tell, so the list numbers its bans.
 //! Rule       A ban is listed when it starts. The store decides whether it is still in force. The values of a subject
 //!            are cut to [`MAX_VALUE_BYTES`] bytes, with a `…` at the cut.
 //! Invariant  The list has no effect on decisions: a ban that is dropped from it stays in force.
 //! Bound      Noting and lifting take time in the logarithm of the number of bans.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Key, MemoryStore, Time};
+use hashbrown::HashMap;
 
 use super::{BanId, BanIds, BanKind};
 use crate::rules::Rule;
@@ -69,47 +71,66 @@ pub(crate) struct ImposedBans {
     list: Mutex<BanList>,
 }
 
-/// The list in the order of the starts: ids of one process count up.
+/// The list in the order of the starts.
 #[derive(Debug, Default)]
 struct BanList {
-    bans: BTreeMap<BanId, RuleBan>,
+    bans: BTreeMap<u64, RuleBan>,
+    /// The numbers of the bans.
+    numbers: HashMap<BanId, u64>,
+    last_number: u64,
+    /// The number of the last ban of an earlier process.
+    last_restored: u64,
     bytes: usize,
 }
 
 impl BanList {
+    /// Lists a ban behind all others.
     fn insert(&mut self, mut ban: RuleBan) {
         ban.subject.iter_mut().for_each(|(_, value)| shorten(value));
+        // A base names bans again that were noted while it was written, in their order.
+        self.remove(ban.id);
         self.bytes += ban.bytes();
-        self.bans.insert(ban.id, ban);
+        self.last_number += 1;
+        self.numbers.insert(ban.id, self.last_number);
+        self.bans.insert(self.last_number, ban);
         while self.bans.len() > MAX_LISTED_BANS || self.bytes > MAX_LISTED_BYTES {
-            let Some((&oldest, _)) = self.bans.first_key_value() else { break };
+            let Some(oldest) = self.bans.first_key_value().map(|(_, ban)| ban.id) else { break };
             self.remove(oldest);
         }
     }
 
     fn remove(&mut self, id: BanId) -> Option<RuleBan> {
-        let ban = self.bans.remove(&id)?;
+        let ban = self.numbers.remove(&id).and_then(|number| self.bans.remove(&number))?;
         self.bytes -= ban.bytes();
         Some(ban)
+    }
+
+    fn retain(&mut self, mut stays: impl FnMut(&RuleBan) -> bool) {
+        let gone: Vec<BanId> = self.bans.values().filter(|ban| !stays(ban)).map(|ban| ban.id).collect();
+        gone.into_iter().for_each(|id| _ = self.remove(id));
     }
 }
 
 impl ImposedBans {
-    /// Notes a ban that has just started. Its id is drawn while the list is locked, so that ids are listed in their order:
-    /// [`ImposedBans::noted_after`] would miss one that comes behind a later one.
+    /// Notes a ban that has just started. Its id is drawn while the list is locked, so that bans are listed in the order of
+    /// their ids.
     pub(crate) fn note(&self, ids: &BanIds, ban: impl FnOnce(BanId) -> RuleBan) {
         let mut list = self.lock();
         list.insert(ban(ids.next(BanKind::Rule)));
     }
 
-    /// Notes a ban of an earlier process, which has an id.
+    /// Notes a ban of an earlier process, which has an id. To be called before any ban is noted.
     pub(crate) fn restore(&self, ban: RuleBan) {
-        self.lock().insert(ban);
+        let mut list = self.lock();
+        list.insert(ban);
+        list.last_restored = list.last_number;
     }
 
-    /// The bans of this process that were noted after one with this id.
-    pub(crate) fn noted_after(&self, id: BanId) -> Vec<RuleBan> {
-        self.lock().bans.range((Bound::Excluded(id), Bound::Included(id.last()))).map(|(_, ban)| ban.clone()).collect()
+    /// The bans of this process that were noted after the one with this number, and their numbers.
+    pub(crate) fn noted_after(&self, number: u64) -> Vec<(u64, RuleBan)> {
+        let list = self.lock();
+        let first = number.max(list.last_restored) + 1;
+        list.bans.range(first..).map(|(number, ban)| (*number, ban.clone())).collect()
     }
 
     /// The bans in force, oldest first.
@@ -125,8 +146,7 @@ impl ImposedBans {
     /// Drops the bans that are no longer in force.
     fn in_force(&self, memory: &MemoryStore, now: Time) -> MutexGuard<'_, BanList> {
         let mut list = self.lock();
-        list.bans.retain(|_, ban| now < ban.until && ban.is_kept(memory, now));
-        list.bytes = list.bans.values().map(RuleBan::bytes).sum();
+        list.retain(|ban| now < ban.until && ban.is_kept(memory, now));
         list
     }
 
@@ -141,7 +161,8 @@ impl ImposedBans {
     /// A ban of the list.
     #[cfg(feature = "redis")]
     pub(crate) fn find(&self, id: BanId, now: Time) -> Option<RuleBan> {
-        self.lock().bans.get(&id).filter(|ban| now < ban.until).cloned()
+        let list = self.lock();
+        list.numbers.get(&id).and_then(|number| list.bans.get(number)).filter(|ban| now < ban.until).cloned()
     }
 
     /// Removes a ban from the list.
@@ -207,6 +228,37 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_bans_of_earlier_processes_leave_the_list_first() {
+        let memory = MemoryStore::default();
+        let policy = Policy { rules: vec![RuleDef::named("r")], ..Policy::default() };
+        let rules = RuleSet::compile(&policy, &memory).unwrap();
+        let (bans, ids) = (ImposedBans::default(), BanIds::default());
+        let key = memory.subject(b"s").counter(memory.counter(b"c"));
+        memory.apply_same(flowgate::Ask::new(flowgate::Op::Record, 1, NOW), key, &"1/1h".parse().unwrap()).unwrap();
+        let ban = |id| {
+            let (until, place) = (Time::from_secs(2000), RuleBanPlace::Memory(key));
+            RuleBan { id, rule: Arc::clone(rules.rule(0)), subject: Vec::new(), until, place }
+        };
+        // The start of the first process is the greater one.
+        let id = |start: &str, number: usize| format!("r-{}-{number}", start.repeat(10)).parse::<BanId>().unwrap();
+        let half = MAX_LISTED_BANS / 2;
+        (0..half).for_each(|number| bans.restore(ban(id("v", number))));
+        (0..half).for_each(|number| bans.restore(ban(id("0", number))));
+        // A base names the last ones again.
+        (half - 2..half).for_each(|number| bans.restore(ban(id("0", number))));
+        assert!(bans.noted_after(0).is_empty(), "bans of earlier processes are written with the base");
+        (0..3).for_each(|_| bans.note(&ids, ban));
+        let listed: Vec<BanId> = bans.list(&memory, NOW).iter().map(|ban| ban.id).collect();
+        let expected = (3..half).map(|number| id("v", number)).chain((0..half).map(|number| id("0", number)));
+        assert_eq!(listed[..MAX_LISTED_BANS - 3], expected.collect::<Vec<_>>());
+        assert_eq!(
+            bans.noted_after(0).iter().map(|(_, ban)| ban.id).collect::<Vec<_>>(),
+            listed[MAX_LISTED_BANS - 3..]
+        );
+        assert_eq!(bans.lock().numbers.len(), MAX_LISTED_BANS);
+    }
+
+    #[test]
     fn a_reader_that_goes_on_behind_the_last_id_misses_none_of_two_threads() {
         const EACH: usize = 200;
         let memory = MemoryStore::default();
@@ -230,8 +282,8 @@ mod tests {
             let mut is_over = false;
             while !is_over {
                 is_over = threads.iter().all(|thread| thread.is_finished());
-                let after = read.last().copied().unwrap_or(ids.first(BanKind::Rule));
-                read.extend(bans.noted_after(after).iter().map(|ban| ban.id));
+                let after = read.last().copied().unwrap_or_default();
+                read.extend(bans.noted_after(after).iter().map(|(number, _)| *number));
             }
         });
         assert_eq!(read.len(), 2 * EACH);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use flowgate::{Key, Time};
 use hashbrown::HashSet;
 
-use super::{BanId, BanKind, ManualBan, RuleBan, RuleBanPlace, target_name};
+use super::{BanId, ManualBan, RuleBan, RuleBanPlace, target_name};
 use crate::decider::Decider;
 use crate::rules::RuleSet;
 
@@ -34,7 +34,8 @@ pub enum KeptKind {
 pub struct BanCursor {
     version: u64,
     by_hand: HashSet<BanId>,
-    noted: Option<BanId>,
+    /// The number of the last ban by a rule that was written.
+    noted: u64,
 }
 
 impl Decider {
@@ -53,8 +54,8 @@ impl Decider {
             }
             cursor.by_hand = in_force;
         }
-        for ban in self.imposed.noted_after(cursor.noted.unwrap_or(self.first_ban_id(BanKind::Rule))) {
-            cursor.noted = Some(ban.id);
+        for (number, ban) in self.imposed.noted_after(cursor.noted) {
+            cursor.noted = number;
             noted(&ban).into_iter().for_each(|body| write(KeptKind::Noted, &body));
         }
     }

@@ -19,16 +19,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use flowgate::Span;
-use flowgate_engine::Request;
 use flowgate_engine::config::{self, HeaderFamily};
 use flowgate_engine::http::{ClientAddresses, UntrustedPeers};
+use flowgate_engine::{Decision, Request};
 use hyper::StatusCode;
 
 use super::Call;
 use super::error::Error;
 use super::head;
 use super::reply::Reply;
-use crate::service::{Operation, Service, Snapshot};
+use crate::service::{Service, Snapshot};
 use fields::GateFields;
 use original::Original;
 
@@ -125,7 +125,8 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Error> {
     let request = call.named(fields.request());
     let decision = call.answered(call.shared.service.take_within(&snapshot, MAX_HOLD, &request, call.time())).await?;
     if !decision.delay().is_zero() {
-        let mut turn = Turn { service: &call.shared.service, snapshot: &snapshot, request: &request, has_come: false };
+        let service = &call.shared.service;
+        let mut turn = Turn { service, snapshot: &snapshot, request: &request, decision: &decision, has_come: false };
         tokio::time::sleep(decision.delay().into()).await;
         turn.has_come = true;
     }
@@ -153,15 +154,14 @@ struct Turn<'a, 'q> {
     service: &'a Service,
     snapshot: &'a Arc<Snapshot>,
     request: &'a Request<'q>,
+    decision: &'a Decision,
     has_come: bool,
 }
 
 impl Drop for Turn<'_, '_> {
     fn drop(&mut self) {
         if !self.has_come {
-            let Turn { service, snapshot, request, .. } = self;
-            // The refund is sent though the answer is not awaited.
-            drop(service.decide_by(snapshot, Operation::Refund, request, service.read()));
+            self.service.give_back(self.snapshot, self.request, self.decision);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Throttle, Time};
 use flowgate_engine::config::{self, RedisServers};
-use flowgate_engine::redis::{BanCopy, ScriptCall, ScriptTime};
+use flowgate_engine::redis::{BanCopy, OwnedPlan, ScriptCall, ScriptTime};
 use flowgate_engine::{AdHoc, AdHocKey, Decider, Decision, Explanation, Request};
 use tokio::time::{sleep, timeout};
 
@@ -183,6 +183,12 @@ impl SharedStore {
             true => self.ask(&RuleQuestion { snapshot, plan: &plan, request }, at),
             false => Pending::Now(plan.conclude(redis_time)),
         }
+    }
+
+    /// Gives back what this node alone has granted.
+    pub(crate) fn give_back_alone(&self, snapshot: &Snapshot, request: &Request<'_>, at: Reading) {
+        let plan = self.decider.plan(&snapshot.rules, Op::Refund, request, self.redis_time());
+        self.local().decide(snapshot, &OwnedPlan::new(&snapshot.rules, &plan, request), request, at);
     }
 
     /// Decides several requests that pass together or not at all.

@@ -326,6 +326,25 @@ fn a_ban_by_hand_comes_before_all_rules() {
 }
 
 #[test]
+fn feedback_waits_for_the_disk_where_every_answer_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = serve(
+        "rule : [leak] [act=ask] [time=60; count=9; erase1=1] [result=2; return=111]",
+        &format!("store = {{ durable = 'always', dir = {:?} }}", directory.path().to_str().unwrap()),
+    );
+    let syncs = || -> u64 {
+        let metrics = get(&server, "/metrics");
+        metrics.lines().find_map(|line| line.strip_prefix("flowgate_journal_syncs_total ")).unwrap().parse().unwrap()
+    };
+    let before = syncs();
+    for _ in 0..20 {
+        assert_eq!(get(&server, "/rule/feedback?act=ask"), OK);
+    }
+    let after = syncs();
+    assert!(after >= before + 20, "20 answers waited for {} syncs", after - before);
+}
+
+#[test]
 fn decisions_are_counted_by_rule() {
     let server = serve(
         "rule : [direct] [uid=1] [] [result=1; return=101]

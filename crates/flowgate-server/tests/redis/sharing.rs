@@ -222,6 +222,32 @@ async fn a_turn_that_is_too_far_away_is_denied() {
 }
 
 #[tokio::test]
+async fn a_turn_that_this_node_alone_has_granted_is_given_back_to_this_node() {
+    let redis = Redis::start();
+    let rules = "rule = [{ name = 'turns', limits = ['pace 1/1h max_wait=100h'] }]";
+    let node = Node::new(&redis.url(), "", rules);
+    node.recovers().await;
+    let request = Request::new();
+    let take = || node.service.decide(Operation::Take, &request);
+    assert!(take().await.delay().is_zero());
+    redis.pause();
+    node.until_degraded(true).await;
+    assert!(take().await.delay().is_zero(), "this node has counted nothing");
+    let held = take().await;
+    assert!(held.degraded() && !held.delay().is_zero());
+    redis.resume();
+    node.recovers().await;
+    node.service.give_back(&node.service.snapshot(), &request, &held);
+    let of_redis = take().await;
+    assert!(!of_redis.degraded() && of_redis.delay() > Span::from_secs(3500), "{of_redis:?}");
+    redis.pause();
+    node.until_degraded(true).await;
+    let again = take().await;
+    assert!(again.degraded() && again.delay() <= held.delay(), "{again:?} after {held:?}");
+    redis.resume();
+}
+
+#[tokio::test]
 async fn an_address_is_counted_by_its_network() {
     let redis = Redis::start();
     let rules = "rule = [{ name = 'r', when = { ip = '2001:db8::/126' }, by = ['ip'], limits = ['2/1h'] }]";
