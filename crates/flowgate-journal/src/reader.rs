@@ -17,10 +17,19 @@ use crate::disk::Disk;
 const FINISHED: &str = ".fgj";
 const UNFINISHED: &str = ".fgj.part";
 
+/// A record is announced this many records before it is read. A processor has room for a dozen or so of requests to memory, and a
+/// record needs three.
+const RECORDS_AHEAD: usize = 6;
+
 /// Takes what is read.
 pub trait Sink {
     /// A record. `since` is a time before all changes that this record and later ones tell of, and after most others.
     fn record(&mut self, record: Record<'_>, since: Time);
+
+    /// A record that comes soon, so that what it needs can be fetched into the cache meanwhile.
+    fn comes_soon(&self, record: Record<'_>) {
+        let _ = record;
+    }
 
     /// So many bytes of so many were read.
     fn progress(&mut self, read: u64, of: u64) {
@@ -155,7 +164,13 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
                 since = last;
                 report.written_at = Some(header.written_at);
             }
-            for record in Records::new(if has_moved_back { &[] } else { records }) {
+            let records = Records::new(if has_moved_back { &[] } else { records });
+            let mut soon = records.clone();
+            soon.by_ref().take(RECORDS_AHEAD).for_each(|record| sink.comes_soon(record));
+            for record in records {
+                if let Some(record) = soon.next() {
+                    sink.comes_soon(record);
+                }
                 report.records += 1;
                 sink.record(record, since);
             }

@@ -12,9 +12,9 @@ use crate::reader::{file_name, generation_of};
 /// Bytes are handed to the disk when there are this many. To copy a megabyte takes the system as long as a few hundred decisions.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// A flush rests after it has held locks for this long. Where the server has one processor, this is what a flush adds to the
-/// latency of a request.
-const PIECE_TIME: Span = Span::from_micros(100);
+/// A flush rests after it has held locks for this long. Where the server has one processor, this and about half of it once more is
+/// what a flush adds to the latency of a request.
+const PIECE_TIME: Span = Span::from_micros(30);
 
 /// A new generation begins when a file exceeds twice the live states and this.
 const MIN_GENERATION_BYTES: u64 = 64 << 20;

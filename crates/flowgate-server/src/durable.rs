@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::answer::Answer;
 use crate::metrics::Histogram;
 use crate::readiness::Readiness;
+use crate::resp::yield_to_ready_tasks;
 use crate::service::Service;
 pub use open::DurableError;
 pub(crate) use open::{OpenJournal, open};
@@ -31,8 +32,10 @@ const DAMAGED: &str = "counters damaged";
 /// The journal of a server's counters.
 #[derive(Debug)]
 pub(crate) struct Durable {
-    journal: Journal,
+    journal: Arc<Journal>,
     synced: watch::Receiver<SyncStatus>,
+    /// Why the disk fails. Apart from `synced`, which changes with every sync and would wake its reader each time.
+    failure: watch::Receiver<Option<String>>,
     /// The last epoch that somebody did not wait for any longer.
     late: Arc<watch::Sender<u64>>,
     /// Whether every answer waits for the disk.
@@ -62,7 +65,17 @@ impl Durable {
         let noted = Arc::clone(&lock_times);
         writer.on_lock(Box::new(move |held| noted.note(held, 1)));
         let (sender, synced) = watch::channel(SyncStatus::default());
-        let report = Box::new(move |news: SyncStatus| _ = sender.send_replace(news));
+        let (failures, failure) = watch::channel(None);
+        let report = Box::new(move |news: SyncStatus| {
+            failures.send_if_modified(|known| {
+                let is_news = *known != news.failure;
+                if is_news {
+                    known.clone_from(&news.failure);
+                }
+                is_news
+            });
+            sender.send_replace(news);
+        });
         let mut keeper =
             BanKeeper { decider: Arc::clone(&service.decider), cursor: BanCursor::default(), clock: clock.clone() };
         if !back.is_zero() {
@@ -73,11 +86,22 @@ impl Durable {
         }
         let settings = JournalSettings { flush: config.store.durable.flush, clock: clock.clone(), report };
         let table = Table(Arc::clone(&service.decider));
-        let journal = Journal::start(writer, table, Box::new(keeper), settings).map_err(failed)?;
+        let journal = Arc::new(Journal::start(writer, table, Box::new(keeper), settings).map_err(failed)?);
         let is_always = config.store.durable.mode == Durability::Always;
         let patience = config.server.request_timeout;
         let late = Arc::default();
-        Ok(Durable { journal, synced, late, is_always, patience, read, lock_times, clock, _directory: directory })
+        Ok(Durable {
+            journal,
+            synced,
+            failure,
+            late,
+            is_always,
+            patience,
+            read,
+            lock_times,
+            clock,
+            _directory: directory,
+        })
     }
 
     /// Whether every answer that changed a counter waits for the disk.
@@ -101,6 +125,7 @@ impl Durable {
     /// Reports the state of the journal to `readiness`, and to the log.
     pub(crate) fn watch(&self, readiness: &Readiness) {
         let (mut synced, mut late, readiness) = (self.synced.clone(), self.late.subscribe(), readiness.clone());
+        let mut failure = self.failure.clone();
         let is_damaged = self.read.damaged > 0;
         if is_damaged {
             readiness.degrade(DAMAGED);
@@ -108,12 +133,16 @@ impl Durable {
         tokio::spawn(async move {
             let (mut was_failing, mut was_slow) = (false, false);
             loop {
-                let changed =
-                    tokio::select! { changed = synced.changed() => changed, changed = late.changed() => changed };
+                let changed = tokio::select! {
+                    changed = failure.changed() => changed,
+                    changed = late.changed() => changed,
+                    // A disk that was slow is not any more once it has synced what was late.
+                    changed = synced.changed(), if was_slow => changed,
+                };
                 if changed.is_err() {
                     return;
                 }
-                let SyncStatus { epoch, failure } = synced.borrow_and_update().clone();
+                let (failure, epoch) = (failure.borrow_and_update().clone(), synced.borrow_and_update().epoch);
                 let (is_failing, is_slow) = (failure.is_some(), *late.borrow_and_update() > epoch);
                 match &failure {
                     Some(error) if !was_failing => {
@@ -141,9 +170,11 @@ impl Durable {
     /// The answer, once all that the caller has changed is on the disk, or what `unsynced` makes of it.
     fn later<T: Send + 'static>(&self, answer: T, unsynced: impl FnOnce(T) -> T + Send + 'static) -> Answer<T> {
         let (epoch, mut synced, patience) = (self.journal.epoch(), self.synced.clone(), self.patience);
-        let late = Arc::clone(&self.late);
-        self.journal.want(epoch);
+        let (journal, late) = (Arc::clone(&self.journal), Arc::clone(&self.late));
         Answer::later(async move {
+            // All connections that are ready change their counters before the flush begins: one sync serves them all.
+            yield_to_ready_tasks().await;
+            journal.want(epoch);
             let is_over = |synced: &SyncStatus| synced.epoch >= epoch || synced.failure.is_some();
             let is_synced = match tokio::time::timeout(patience, synced.wait_for(is_over)).await {
                 Ok(synced) => synced.is_ok_and(|synced| synced.epoch >= epoch),

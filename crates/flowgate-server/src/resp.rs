@@ -35,6 +35,7 @@ use connection::Connection;
 pub(crate) use counters::Counters;
 use memory_bound::MemoryBound;
 use session::{Session, Shared};
+pub(crate) use yield_once::yield_to_ready_tasks;
 
 use crate::metrics::ListenerCounters;
 use crate::service::Service;

@@ -169,6 +169,10 @@ impl Sink for Loading<'_> {
         }
     }
 
+    fn comes_soon(&self, record: Record<'_>) {
+        self.memory.prefetch_load(record);
+    }
+
     fn progress(&mut self, read: u64, of: u64) {
         let now = self.clock.monotonic();
         if now.since(self.told_at) >= PROGRESS_INTERVAL {

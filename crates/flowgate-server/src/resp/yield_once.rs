@@ -36,9 +36,14 @@ impl Drop for YieldPermit {
     }
 }
 
-/// Lets every ready task of the event loop run once before this one continues.
+/// As [`yield_to_ready_tasks`], unless too many connections wait already.
 pub(crate) async fn yield_to_ready() {
     let Some(_permit) = YieldPermit::new() else { return };
+    yield_to_ready_tasks().await;
+}
+
+/// Lets every ready task of the event loop run once before this one continues.
+pub(crate) async fn yield_to_ready_tasks() {
     let mut queued = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut queued, true) {

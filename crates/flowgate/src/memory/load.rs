@@ -49,6 +49,14 @@ pub enum LoadOutcome {
 }
 
 impl MemoryStore {
+    /// Fetches into the cache what loading a record needs.
+    pub fn prefetch_load(&self, record: Record<'_>) {
+        if let Some(content) = record.content() {
+            let tag = content.tag();
+            self.shards.prefetch(tag.shard(self.shards.len()), tag);
+        }
+    }
+
     /// Loads a record.
     pub fn load(&self, record: Record<'_>, at: LoadAt) -> LoadOutcome {
         let Some(content) = record.content() else { return LoadOutcome::Unknown };
