@@ -328,19 +328,25 @@ fn a_ban_by_hand_comes_before_all_rules() {
 #[test]
 fn feedback_waits_for_the_disk_where_every_answer_does() {
     let directory = tempfile::tempdir().unwrap();
-    let server = serve(
-        "rule : [leak] [act=ask] [time=60; count=9; erase1=1] [result=2; return=111]",
-        &format!("store = {{ durable = 'always', dir = {:?} }}", directory.path().to_str().unwrap()),
+    let (rules, state) = (directory.path().join("koala_rule.conf"), directory.path().join("state"));
+    let leak = "rule : [leak] [act=ask] [time=60; count=9; erase1=1] [result=2; return=111]";
+    std::fs::write(&rules, format!("[rules]\n{leak}\n{RESULTS}")).unwrap();
+    let config = format!(
+        "koala.rules = {:?}\nlisten = {{ http = '127.0.0.1:0', resp = 'off' }}\nstore = {{ durable = 'always', dir = {:?} }}",
+        rules.to_str().unwrap(),
+        state.to_str().unwrap()
     );
-    let syncs = || -> u64 {
-        let metrics = get(&server, "/metrics");
+    let server = RunningServer::start(flowgate_koala::config_from_toml(&config).unwrap());
+    let mut client = http::Client::connect(server.http.unwrap());
+    let mut get = |path: &str| client.call("GET", path, &[], "").body;
+    let syncs = |metrics: String| -> u64 {
         metrics.lines().find_map(|line| line.strip_prefix("flowgate_journal_syncs_total ")).unwrap().parse().unwrap()
     };
-    let before = syncs();
+    let before = syncs(get("/metrics"));
     for _ in 0..20 {
-        assert_eq!(get(&server, "/rule/feedback?act=ask"), OK);
+        assert_eq!(get("/rule/feedback?act=ask"), OK);
     }
-    let after = syncs();
+    let after = syncs(get("/metrics"));
     assert!(after >= before + 20, "20 answers waited for {} syncs", after - before);
 }
 
