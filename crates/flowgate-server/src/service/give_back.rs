@@ -12,7 +12,7 @@ impl Service {
     pub fn give_back(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>, decision: &Decision) {
         let at = self.read();
         match &self.shared {
-            Some(shared) if decision.degraded() => {
+            Some(shared) if decision.degraded => {
                 self.observer.begin(Operation::Refund);
                 shared.give_back_alone(snapshot, request, at);
             }
