@@ -134,6 +134,8 @@ fn a_sync_that_ends_after_a_failed_write_does_not_report_a_recovery() {
     let disk = TroubledDisk::new(&directory);
     let (journal, reports) = start(&disk, &memory, Box::new(NoCompanion));
     next(&reports);
+    // The thread that writes syncs a base by itself, and must not wait at the gate.
+    eventually("the base is finished", || disk.list().unwrap().iter().any(|name| name.ends_with(".fgj")));
     let gate: MutexGuard<'_, ()> = disk.gate.lock().unwrap();
     eventually("a sync is under way", || disk.is_syncing.load(SeqCst));
     disk.fails.store(true, SeqCst);
