@@ -32,7 +32,7 @@ pub use rule::Rule;
 pub(crate) use rule::{LimitListId, NamedLimit};
 pub use set::RuleSet;
 pub(crate) use set::{LimitList, Mismatch};
-pub(crate) use spelled_condition::Spelling;
+pub(crate) use spelled_condition::{Spelling, spelled};
 pub(crate) use subjects::Subjects;
 pub use {glob::Glob, number::NumberRange};
 

@@ -33,6 +33,23 @@ fn paths_that_are_spelled_otherwise() {
     assert_eq!((warnings(exact, "'/a;v=1'"), warnings(exact, "'~^/docs/$'")), (vec![], vec![]));
 }
 
+#[test]
+fn rules_below_a_rule_that_is_spelled_otherwise() {
+    let reached = |gate: &str, above: &str, below: &str| {
+        let rule = |name: &str, when: &str| format!("{{ name = '{name}', when = {{ {when} }}, action = 'deny' }}");
+        let rules = format!("{gate}\nrule = [{}, {}]", rule("above", above), rule("below", below));
+        warned_lines(&loaded(&rules), "this rule is never reached").is_empty()
+    };
+    assert!(reached("", "path = '!/login'", "path = '/Login'"), "the gate makes /login of it");
+    assert!(reached("", "host = '!example.com'", "host = 'Example.com:443'"));
+    assert!(reached("", "method = '!GET'", "method = 'get'"));
+    assert!(!reached("", "path = '/Login'", "path = '/login'"));
+    assert!(!reached("", "path = '!/logout'", "path = '/Login'"));
+    let exact = "gate = { path_ignores = [] }";
+    assert!(!reached(exact, "path = '!/login'", "path = '/Login'"), "two paths");
+    assert!(reached(exact, "path = '/Login'", "path = '/login'"));
+}
+
 /// Messages and hints about a rule, or several.
 fn warnings(rules: &str) -> Vec<String> {
     loaded(rules).warnings.entries().map(|entry| format!("{}; {}", entry.message, entry.hint)).collect()

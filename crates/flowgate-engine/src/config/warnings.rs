@@ -25,7 +25,7 @@ pub(crate) fn find(report: &mut Report, config: &Config, places: &ReadPlaces, ro
     closed_doors(report, config, root);
     unused_lists(report, config, places);
     let rules = &config.policy.rules;
-    unreachable::find(report, rules, &places.rules);
+    unreachable::find(report, rules, &places.rules, config.policy.path_spelling);
     crowds::find(report, rules, &places.rules);
     actions::find_pointless_permissions(report, rules, &places.rules);
     for (rule, places) in rules.iter().zip(&places.rules) {

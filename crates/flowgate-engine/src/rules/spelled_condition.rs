@@ -55,7 +55,7 @@ impl Spelling {
 }
 
 /// The matcher for values in this spelling.
-pub(super) fn spelled(matcher: &Matcher, spelling: Spelling) -> Matcher {
+pub(crate) fn spelled(matcher: &Matcher, spelling: Spelling) -> Matcher {
     match matcher {
         Matcher::Equal(text) => any_of(vec![text.to_string(), spelling.of_written(text)], Matcher::equal),
         Matcher::Glob(glob) => any_of(globs(&glob.to_string(), spelling), text_or_glob),

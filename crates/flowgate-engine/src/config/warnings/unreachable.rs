@@ -3,23 +3,36 @@
 use crate::address::{Address, AddressRange};
 use crate::config::report::Report;
 use crate::config::rule::Places;
-use crate::rules::{AddressMatcher, Condition, Limits, Matcher, RuleDef};
+use crate::http::PathSpelling;
+use crate::rules::{AddressMatcher, Condition, Limits, Matcher, RuleDef, Spelling, spelled};
 
 /// The most rules that are compared with each other: the work grows with the square of their number.
 const MAX_DIRECT_RULES: usize = 200;
 
-pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
-    let mut direct: Vec<(&RuleDef, &Places)> = Vec::new();
+pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places], paths: PathSpelling) {
+    let mut direct: Vec<(RuleDef, &Places)> = Vec::new();
     for (rule, place) in rules.iter().zip(places) {
-        if let Some((above, above_place)) = direct.iter().find(|(above, _)| covers(above, rule)) {
+        let rule = as_compared(rule, paths);
+        if let Some((above, above_place)) = direct.iter().find(|(above, _)| covers(above, &rule)) {
             let message = format!("this rule is never reached: \"{}\" above it decides first", above.name);
             let hint = "put it above that rule, or remove it";
             report.warning(place.name, message).hint(hint).place("that rule is at", above_place.name).done();
         }
-        if is_direct(rule) && direct.len() < MAX_DIRECT_RULES {
+        if is_direct(&rule) && direct.len() < MAX_DIRECT_RULES {
             direct.push((rule, place));
         }
     }
+}
+
+/// The rule with its conditions as the engine compares them: `/Login` also matches `/login`.
+fn as_compared(rule: &RuleDef, paths: PathSpelling) -> RuleDef {
+    let mut rule = rule.clone();
+    for condition in &mut rule.when {
+        if let Some(spelling) = Spelling::of_field(&condition.field, paths) {
+            condition.matcher = spelled(&condition.matcher, spelling);
+        }
+    }
+    rule
 }
 
 /// A shadow rule decides nothing.
