@@ -24,6 +24,20 @@ by     = ["user"]
 limits = ["1/60s"]
 """
 
+ROBOTS = """
+[[rule]]
+name   = "robots"
+when   = { "header.user-agent" = "~(?i)bot|spider|crawl", ip = "*" }
+by     = ["ip"]
+limits = ["bucket 30/h burst=1"]
+
+[[rule]]
+name   = "addresses"
+when   = { ip = "*" }
+by     = ["ip"]
+limits = ["100/min"]
+"""
+
 
 class Overview(Journey):
     def test_01_the_newcomer(self):
@@ -160,6 +174,20 @@ class Overview(Journey):
             self.assertLess(time.monotonic(), deadline, "the denial is never told")
             page.wait_for_timeout(50)
         expect(page.locator(".lead")).to_contain_text("Allowed")
+
+    def test_a_header_that_is_not_kept_is_asked_for_before_an_answer_is_shown(self):
+        server = self.server(ROBOTS)
+        server.take(5, **{"ip": "192.0.2.66", "path": "/", "header.user-agent": "robot"})
+        page = self.open(server)
+        page.get_by_role("row").filter(has_text="192.0.2.66").get_by_role("button", name="inspect").click()
+        notice = page.locator(".notice")
+        expect(notice).to_contain_text("Fill in header.user-agent, and ask")
+        expect(notice).to_contain_text("robots matches no request without this field. Headers and queries of denied requests are not kept.")
+        expect(page.get_by_text("Allowed: ")).to_have_count(0)
+        page.get_by_label("value of header.user-agent").fill("robot")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator(".lead")).to_contain_text("Denied by robots")
+        expect(notice).to_have_count(0)
 
     def test_10_a_shadow_rule_denies_nobody(self):
         server = self.server(SHADOW)

@@ -116,6 +116,9 @@ test("a request of a subject is one that was denied, else one that meets the rul
   const denial = (seq, user, fields, cut = false) => ({ seq, cut, subject: { user }, fields });
   const denials = [denial(1, "7", { act: "reply" }), denial(3, "7", { act: "post", path: "/api/x" }), denial(4, "8", { act: "reply" }), denial(5, "7", { act: "cut" }, true)];
   assert.deepEqual(requestOf(subject, when, denials), [["act", "post"], ["path", "/api/x"], ["user", "7"]]);
+  // A denial has neither headers nor queries; their fields are wanted all the same.
+  const robots = [...when, { field: "header.user-agent", is: ["~bot"] }, { field: "query.page", is: ["!*"] }];
+  assert.deepEqual(requestOf(subject, robots, denials), [["header.user-agent", ""], ["act", "post"], ["path", "/api/x"], ["user", "7"]]);
 });
 
 test("the fields to fill in begin with what most rules count by", () => {

@@ -53,16 +53,19 @@ function unquoted(text) {
   }
 }
 
+/** The server keeps neither headers nor queries of a request that it denied. */
+export const isUnkept = (field) => /^(header|query)\./.test(field);
+
 /**
  * The fields of a request of a subject that a rule counts.
- * @param denials events of /v1/denials: the newest of this subject is such a request
+ * @param denials events of /v1/denials: the newest of this subject is such a request, but for the fields that are not kept
  * @returns pairs; a field that the rule wants and whose value is not known has the value ""
  */
 export function requestOf(subject, conditions, denials) {
   const isSame = (event) => !event.cut && subject.every(([name, value]) => (event.subject[name] ?? event.fields[name]) === value);
   const event = denials.filter(isSame).reduce((newest, each) => (newest && newest.seq > each.seq ? newest : each), null);
   const known = event ? { ...event.fields, ...event.subject } : Object.fromEntries(subject);
-  const wanted = event ? [] : conditions.filter(({ field, is }) => !(field in known) && !is.every((item) => item.startsWith("!")));
+  const wanted = conditions.filter(({ field, is }) => (!event || isUnkept(field)) && !(field in known) && !is.every((item) => item.startsWith("!")));
   return [...wanted.map(({ field, is }) => [field, valueThatMeets(is) ?? ""]), ...Object.entries(known)];
 }
 

@@ -1,6 +1,6 @@
 // Why is this one denied, and until when?
 
-import { parseFields, printFields, requestOf, startingFields } from "../lib/fields.js";
+import { isUnkept, parseFields, printFields, requestOf, startingFields } from "../lib/fields.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, noteAnswer, noteFailure, serverNow } from "../state/link.js";
@@ -8,11 +8,11 @@ import { usePolicy } from "../state/policy.js";
 import { address, handover, route } from "../state/route.js";
 import { say } from "../state/toast.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
-import { Lead, Mistake } from "../ui/basics.js";
+import { Lead, Mistake, Notice, Text } from "../ui/basics.js";
 import { Explanation } from "../ui/explanation.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
-import { w } from "../ui/words.js";
+import { gap, w, wx } from "../ui/words.js";
 
 const WATCH_MS = 2000;
 /** After the end of a wait the question is put once more, a little later than the wait. */
@@ -29,6 +29,8 @@ export function SubjectPage() {
   const [watch, setWatch] = useState(false);
   const [answer, setAnswer] = useState(null);
   const [error, setError] = useState(null);
+  // The rule of the page that led here, with the fields that it wants and that nobody knows.
+  const [unknown, setUnknown] = useState({ rule: null, fields: [] });
   const rows = pairs ?? startingFields(policy?.rules ?? []).map((name) => [name, ""]);
   // What the answer on the page was asked for: typing does not change a question under way.
   const question = useRef(null);
@@ -56,8 +58,11 @@ export function SubjectPage() {
     const { pairs: subject, rule } = given.current;
     given.current = null;
     completed(subject, policy.rules.find((each) => each.name === rule)).then((all) => {
+      const fields = all.filter(([, value]) => value === "").map(([name]) => name);
       setPairs(all);
-      put({ fields: filled(all) });
+      setUnknown({ rule, fields });
+      // Without them the rule does not match, and the answer would be of other rules only.
+      if (!fields.length) put({ fields: filled(all) });
     });
   }, [policy]);
   useAskAgain(answer, watch, () => question.current && put(question.current));
@@ -76,8 +81,16 @@ export function SubjectPage() {
       <button class="b solid">${w("subject.ask")}</button>
     </form></section>
     <${Mistake} error=${error} />
+    <${Unknown} rule=${unknown.rule} fields=${unknown.fields.filter((name) => rows.some((row) => row[0] === name && row[1] === ""))} />
     ${answer ? html`<${Explanation} answer=${answer} again=${() => question.current && put(question.current)} />` : !error && html`<${Lead} more=${w("subject.empty.more")}>${w("subject.empty")}</${Lead}>`}
   </${Page}>`;
+}
+
+/** Tells which fields to fill in before the rule can match. */
+function Unknown({ rule, fields }) {
+  if (!fields.length) return null;
+  const values = { n: fields.length, rule: html`<b><${Text} of=${rule} most=${40} /></b>`, fields: fields.map((name, i) => html`${i ? w("listComma") : ""}<code><${Text} of=${name} most=${40} /></code>`) };
+  return html`<${Notice} title=${wx("subject.unknown", values)}>${wx("subject.unknown.more", values)}${fields.some(isUnkept) && html`${gap()}${w("subject.unkept")}`}</${Notice}>`;
 }
 
 /** The fields that have a name and a value. */

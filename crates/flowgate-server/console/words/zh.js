@@ -77,7 +77,7 @@ export default {
 
   // 主体
   "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "模拟网关请求", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
-  "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
+  "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.unknown": "请填写 {fields} 后查询", "subject.unknown.more": "缺少{n|该字段|这些字段}时，{rule} 不会匹配。", "subject.unkept": "被拒绝请求的 header 与 query 不会保留。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
   "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.asks": "{rule} 要求 {action}", "why.asksUntil": "{rule} 要求 {action}，还需等待 {time}", "why.deniedAtOnce": "被 {rule} 直接拒绝",
   "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
   "front.allowed": "放行", "front.denied": "由 {rule} 拒绝", "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
