@@ -52,7 +52,7 @@ class Headline(Journey):
         expect(row.get_by_role("button", name="ban", exact=True)).to_be_visible()
         ban = server.call("/v1/bans", {"field": "user", "value": "42", "for": "1h"})
         server.take(30, act="reply", user="42")
-        expect(page.locator(".lead")).to_have_text("All well: user=42 is banned by hand")
+        expect(page.locator(".lead")).to_have_text("user=42 is banned by hand")
         expect(page.locator(".verdict .more")).to_contain_text("Bans by hand deny")
         expect(row.get_by_role("button", name="ban", exact=True)).to_have_count(0)
         expect(row.locator(".tag")).to_have_text("banned")
@@ -62,6 +62,23 @@ class Headline(Journey):
         # Lifted, it can be banned again.
         server.call(f"/v1/bans/{ban['id']}", method="DELETE")
         expect(denied.get_by_role("row").filter(has_text="user=42").get_by_role("button", name="ban")).to_be_visible()
+
+    def test_a_noticeable_part_is_told_calmly_with_its_rule(self):
+        server = self.server(FORUM)
+        server.take(7, act="reply", user="42")
+        page = self.open(server)
+        lead = page.locator(".lead")
+        # Too few a second for the orange sentence, and too large a part for "All well".
+        expect(lead).to_have_text(re.compile(r"^Denied: [\d.]+/s, 28\.6 % of all, by reply$"))
+        expect(lead.locator("svg.denied")).to_have_count(0)
+        expect(page.get_by_text("All well")).to_have_count(0)
+        # A ban denies too: the rule is named as what denies most.
+        server.call("/v1/bans", {"field": "user", "value": "9", "for": "1h"})
+        server.take(1, act="view", user="9")
+        expect(lead).to_have_text(re.compile("^Denied: .* of all, most by reply$"))
+        # A hundredth of all is no news.
+        server.take(150, act="view", user="1")
+        expect(lead).to_contain_text("All well: ")
 
     def test_headline_and_rates_agree_in_the_first_minute(self):
         server = self.server(FORUM)

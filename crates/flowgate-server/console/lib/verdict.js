@@ -22,6 +22,12 @@ export function denier(rules) {
   return loud.reduce((most, rule) => (!most || rule.denied > most.denied ? rule : most), null);
 }
 
+/** Denials are noticeable from this share of all requests on, however few they are. */
+export const isNoticeable = (rates) => rates.denied > LEAST_SHARE * (rates.allowed + rates.denied + rates.own);
+
+/** What denies, most first: rules whose action is a denial, bans by hand, limits that callers bring. */
+export const deniers = (rules) => rules.filter((rule) => rule.denied > 0 && !isOwnAction(rule.action)).sort((a, b) => b.denied - a.denied);
+
 /** An action that is neither `deny` nor `allow` is a word of the rule's own, such as `captcha`. */
 export const isOwnAction = (action) => Boolean(action) && action !== "deny" && action !== "allow";
 

@@ -2,7 +2,7 @@
 
 import { latest, less, total } from "../lib/history.js";
 import { clean } from "../lib/text.js";
-import { BY_HAND, denier, isCulprit, isOfKoala, isOwnAction, isRule, OF_KEYS, pairs, since, subjectsName } from "../lib/verdict.js";
+import { BY_HAND, denier, deniers, isCulprit, isNoticeable, isOfKoala, isOwnAction, isRule, OF_KEYS, pairs, since, subjectsName } from "../lib/verdict.js";
 import { useCell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
@@ -141,9 +141,17 @@ function AllWell({ rates, now, loudest, banned, own }) {
   const byBans = rates.rules.find((each) => each.rule === BY_HAND)?.denied ?? 0;
   if (banned.length) return html`<${Lead} sign="allowed" more=${byBans > 0 ? w("overview.banned.rate", { rate: w("rate", { rate: f().rate(byBans) }) }) : more}>${wx("overview.banned", { whom: html`<${Whom} subject=${banned[0].subject} />`, n: banned.length, others: banned.length - 1 })}</${Lead}>`;
   const asked = rates.own > 0 ? html`${own ?? w("overview.actions")}${w("colon")}${w("rate", { rate: f().rate(rates.own) })}${w("stop")}${gap()}` : "";
+  if (isNoticeable(rates)) return html`<${Lead} sign="denied" tone="" more=${html`${asked}${more}`}>${partWords(rates)}</${Lead}>`;
   return html`<${Lead} sign="allowed" more=${html`${asked}${more}${gap()}${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
     ${rates.denied > 0 ? w("overview.well", { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, all) }) : w("overview.well.nobody")}
   </${Lead}>`;
+}
+
+/** What part of all is denied, and by what most, where no rule denies loudly. */
+function partWords(rates) {
+  const [first, ...others] = deniers(rates.rules);
+  const values = { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, rates.allowed + rates.denied + rates.own), rule: first && ruleLink(first.rule) };
+  return first ? wx(others.length ? "overview.part.most" : "overview.part", values) : w("overview.part.unnamed", values);
 }
 
 function Degraded({ now }) {

@@ -41,9 +41,10 @@ export default {
 
   // 概览
   "overview.asks.one": "{rule} 自 {at} 起要求 {whom} 进行 {action}，{rate}", "overview.asks.more": "{rule} 自 {at} 起要求 {whom} 及另外 {more} 个主体进行 {action}，{rate}", "overview.asks.mostly": "{rule} 自 {at} 起主要要求 {whom} 进行 {action}，{rate}", "overview.actions": "其他动作",
-  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "一切正常：{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "手动封禁{rate}拒绝。",
+  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "手动封禁{rate}拒绝。",
   "overview.denies.one": "{rule} 自 {at} 起拒绝 {whom}，{rate}", "overview.denies.more": "{rule} 自 {at} 起拒绝 {whom} 及另外 {more} 个主体，{rate}", "overview.denies.mostly": "{rule} 自 {at} 起主要拒绝 {whom}，{rate}", "overview.loud": "{rule} 正在拒绝，{rate}", "overview.loud.keys": "调用方自带的限额正在拒绝，{rate}",
   "overview.more": "{minutes} 分钟内共 {all} 次；最近 {lately} 次中有 {top} 次来自 {whom}。", "overview.more.top": "{minutes} 分钟内共 {all} 次，其中 {top} 次来自 {whom}。", "overview.more.one": "{minutes} 分钟内共 {all} 次，全部来自 {whom}。", "overview.keys": "调用方的 key", "overview.others": "其他规则", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
+  "overview.part": "{rate}被拒绝，占 {share}，均由 {rule} 拒绝", "overview.part.most": "{rate}被拒绝，占 {share}，主要由 {rule} 拒绝", "overview.part.unnamed": "{rate}被拒绝，占 {share}",
   "overview.well": "一切正常：{rate}被拒绝，占 {share}", "overview.well.nobody": "一切正常：没有请求被拒绝", "overview.well.most": "最多的是 {rule}：{whom}，最近两分钟 {count} 次。", "overview.well.none": "近期没有请求被拒绝。", "overview.well.share": "没有规则的拒绝比例超过十分之一。",
   "overview.ofAll": "总量{rate}，占 {share}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
   "overview.p50": "{listener}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
