@@ -40,7 +40,7 @@ export function Live() {
   const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const found = wanted.length ? rows.filter((row) => row.seq !== undefined && wanted.every((word) => textOf(row).includes(word))) : rows;
   const shown = found.filter((row) => row.seq !== undefined).length;
-  const right = rates && html`<span class="nowrap"><b class=${rates.denied > 0 ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("denied")}</span></span>`;
+  const right = rates && html`<span class="nowrap"><b class=${rates.denied > 0 ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("live.denied")}<span class="hide">${w("live.denied.minute")}</span></span></span>`;
   return html`<${Page} title=${w("page.live")} right=${right}>
     <div class="tools">
       <span class="pick"><select aria-label=${w("rule")} value=${rule} onChange=${(event) => setRule(event.target.value)}><option value="">${w("live.any")}</option>${(policy?.rules ?? []).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select>

@@ -16,7 +16,7 @@ import { html } from "../ui/html.js";
 import { marksOf } from "../ui/marks.js";
 import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
-import { summary } from "../ui/summary.js";
+import { recentTurn, summary } from "../ui/summary.js";
 import { f, gap, w, wx } from "../ui/words.js";
 import { Start, Waiting } from "./start.js";
 
@@ -63,7 +63,7 @@ function Body({ now, rates, history, range }) {
   return html`
     ${now.state === "degraded" && html`<${Degraded} now=${now} />`}
     ${paused
-      ? html`<${Lead} sign="away" tone="" more=${rates.shadow > 0 ? w("overview.paused.would", { rate: w("rate", { rate: f().rate(rates.shadow) }) }) : null}>${w("overview.paused", { at: f().clock(now.paused_until) })}</${Lead}>`
+      ? html`<${Lead} sign="away" tone="" more=${turnWords(rates) ?? (rates.shadow > 0 ? w("overview.paused.would", { rate: w("rate", { rate: f().rate(rates.shadow) }) }) : w("overview.paused.nobody"))}>${w("overview.paused", { at: f().clock(now.paused_until) })}</${Lead}>`
       : loud && open.length
         ? html`<${Denying} rule=${loud} rates=${rates} list=${open} since=${subjects.since} onset=${onset} history=${history} />`
         : html`<${AllWell} rates=${rates} now=${now} loudest=${loud} banned=${loudest ? banned : []} own=${own} />`}
@@ -120,7 +120,7 @@ function Denying({ rule, rates, list, since: begun, onset, history }) {
   const verb = isOwnAction(rule.action) ? "asks" : "denies";
   const more = wx(!others ? "overview.more.one" : lately >= all ? "overview.more.top" : "overview.more", { all: html`<b>${f().num(all)}</b>`, minutes, top: html`<b>${f().num(first.count)}</b>`, lately: f().num(lately), n: all, whom: html`<${Subject} of=${first.subject} most=${48} />` });
   const next = second ? wx("overview.next", { rule: html`<b>${nameOf(second.rule)}</b>`, rate: w("rate", { rate: f().rate(second.denied) }) }) : "";
-  return html`<${Lead} sign="denied" more=${html`${more}${gap()}${next}`} actions=${html`
+  return html`<${Lead} sign="denied" more=${html`${more}${gap()}${next}${gap()}${turnWords(rates)}`} actions=${html`
       <${SubjectActions} subject=${first.subject} rule=${rule.rule} label=${w("inspect.whom", { whom: short(inWords(first.subject)) })} ban=${false} large />
       <a class="b" href=${ruleAddress(rule.rule)}>${w("open.rule", { rule: rule.rule })}</a>`}>
     ${wx(`overview.${verb}.${culprit ? "mostly" : others ? "more" : "one"}`, values)}
@@ -136,7 +136,9 @@ const short = (text) => (text.length > 24 ? `${text.slice(0, 23)}…` : text);
 function AllWell({ rates, now, loudest, banned, own }) {
   const all = rates.allowed + rates.denied + rates.own;
   const most = now.most_denied.subjects[0];
-  const more = most ? wx("overview.well.most", { rule: html`<b>${most.rule ? nameOf(most.rule) : "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count) }) : w("overview.well.none");
+  const turn = turnWords(rates);
+  const lately = most ? wx("overview.well.most", { rule: html`<b>${most.rule ? nameOf(most.rule) : "–"}</b>`, whom: html`<${Subject} of=${most.fields ?? most.subject} most=${48} />`, n: most.count, count: f().num(most.count) }) : w("overview.well.none");
+  const more = turn ? html`${turn}${gap()}${lately}` : lately;
   if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx(isRule(loudest.rule) ? "overview.loud" : "overview.loud.keys", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
   const byBans = rates.rules.find((each) => each.rule === BY_HAND)?.denied ?? 0;
   if (banned.length) return html`<${Lead} sign="allowed" more=${byBans > 0 ? w("overview.banned.rate", { rate: w("rate", { rate: f().rate(byBans) }) }) : more}>${wx("overview.banned", { whom: html`<${Whom} subject=${banned[0].subject} />`, n: banned.length, others: banned.length - 1 })}</${Lead}>`;
@@ -145,6 +147,12 @@ function AllWell({ rates, now, loudest, banned, own }) {
   return html`<${Lead} sign="allowed" more=${html`${asked}${more}${gap()}${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>
     ${rates.denied > 0 ? w("overview.well", { rate: w("rate", { rate: f().rate(rates.denied) }), share: f().percent(rates.denied, all) }) : w("overview.well.nobody")}
   </${Lead}>`;
+}
+
+/** In the minute after a start, a pause or its end: what the means of the last minute hold. Null later. */
+function turnWords(rates) {
+  const turn = recentTurn(rates);
+  return turn && w(`overview.turn.${turn.kind}`, { at: f().clock(turn.at, true) });
 }
 
 /** What part of all is denied, and by what most, where no rule denies loudly. */

@@ -5,11 +5,13 @@ import { ruleBlocks, withCount, withKey } from "../lib/toml.js";
 import { clean } from "../lib/text.js";
 import { isOwnAction, since } from "../lib/verdict.js";
 import { call, Refused } from "../state/api.js";
+import { useCell } from "../state/cell.js";
 import { caretLine, draft } from "../state/draft.js";
-import { noteFailure } from "../state/link.js";
+import { noteFailure, serverNow } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
 import { usePoll } from "../state/poll.js";
 import { address, go } from "../state/route.js";
+import { stats } from "../state/stats.js";
 import { useState } from "../vendor/hooks.js";
 import { Card, Lead, Mistake, Strip, Subject, Text, Time, useRights } from "../ui/basics.js";
 import { FlowCard } from "../ui/chart.js";
@@ -57,7 +59,7 @@ function Body({ rule, policy, history, subjects, range }) {
   return html`
     <${Sentence} rule=${rule} own=${own} rate=${rate} list=${list} onset=${onset} denied=${denied} asked=${asked} range=${range} />
     <${Strip} cells=${[
-      !rule.shadow && { label: w("rule.asked", { range: w(`length.${range}`) }), value: f().num(asked), note: w("rate", { rate: f().rate(recent(counts.allowed) + rate) }) },
+      !rule.shadow && { label: w("rule.asked", { range: w(`length.${range}`) }), value: f().num(asked), note: w("rate.minute", { rate: w("rate", { rate: f().rate(recent(counts.allowed) + rate) }) }) },
       !rule.shadow && { label: w("Allowed"), sign: "allowed", value: f().num(allowed), note: f().percent(allowed, asked) },
       rule.shadow
         ? { label: w("rule.would"), sign: "shadow", tone: denied ? "shadow" : "", value: f().num(denied), note: w("rule.would.note", { range: w(`length.${range}`) }) }
@@ -84,10 +86,11 @@ const many = (list) => (list.length >= KEPT ? `${KEPT}+` : f().num(list.length))
 
 function Sentence({ rule, own, rate, list, onset, denied, asked, range }) {
   const n = list.length;
+  const paused = useCell(stats)?.paused_until > serverNow();
   const values = { rate: html`<span class=${rule.shadow ? "shadow" : "denied"}>${w("rate", { rate: f().rate(rate) })}</span>`, at: onset && html`<${Time} at=${onset} />`, n: rule.shadow ? denied : n, subjects: many(list), denied: f().num(denied), asked: f().num(asked), range: w(`length.${range}`), action: own };
   const does = (verb) => wx(`rule.${verb}${own ? ".own" : ""}`, values);
-  const sentence = asked === 0 ? w("rule.unmatched", values) : rule.shadow ? wx("rule.shadow", values) : rate > 0 && onset ? does("denies") : denied > 0 ? does("denied") : w("rule.quiet", values);
-  const sign = asked === 0 ? null : rule.shadow ? "shadow" : rate > 0 || denied > 0 ? (rate > 0 ? "denied" : "allowed") : "allowed";
+  const sentence = asked === 0 ? w("rule.unmatched", values) : rule.shadow ? wx("rule.shadow", values) : rate > 0 && onset && !paused ? does("denies") : denied > 0 ? does("denied") : w("rule.quiet", values);
+  const sign = asked === 0 ? null : rule.shadow ? "shadow" : rate > 0 || denied > 0 ? (rate > 0 && !paused ? "denied" : "allowed") : "allowed";
   return html`<${Lead} sign=${sign} more=${html`<${RuleSentence} rule=${rule} />`} actions=${html`<${Drafts} rule=${rule} />`}>${sentence}</${Lead}>`;
 }
 

@@ -6,6 +6,7 @@ import { call } from "../state/api.js";
 import { noteFailure } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
 import { address } from "../state/route.js";
+import { stats } from "../state/stats.js";
 import { say } from "../state/toast.js";
 import { useState } from "../vendor/hooks.js";
 import { FieldValue, Lead, Mistake, Sign, Text, Time, useNow, useRights } from "./basics.js";
@@ -54,6 +55,7 @@ function Front({ front, passed, now }) {
 
 function Sentence({ answer, passed, now, again }) {
   const { decision, ban } = answer;
+  const policy = usePolicy();
   const rule = decision.rule && html`<a href=${address("rules", decision.rule)}><${Text} of=${decision.rule} most=${48} /></a>`;
   const until = ban?.until ?? decision.banned_until;
   const wait = until ? until - now : decision.retry_after === null ? null : decision.retry_after - passed;
@@ -70,7 +72,7 @@ function Sentence({ answer, passed, now, again }) {
   const more = [w("why.asOf", { at: f().clock(answer.at, true) })];
   if (until) more.push(w("why.until", { at: f().moment(until, now, true) }));
   if (until && isOwnAction(decision.action)) more.push(w("why.action", { action: clean(decision.action) }));
-  for (const each of decision.shadow ?? []) more.push(w("why.shadow", { rule: clean(each) }));
+  for (const each of decision.shadow ?? []) more.push(w(isPausedRule(policy, each, now) ? "why.paused" : "why.shadow", { rule: clean(each) }));
   if (decision.degraded) more.push(w("why.degraded"));
   if (decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: f().span(decision.delay) }));
   return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(gap())} actions=${html`<${Actions} answer=${answer} again=${again} />`}>${words}</${Lead}>`;
@@ -101,6 +103,9 @@ function Actions({ answer, again }) {
     ${open === "ban" && html`<${BanDialog} choices=${pairs} start=${likelyField(pairs)} close=${() => setOpen(null)} done=${again} />`}
     ${open === "reset" && html`<${ResetDialog} answer=${answer} close=${() => setOpen(null)} done=${again} />`}`;
 }
+
+/** Under a pause the server explains every rule as a shadow; the policy tells which ones are shadows by themselves. */
+const isPausedRule = (policy, name, now) => stats.get()?.paused_until > now && policy?.rules.find((each) => each.name === name)?.shadow !== true;
 
 /** Whom one would ban: an address or a user rather than what they did. */
 function likelyField(pairs) {
@@ -141,7 +146,7 @@ function RuleBox({ rule, passed, now, link = address("rules", rule.rule) }) {
   const known = policy?.rules.find((each) => each.name === rule.rule);
   const banned = rule.banned_until && rule.banned_until > now;
   return html`<div class="rulebox"><span class="idx">${rule.index}</span>
-    <span class="nm"><a href=${link}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>` : ""}</span>
+    <span class="nm"><a href=${link}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w(isPausedRule(policy, rule.rule, now) ? "paused" : "shadow")}</span>` : ""}</span>
     <div>${rule.on_failure && rule.on_failure !== "local" ? html`<div class="lim"><code>on_failure = "${rule.on_failure}"</code></div>` : rule.limits.map((limit) => html`<${Limit} limit=${limit} passed=${passed} />`)}
       ${!rule.limits.length && !banned && html`<div class="lim"><${Unused} known=${known} /><span></span><span class="nn"><${Text} of=${rule.action} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
       ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().moment(rule.banned_until, now, true) })}${rule.ban_scope === "subject" ? `${w("listComma")}${w("ban.everywhere")}` : ""}</span></div>`}

@@ -3,6 +3,7 @@
 import { recentRate } from "../lib/history.js";
 import { denier } from "../lib/verdict.js";
 import { cell } from "../state/cell.js";
+import { serverNow } from "../state/link.js";
 import { sourceOf } from "../state/poll.js";
 
 export const EVERY_S = 2;
@@ -11,20 +12,25 @@ const source = sourceOf("/v1/stats/history?range=5m&rules=top");
 /**
  * `{ allowed, denied, own, shadow, rules }` a second, over the last minute; null before the first answer. `own` are those who
  * were asked for an action of the rule's own, such as `captcha`; they are not in `denied`, only in that of their rule.
- * `counts` of a rule are what it denied, step by step; `lately` are its rates over the last ten seconds.
+ * `counts` of a rule are what it denied, step by step; `lately` are its rates over the last ten seconds. `turn` is the newest start,
+ * pause or end of a pause, as `{ kind, at }`.
  */
 export const summary = cell(null);
+
+/** The rates are means of so many seconds. */
+const MEAN_S = 60;
 
 /** Rates of the last minute of an answer of five minutes. */
 export function ratesOf(data) {
   const { total } = data;
-  const rate = (list, seconds = 60) => recentRate(list, data.step, seconds, total.allowed) ?? 0;
+  const rate = (list, seconds = MEAN_S) => recentRate(list, data.step, seconds, total.allowed) ?? 0;
   const rates = (counts, seconds) => ({ allowed: rate(counts.allowed, seconds), denied: rate(counts.denied, seconds), shadow: rate(counts.shadow, seconds) });
   const own = rate(total.own_action);
   const all = rates(total);
   return {
     ...all,
     own,
+    turn: data.marks.filter((mark) => ["start", "pause", "resume"].includes(mark.kind)).at(-1) ?? null,
     denied: all.denied - own,
     rules: data.rules.map((rule) => ({ rule: rule.rule, action: rule.action, ...rates(rule), lately: rates(rule, 10), counts: { step: data.step, end: data.end, denied: rule.denied } })),
   };
@@ -32,6 +38,9 @@ export function ratesOf(data) {
 
 /** True while a rule denies loudly: the sentence of the overview is orange, and so is the rate in the rail. */
 export const loud = (rates) => denier(rates.rules) !== null;
+
+/** The start, the pause or the end of a pause that is not a minute old, so that the means hold time from before it; or null. */
+export const recentTurn = (rates) => (rates.turn && serverNow() - rates.turn.at < MEAN_S ? rates.turn : null);
 
 export function watchSummary() {
   source.state.watch(({ data }) => summary.set(data ? ratesOf(data) : null));

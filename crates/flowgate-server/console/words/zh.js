@@ -10,8 +10,8 @@ export default {
   "keys": "快捷键", "logOut": "退出登录", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
 
   // 通用
-  "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "ban": "封禁", "banned": "封禁中",
-  "perSecond": "/秒", "rate": "每秒 {rate} 次", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近一次", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "lately": "最近两分钟", "until": "至 {at}",
+  "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "paused": "已暂停", "ban": "封禁", "banned": "封禁中",
+  "perSecond": "/秒", "rate": "每秒 {rate} 次", "rate.minute": "最近一分钟平均{rate}", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近一次", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "lately": "最近两分钟", "until": "至 {at}",
   "ago": "{length}前", "by": "按", "limits": "限额", "action": "动作", "field": "字段", "value": "值", "atOnce": "匹配即生效", "never": "永不放行", "nothing": "无",
   "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储",
   "copy": "复制", "copied": "已复制", "cancel": "取消", "close": "关闭", "seen": "知道了", "undo": "撤销", "fold": "收起", "unfold": "展开", "earlier": "上一页", "later": "下一页",
@@ -41,12 +41,13 @@ export default {
 
   // 概览
   "overview.asks.one": "{rule} 自 {at} 起要求 {whom} 进行 {action}，{rate}", "overview.asks.more": "{rule} 自 {at} 起要求 {whom} 及另外 {more} 个主体进行 {action}，{rate}", "overview.asks.mostly": "{rule} 自 {at} 起主要要求 {whom} 进行 {action}，{rate}", "overview.actions": "其他动作",
-  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "手动封禁{rate}拒绝。",
+  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.nobody": "即使未暂停，也没有请求会被拒绝。", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "手动封禁{rate}拒绝。",
   "overview.denies.one": "{rule} 自 {at} 起拒绝 {whom}，{rate}", "overview.denies.more": "{rule} 自 {at} 起拒绝 {whom} 及另外 {more} 个主体，{rate}", "overview.denies.mostly": "{rule} 自 {at} 起主要拒绝 {whom}，{rate}", "overview.loud": "{rule} 正在拒绝，{rate}", "overview.loud.keys": "调用方自带的限额正在拒绝，{rate}",
   "overview.more": "{minutes} 分钟内共 {all} 次；最近 {lately} 次中有 {top} 次来自 {whom}。", "overview.more.top": "{minutes} 分钟内共 {all} 次，其中 {top} 次来自 {whom}。", "overview.more.one": "{minutes} 分钟内共 {all} 次，全部来自 {whom}。", "overview.keys": "调用方的 key", "overview.others": "其他规则", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
   "overview.part": "{rate}被拒绝，占 {share}，均由 {rule} 拒绝", "overview.part.most": "{rate}被拒绝，占 {share}，主要由 {rule} 拒绝", "overview.part.unnamed": "{rate}被拒绝，占 {share}",
   "overview.well": "一切正常：{rate}被拒绝，占 {share}", "overview.well.nobody": "一切正常：没有请求被拒绝", "overview.well.most": "最多的是 {rule}：{whom}，最近两分钟 {count} 次。", "overview.well.none": "近期没有请求被拒绝。", "overview.well.share": "没有规则的拒绝比例超过十分之一。",
-  "overview.ofAll": "总量{rate}，占 {share}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
+  "overview.turn.start": "服务端于 {at} 启动，速率是启动以来的平均值。", "overview.turn.pause": "暂停始于 {at}。速率是最近一分钟的平均值，仍包含暂停之前的拒绝。", "overview.turn.resume": "暂停已于 {at} 结束。速率是最近一分钟的平均值，仍包含暂停期间的请求。",
+  "overview.ofAll": "最近一分钟{rate}，占 {share}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
   "overview.p50": "{listener}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
   "overview.chart": "放行与拒绝", "overview.most": "被拒绝最多", "overview.most.foot": "仅本节点。始于：从该时刻起每分钟都被拒绝。≤：计数可能偏高，不会偏低。", "overview.most.none": "自 {at} 起没有主体被拒绝。",
   "overview.rules": "拒绝最多的规则", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.listener": "监听协议", "overview.store": "存储",
@@ -80,7 +81,7 @@ export default {
   "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "模拟网关请求", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
   "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.unknown": "请填写 {fields} 后查询", "subject.unknown.more": "缺少{n|该字段|这些字段}时，{rule} 不会匹配。", "subject.unkept": "被拒绝请求的 header 与 query 不会保留。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
   "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.asks": "{rule} 要求 {action}", "why.asksUntil": "{rule} 要求 {action}，还需等待 {time}", "why.deniedAtOnce": "被 {rule} 直接拒绝",
-  "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
+  "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.paused": "规则 {rule} 已暂停，否则会拒绝它。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
   "front.allowed": "放行", "front.denied": "由 {rule} 拒绝", "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
   "limit.left": "剩余 {left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
@@ -119,7 +120,7 @@ export default {
   "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.longer": "时间窗口比样本更长：", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
 
   // 实时
-  "live.any": "全部规则", "live.filter": "主体、值或动作", "live.nothing": "没有符合的行。", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
+  "live.denied": "被拒绝", "live.denied.minute": "（最近一分钟）", "live.any": "全部规则", "live.filter": "主体、值或动作", "live.nothing": "没有符合的行。", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
   "by.limit": "限额", "by.rule": "规则", "by.ban": "封禁", "by.hand": "手动封禁",
 
   // 存储
