@@ -171,3 +171,28 @@ class Headline(Journey):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_live_finds_denials_by_bans_by_hand(self):
+        server = self.server(CAPTCHA)
+        server.take(1, act="scrape", user="9")
+        server.call("/v1/bans", {"field": "user", "value": "66", "for": "1h"})
+        server.take(2, act="view", user="66")
+        page = self.open(server, "#/live")
+        rows = page.locator("table.live tbody tr")
+        expect(rows).to_have_count(3)
+        cells = {name: index for index, name in enumerate(page.locator("table.live th").all_inner_texts())}
+        banned = rows.filter(has_text="user=66").first.get_by_role("cell")
+        expect(banned.nth(cells["rule"])).to_have_text("bans by hand")
+        expect(banned.nth(cells["subject"])).to_have_text("user=66")
+        expect(banned.nth(cells["other fields"])).to_have_text("act=view")
+        search = page.get_by_role("searchbox", name="Any word of these rows")
+        for words, count in {"by hand": 2, "ban": 2, "blocked": 1, "66 view": 2}.items():
+            search.fill(words)
+            expect(rows).to_have_count(count)
+        search.fill("")
+        page.get_by_label("rule", exact=True).select_option("bans by hand")
+        expect(rows).to_have_count(2)
+        server.take(1, act="scrape", user="9")
+        server.take(1, act="view", user="66")
+        expect(rows).to_have_count(3)
+        expect(rows.filter(has_text="user=9")).to_have_count(0)
+

@@ -120,7 +120,7 @@ export default {
   "try.byRule": "By rule", "try.head.now": "denied now", "try.head.draft": "draft", "try.head.newly": "newly denied", "try.head.passed": "newly passed", "try.head.spares": "spares 99.9 %", "try.new": "new", "try.cannot": "What this sample cannot judge", "try.longer": "Longer than the sample:", "try.warmUp": "The beginning: counters were empty, so that too few were denied.", "try.newly": "Newly denied", "try.of": "of {n}", "try.nobody": "Nobody.",
 
   // live
-  "live.denied": "denied", "live.denied.minute": " in the last minute", "live.any": "any rule", "live.filter": "Subject, value or action", "live.nothing": "No row has these words.", "live.pause": "Pause", "live.go": "Go on", "live.foot": "Newest first. {rows} {n|row|rows}, {lost} lost. ×8: one row stands for eight.", "live.enter": "A click or Enter inspects.", "live.by": "by", "live.wait": "passes in", "live.stands": "stands for", "live.fields": "other fields", "live.lost": "{lost} lost: they came faster than this page asked", "live.none": "Nobody was denied since {at}",
+  "live.denied": "denied", "live.denied.minute": " in the last minute", "live.any": "any rule", "live.filter": "Any word of these rows", "live.nothing": "No row has these words.", "live.pause": "Pause", "live.go": "Go on", "live.foot": "Newest first. {rows} {n|row|rows}, {lost} lost. ×8: one row stands for eight.", "live.enter": "A click or Enter inspects.", "live.by": "by", "live.wait": "passes in", "live.stands": "stands for", "live.fields": "other fields", "live.lost": "{lost} lost: they came faster than this page asked", "live.none": "Nobody was denied since {at}",
   "by.limit": "limit", "by.rule": "rule", "by.ban": "ban", "by.hand": "by hand",
 
   // store

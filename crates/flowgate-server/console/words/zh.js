@@ -120,7 +120,7 @@ export default {
   "try.byRule": "按规则", "try.head.now": "当前拒绝", "try.head.draft": "草稿", "try.head.newly": "新增拒绝", "try.head.passed": "新增放行", "try.head.spares": "99.9% 不受影响", "try.new": "新规则", "try.cannot": "此样本无法判断的内容", "try.longer": "时间窗口比样本更长：", "try.warmUp": "开头一段：计数器为空，拒绝数偏少。", "try.newly": "新增被拒绝的主体", "try.of": "共 {n} 个", "try.nobody": "没有。",
 
   // 实时
-  "live.denied": "被拒绝", "live.denied.minute": "（最近一分钟）", "live.any": "全部规则", "live.filter": "主体、值或动作", "live.nothing": "没有符合的行。", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
+  "live.denied": "被拒绝", "live.denied.minute": "（最近一分钟）", "live.any": "全部规则", "live.filter": "在这些行中搜索", "live.nothing": "没有符合的行。", "live.pause": "暂停", "live.go": "继续", "live.foot": "最新在前。{rows} 行，丢失 {lost} 行。×8：一行代表八次。", "live.enter": "单击或按 Enter 查看。", "live.by": "依据", "live.wait": "等待", "live.stands": "代表", "live.fields": "其他字段", "live.lost": "丢失 {lost} 行：产生速度超过了本页的读取速度", "live.none": "自 {at} 起没有请求被拒绝",
   "by.limit": "限额", "by.rule": "规则", "by.ban": "封禁", "by.hand": "手动封禁",
 
   // 存储
