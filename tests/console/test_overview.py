@@ -69,6 +69,9 @@ class Overview(Journey):
         row = page.get_by_role("row").filter(has_text="user=42")
         expect(row).to_contain_text("reply")
         expect(row.locator(".num")).to_have_text("15")
+        # The two tables beside each other are of different times, and say so.
+        expect(page.locator(".card").filter(has=page.get_by_role("heading", name="Denied most")).locator("header .label")).to_have_text("the last two minutes")
+        expect(page.locator(".card").filter(has=page.get_by_role("heading", name="Rules that deny most")).locator("header .label")).to_have_text("the last 1 h, asked every 10 s")
         since = server.call("/v1/stats")["most_denied"]["subjects"][0]["first"]
         shown = page.evaluate("at => new Intl.DateTimeFormat('en-US', {hour: '2-digit', minute: '2-digit', hourCycle: 'h23'}).format(at * 1000)", since)
         expect(row.locator("time").first).to_contain_text(shown)

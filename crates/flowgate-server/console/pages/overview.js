@@ -223,7 +223,7 @@ function RulesThatDeny({ history, range }) {
   const sums = history.rules.map((rule) => ({ ...rule, sum: total(rule.denied) }));
   const rows = sums.filter((rule) => rule.sum > 0).sort((a, b) => b.sum - a.sum).slice(0, RULES_SHOWN);
   const all = total(history.total.denied);
-  return html`<${Card} title=${w("overview.rules")}>
+  return html`<${Card} title=${w("overview.rules")} head=${html`<span class="label">${w("overview.rules.period", { range: w(`length.${range}`), every: w("length.s", { n: RANGE_EVERY.get(range) }) })}</span>`}>
     ${rows.length === 0 ? html`<p class="pad muted">${w("overview.rules.none")}</p>` : html`<table class="t">
       <thead><tr><th>${w("rule")}</th><th class="r">${w("denied")}</th><th class="r">${w("overview.share")}</th><th class="r">${w(`length.${range}`)}</th></tr></thead>
       <tbody>${rows.map((rule) => html`<tr key=${rule.rule}><td class="cut">${ruleLink(rule.rule)}<${ActionTag} action=${rule.action} /></td><td class="num">${f().num(rule.sum)}</td><td class="r dim">${f().percent(rule.sum, all)}</td>

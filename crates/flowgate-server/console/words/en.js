@@ -50,7 +50,7 @@ export default {
   "overview.ofAll": "{share} of {rate}, last minute", "overview.deniedShare": "{share}; in {range}: {past}", "overview.own": "Asked for {action}", "overview.shadow": "Shadow would deny", "overview.shadow.note": "nobody was denied by it",
   "overview.p50": "{listener}; half within {p50} ms", "overview.unmeasured": "nothing measured yet", "overview.counters": "Counters", "overview.of": "of {most}", "overview.memory": "evicted {evicted}, refused {refused}",
   "overview.chart": "Allowed and denied", "overview.most": "Denied most", "overview.most.foot": "On this node. since: denied in every minute since then. ≤: the count may be too high, never too low.", "overview.most.none": "Nobody was denied since {at}.",
-  "overview.rules": "Rules that deny most", "overview.rules.none": "No rule has denied in this range.", "overview.share": "of all", "overview.latency": "Latency, ms", "overview.listener": "listener", "overview.store": "store",
+  "overview.rules": "Rules that deny most", "overview.rules.period": "the last {range}, asked every {every}", "overview.rules.none": "No rule has denied in this range.", "overview.share": "of all", "overview.latency": "Latency, ms", "overview.listener": "listener", "overview.store": "store",
 
   // start card
   "start.waiting": "{count} {n|rule is|rules are} in force, and nothing was asked yet", "start.waiting.more": "Who is denied, and by which rule, stands here once requests come.", "start.waiting.ask": "A request that {rule} counts",

@@ -50,7 +50,7 @@ export default {
   "overview.ofAll": "最近一分钟{rate}，占 {share}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
   "overview.p50": "{listener}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
   "overview.chart": "放行与拒绝", "overview.most": "被拒绝最多", "overview.most.foot": "仅本节点。始于：从该时刻起每分钟都被拒绝。≤：计数可能偏高，不会偏低。", "overview.most.none": "自 {at} 起没有主体被拒绝。",
-  "overview.rules": "拒绝最多的规则", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.listener": "监听协议", "overview.store": "存储",
+  "overview.rules": "拒绝最多的规则", "overview.rules.period": "最近 {range}，每 {every}更新", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.listener": "监听协议", "overview.store": "存储",
 
   // 起步
   "start.waiting": "{count} 条规则已生效，尚未收到请求", "start.waiting.more": "收到请求后，这里会显示谁被拒绝、被哪条规则拒绝。", "start.waiting.ask": "由 {rule} 计数的请求",
