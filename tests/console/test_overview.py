@@ -191,6 +191,34 @@ class Overview(Journey):
         page.get_by_role("button", name="Ask").click()
         expect(page.locator(".lead")).to_contain_text("Denied by robots")
         expect(notice).to_have_count(0)
+        # A row of Live leads to the same question.
+        self.go(page, "#/live")
+        page.locator("table.live tbody tr").first.click()
+        expect(notice).to_contain_text("Fill in header.user-agent, and ask")
+
+    def test_a_subject_is_watched_and_found_again(self):
+        server = self.server('[[rule]]\nname = "daily"\nwhen = { user = "*" }\nby = ["user"]\nlimits = ["3/day"]\n')
+        page = self.open(server, "#/subject")
+        page.get_by_label("value of user").fill("7")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator(".lead")).to_have_text("Allowed: 3 of 3 left under daily")
+        # Nobody presses "Ask" again: counts and verdict follow.
+        server.take(1, user="7")
+        expect(page.locator(".lead")).to_have_text("Allowed: 2 of 3 left under daily")
+        server.take(2, user="7")
+        # A long wait has units, and the time of its end stands below.
+        expect(page.locator(".lead")).to_have_text(re.compile(r"^Denied by daily, passes in 23 h 59 min$"))
+        expect(page.locator(".verdict .more")).to_have_text(re.compile(r"^As of [\d:]+\. Until .*\d\d:\d\d"))
+        page.get_by_role("link", name="Bans").click()
+        page.get_by_role("link", name="Subject").click()
+        expect(page.get_by_label("value of user")).to_have_value("7")
+        expect(page.locator(".lead")).to_contain_text("Denied by daily")
+        # A log-out forgets it.
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_label("admin_token or view_token").fill(server.token)
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("link", name="Subject").click()
+        expect(page.get_by_label("value of user")).to_have_value("")
 
     def test_10_a_shadow_rule_denies_nobody(self):
         server = self.server(SHADOW)

@@ -6,6 +6,7 @@ import { useCell } from "../state/cell.js";
 import { away, noteAnswer, noteFailure, serverNow } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
 import { address, handover, route } from "../state/route.js";
+import { logOuts } from "../state/session.js";
 import { say } from "../state/toast.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
 import { Lead, Mistake, Notice, Text } from "../ui/basics.js";
@@ -17,21 +18,31 @@ import { gap, w, wx } from "../ui/words.js";
 const WATCH_MS = 2000;
 /** After the end of a wait the question is put once more, a little later than the wait. */
 const MARGIN_MS = 60;
+/** A limit that is full again is asked about no more often than this. */
+const LEAST_RESET_MS = 1000;
 /** Among so many denials of a rule the newest of a subject is looked for. */
 const DENIALS_SEARCHED = 1000;
+
+/** The last question, in memory only: who leaves the page and returns finds it, until the log-out. */
+let last = null;
+logOuts.watch(() => {
+  last = null;
+});
 
 export function SubjectPage() {
   const policy = usePolicy();
   const given = useRef(takeGiven());
-  const [pairs, setPairs] = useState(given.current?.pairs ?? null);
-  const [cost, setCost] = useState("1");
-  const [gate, setGate] = useState(false);
-  const [watch, setWatch] = useState(false);
+  const kept = useRef(given.current ? null : last).current;
+  const [pairs, setPairs] = useState(given.current?.pairs ?? kept?.rows ?? null);
+  const [cost, setCost] = useState(kept?.cost ?? "1");
+  const [gate, setGate] = useState(kept?.gate ?? false);
+  const [watch, setWatch] = useState(true);
   const [answer, setAnswer] = useState(null);
   const [error, setError] = useState(null);
   // The rule of the page that led here, with the fields that it wants and that nobody knows.
-  const [unknown, setUnknown] = useState({ rule: null, fields: [] });
+  const [unknown, setUnknown] = useState(kept?.unknown ?? { rule: null, fields: [] });
   const rows = pairs ?? startingFields(policy?.rules ?? []).map((name) => [name, ""]);
+  const missing = unknown.fields.filter((name) => rows.some((row) => row[0] === name && row[1] === ""));
   // What the answer on the page was asked for: typing does not change a question under way.
   const question = useRef(null);
 
@@ -50,8 +61,12 @@ export function SubjectPage() {
     }
   };
   const ask = () => {
+    last = { rows, cost, gate, unknown };
     put({ fields: filled(rows), ...(cost === "1" ? {} : { cost: Number(cost) }), ...(gate ? { gate: true } : {}) });
   };
+  useEffect(() => {
+    if (kept && !missing.length) ask();
+  }, []);
   useEffect(() => {
     // Filled in by another page: complete the fields of its rule, then ask.
     if (!given.current || !policy) return;
@@ -60,6 +75,7 @@ export function SubjectPage() {
     completed(subject, policy.rules.find((each) => each.name === rule)).then((all) => {
       const fields = all.filter(([, value]) => value === "").map(([name]) => name);
       setPairs(all);
+      last = { rows: all, cost: "1", gate: false, unknown: { rule, fields } };
       setUnknown({ rule, fields });
       // Without them the rule does not match, and the answer would be of other rules only.
       if (!fields.length) put({ fields: filled(all) });
@@ -81,7 +97,7 @@ export function SubjectPage() {
       <button class="b solid">${w("subject.ask")}</button>
     </form></section>
     <${Mistake} error=${error} />
-    <${Unknown} rule=${unknown.rule} fields=${unknown.fields.filter((name) => rows.some((row) => row[0] === name && row[1] === ""))} />
+    <${Unknown} rule=${unknown.rule} fields=${missing} />
     ${answer ? html`<${Explanation} answer=${answer} again=${() => question.current && put(question.current)} />` : !error && html`<${Lead} more=${w("subject.empty.more")}>${w("subject.empty")}</${Lead}>`}
   </${Page}>`;
 }
@@ -139,17 +155,23 @@ function Fields({ rows, set, names }) {
     <button type="button" class="b bare" onClick=${() => set([...rows, ["", ""]])}>${w("subject.addField")}</button>`;
 }
 
-/** Asks again when a wait is over, and every 2 s under "watch". */
+/** Asks again when a wait is over or a limit is full again, and every 2 s under "watch"; a hidden tab waits until it is seen. */
 function useAskAgain(answer, watch, again) {
   const gone = useCell(away) !== null;
   useEffect(() => {
     if (!answer || gone) return undefined;
+    const left = (wait) => Math.max(0, (answer.at + wait - serverNow()) * 1000) + MARGIN_MS;
+    const isWait = (wait) => typeof wait === "number" && wait > 0;
+    const resets = answer.rules.flatMap((rule) => rule.limits.map((limit) => limit.reset_after)).filter(isWait);
     const waits = [answer.decision.retry_after].filter((wait) => typeof wait === "number");
-    const left = waits.map((wait) => Math.max(0, (answer.at + wait - serverNow()) * 1000) + MARGIN_MS);
-    const next = Math.min(...left, watch ? WATCH_MS : Infinity);
+    const next = Math.min(...waits.map(left), ...resets.map((wait) => Math.max(left(wait), LEAST_RESET_MS)), watch ? WATCH_MS : Infinity);
     // Timers of browsers end at 2^31 ms.
     if (!Number.isFinite(next) || next > 2 ** 31 - 1) return undefined;
-    const timer = setTimeout(again, next);
-    return () => clearTimeout(timer);
+    const seen = () => document.hidden || again();
+    const timer = setTimeout(() => (document.hidden ? addEventListener("visibilitychange", seen) : again()), next);
+    return () => {
+      clearTimeout(timer);
+      removeEventListener("visibilitychange", seen);
+    };
   }, [answer, watch, gone]);
 }

@@ -59,7 +59,7 @@ function Sentence({ answer, passed, now, again }) {
   const rule = decision.rule && html`<a href=${address("rules", decision.rule)}><${Text} of=${decision.rule} most=${48} /></a>`;
   const until = ban?.until ?? decision.banned_until;
   const wait = until ? until - now : decision.retry_after === null ? null : decision.retry_after - passed;
-  const time = wait === null ? null : html`<span class="denied">${f().countdown(Math.max(0, wait))}</span>`;
+  const time = wait === null ? null : html`<span class="denied">${waitWords(wait)}</span>`;
   let words;
   if (decision.allowed) words = decision.rule ? wx("why.allowed.left", { rule, left: f().num(decision.remaining ?? 0), most: f().num(decision.limit ?? 0), n: decision.limit === null ? 0 : 1 }) : w(decision.matched ? "why.allowed" : "why.unmatched");
   else if (ban) words = wx("why.ban", { time });
@@ -70,7 +70,8 @@ function Sentence({ answer, passed, now, again }) {
   else words = wx("why.deniedAtOnce", { rule });
   if (decision.allowed && decision.rule && decision.limit === null) words = wx("why.allowedBy", { rule });
   const more = [w("why.asOf", { at: f().clock(answer.at, true) })];
-  if (until) more.push(w("why.until", { at: f().moment(until, now, true) }));
+  const end = until ?? (wait === null || decision.allowed ? null : answer.at + decision.retry_after);
+  if (end) more.push(w("why.until", { at: f().moment(end, now, true) }));
   if (until && isOwnAction(decision.action)) more.push(w("why.action", { action: clean(decision.action) }));
   for (const each of decision.shadow ?? []) more.push(w(isPausedRule(policy, each, now) ? "why.paused" : "why.shadow", { rule: clean(each) }));
   if (decision.degraded) more.push(w("why.degraded"));
@@ -159,16 +160,20 @@ function Unused({ known }) {
   return texts.length ? html`<code>${texts.join(", ")}</code>` : html`<span>${w("atOnce")}</span>`;
 }
 
-/** Seconds, or a clock from a minute on, as the countdown beside it. */
-const length = (seconds) => (seconds < 60 ? f().span(seconds) : f().clockLength(seconds));
+const HOUR = 3600;
+/** A wait that runs down. From an hour on it has units: 23:50:38 would read as a time of day. */
+const waitWords = (seconds) => (seconds < HOUR ? f().countdown(Math.max(0, seconds)) : f().span(seconds));
 
-/** One limit: what is left of the most, and when it changes. Nothing is asked between answers; the times run down. */
+/** Seconds, a clock from a minute on and units from an hour on, as the countdown beside it. */
+const length = (seconds) => (seconds < 60 || seconds >= HOUR ? f().span(seconds) : f().clockLength(seconds));
+
+/** One limit: what is left of the most, and when it changes. Between answers the times run down. */
 function Limit({ limit, passed }) {
   const left = limit.remaining ?? 0;
   const times = [];
   if (!limit.allowed && limit.never) times.push(w("never"));
-  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: f().countdown(Math.max(0, limit.retry_after - passed)) }));
-  if (limit.reset_after > 0 && left < (limit.most ?? 0)) times.push(w("limit.reset", { time: length(Math.max(0, Math.ceil(limit.reset_after - passed))) }));
+  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: waitWords(limit.retry_after - passed) }));
+  if (limit.reset_after > passed && left < (limit.most ?? 0)) times.push(w("limit.reset", { time: length(Math.max(0, Math.ceil(limit.reset_after - passed))) }));
   return html`<div class="lim"><code title=${limit.limit}>${plain(limit.limit)}</code>
     ${limit.most === null ? html`<span></span>` : html`<${LimitBar} left=${left} most=${limit.most} />`}
     <span class=${`nn ${limit.allowed ? "" : "denied"}`}>${limit.most === null ? "–" : w("limit.left", { left: f().num(left), most: f().num(limit.most) })}</span>
