@@ -24,6 +24,13 @@ when   = { act = "scrape" }
 action = "deny"
 """
 
+# The lines of marks that cross the words of a mark, and words that cross the name of the panel.
+CROSSED = """() => {
+  const boxes = selector => [...document.querySelectorAll(`.chart svg ${selector}`)].map(e => e.getBoundingClientRect());
+  const others = [...boxes("line.mark"), ...boxes("text.key")];
+  return boxes("text.mark-t").flatMap(box => others.filter(each => each.left < box.right && each.right > box.left && each.top < box.bottom && each.bottom > box.top).map(each => each.left));
+}"""
+
 
 class Headline(Journey):
     def test_a_pause_is_not_all_well_and_is_not_offered_twice(self):
@@ -58,6 +65,17 @@ class Headline(Journey):
         expect(more).to_contain_text("The pause ended at ")
         self.go(page, "#/rules")
         expect(page.get_by_role("button", name="Pause all rules…")).to_be_visible()
+
+    def test_the_words_of_marks_are_all_there_and_cross_no_line(self):
+        server = self.server(FORUM)
+        server.take(7, act="reply", user="42")
+        server.call("/v1/pause", {"for": "10m"})
+        server.call("/v1/pause", method="DELETE")
+        for locale, words in {"en-US": "started: counts begin here, rules paused, pause ended", "zh-CN": "启动，重新计数，规则已暂停，暂停结束"}.items():
+            page = self.open(server, "#/?range=5m", locale=locale)
+            label = page.locator(".chart svg text.mark-t")
+            expect(label).to_have_text(words)
+            self.assertEqual(page.evaluate(CROSSED), [])
 
     def test_after_a_ban_the_rule_is_not_blamed_and_the_row_offers_no_second_ban(self):
         server = self.server(FORUM)
@@ -154,23 +172,6 @@ class Headline(Journey):
         rows.filter(has_text="user=8").click()
         expect(page.locator(".lead")).to_have_text("asked asks for captcha")
 
-    def test_with_rules_in_force_the_overview_waits_for_requests(self):
-        server = self.server(FORUM)
-        page = self.open(server)
-        expect(page.locator(".lead")).to_have_text("4 rules are in force, and nothing was asked yet")
-        expect(page.get_by_text("Send a request, and watch it be denied")).to_have_count(0)
-        expect(page.get_by_text("Make it a rule")).to_have_count(0)
-        # The line that it offers is a request that the rule counts.
-        line = page.locator("pre.cmd").filter(has_text="redis-cli").inner_text()
-        words = re.search(r"FG\.TAKE (.*?)(?:\n|copy|$)", line).group(1).replace("'", "").split()
-        server.command("FG.TAKE", *words)
-        expect(page.get_by_role("heading", name="Allowed and denied")).to_be_visible()
-        counted = {rule["name"]: rule["total"]["allowed"] for rule in server.call("/v1/policy")["rules"]}
-        self.assertEqual(counted["reply"], 1)
-
-
-if __name__ == "__main__":
-    unittest.main()
     def test_live_finds_denials_by_bans_by_hand(self):
         server = self.server(CAPTCHA)
         server.take(1, act="scrape", user="9")
@@ -196,3 +197,20 @@ if __name__ == "__main__":
         expect(rows).to_have_count(3)
         expect(rows.filter(has_text="user=9")).to_have_count(0)
 
+    def test_with_rules_in_force_the_overview_waits_for_requests(self):
+        server = self.server(FORUM)
+        page = self.open(server)
+        expect(page.locator(".lead")).to_have_text("4 rules are in force, and nothing was asked yet")
+        expect(page.get_by_text("Send a request, and watch it be denied")).to_have_count(0)
+        expect(page.get_by_text("Make it a rule")).to_have_count(0)
+        # The line that it offers is a request that the rule counts.
+        line = page.locator("pre.cmd").filter(has_text="redis-cli").inner_text()
+        words = re.search(r"FG\.TAKE (.*?)(?:\n|copy|$)", line).group(1).replace("'", "").split()
+        server.command("FG.TAKE", *words)
+        expect(page.get_by_role("heading", name="Allowed and denied")).to_be_visible()
+        counted = {rule["name"]: rule["total"]["allowed"] for rule in server.call("/v1/policy")["rules"]}
+        self.assertEqual(counted["reply"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

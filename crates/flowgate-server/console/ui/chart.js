@@ -191,18 +191,46 @@ const instants = (marks, begin, end) => marks.filter((mark) => !mark.until && ma
 /** Dotted lines, behind everything, so that they cross no words. */
 const MarkLines = ({ marks, x, begin, end, bottom }) => instants(marks, begin, end).map((mark) => html`<line class="mark" x1=${Math.round(x(mark.at)) + 0.5} x2=${Math.round(x(mark.at)) + 0.5} y1="8" y2=${bottom} />`);
 
-/** The words of marks. Words that would run into the next mark's are left to its title. */
+/** The name of the upper panel ends here; words of marks stand right of it. */
+const KEY_END = 160;
+/** Between the words of a mark and the lines beside them. */
+const MARK_GAP = 12;
+
+/**
+ * Where the words of marks stand, as `{ x, anchor, words }`: left of their line, else right of it, and never across another
+ * line. Marks too near to each other for that share one text.
+ */
+function labels(marks, x, width) {
+  const placed = [];
+  let group = [];
+  const taken = () => placed.at(-1)?.until ?? KEY_END;
+  const place = (next, words) => {
+    const [from, to, wide] = [x(group[0].at), x(group.at(-1).at), textWidth(words) + MARK_GAP];
+    const isLeft = from - taken() > wide;
+    if (!isLeft && (to < KEY_END || next - to <= wide)) return false;
+    placed.push({ group, until: isLeft ? to : to + wide, words, ...(isLeft ? { x: from - 5, anchor: "end" } : { x: to + 5, anchor: "start" }) });
+    group = [];
+    return true;
+  };
+  const all = () => group.map((each) => each.words).join(w("listComma"));
+  marks.forEach((mark, i) => {
+    group.push(mark);
+    place(marks[i + 1] ? x(marks[i + 1].at) : width, all());
+  });
+  // The last marks have no room: they join the group before them, or the newest stands for all.
+  while (group.length && placed.length) {
+    group = [...placed.pop().group, ...group];
+    if (!place(width, all())) place(width, `${group.at(-1).words} +${group.length - 1}`);
+  }
+  return placed;
+}
+
+/** The words of marks; each mark has them in its title, too. */
 function Marks({ marks, x, begin, end, bottom, narrow, width }) {
   const shown = instants(marks, begin, end);
-  return shown.map((mark, i) => {
-    const at = Math.round(x(mark.at)) + 0.5;
-    const room = (shown[i + 1] ? x(shown[i + 1].at) : width) - at;
-    const fits = !narrow && room > 24 + textWidth(mark.words);
-    const turn = !fits && !narrow && !shown[i + 1] && at > 160;
-    return html`<g><title>${mark.words}</title><line class="touch" x1=${at} x2=${at} y1="8" y2=${bottom} />
-      ${fits && html`<text class="mark-t" x=${at + 5} y="17">${mark.words}</text>`}
-      ${turn && html`<text class="mark-t" x=${at - 5} y="17" text-anchor="end">${mark.words}</text>`}</g>`;
-  });
+  const place = (time) => Math.round(x(time)) + 0.5;
+  return html`${shown.map((mark) => html`<g><title>${mark.words}</title><line class="touch" x1=${place(mark.at)} x2=${place(mark.at)} y1="8" y2=${bottom} /></g>`)}
+    ${!narrow && labels(shown, place, width).map((label) => html`<text class="mark-t" x=${label.x} y="17" text-anchor=${label.anchor}>${label.words}</text>`)}`;
 }
 
 /** Hatched bands behind both panels: times without the store. */
