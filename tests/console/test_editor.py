@@ -55,6 +55,7 @@ class Editor(Journey):
         expect(difference.locator(".tx.ins")).to_have_count(1)
         expect(page.get_by_role("button", name="Publish…")).to_be_enabled()
         self.publish(page, "reply: ten a minute")
+        expect(page.locator(".toast").get_by_role("button", name="roll back")).to_be_visible()
         self.assertIn("10/60s", server.file.read_text())
         # The limit is another, and what was used stays used.
         answer = server.call("/v1/peek", {"fields": {"act": "reply", "user": "42"}})
@@ -72,6 +73,8 @@ class Editor(Journey):
         expect(page.get_by_role("region", name="as a table").get_by_text(mark)).to_be_visible()
         self.go(page, "#/edit")
         # Back, after a look at the difference.
+        history.get_by_role("button", name="difference v1").click()
+        expect(page.get_by_role("heading", name="Difference to v1")).to_be_visible()
         history.get_by_role("button", name=re.compile("^roll back v")).first.click()
         dialog = page.get_by_role("dialog", name=re.compile("Roll back"))
         expect(dialog.locator(".tx.ins")).to_contain_text("5/60s")
@@ -86,7 +89,37 @@ class Editor(Journey):
         restored = history.get_by_role("row").filter(has_text="v3")
         expect(restored).to_contain_text("in force")
         expect(restored).to_contain_text("v1 again")
+        # The text of v1 is in force: nothing is compared with it any more, and there is no way back to it.
+        expect(page.get_by_role("heading", name="Difference to v3")).to_be_visible()
+        expect(history.get_by_role("button", name="roll back v2")).to_be_visible()
+        expect(history.get_by_role("button", name="roll back v1")).to_have_count(0)
         expect(restored).to_contain_text("ten were too many: 五次就够")
+
+    def test_settings_that_wait_for_a_restart_are_named(self):
+        server = self.server(FORUM)
+        page, text = self.edit(server)
+        text.fill("[server]\nthreads = 3\n" + FORUM.replace(OLD, NEW))
+        page.get_by_role("button", name="Publish…").click()
+        dialog = page.get_by_role("dialog", name="Publish the draft")
+        expect(dialog).to_contain_text("The rules come into force at once, all of them or none")
+        expect(dialog).to_contain_text("The server reads most other settings at its next start.")
+        dialog.get_by_role("button", name="Publish", exact=True).click()
+        notice = page.locator(".notice").filter(has_text="wait")
+        expect(notice.locator("b")).to_have_text("server.threads waits for a restart of the server.")
+        expect(page.locator(".toast")).to_contain_text("The rules of v2 are in force. Some settings wait for a restart.")
+        self.assertEqual(server.call("/v1/peek", {"fields": {"act": "reply", "user": "42"}})["limit"], 10, "the rules are in force")
+        # It stays when the page is left, and goes with the restart.
+        self.go(page, "#/rules")
+        self.go(page, "#/edit")
+        expect(notice).to_be_visible()
+        text.fill("[server]\nthreads = 3\n" + FORUM)
+        self.publish(page, "back to five")
+        expect(page.get_by_role("row").filter(has_text="back to five")).to_contain_text("in force")
+        expect(text).to_have_value("[server]\nthreads = 3\n" + FORUM)
+        expect(notice).to_be_visible()
+        text.fill(FORUM)
+        self.publish(page, "without threads")
+        expect(notice).to_have_count(0)
 
     def test_07_two_people_at_once(self):
         server = self.server(FORUM)

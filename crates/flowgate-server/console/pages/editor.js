@@ -18,7 +18,7 @@ import { Changes, Difference } from "../ui/difference.js";
 import { Findings, nextFinding, useCheck } from "../ui/findings.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
-import { PublishDialog } from "../ui/publish.js";
+import { noteRestart, PublishDialog, RestartNotice } from "../ui/publish.js";
 import { isRecent, RollBack, Versions } from "../ui/versions.js";
 import { w, wx } from "../ui/words.js";
 import { Painted } from "./start.js";
@@ -82,9 +82,18 @@ function Loaded({ file, again }) {
   const published = (answer, oldVersion) => {
     draft.set(null);
     setDialog(null);
+    setCompared(null);
     again();
     askVersions();
-    say(w("editor.published", { version: answer.version, n: answer.rules }), oldVersion ? { label: w("history.back"), run: () => setDialog({ back: oldVersion }) } : null);
+    // The first publication also keeps the text before it, as the version before its own.
+    const back = oldVersion ?? answer.version - 1;
+    const waits = noteRestart(answer).length > 0;
+    say(w(waits ? "editor.published.waits" : "editor.published", { version: answer.version, n: answer.rules }), back > 0 ? { label: w("history.back"), run: () => setDialog({ back }) } : null);
+  };
+  const rolledBack = () => {
+    setCompared(null);
+    again();
+    askVersions();
   };
   const conflicted = () => {
     setDialog(null);
@@ -99,6 +108,7 @@ function Loaded({ file, again }) {
   const right = html`${recent.length > 1 && isRecent(recent[0].time) && !view && html`<button type="button" class="b bare hide" disabled=${!write} onClick=${() => setDialog({ back: recent[1].version })}>${w("editor.rollBack", { version: recent[1].version })}</button>`}
     ${own && html`<button type="button" class="b bare" onClick=${discard}>${w("editor.discard")}</button>`}`;
   return html`<${Page} title=${w("page.edit")} right=${right}>
+    <${RestartNotice} />
     ${moved && !resolving && html`<${Notice} title=${w("editor.moved")} action=${html`<button type="button" class="b" onClick=${() => setResolving(true)}>${w("editor.resolve")}</button>`}>${w("editor.moved.more")}</${Notice}>`}
     ${moved && resolving ? html`<${Conflict} base=${own.base} yours=${own.text} theirs=${file.text} done=${merged} />` : html`
       <${Steps} errors=${errors.length} warnings=${check.findings.length - errors.length} changes=${changes} changed=${changed} checking=${check.checking} blocked=${reason({ view, write, changed, moved, check, errors })} publish=${publish} view=${view} />
@@ -114,11 +124,11 @@ function Loaded({ file, again }) {
         <div class="stack">
           ${compared && html`<${Difference} title=${w("history.compared", { version: compared.version })} before=${compared.text} after=${text} head=${html`<button type="button" class="b bare" onClick=${() => setCompared(null)}>${w("close")}</button>`} />`}
           ${!compared && html`<${Difference} title=${version ? w("editor.difference", { version }) : w("editor.difference.file")} before=${base} after=${text} />`}
-          <${Versions} etag=${file.etag} compare=${(number, old) => setCompared({ version: number, text: old })} changed=${again} />
+          <${Versions} etag=${file.etag} compare=${(number, old) => setCompared({ version: number, text: old })} changed=${rolledBack} />
         </div>
       </div>`}
     ${dialog === "publish" && html`<${PublishDialog} text=${text} base=${base} etag=${own?.etag ?? file.etag} close=${() => setDialog(null)} done=${(answer) => published(answer, version)} conflicted=${conflicted} />`}
-    ${dialog?.back && html`<${RollBack} version=${dialog.back} etag=${file.etag} close=${() => setDialog(null)} done=${again} />`}
+    ${dialog?.back && html`<${RollBack} version=${dialog.back} etag=${file.etag} close=${() => setDialog(null)} done=${rolledBack} />`}
   </${Page}>`;
 }
 
@@ -140,7 +150,7 @@ function reason({ view, write, changed, moved, check, errors }) {
 function Steps({ errors, warnings, changes, changed, blocked, publish, view }) {
   return html`<div class="tools">
     <ol class="steps">
-      <li class="at"><span class="n">1</span><b>${w("step.check")}</b><span class="cnt">${errors > 0 && html`<span class="denied"><${Sign} kind="denied" /> ${errors}</span> `}${warnings > 0 && html`<span><${Sign} kind="away" /> ${warnings}</span>`}${changed && !errors && !warnings && html`<${Sign} kind="ok" />`}</span></li>
+      <li><span class="n">1</span><b>${w("step.check")}</b><span class="cnt">${errors > 0 && html`<span class="denied"><${Sign} kind="denied" /> ${errors}</span> `}${warnings > 0 && html`<span><${Sign} kind="away" /> ${warnings}</span>`}${changed && !errors && !warnings && html`<${Sign} kind="ok" />`}</span></li>
       <li><span class="n">2</span><b>${w("step.difference")}</b>${changed && html`<${Changes} ...${changes} />`}</li>
       <li><span class="n">3</span><a href=${address("try")}>${w("step.try")}</a></li>
       <li><span class="n">4</span>${w("step.publish")}</li>

@@ -10,7 +10,7 @@ import { Card, Mistake, mistakeWords, Text, Time, useRights } from "./basics.js"
 import { Dialog } from "./dialog.js";
 import { Difference } from "./difference.js";
 import { html } from "./html.js";
-import { MAX_NOTE, noteHeader } from "./publish.js";
+import { MAX_NOTE, noteHeader, noteRestart } from "./publish.js";
 import { f, w } from "./words.js";
 
 const SHOWN = 5;
@@ -24,6 +24,7 @@ export function Versions({ etag, compare, changed }) {
   const { write, view } = useRights();
   const versions = [...(data?.versions ?? [])].sort((a, b) => b.version - a.version);
   const shown = all ? versions : versions.slice(0, SHOWN);
+  const same = sameAsNewest(versions);
   const show = async (version) => {
     try {
       const { body } = await call(`/v1/rules/history/${version.version}`);
@@ -45,11 +46,18 @@ export function Versions({ etag, compare, changed }) {
         <td class="note l3">${version.restores && html`<span class="tag">${w("history.again", { version: version.restores })}</span> `}<${Text} of=${version.note ?? ""} />${version.author && html`<div class="label" title=${version.author.agent ? clean(version.author.agent) : undefined}>${authorWords(version.author)}</div>`}</td>
         <td class="r dim opt">${f().bytes(version.bytes).join(" ")}</td>
         <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
-          ${!view && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
+          ${!view && !same.has(version.version) && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
     </table>`}
     ${error && html`<p class="pad denied" role="alert">${mistakeWords(error)}</p>`}
     ${back !== null && html`<${RollBack} version=${back} etag=${etag} close=${() => setBack(null)} done=${rolled} />`}
   </${Card}>`;
+}
+
+/** The versions whose text the newest one has restored: to roll back to them would change nothing. */
+function sameAsNewest(versions) {
+  const found = new Set();
+  for (let at = versions[0]; at?.restores && !found.has(at.restores); at = versions.find((each) => each.version === at.restores)) found.add(at.restores);
+  return found;
 }
 
 /** Who has put a version there: the kind of right and the address. */
@@ -67,6 +75,7 @@ export function RollBack({ version, etag, close, done }) {
     setBusy(true);
     try {
       const { body } = await call("/v1/rules/rollback", { json: { version }, headers: { "If-Match": currentEtag ?? etag, ...noteHeader(note) }, patience: 15_000 });
+      noteRestart(body);
       say(w("history.rolledBack", { version, next: body.version }));
       close();
       done();
