@@ -65,6 +65,9 @@ class Editor(Journey):
         expect(published).to_contain_text("in force")
         expect(published).to_contain_text("admin token, 127.0.0.1")
         expect(history.get_by_role("row").filter(has_text="v1")).to_contain_text("found in the file")
+        # The file is older than its entry, which the publication of v2 has written.
+        expect(history.get_by_role("row").filter(has_text="v1").get_by_role("cell").nth(1)).to_contain_text("before ")
+        expect(published.get_by_role("cell").nth(1)).not_to_contain_text("before")
         # The chart has a mark, drawn and in its table.
         mark = "v2 published"
         self.go(page, "#/?range=5m")

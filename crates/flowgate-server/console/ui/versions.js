@@ -11,7 +11,7 @@ import { Dialog } from "./dialog.js";
 import { Difference } from "./difference.js";
 import { html } from "./html.js";
 import { MAX_NOTE, noteHeader, noteRestart } from "./publish.js";
-import { f, w } from "./words.js";
+import { f, w, wx } from "./words.js";
 
 const SHOWN = 5;
 
@@ -42,7 +42,7 @@ export function Versions({ etag, compare, changed }) {
   return html`<${Card} title=${w("history")} head=${versions.length > SHOWN && html`<button type="button" class="b bare" onClick=${() => setAll(!all)}>${all ? w("fold") : w("history.all", { n: versions.length })}</button>`}>
     ${versions.length === 0 ? html`<p class="pad muted">${data ? w("history.none") : "\u00a0"}</p>` : html`<table class="t fold">
       <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th class="r">${w("history.size")}</th><th></th></tr></thead>
-      <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2"><${Time} at=${version.time} /></td>
+      <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2">${isFoundLater(version, versions) ? wx("history.before", { at: html`<${Time} at=${version.time} />` }) : html`<${Time} at=${version.time} />`}</td>
         <td class="note l3">${version.restores && html`<span class="tag">${w("history.again", { version: version.restores })}</span> `}<${Text} of=${version.note ?? ""} />${version.author && html`<div class="label" title=${version.author.agent ? clean(version.author.agent) : undefined}>${authorWords(version.author)}</div>`}</td>
         <td class="r dim opt">${f().bytes(version.bytes).join(" ")}</td>
         <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
@@ -59,6 +59,11 @@ function sameAsNewest(versions) {
   for (let at = versions[0]; at?.restores && !found.has(at.restores); at = versions.find((each) => each.version === at.restores)) found.add(at.restores);
   return found;
 }
+
+/** Between two entries that the same publication wrote, in seconds. */
+const SAME_S = 5;
+/** The server writes the text that it finds in the file into the history when the next one is published: it was in force before. */
+const isFoundLater = ({ version, time, author }, versions) => author?.by === "file" && versions.some((next) => next.version === version + 1 && next.time - time < SAME_S);
 
 /** Who has put a version there: the kind of right and the address. */
 const authorWords = ({ by, from }) => `${w(by === "file" ? "author.file" : "author.token")}${from ? `${w("listComma")}${clean(from)}` : ""}`;
