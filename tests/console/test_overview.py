@@ -220,6 +220,31 @@ class Overview(Journey):
         page.get_by_role("link", name="Subject").click()
         expect(page.get_by_label("value of user")).to_have_value("")
 
+    def test_a_ban_tells_its_command_and_its_end(self):
+        server = self.server(FORUM)
+        page = self.open(server, "#/bans")
+        page.get_by_role("button", name="Ban…").click()
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        dialog.get_by_label("Value").fill("7")
+        expect(dialog.locator("code")).to_have_text("flowgate ban user=7 --for 1h")
+        dialog.get_by_label("Reason").fill("it's spam")
+        expect(dialog.locator("code")).to_have_text("flowgate ban user=7 --for 1h --reason 'it'\\''s spam'")
+        dialog.get_by_role("button", name="Ban for 1 h").click()
+        until = server.call("/v1/bans/find", {})["bans"][0]["until"]
+        shown = page.evaluate("at => new Intl.DateTimeFormat('en-US', {hour: '2-digit', minute: '2-digit', hourCycle: 'h23'}).format(at * 1000)", until)
+        expect(page.get_by_role("columnheader", name="until")).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text="user=7").locator("time").first).to_have_text(shown)
+
+    def test_inspect_stays_in_its_column_beside_banned(self):
+        server = self.server(FORUM)
+        for user in ("7", "8"):
+            server.take(20, act="reply", user=user)
+        server.call("/v1/bans", {"field": "user", "value": "7", "for": "1h"})
+        page = self.open(server)
+        expect(page.get_by_role("row").filter(has_text="user=7").locator(".tag")).to_have_text("banned")
+        left = [page.get_by_role("row").filter(has_text=f"user={user}").get_by_role("button", name="inspect").bounding_box()["x"] for user in ("7", "8")]
+        self.assertAlmostEqual(left[0], left[1], delta=1)
+
     def test_10_a_shadow_rule_denies_nobody(self):
         server = self.server(SHADOW)
         server.take(10, act="search", user="7")
@@ -231,6 +256,33 @@ class Overview(Journey):
         self.assertIn('flowgate_decisions_total{rule="strict",action="deny"} 0', metrics)
         self.assertIn('flowgate_decisions_total{rule="(none)",action="allow"} 10', metrics, "nobody was denied")
         expect(page.get_by_role("row").filter(has_text="user=7").first).to_be_visible()
+        # The list of rules does not count it among those that deny.
+        self.go(page, "#/rules")
+        expect(page.get_by_role("row").filter(has_text="strict").locator(".num")).to_contain_text("8")
+        expect(page.locator("label").filter(has_text="denied now")).to_contain_text("denied now 0")
+
+    def test_a_rule_in_the_list_is_whole(self):
+        server = self.server(ROBOTS.replace('by     = ["ip"]', 'by     = ["ip"]\nshadow = true', 1))
+        page = self.open(server, "#/rules")
+        row = page.get_by_role("row").filter(has_text="robots")
+        expect(row.locator("td").last).to_have_text("no decision yet")
+        for cell in row.locator("td").all():
+            self.assertLessEqual(cell.evaluate("e => e.scrollWidth - e.clientWidth"), 0, cell.inner_text())
+        # The expression is in one line.
+        expression = row.locator(".cond > bdi").first
+        expect(expression).to_have_text("~(?i)bot|spider|crawl")
+        self.assertLess(expression.bounding_box()["height"], 20)
+
+    def test_on_a_phone_the_title_is_whole_and_in_chinese_actions_are_words(self):
+        server = self.server(FORUM)
+        server.take(20, act="reply", user="42")
+        page = self.open(server, locale="zh-CN", viewport={"width": 345, "height": 740})
+        title = page.get_by_role("heading", level=1)
+        expect(title).to_have_text("概览")
+        self.assertLessEqual(title.evaluate("e => e.scrollWidth - e.clientWidth"), 0)
+        page = self.open(server, "#/rules", locale="zh-CN")
+        row = page.get_by_role("row").filter(has=page.get_by_role("link", name="reply", exact=True))
+        expect(row.get_by_role("cell").nth(4)).to_contain_text("拒绝")
 
 
 if __name__ == "__main__":

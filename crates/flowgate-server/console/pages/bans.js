@@ -88,18 +88,23 @@ async function banAgain(ban, again) {
   again();
 }
 
-const Empty = ({ filtered }) => (filtered ? html`<p class="muted">${w("bans.nothing")}</p>` : html`<${Lead} sign="allowed" more=${w("bans.none.more")}>${w("bans.none")}</${Lead}><${Command} text="flowgate ban ip=192.0.2.7 --for 1h --reason scraping" />`);
+function Empty({ filtered }) {
+  const { view } = useRights();
+  if (filtered) return html`<p class="muted">${w("bans.nothing")}</p>`;
+  return html`<${Lead} sign="allowed" more=${w(view ? "bans.none.view" : "bans.none.more")}>${w("bans.none")}</${Lead}>${!view && html`<${Command} text="flowgate ban ip=192.0.2.7 --for 1h --reason scraping" />`}`;
+}
 
 function Table({ data, lift, pages, setPages }) {
   const now = useNow();
   const first = (pages.length - 1) * PAGE;
   return html`<div class="card"><table class="t fold">
-      <thead><tr><th class="keep">${w("bans.whom")}</th><th>${w("bans.originHead")}</th><th class="r keep">${w("bans.left")}</th><th></th><th class="r">${w("sinceHead")}</th><th class="gap">${w("bans.reason")}</th><th></th></tr></thead>
+      <thead><tr><th class="keep">${w("bans.whom")}</th><th>${w("bans.originHead")}</th><th class="r keep">${w("bans.left")}</th><th></th><th class="r">${w("bans.until")}</th><th class="r">${w("sinceHead")}</th><th class="gap">${w("bans.reason")}</th><th></th></tr></thead>
       <tbody>${data.bans.map((ban) => html`<tr key=${ban.id}>
         <td class="whom">${ban.field ? html`<${FieldValue} field=${ban.field} value=${ban.value} most=${64} />` : html`<${Subject} of=${ban.subject} most=${64} />`}</td>
         <td class="l2">${ban.origin === "hand" ? html`<span class="strong">${w("origin.hand")}</span>` : html`<a href=${address("rules", ban.rule ?? "")}><${Text} of=${ban.rule ?? ""} most=${40} /></a>`}</td>
         <td class="num">${f().clockLength(ban.until - now)}</td>
         <td class="opt">${ban.since && html`<${Share} of=${(ban.until - now) / (ban.until - ban.since)} tone="quiet" />`}</td>
+        <td class="r opt"><${Time} at=${ban.until} /></td>
         <td class="r dim opt"><${Time} at=${ban.since} /></td>
         <td class="cut dim gap l3" title=${ban.reason ? clean(ban.reason) : undefined}>${ban.reason ? html`<${Text} of=${ban.reason} />` : null}</td>
         <td class="acts l2">${lift && html`<button type="button" class="b" aria-label=${w("bans.lift.of", { whom: clean(describe(ban)).slice(0, 64) })} onClick=${() => lift(ban)}>${w("bans.lift")}</button>`}</td>

@@ -14,7 +14,7 @@ import { Command, Lead, Sign, Text, useRights } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html, memo } from "../ui/html.js";
 import { PauseDialog } from "../ui/pause.js";
-import { banShort, banWords, Conditions, limitTexts, wants } from "../ui/rule_words.js";
+import { actionWords, banShort, banWords, Conditions, limitTexts, wants } from "../ui/rule_words.js";
 import { useRowsInView } from "../ui/rows_in_view.js";
 import { Spark } from "../ui/small_drawings.js";
 import { f, w } from "../ui/words.js";
@@ -75,10 +75,8 @@ function Table({ policy, pause }) {
   const askedNames = useMemo(() => new Set(asked), [history]);
   const isAsked = (name) => history !== null && history !== undefined && askedNames.has(name);
   const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
-  const isDenying = (rule) => {
-    const found = sums(rule);
-    return found !== null && (rule.shadow ? found.shadow : found.denied) > 0;
-  };
+  // A shadow rule denies nobody.
+  const isDenying = (rule) => !rule.shadow && sums(rule)?.denied > 0;
   const found = policy.rules.map((rule, i) => ({ rule, i })).filter(({ rule, i }) => wanted.every((word) => texts[i].includes(word)) && (!deniedOnly || isDenying(rule)) && (!shadowOnly || rule.shadow));
   const shown = found.slice(page * PAGE, (page + 1) * PAGE);
   const pages = Math.ceil(found.length / PAGE);
@@ -121,14 +119,14 @@ const Row = memo(({ rule, index, counts, showSource }) => {
   const second = rule.ban ? banShort(rule.ban) : limits.slice(1).join(", ");
   return html`<tr data-name=${rule.name}>
     <td class="idx">${index}</td>
-    <td class="name"><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${64} /></a>${rule.shadow && html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}${rule.ban && html`<span class="tag">${w("rules.bans")}</span>`}${idle && html`<span class="tag">${w("rules.never")}</span>`}
+    <td class="name"><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${64} /></a>${rule.shadow && html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}${rule.ban && html`<span class="tag">${w("rules.bans")}</span>`}${idle && html`<span class="tag narrow-i">${w("rules.never")}</span>`}
       <span class="two"><${Text} of=${rule.title ?? ""} most=${96} /></span></td>
     <td class="opt"><${Conditions} of=${rule.when} /><span class="two">${rule.by?.length ? html`${w("by")} <code>${clean(rule.by.join(", "))}</code>` : ""}</span></td>
     <td class="opt" title=${rule.ban ? banWords(rule.ban) : undefined}>${limits.length ? html`<code>${limits[0]}</code>` : w("atOnce")}<span class="two"><code>${second}</code></span></td>
-    <td class="opt"><${Text} of=${rule.action} most=${24} /><span class="two" title=${rule.source ?? undefined}>${showSource && rule.source ? clean(rule.source).split("/").pop() : ""}</span></td>
+    <td class="opt"><${Text} of=${actionWords(rule.action)} most=${24} /><span class="two" title=${rule.source ?? undefined}>${showSource && rule.source ? clean(rule.source).split("/").pop() : ""}</span></td>
     <td class="r opt">${five && !rule.shadow ? html`<span class=${five.allowed ? "" : "zero"}>${f().num(five.allowed)}</span>` : ""}</td>
     <td class="num">${five ? html`<span class=${rule.shadow && denied ? "shadow" : hot ? "denied" : denied ? "" : "zero"}>${f().num(denied)}</span>
       ${denied > 0 && html`<span class="two">${rule.shadow ? w("rules.would") : isOwnAction(rule.action) ? html`<${Text} of=${rule.action} most=${16} />` : f().percent(denied, asked)}</span>`}` : ""}</td>
-    <td class="r opt"><div class="sp">${counts && html`<${Spark} denied=${rule.shadow ? counts.shadow : counts.denied} allowed=${counts.allowed} shadow=${rule.shadow} />`}</div></td>
+    <td class="r opt">${idle ? html`<span class="label">${w("rules.never")}</span>` : html`<div class="sp">${counts && html`<${Spark} denied=${rule.shadow ? counts.shadow : counts.denied} allowed=${counts.allowed} shadow=${rule.shadow} />`}</div>`}</td>
   </tr>`;
 });

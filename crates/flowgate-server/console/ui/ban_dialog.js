@@ -63,7 +63,7 @@ export function BanDialog({ start = null, choices = [], close, done }) {
     }} options=${[...LENGTHS.map((each) => ({ value: each, label: lengthWords(each) })), { value: "other", label: w("ban.other") }]} />
       ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div></div>
     <label class="field"><span>${w("ban.reason")}</span><input class="in w100 sans" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
-    <p class="label">${w("ban.what")}${gap()}${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")}${gap()}${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}</code></p>
+    <p class="label">${w("ban.what")}${gap()}${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")}${gap()}${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}${reason && ` --reason ${quoted(clean(reason).slice(0, 96))}`}</code></p>
     <${Mistake} error=${error} />
   </${Dialog}>`;
 }
@@ -74,6 +74,9 @@ function usualField(policy) {
   for (const name of (policy?.rules ?? []).flatMap((rule) => rule.by ?? [])) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? policy?.fields?.[0] ?? "";
 }
+
+/** A text as one word of a shell. */
+const quoted = (text) => (/^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 const lengthWords = (length) => (["10m", "1h", "1d"].includes(length) ? w(`length.${length}`) : length);
 

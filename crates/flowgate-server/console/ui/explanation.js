@@ -13,7 +13,7 @@ import { FieldValue, Lead, Mistake, Sign, Text, Time, useNow, useRights } from "
 import { BanDialog } from "./ban_dialog.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
-import { limitTexts, plain } from "./rule_words.js";
+import { actionWords, limitTexts, plain } from "./rule_words.js";
 import { LimitBar } from "./small_drawings.js";
 import { f, gap, w, wx } from "./words.js";
 
@@ -149,7 +149,7 @@ function RuleBox({ rule, passed, now, link = address("rules", rule.rule) }) {
   return html`<div class="rulebox"><span class="idx">${rule.index}</span>
     <span class="nm"><a href=${link}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w(isPausedRule(policy, rule.rule, now) ? "paused" : "shadow")}</span>` : ""}</span>
     <div>${rule.on_failure && rule.on_failure !== "local" ? html`<div class="lim"><code>on_failure = "${rule.on_failure}"</code></div>` : rule.limits.map((limit) => html`<${Limit} limit=${limit} passed=${passed} />`)}
-      ${!rule.limits.length && !banned && html`<div class="lim"><${Unused} known=${known} /><span></span><span class="nn"><${Text} of=${rule.action} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
+      ${!rule.limits.length && !banned && html`<div class="lim"><${Unused} known=${known} /><span></span><span class="nn"><${Text} of=${actionWords(rule.action)} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
       ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().moment(rule.banned_until, now, true) })}${rule.ban_scope === "subject" ? `${w("listComma")}${w("ban.everywhere")}` : ""}</span></div>`}
     </div></div>`;
 }

@@ -10,7 +10,7 @@ import { f, gap, w, wx } from "./words.js";
 export const wants = (condition) => condition.is.join("|");
 
 /** `act=reply user=*`. */
-export const Conditions = ({ of, most = 60 }) => html`<code>${of.map((condition, i) => html`${i ? " " : ""}<span class="f"><${Text} of=${condition.field} most=${40} />=</span><${Text} of=${wants(condition)} most=${most} />`)}</code>`;
+export const Conditions = ({ of, most = 60 }) => html`<code>${of.map((condition, i) => html`${i ? " " : ""}<span class="cond"><span class="f"><${Text} of=${condition.field} most=${40} />=</span><${Text} of=${wants(condition)} most=${most} /></span>`)}</code>`;
 
 /** The limits of a rule as texts, one for each; with `limits_by` one for each case. */
 export function limitTexts(rule) {
@@ -26,11 +26,14 @@ export function limitTexts(rule) {
 export const plain = (limit) => clean(limit).replace(/^sliding /, "").replace(/\/1(s|m|h|d|w)(?=\s|$)/g, (_, unit) => `/${SINGLE.get(unit)}`);
 const SINGLE = new Map([["s", "s"], ["m", "min"], ["h", "h"], ["d", "day"], ["w", "week"]]);
 
+/** An action: `deny` and `allow` in words, one of the rule's own as the file says it. */
+export const actionWords = (action) => (action === "deny" || action === "allow" ? w(`action.${action}`) : action);
+
 /** One sentence: whom it counts, how much. */
 export function RuleSentence({ rule }) {
   const limits = (rule.limits ?? []).map(limitWords);
   const each = rule.by?.length ? wx("rule.each", { by: html`<code>${clean(rule.by.join(", "))}</code>` }) : w("rule.all");
-  return html`${rule.limits_by ? w("rule.byCase") : limits.length ? html`${each}${w("colon")}${limits.join(w("listComma"))}${w("stop")}` : w("rule.atOnce", { action: clean(rule.action) })}${rule.ban ? `${gap()}${banWords(rule.ban)}` : ""}`;
+  return html`${rule.limits_by ? w("rule.byCase") : limits.length ? html`${each}${w("colon")}${limits.join(w("listComma"))}${w("stop")}` : w("rule.atOnce", { action: clean(actionWords(rule.action)) })}${rule.ban ? `${gap()}${banWords(rule.ban)}` : ""}`;
 }
 
 function limitWords(text) {

@@ -30,6 +30,5 @@ export function SubjectActions({ subject, rule = null, label, ban = true, banned
   const tone = large ? "b" : "b bare";
   const all = [...own, ...fields.filter(([name]) => !own.some(([each]) => each === name))];
   return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule)}>${label ?? w("inspect")}</button>
-    ${banned && html`<span class="tag denied">${w("banned")}</span>`}
-    ${ban && !banned && write && html`<button type="button" class=${tone} onClick=${() => banThem(own)}>${w("ban")}</button>`}`;
+    ${(ban || banned) && html`<span class="second">${banned ? html`<span class="tag denied">${w("banned")}</span>` : write && html`<button type="button" class=${tone} onClick=${() => banThem(own)}>${w("ban")}</button>`}</span>`}`;
 }

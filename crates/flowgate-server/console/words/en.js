@@ -12,7 +12,7 @@ export default {
   // words of every page
   "Allowed": "Allowed", "Denied": "Denied", "allowed": "allowed", "denied": "denied", "shadow": "shadow", "paused": "paused", "ban": "ban", "banned": "banned",
   "perSecond": "/s", "rate": "{rate}/s", "rate.minute": "{rate} in the last minute", "rule": "rule", "whom": "subject", "times": "times", "last": "last", "time": "time", "since": "since {at}", "sinceHead": "since", "lately": "the last two minutes", "until": "until {at}",
-  "ago": "{length} ago", "by": "by", "limits": "limits", "action": "action", "field": "field", "value": "value", "atOnce": "at once", "never": "never", "nothing": "nothing",
+  "ago": "{length} ago", "by": "by", "limits": "limits", "action": "action", "action.deny": "deny", "action.allow": "allow", "field": "field", "value": "value", "atOnce": "at once", "never": "never", "nothing": "nothing",
   "wants": "wants", "has": "has", "inspect": "inspect", "inspect.whom": "Inspect {whom}", "open.rule": "Open {rule}", "open.store": "Open store",
   "copy": "copy", "copied": "copied", "cancel": "Cancel", "close": "Close", "seen": "Seen", "undo": "Undo", "fold": "fold", "unfold": "unfold", "earlier": "earlier", "later": "later",
   "listComma": ", ", "listAnd": ", ", "colon": ": ", "stop": ".", "same": "The same as", "passesIn": "passes in {wait}", "subject.everyone": "everyone",
@@ -87,7 +87,7 @@ export default {
   "reset.title": "Reset the counters of this request", "reset.what": "These rules forget what they have counted for it, and the bans they imposed:", "reset.do": "Reset", "reset.done": "The counters are reset.",
 
   // bans
-  "bans.add": "Ban…", "bans.search": "Whom, rule or reason", "bans.origin": "origin", "bans.all": "all", "bans.rules": "by rules", "bans.byHand": "bans by hand", "origin.hand": "by hand", "bans.whom": "whom", "bans.originHead": "origin", "bans.left": "time left", "bans.reason": "reason",
+  "bans.add": "Ban…", "bans.search": "Whom, rule or reason", "bans.origin": "origin", "bans.all": "all", "bans.rules": "by rules", "bans.byHand": "bans by hand", "origin.hand": "by hand", "bans.whom": "whom", "bans.originHead": "origin", "bans.left": "time left", "bans.until": "until", "bans.reason": "reason",
   "bans.lift": "lift", "bans.lift.of": "lift the ban of {whom}", "bans.lift.this": "Lift this ban", "bans.ofRule": "Bans of this rule", "bans.lifted": "Lifted the ban of {whom}.", "bans.again": "Ban again", "bans.page": "{from} to {to} of {all}",
   "bans.none": "Nobody is banned", "bans.none.more": "A rule with a ban does it, or you:", "bans.nothing": "No ban is found.", "bans.incomplete": "This list is incomplete.", "bans.incomplete.more": "The shared store is away; these are the bans that this node knows.",
   "bans.liftAll": "Lift all found…", "bans.liftAll.type": "Type {n} to lift that many", "bans.liftAll.do": "Lift {count} {n|ban|bans}", "bans.liftAll.done": "{n} of {all}", "bans.liftedAll": "Lifted {count} {n|ban|bans}.",

@@ -12,7 +12,7 @@ export default {
   // 通用
   "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "paused": "已暂停", "ban": "封禁", "banned": "封禁中",
   "perSecond": "/秒", "rate": "每秒 {rate} 次", "rate.minute": "最近一分钟平均{rate}", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近一次", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "lately": "最近两分钟", "until": "至 {at}",
-  "ago": "{length}前", "by": "按", "limits": "限额", "action": "动作", "field": "字段", "value": "值", "atOnce": "匹配即生效", "never": "永不放行", "nothing": "无",
+  "ago": "{length}前", "by": "按", "limits": "限额", "action.deny": "拒绝", "action.allow": "放行", "action": "动作", "field": "字段", "value": "值", "atOnce": "匹配即生效", "never": "永不放行", "nothing": "无",
   "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储",
   "copy": "复制", "copied": "已复制", "cancel": "取消", "close": "关闭", "seen": "知道了", "undo": "撤销", "fold": "收起", "unfold": "展开", "earlier": "上一页", "later": "下一页",
   "listComma": "，", "listAnd": "、", "colon": "：", "stop": "。", "same": "等同于", "passesIn": "还需等待 {wait}", "subject.everyone": "所有请求",
@@ -87,7 +87,7 @@ export default {
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
 
   // 封禁
-  "bans.add": "封禁…", "bans.search": "主体、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "主体", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.reason": "原因",
+  "bans.add": "封禁…", "bans.search": "主体、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "主体", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.until": "结束时间", "bans.reason": "原因",
   "bans.lift": "解除", "bans.lift.of": "解除对 {whom} 的封禁", "bans.lift.this": "解除此封禁", "bans.ofRule": "此规则的封禁", "bans.lifted": "已解除对 {whom} 的封禁。", "bans.again": "重新封禁", "bans.page": "第 {from} 至 {to} 条，共 {all} 条",
   "bans.none": "当前没有封禁", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
   "bans.liftAll": "全部解除…", "bans.liftAll.type": "输入 {n} 以确认解除的数量", "bans.liftAll.do": "解除 {count} 个封禁", "bans.liftAll.done": "{n} / {all}", "bans.liftedAll": "已解除 {count} 个封禁。",
