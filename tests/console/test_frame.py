@@ -157,6 +157,12 @@ class Frame(Journey):
         self.go(page, "#/bans")
         expect(page.get_by_role("heading", name="Bans")).to_be_visible()
         expect(page.get_by_role("button", name="Ban…")).to_have_count(0)
+        # What this login may not do is not offered, and the page says why.
+        expect(page.get_by_role("navigation").get_by_text("view only")).to_be_visible()
+        expect(page.get_by_text("A rule with a ban does it, or an admin login.")).to_be_visible()
+        expect(page.get_by_text("flowgate ban")).to_have_count(0)
+        self.go(page, "#/try")
+        expect(page.locator(".verdict .more")).to_contain_text("This login may only look. Recording needs an admin login.")
         self.go(page, "#/edit")
         expect(page.get_by_text("This login may only look.")).to_be_visible()
         expect(page.get_by_role("button", name="Publish…")).to_have_count(0)

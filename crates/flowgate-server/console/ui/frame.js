@@ -9,7 +9,7 @@ import { sample } from "../state/sample.js";
 import { end } from "../state/session.js";
 import { restarted, stats } from "../state/stats.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
-import { Notice, Segments, Sign, useNow } from "./basics.js";
+import { Notice, Segments, Sign, useNow, useRights } from "./basics.js";
 import { Brand } from "./brand.js";
 import { html } from "./html.js";
 import { showKeys } from "./keys.js";
@@ -26,6 +26,7 @@ export function Rail({ open, close }) {
   const rates = useCell(summary);
   const hasDraft = useCell(draft) !== null;
   const chosen = useCell(theme);
+  const { view } = useRights();
   const counts = new Map([
     ["live", rates && rates.denied > 0 ? `${f().rate(rates.denied)}${w("perSecond")}` : null],
     ["rules", now && f().num(now.rules)],
@@ -44,7 +45,7 @@ export function Rail({ open, close }) {
         <li><button type="button" onClick=${() => theme.set(nextTheme)}>${w(`theme.${chosen}`)}</button></li>
         <li><button type="button" lang=${language.get() === "en" ? "zh-CN" : "en"} onClick=${() => changeLanguage(language.get() === "en" ? "zh-CN" : "en").catch(() => {})}>${language.get() === "en" ? "中文" : "English"}</button></li>
         <li><button type="button" onClick=${() => showKeys()}>${w("keys")}<small><kbd>?</kbd></small></button></li>
-        <li><button type="button" onClick=${end}>${w("logOut")}</button></li>
+        <li><button type="button" onClick=${end}>${w("logOut")}${view && html`<small>${w("viewOnly")}</small>`}</button></li>
       </ul>
     </div>
   </nav>`;

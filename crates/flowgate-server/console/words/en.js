@@ -7,7 +7,7 @@ export default {
   "pages": "pages", "menu": "menu", "skip": "skip to content", "draft": "draft", "range": "range",
   "range.5m": "5m", "range.1h": "1h", "range.24h": "24h",
   "theme.system": "Theme: system", "theme.light": "Theme: light", "theme.dark": "Theme: dark",
-  "keys": "Keys", "logOut": "Log out", "missing.title": "No such page", "missing.more": "This address leads nowhere.",
+  "keys": "Keys", "logOut": "Log out", "viewOnly": "view only", "missing.title": "No such page", "missing.more": "This address leads nowhere.",
 
   // words of every page
   "Allowed": "Allowed", "Denied": "Denied", "allowed": "allowed", "denied": "denied", "shadow": "shadow", "paused": "paused", "ban": "ban", "banned": "banned",
@@ -89,7 +89,7 @@ export default {
   // bans
   "bans.add": "Ban…", "bans.search": "Whom, rule or reason", "bans.origin": "origin", "bans.all": "all", "bans.rules": "by rules", "bans.byHand": "bans by hand", "origin.hand": "by hand", "bans.whom": "whom", "bans.originHead": "origin", "bans.left": "time left", "bans.until": "until", "bans.reason": "reason",
   "bans.lift": "lift", "bans.lift.of": "lift the ban of {whom}", "bans.lift.this": "Lift this ban", "bans.ofRule": "Bans of this rule", "bans.lifted": "Lifted the ban of {whom}.", "bans.again": "Ban again", "bans.page": "{from} to {to} of {all}",
-  "bans.none": "Nobody is banned", "bans.none.more": "A rule with a ban does it, or you:", "bans.nothing": "No ban is found.", "bans.incomplete": "This list is incomplete.", "bans.incomplete.more": "The shared store is away; these are the bans that this node knows.",
+  "bans.none": "Nobody is banned", "bans.none.view": "A rule with a ban does it, or an admin login.", "bans.none.more": "A rule with a ban does it, or you:", "bans.nothing": "No ban is found.", "bans.incomplete": "This list is incomplete.", "bans.incomplete.more": "The shared store is away; these are the bans that this node knows.",
   "bans.liftAll": "Lift all found…", "bans.liftAll.type": "Type {n} to lift that many", "bans.liftAll.do": "Lift {count} {n|ban|bans}", "bans.liftAll.done": "{n} of {all}", "bans.liftedAll": "Lifted {count} {n|ban|bans}.",
   "ban.title": "Ban by hand", "ban.field": "Field", "ban.value": "Value or network", "ban.for": "For", "ban.other": "other…", "ban.length": "length", "ban.reason": "Reason, for whoever reads the list", "ban.what": "From the next request on.", "ban.what.shared": "Holds on all nodes that share the store.", "ban.what.memory": "Holds on this node.",
   "ban.do": "Ban for {length}", "ban.do.many": "Ban {n} addresses for {length}", "ban.done": "Banned {whom}.", "ban.everywhere": "everywhere",

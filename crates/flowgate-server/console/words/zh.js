@@ -7,7 +7,7 @@ export default {
   "pages": "页面", "menu": "菜单", "skip": "跳到正文", "draft": "草稿", "range": "时间范围",
   "range.5m": "5 分钟", "range.1h": "1 小时", "range.24h": "24 小时",
   "theme.system": "主题：跟随系统", "theme.light": "主题：浅色", "theme.dark": "主题：深色",
-  "keys": "快捷键", "logOut": "退出登录", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
+  "keys": "快捷键", "viewOnly": "只读", "logOut": "退出登录", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
 
   // 通用
   "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "paused": "已暂停", "ban": "封禁", "banned": "封禁中",
@@ -89,7 +89,7 @@ export default {
   // 封禁
   "bans.add": "封禁…", "bans.search": "主体、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "主体", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.until": "结束时间", "bans.reason": "原因",
   "bans.lift": "解除", "bans.lift.of": "解除对 {whom} 的封禁", "bans.lift.this": "解除此封禁", "bans.ofRule": "此规则的封禁", "bans.lifted": "已解除对 {whom} 的封禁。", "bans.again": "重新封禁", "bans.page": "第 {from} 至 {to} 条，共 {all} 条",
-  "bans.none": "当前没有封禁", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
+  "bans.none": "当前没有封禁", "bans.none.view": "封禁由带 ban 的规则触发，或由管理员手动执行。", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
   "bans.liftAll": "全部解除…", "bans.liftAll.type": "输入 {n} 以确认解除的数量", "bans.liftAll.do": "解除 {count} 个封禁", "bans.liftAll.done": "{n} / {all}", "bans.liftedAll": "已解除 {count} 个封禁。",
   "ban.title": "手动封禁", "ban.field": "字段", "ban.value": "值或网段", "ban.for": "时长", "ban.other": "其他…", "ban.length": "时长", "ban.reason": "原因（供查看列表的人参考）", "ban.what": "从下一个请求起生效。", "ban.what.shared": "对共享此存储的所有节点有效。", "ban.what.memory": "仅在本节点有效。",
   "ban.do": "封禁 {length}", "ban.do.many": "封禁 {n} 个地址 {length}", "ban.done": "已封禁 {whom}。", "ban.everywhere": "对所有请求生效",
