@@ -127,6 +127,28 @@ class Try(Journey):
         expect(page.get_by_text("The sample has 100 subjects of this rule.")).to_be_visible()
         expect(page.get_by_text(re.compile("99.9 % of users"))).to_be_visible()
 
+    def test_a_rule_on_a_header_is_not_judged_by_a_sample_without_headers(self):
+        rule = '[[rule]]\nname = "{}"\nwhen = {{ {} ip = "*" }}\nby = ["ip"]\nlimits = ["{}"]\n'
+        server = self.server(rule.format("robots", '"header.user-agent" = "~bot",', "2/h") + rule.format("addresses", "", "3/2s"))
+        page = self.open(server, "#/try")
+        page.get_by_role("button", name="1 min").click()
+        page.get_by_role("button", name="Record").click()
+        server.take(4, **{"ip": "192.0.2.66", "header.user-agent": "bot"})
+        # The recording is longer than the limit of two seconds.
+        page.wait_for_timeout(2500)
+        page.get_by_role("button", name="Stop").click()
+        rules = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule"))
+        robots = rules.get_by_role("row").filter(has_text="robots")
+        expect(robots.get_by_role("cell")).to_have_text(["robots", "–", "–", "–", "–", "–"])
+        expect(rules).to_contain_text("these are not the denials that happened")
+        cannot = page.locator(".card").filter(has=page.get_by_role("heading", name="What this sample cannot judge"))
+        expect(cannot).to_contain_text("Headers and queries are not recorded: robots header.user-agent")
+        expect(cannot).not_to_contain_text("Longer than the sample")
+        # The length that was picked stays.
+        self.go(page, "#/bans")
+        self.go(page, "#/try")
+        expect(page.get_by_role("button", name="1 min", exact=True)).to_have_attribute("aria-pressed", "true")
+
     def replay(self, server, timeline):
         """The same requests, replayed by the command. The timeline tells in which second each of them came."""
         folder = pathlib.Path(server.folder.name)

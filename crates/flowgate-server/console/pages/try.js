@@ -1,6 +1,7 @@
 // What would the draft have done to the traffic of the last minutes?
 
-import { periods, sampleFor } from "../lib/limits.js";
+import { isUnkept } from "../lib/fields.js";
+import { parseLimit, periods, sampleFor } from "../lib/limits.js";
 import { clean } from "../lib/text.js";
 import { firstCount, ruleBlocks } from "../lib/toml.js";
 import { call } from "../state/api.js";
@@ -22,22 +23,25 @@ import { f, gap, w, wx } from "../ui/words.js";
 /** The lengths of a sample to choose from, in seconds. */
 const LENGTHS = new Map([["1m", 60], ["5m", 300], ["10m", 600]]);
 const PATIENCE_MS = 15_000;
+/** The length that was picked last. It stays while other pages are open. */
+let picked = null;
 
 export function Try() {
   const { data: sample, error, again } = usePoll("/v1/sample", 1);
   const own = useCell(draft);
+  const { view } = useRights();
   const { data: file } = usePoll(own ? null : "/v1/rules", Infinity);
   const text = own?.text ?? file;
   const result = useTry(sample, text);
   const off = sample?.state === "off" || error?.status === 404 || error?.status === 409;
   return html`<${Page} title=${w("page.try")}>
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
-    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${w("try.empty.more")}>${w("try.empty")}</${Lead}>`}
+    ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${`${view ? `${w("publish.view")}${gap()}${w("try.view")}${gap()}` : ""}${w("try.empty.more")}`}>${w("try.empty")}</${Lead}>`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} text=${text} />`}
     ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
     ${result.busy && !result.data && html`<p class="muted" role="status">${w("try.busy")}</p>`}
-    ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} />`}
+    ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} seconds=${Math.round((sample?.until ?? 0) - (sample?.since ?? 0))} />`}
   </${Page}>`;
 }
 
@@ -62,7 +66,11 @@ function useTry(sample, text) {
 }
 
 function SampleBar({ sample, again, text }) {
-  const [chosen, setLength] = useState(null);
+  const [chosen, setChosen] = useState(picked);
+  const setLength = (next) => {
+    picked = next;
+    setChosen(next);
+  };
   const advice = useMemo(() => (typeof text === "string" ? sampleFor(periods(text, ruleBlocks(text)), [...LENGTHS.values()]) : null), [text]);
   const advised = [...LENGTHS].find(([, seconds]) => seconds === advice?.length)?.[0] ?? "5m";
   const length = chosen ?? advised;
@@ -99,12 +107,26 @@ function Hint({ advice: { judged, beyond }, length }) {
   return html`<p class="label">${judged && wx("try.hint", values(judged))}${judged && beyond && gap()}${beyond && wx("try.hint.beyond", values(beyond))}</p>`;
 }
 
-function Result({ data, draft: hasDraft, text }) {
+/** The headers and queries that rules of a text name, by rule. A sample has none, so that it says nothing about these rules. */
+function unkeptOf(text) {
+  const all = text.split("\n");
+  const found = ruleBlocks(text).map(({ name, from, to }) => {
+    const quoted = all.slice(from, to).filter((line) => !/^\s*#/.test(line)).join("\n").matchAll(/"([^"\n]*)"|'([^'\n]*)'/g);
+    return [name, [...new Set(Array.from(quoted, ([, double, single]) => double ?? single).filter(isUnkept))]];
+  });
+  return new Map(found.filter(([name, fields]) => name && fields.length));
+}
+
+function Result(props) {
+  return props.data.compare ? html`<${Compared} ...${props} />` : null;
+}
+
+function Compared({ data, draft: hasDraft, text, seconds }) {
   const { compare } = data;
-  if (!compare) return null;
   const newly = compare.newly_denied;
   const main = newly.rules.reduce((most, each) => (!most || each.requests > most.requests ? each : most), null);
   const curve = data.what_if?.curves.find((each) => each.rule === main?.rule) ?? data.what_if?.curves[0];
+  const unkept = useMemo(() => (typeof text === "string" ? unkeptOf(text) : new Map()), [text]);
   const count = (subjects) => `${f().num(subjects.count)}${subjects.at_least ? "+" : ""}`;
   const more = wx("try.more", { now: f().percent(data.denied, data.requests), then: html`<b>${f().percent(compare.outcome.denied, compare.outcome.requests)}</b>`, passed: f().num(compare.newly_passed.requests) });
   return html`
@@ -117,7 +139,7 @@ function Result({ data, draft: hasDraft, text }) {
       ${curve && html`<${ChartCard} title=${w("try.curve", { rule: curve.rule })} legend=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} heads=${[w("rule.raise.count"), w("try.requests"), w("try.subjects")]} rows=${() => curveRows(curve)} foot=${html`<${Advice} curve=${curve} />`}>
         <${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} /></${ChartCard}>`}
     </div>
-    <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} /><${CannotJudge} data=${data} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
+    <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} unkept=${unkept} /><${CannotJudge} data=${data} unkept=${unkept} seconds=${seconds} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
 }
 
 function Advice({ curve }) {
@@ -128,7 +150,7 @@ function Advice({ curve }) {
   return curve.by.length ? html`${advice}${gap()}${w("try.many", subjects)}` : advice;
 }
 
-function ByRule({ data }) {
+function ByRule({ data, unkept }) {
   const { compare } = data;
   const before = new Map(data.rules.map((rule) => [rule.name, rule]));
   const newly = new Map(compare.newly_denied.rules.map((each) => [each.rule, each.requests]));
@@ -136,19 +158,26 @@ function ByRule({ data }) {
   // Of a rule with several limits, the first: its curve is the one that is drawn.
   const spares = new Map((data.what_if?.curves ?? []).filter((each) => each.spares !== null).map((each) => [each.rule, each.points[each.spares].count]).reverse());
   const zero = (value) => html`<span class=${value ? "" : "zero"}>${f().num(value)}</span>`;
-  return html`<${Card} title=${w("try.byRule")}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
+  return html`<${Card} title=${w("try.byRule")} foot=${w("try.byRule.foot")}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
     <tbody>${compare.outcome.rules.map((rule) => html`<tr key=${rule.name}><td><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${40} /></a>${rule.shadow && html` <span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}</td>
-      <td class="r opt">${before.has(rule.name) ? zero(before.get(rule.name).denied) : w("try.new")}</td><td class="r opt">${zero(rule.shadow ? rule.would_deny : rule.denied)}</td>
-      <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r opt">${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td></tr>`)}</tbody></table></${Card}>`;
+      ${unkept.has(rule.name) ? html`<td class="r opt">–</td><td class="r opt">–</td><td class="num">–</td><td class="r opt">–</td><td class="r opt">–</td>` : html`<td class="r opt">${before.has(rule.name) ? zero(before.get(rule.name).denied) : w("try.new")}</td><td class="r opt">${zero(rule.shadow ? rule.would_deny : rule.denied)}</td>
+      <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r opt">${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td>`}</tr>`)}</tbody></table></${Card}>`;
 }
 
 /** Most limits of a short sample are so: they stand in one line. */
 const LONGER = "longer than the sample";
 
-function CannotJudge({ data }) {
-  const list = data.cannot_judge ?? [];
+/** The server compares with the time from the first request to the last, which is less than the recording lasted. */
+function isWithin(limit, seconds) {
+  const found = parseLimit(limit);
+  return found !== null && Math.max(found.seconds, found.after?.seconds ?? 0) <= seconds;
+}
+
+function CannotJudge({ data, unkept, seconds }) {
+  const list = (data.cannot_judge ?? []).filter((each) => !unkept.has(each.rule) && !(each.why === LONGER && each.limit && isWithin(each.limit, seconds)));
   const long = list.filter((each) => each.limit && each.why === LONGER);
   return html`<${Card} title=${w("try.cannot")}><ul class="pad plainlist">
+    ${unkept.size > 0 && html`<li><${Sign} kind="away" />${w("try.unkept")}${gap()}${[...unkept].map(([rule, fields], i) => html`${i ? w("listComma") : ""}<b><${Text} of=${rule} most=${40} /></b> <code><${Text} of=${fields.join(" ")} most=${80} /></code>`)}</li>`}
     ${long.length > 0 && html`<li><${Sign} kind="away" />${w("try.longer")}${gap()}${long.map((each, i) => html`${i ? w("listComma") : ""}<b><${Text} of=${each.rule} most=${40} /></b> <code><${Text} of=${plain(each.limit)} /></code>`)}</li>`}
     ${list.filter((each) => !long.includes(each)).map((each) => html`<li><${Sign} kind="away" /><b><${Text} of=${each.rule} most=${40} /></b>${each.limit && html`: <code><${Text} of=${each.limit} /></code>`} <span lang="en">${clean(each.why)}</span></li>`)}
     <li><${Sign} kind="away" />${w("try.warmUp")}</li></ul></${Card}>`;
