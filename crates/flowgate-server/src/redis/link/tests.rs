@@ -81,8 +81,10 @@ async fn a_connection_that_is_cut_is_made_anew_at_once() {
     let server = Named::start("server").await;
     let node = server.node();
     let link = Link::start(Arc::clone(&node), &Handle::current());
-    let started = node.now();
-    while node.now() <= started + SETTLED_AFTER {
+    assert_eq!(who(&link).await.unwrap(), "server");
+    // The connection is there, so it is at least as old as this.
+    let connected = node.now();
+    while node.now() <= connected + SETTLED_AFTER {
         assert_eq!(who(&link).await.unwrap(), "server");
         sleep(Duration::from_millis(5)).await;
     }
