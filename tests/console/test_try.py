@@ -133,6 +133,8 @@ class Try(Journey):
         page = self.open(server, "#/try")
         page.get_by_role("button", name="1 min").click()
         page.get_by_role("button", name="Record").click()
+        # Requests that come before the server has begun to record are in no sample.
+        expect(page.get_by_role("button", name="Stop")).to_be_visible()
         server.take(4, **{"ip": "192.0.2.66", "header.user-agent": "bot"})
         # The recording is longer than the limit of two seconds.
         page.wait_for_timeout(2500)
