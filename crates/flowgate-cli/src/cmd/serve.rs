@@ -114,9 +114,11 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
     if let Some(directory) = std::env::var_os("FLOWGATE_CONSOLE_DIR") {
         server.set_console_directory(directory.into());
     }
-    announcement::announce(&server, source.file.as_deref(), &loaded.config, made_token.as_ref());
-    settings::log(&loaded.config);
+    // Files are watched before the addresses are announced: a program that reads the addresses may change a file at once.
+    let config = loaded.config.clone();
     let reloader = Arc::new(watch(&server, source.clone(), loaded).context("cannot watch the configuration")?);
+    announcement::announce(&server, source.file.as_deref(), &config, made_token.as_ref());
+    settings::log(&config);
     administer(&server, source, &reloader);
     let mut attempts = reloader.attempts();
     let notifier = Notifier::of_process();
