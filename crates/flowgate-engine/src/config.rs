@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`load`] does all of it and reports **all** mistakes at once, each with file, line, column, the line itself and
-//! a hint. Each section has a module with its type, its defaults, its reader and its writer, so a new key changes one
-//! file. `testdata/config` shows every message.
+//! a hint. Each section has a module with its type, its defaults and a list of its keys, by which it is read and
+//! written (`section.rs`), so a new key changes one file. `testdata/config` shows every message.
 
 mod auth;
 mod ban;
@@ -17,6 +17,7 @@ mod console;
 mod duration;
 mod environment;
 pub(crate) mod files;
+mod form;
 mod gate;
 mod include;
 mod koala;
@@ -33,6 +34,7 @@ pub(crate) mod render;
 pub(crate) mod report;
 mod rule;
 mod secret;
+mod section;
 mod sentinel;
 mod server;
 mod size;
@@ -78,6 +80,7 @@ pub use tls::Tls;
 use crate::lists::ListDef;
 use crate::rules::Policy;
 use lists::Lists;
+use section::Section;
 use source::Location;
 use table_reader::TableReader;
 use tree::Table;
@@ -183,16 +186,18 @@ impl Config {
     /// Converts a tree. Reports mistakes; a wrong value keeps its default, so that the rest is checked, too.
     pub(crate) fn read(report: &mut Report, root: &Table, rule_file: Option<RuleFileReader>) -> (Config, ReadPlaces) {
         let mut fields = TableReader::new("the file", root);
-        let mut section = |report: &mut Report, name| fields.section(report, name);
-        let listen = section(report, "listen");
-        let server = section(report, "server");
-        let auth = section(report, "auth");
-        let tls = section(report, "tls");
-        let log = section(report, "log");
-        let store = section(report, "store");
-        let gate = section(report, "gate");
-        let console = section(report, "console");
-        let koala = section(report, "koala");
+        let mut config = Config {
+            listen: Listen::read(report, &mut fields),
+            server: Server::read(report, &mut fields),
+            auth: Auth::read(report, &mut fields),
+            tls: Tls::read(report, &mut fields),
+            log: Log::read(report, &mut fields),
+            store: Store::read(report, &mut fields),
+            gate: Gate::read(report, &mut fields),
+            console: Console::read(report, &mut fields),
+            koala: Koala::read(report, &mut fields),
+            ..Config::default()
+        };
         let lists = fields
             .entry("lists")
             .and_then(|entry| table_reader::table(report, &entry.node, "[lists]", "start it with [lists]"));
@@ -201,25 +206,13 @@ impl Config {
         fields.entry("include");
         fields.finish(report);
 
-        let (koala, koala_file) = Koala::read(report, koala, rule_file);
+        if let (Some(path), Some(reader)) = (config.koala.rules.as_deref(), rule_file) {
+            config.koala_file = reader(report, path, &config.koala.tz);
+        }
         let lists = Lists::read(report, lists, rule_entry);
         let (rules, places) = rule::read_all(report, rule_entry, &lists).into_iter().unzip();
-        let gate = Gate::read(report, gate);
-        let path_spelling = gate.path_spelling();
-        let config = Config {
-            listen: Listen::read(report, listen),
-            server: Server::read(report, server),
-            auth: Auth::read(report, auth),
-            tls: Tls::read(report, tls),
-            log: Log::read(report, log),
-            store: Store::read(report, store),
-            gate,
-            console: Console::read(report, console),
-            koala,
-            koala_file,
-            lists: lists.defs,
-            policy: Policy { rules, lists: lists.loaded, path_spelling },
-        };
+        config.lists = lists.defs;
+        config.policy = Policy { rules, lists: lists.loaded, path_spelling: config.gate.path_spelling() };
         (config, ReadPlaces { rules: places, lists: lists.names })
     }
 }

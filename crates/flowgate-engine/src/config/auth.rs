@@ -1,10 +1,9 @@
 //! `[auth]`: the secrets of clients.
 
+use super::form;
 use super::report::Report;
 use super::secret::{self, PlacedSecret, Secret};
-use super::table_reader::TableReader;
-use super::value;
-use super::writer::Writer;
+use super::section::{Keys, Section};
 
 /// The secrets that clients must know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,31 +20,15 @@ pub struct Auth {
     pub insecure: bool,
 }
 
-impl Auth {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Auth {
-        let password = secret::read(report, &mut fields, "resp_password", "resp_password_file");
-        let api_token = secret::read(report, &mut fields, "api_token", "api_token_file");
-        let admin_token = secret::read(report, &mut fields, "admin_token", "admin_token_file");
-        let view_token = secret::read(report, &mut fields, "view_token", "view_token_file");
-        let mut auth = Auth {
-            resp_password: password.and_then(|given| secret::accept(report, given)),
-            api_token: api_token.and_then(|given| accept_token(report, given)),
-            admin_token: admin_token.and_then(|given| accept_token(report, given)),
-            view_token: view_token.and_then(|given| accept_token(report, given)),
-            insecure: false,
-        };
-        fields.read_into(report, "insecure", &mut auth.insecure, value::boolean);
-        fields.finish(report);
-        auth
-    }
+impl Section for Auth {
+    const NAME: &'static str = "auth";
 
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("auth");
-        out.secret("resp_password", self.resp_password.as_ref());
-        out.secret("api_token", self.api_token.as_ref());
-        out.secret("admin_token", self.admin_token.as_ref());
-        out.secret("view_token", self.view_token.as_ref());
-        out.raw("insecure", self.insecure);
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.secret(["resp_password", "resp_password_file"], &mut self.resp_password, secret::accept);
+        keys.secret(["api_token", "api_token_file"], &mut self.api_token, accept_token);
+        keys.secret(["admin_token", "admin_token_file"], &mut self.admin_token, accept_token);
+        keys.secret(["view_token", "view_token_file"], &mut self.view_token, accept_token);
+        keys.key("insecure", &mut self.insecure, form::boolean());
     }
 }
 

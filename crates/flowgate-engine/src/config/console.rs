@@ -3,12 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::duration;
-use super::report::Report;
-use super::size::{self, ByteSize};
-use super::table_reader::TableReader;
-use super::value;
-use super::writer::Writer;
+use super::form;
+use super::section::{Keys, Section};
+use super::size::ByteSize;
 
 /// The web page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,34 +57,15 @@ impl Default for Console {
     }
 }
 
-impl Console {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Console {
-        let mut console = Console::default();
-        fields.read_into(report, "enabled", &mut console.enabled, value::boolean);
-        fields.read_into(report, "history_rules", &mut console.history_rules, |report, node| {
-            value::integer(report, node, 1..=MAX_HISTORY_RULES).map(|number| number as usize)
-        });
-        fields.read_into(report, "sample", &mut console.sample, |report, node| value::word(report, node, &SAMPLINGS));
-        fields.read_into(report, "sample_for", &mut console.sample_for, |report, node| {
-            value::span(report, node, SAMPLE_LENGTHS)
-        });
-        fields.read_into(report, "sample_memory", &mut console.sample_memory, |report, node| {
-            size::read(report, node, SAMPLE_SIZES)
-        });
-        fields.read_into(report, "session", &mut console.session, |report, node| {
-            value::span(report, node, SESSION_LENGTHS)
-        });
-        fields.finish(report);
-        console
-    }
+impl Section for Console {
+    const NAME: &'static str = "console";
 
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("console");
-        out.raw("enabled", self.enabled);
-        out.raw("history_rules", self.history_rules);
-        out.text("sample", value::word_of(&SAMPLINGS, self.sample));
-        out.text("sample_for", &duration::format(self.sample_for));
-        out.text("sample_memory", &self.sample_memory.to_string());
-        out.text("session", &duration::format(self.session));
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("enabled", &mut self.enabled, form::boolean());
+        keys.key("history_rules", &mut self.history_rules, form::integer(1..=MAX_HISTORY_RULES));
+        keys.key("sample", &mut self.sample, form::word(&SAMPLINGS));
+        keys.key("sample_for", &mut self.sample_for, form::span(SAMPLE_LENGTHS));
+        keys.key("sample_memory", &mut self.sample_memory, form::size(SAMPLE_SIZES));
+        keys.key("session", &mut self.session, form::span(SESSION_LENGTHS));
     }
 }

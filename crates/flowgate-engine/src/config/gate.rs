@@ -4,12 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use super::form;
 use super::render::quoted;
 use super::report::Report;
-use super::table_reader::TableReader;
+use super::section::{Keys, Section};
 use super::tree::Node;
 use super::value;
-use super::writer::Writer;
 use crate::address::{Address, AddressRange};
 use crate::http::{PathPart, PathSpelling};
 use crate::rules::shown;
@@ -68,39 +68,21 @@ impl Default for Gate {
 }
 
 impl Gate {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Gate {
-        let mut gate = Gate::default();
-        fields.read_into(report, "trusted_proxies", &mut gate.trusted_proxies, |report, node| {
-            value::list(report, node, proxy_addresses)
-        });
-        fields.read_into(report, "ipv6_prefix", &mut gate.ipv6_prefix, |report, node| {
-            value::integer(report, node, 1..=128).and_then(|bits| bits.try_into().ok())
-        });
-        fields.read_into(report, "headers", &mut gate.headers, |report, node| {
-            value::list(report, node, |report, item| value::word(report, item, &HEADERS))
-        });
-        fields.read_into(report, "deny_status", &mut gate.deny_status, |report, node| {
-            value::integer(report, node, 400..=599).and_then(|status| status.try_into().ok())
-        });
-        fields.read_into(report, "path_ignores", &mut gate.path_ignores, |report, node| {
-            value::list(report, node, |report, item| value::word(report, item, &PATH_PARTS))
-        });
-        fields.finish(report);
-        gate
-    }
-
     /// The spelling of the field `path`.
     pub fn path_spelling(&self) -> PathSpelling {
         PathSpelling::ignoring(self.path_ignores.iter().copied())
     }
+}
 
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("gate");
-        out.texts("trusted_proxies", self.trusted_proxies.iter().map(ProxyAddresses::to_string));
-        out.raw("ipv6_prefix", self.ipv6_prefix);
-        out.texts("headers", self.headers.iter().map(|family| value::word_of(&HEADERS, *family)));
-        out.raw("deny_status", self.deny_status);
-        out.texts("path_ignores", self.path_ignores.iter().map(|part| value::word_of(&PATH_PARTS, *part)));
+impl Section for Gate {
+    const NAME: &'static str = "gate";
+
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("trusted_proxies", &mut self.trusted_proxies, form::list(form::text(proxy_addresses)));
+        keys.key("ipv6_prefix", &mut self.ipv6_prefix, form::integer(1..=128));
+        keys.key("headers", &mut self.headers, form::list(form::word(&HEADERS)));
+        keys.key("deny_status", &mut self.deny_status, form::integer(400..=599));
+        keys.key("path_ignores", &mut self.path_ignores, form::list(form::word(&PATH_PARTS)));
     }
 }
 

@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use flowgate::TimeZone;
 
 use super::files;
-use super::load::RuleFile;
-use super::load::RuleFileReader;
+use super::form::{self, Form};
 use super::origin::Origin;
 use super::render::quoted;
 use super::report::Report;
-use super::table_reader::TableReader;
+use super::section::{Keys, Section};
 use super::tree::Node;
 use super::value;
-use super::writer::Writer;
 
 /// Koala compatibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,28 +28,12 @@ impl Default for Koala {
     }
 }
 
-impl Koala {
-    /// Reads the section, and by `reader` the rule file that it names: its mistakes are those of the configuration.
-    pub(crate) fn read(
-        report: &mut Report,
-        mut fields: TableReader<'_>,
-        reader: Option<RuleFileReader>,
-    ) -> (Koala, Option<RuleFile>) {
-        let mut koala = Koala::default();
-        fields.read_into(report, "rules", &mut koala.rules, rule_file);
-        fields.read_into(report, "tz", &mut koala.tz, zone);
-        fields.finish(report);
-        let file = match (koala.rules.as_deref(), reader) {
-            (Some(path), Some(reader)) => reader(report, path, &koala.tz),
-            _ => None,
-        };
-        (koala, file)
-    }
+impl Section for Koala {
+    const NAME: &'static str = "koala";
 
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("koala");
-        out.path("rules", self.rules.as_deref());
-        out.text("tz", &self.tz);
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("rules", &mut self.rules, Form { read: Box::new(rule_file), ..form::path() });
+        keys.key("tz", &mut self.tz, form::text(zone));
     }
 }
 

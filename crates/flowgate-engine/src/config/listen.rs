@@ -4,12 +4,12 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use super::form;
 use super::render::quoted;
 use super::report::Report;
-use super::table_reader::TableReader;
+use super::section::{Keys, Section};
 use super::tree::{Node, Value};
 use super::value;
-use super::writer::Writer;
 
 /// The addresses of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,23 +40,17 @@ impl Default for Listen {
     }
 }
 
+impl Section for Listen {
+    const NAME: &'static str = "listen";
+
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("http", &mut self.http, form::text(|report, node| address(report, node, Unix::Allowed)));
+        keys.key("resp", &mut self.resp, form::text(|report, node| address(report, node, Unix::Allowed)));
+        keys.key("grpc", &mut self.grpc, form::text(|report, node| address(report, node, Unix::Refused)));
+    }
+}
+
 impl Listen {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Listen {
-        let mut listen = Listen::default();
-        fields.read_into(report, "http", &mut listen.http, |report, node| address(report, node, Unix::Allowed));
-        fields.read_into(report, "resp", &mut listen.resp, |report, node| address(report, node, Unix::Allowed));
-        fields.read_into(report, "grpc", &mut listen.grpc, |report, node| address(report, node, Unix::Refused));
-        fields.finish(report);
-        listen
-    }
-
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("listen");
-        out.text("http", &self.http.to_string());
-        out.text("resp", &self.resp.to_string());
-        out.text("grpc", &self.grpc.to_string());
-    }
-
     /// The addresses with their keys.
     pub(crate) fn addresses(&self) -> [(&'static str, &ListenAddress); 3] {
         [("http", &self.http), ("resp", &self.resp), ("grpc", &self.grpc)]

@@ -1,13 +1,15 @@
 //! `[log]`: format, level, and which denials are logged.
 
+use std::fmt;
+
 use flowgate::Share;
 
+use super::form;
 use super::render::quoted;
 use super::report::Report;
-use super::table_reader::TableReader;
+use super::section::{Keys, Section};
 use super::tree::Node;
 use super::value;
-use super::writer::Writer;
 
 /// The log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,26 +65,23 @@ const LEVELS: [(&str, LogLevel); 6] = [
     ("trace", LogLevel::Trace),
 ];
 
-impl Log {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Log {
-        let mut log = Log::default();
-        fields.read_into(report, "format", &mut log.format, |report, node| value::word(report, node, &FORMATS));
-        fields.read_into(report, "level", &mut log.level, |report, node| value::word(report, node, &LEVELS));
-        fields.read_into(report, "denials", &mut log.denials, denials);
-        fields.finish(report);
-        log
-    }
+impl Section for Log {
+    const NAME: &'static str = "log";
 
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("log");
-        out.text("format", value::word_of(&FORMATS, self.format));
-        out.text("level", value::word_of(&LEVELS, self.level));
-        let denials = match self.denials {
-            Denials::Off => "off".to_owned(),
-            Denials::Share(Share::ALL) => "all".to_owned(),
-            Denials::Share(share) => share.as_percentage(),
-        };
-        out.text("denials", &denials);
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("format", &mut self.format, form::word(&FORMATS));
+        keys.key("level", &mut self.level, form::word(&LEVELS));
+        keys.key("denials", &mut self.denials, form::text(denials));
+    }
+}
+
+impl fmt::Display for Denials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Denials::Off => f.write_str("off"),
+            Denials::Share(Share::ALL) => f.write_str("all"),
+            Denials::Share(share) => f.write_str(&share.as_percentage()),
+        }
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use super::duration::{self, MAX_DURATION};
-use super::report::Report;
-use super::size::{self, ByteSize};
-use super::table_reader::TableReader;
-use super::value;
-use super::writer::Writer;
+use super::duration::MAX_DURATION;
+use super::form;
+use super::section::{Keys, Section};
+use super::size::ByteSize;
 
 /// Bounds of clients, and of the end of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,38 +44,15 @@ const MAX_THREADS: u64 = 1024;
 const REQUEST_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1024)..=ByteSize::new(1 << 30);
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-impl Server {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Server {
-        let mut server = Server::default();
-        fields.read_into(report, "max_connections", &mut server.max_connections, |report, node| {
-            value::integer(report, node, 1..=MAX_CONNECTIONS).map(|number| number as usize)
-        });
-        fields.read_into(report, "idle_timeout", &mut server.idle_timeout, |report, node| {
-            value::span(report, node, MIN_TIMEOUT..=MAX_DURATION)
-        });
-        fields.read_into(report, "request_timeout", &mut server.request_timeout, |report, node| {
-            value::span(report, node, MIN_TIMEOUT..=MAX_DURATION)
-        });
-        fields.read_into(report, "max_request", &mut server.max_request, |report, node| {
-            size::read(report, node, REQUEST_SIZES)
-        });
-        fields.read_into(report, "drain", &mut server.drain, |report, node| {
-            value::span(report, node, Duration::ZERO..=MAX_DURATION)
-        });
-        fields.read_into(report, "threads", &mut server.threads, |report, node| {
-            value::integer(report, node, 0..=MAX_THREADS).map(|number| number as usize)
-        });
-        fields.finish(report);
-        server
-    }
+impl Section for Server {
+    const NAME: &'static str = "server";
 
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.section("server");
-        out.raw("max_connections", self.max_connections);
-        out.text("idle_timeout", &duration::format(self.idle_timeout));
-        out.text("request_timeout", &duration::format(self.request_timeout));
-        out.text("max_request", &self.max_request.to_string());
-        out.text("drain", &duration::format(self.drain));
-        out.raw("threads", self.threads);
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("max_connections", &mut self.max_connections, form::integer(1..=MAX_CONNECTIONS));
+        keys.key("idle_timeout", &mut self.idle_timeout, form::span(MIN_TIMEOUT..=MAX_DURATION));
+        keys.key("request_timeout", &mut self.request_timeout, form::span(MIN_TIMEOUT..=MAX_DURATION));
+        keys.key("max_request", &mut self.max_request, form::size(REQUEST_SIZES));
+        keys.key("drain", &mut self.drain, form::span(Duration::ZERO..=MAX_DURATION));
+        keys.key("threads", &mut self.threads, form::integer(0..=MAX_THREADS));
     }
 }

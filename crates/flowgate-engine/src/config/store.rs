@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use flowgate::{Share, WhenFull};
 
-use super::duration;
+use super::form;
 use super::redis_url::RedisUrl;
 use super::report::Report;
 use super::secret;
+use super::section::Keys;
 use super::sentinel::Sentinel;
-use super::size::{self, ByteSize};
+use super::size::ByteSize;
 use super::source::{Location, SourceKind};
 use super::table_reader::TableReader;
 use super::tree::Node;
@@ -143,17 +144,14 @@ const DENY_CACHE_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_mill
 const MAX_PREFIX_BYTES: usize = 100;
 
 impl Store {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Store {
+    pub(crate) fn read(report: &mut Report, root: &mut TableReader<'_>) -> Store {
         let mut store = Store::default();
+        let mut fields = root.section(report, "store");
         let has_type = fields.node("type").is_some();
         let store_type = fields.read(report, "type", |report, node| value::word(report, node, &TYPES));
-        fields.read_into(report, "max_memory", &mut store.max_memory, |report, node| {
-            size::read(report, node, MEMORY_SIZES)
-        });
-        fields
-            .read_into(report, "when_full", &mut store.when_full, |report, node| value::word(report, node, &WHEN_FULL));
+        store.visit_memory(&mut Keys::Read(report, &mut fields));
         let durable_at = fields.entry("durable").map(|entry| entry.key_at);
-        store.durable = Durable::read(report, &mut fields);
+        store.durable.visit(&mut Keys::Read(report, &mut fields));
         let own_keys = fields.known.len();
         let redis = Redis::read(report, &mut fields);
         match store_type {
@@ -179,36 +177,35 @@ impl Store {
         out.section("store");
         let store_type = if self.redis.is_some() { StoreType::Redis } else { StoreType::Memory };
         out.text("type", value::word_of(&TYPES, store_type));
-        out.text("max_memory", &self.max_memory.to_string());
-        out.text("when_full", value::word_of(&WHEN_FULL, self.when_full));
+        let mut store = self.clone();
+        store.visit_memory(&mut Keys::Write(out));
         // Keys without an effect are left out.
-        if let Some(redis) = &self.redis {
-            redis.write(out);
-        } else {
-            self.durable.write(out);
+        match &mut store.redis {
+            Some(redis) => {
+                redis.servers.write(out);
+                redis.visit(&mut Keys::Write(out));
+            }
+            None if store.durable.mode == Durability::Off => store.durable.visit_mode(&mut Keys::Write(out)),
+            None => store.durable.visit(&mut Keys::Write(out)),
         }
+    }
+
+    fn visit_memory(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("max_memory", &mut self.max_memory, form::size(MEMORY_SIZES));
+        keys.key("when_full", &mut self.when_full, form::word(&WHEN_FULL));
     }
 }
 
 impl Durable {
-    fn read(report: &mut Report, fields: &mut TableReader<'_>) -> Durable {
-        let mut durable = Durable::default();
-        fields.read_into(report, "durable", &mut durable.mode, |report, node| value::word(report, node, &DURABILITIES));
-        fields.read_into(report, "dir", &mut durable.dir, value::path);
-        fields.read_into(report, "flush", &mut durable.flush, |report, node| value::span(report, node, FLUSH_TIMES));
-        fields.read_into(report, "on_damage", &mut durable.on_damage, |report, node| {
-            value::word(report, node, &ON_DAMAGE)
-        });
-        durable
+    fn visit_mode(&mut self, keys: &mut Keys<'_, '_>) {
+        keys.key("durable", &mut self.mode, form::word(&DURABILITIES));
     }
 
-    fn write(&self, out: &mut Writer) {
-        out.text("durable", value::word_of(&DURABILITIES, self.mode));
-        if self.mode != Durability::Off {
-            out.path("dir", self.dir.as_deref());
-            out.text("flush", &duration::format(self.flush));
-            out.text("on_damage", value::word_of(&ON_DAMAGE, self.on_damage));
-        }
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        self.visit_mode(keys);
+        keys.key("dir", &mut self.dir, form::path());
+        keys.key("flush", &mut self.flush, form::span(FLUSH_TIMES));
+        keys.key("on_damage", &mut self.on_damage, form::word(&ON_DAMAGE));
     }
 }
 
@@ -216,18 +213,7 @@ impl Redis {
     fn read(report: &mut Report, fields: &mut TableReader<'_>) -> Option<Redis> {
         let servers = RedisServers::read(report, fields);
         let mut redis = Redis::with_defaults()?;
-        fields.read_into(report, "prefix", &mut redis.prefix, prefix);
-        fields.read_into(report, "timeout", &mut redis.timeout, |report, node| value::span(report, node, TIMEOUTS));
-        fields.read_into(report, "on_failure", &mut redis.on_failure, |report, node| {
-            value::word(report, node, &ON_FAILURE)
-        });
-        fields.read_into(report, "local_share", &mut redis.local_share, |report, node| {
-            value::parsed(report, node, "a share above 0 and up to 1 such as \"1/3\" or \"50%\"")
-        });
-        fields.read_into(report, "deny_cache", &mut redis.deny_cache, value::boolean);
-        fields.read_into(report, "deny_cache_max", &mut redis.deny_cache_max, |report, node| {
-            value::span(report, node, DENY_CACHE_TIMES)
-        });
+        redis.visit(&mut Keys::Read(report, fields));
         Some(Redis { servers: servers?, ..redis })
     }
 
@@ -244,18 +230,17 @@ impl Redis {
         })
     }
 
-    fn write(&self, out: &mut Writer) {
-        match &self.servers {
-            RedisServers::One(url) => out.text("url", &url.to_string()),
-            RedisServers::Cluster(nodes) => out.texts("cluster", nodes.iter().map(RedisUrl::to_string)),
-            RedisServers::Sentinel(sentinel) => sentinel.write(out),
-        }
-        out.text("prefix", &self.prefix);
-        out.text("timeout", &duration::format(self.timeout));
-        out.text("on_failure", value::word_of(&ON_FAILURE, self.on_failure));
-        out.text("local_share", &self.local_share.to_string());
-        out.raw("deny_cache", self.deny_cache);
-        out.text("deny_cache_max", &duration::format(self.deny_cache_max));
+    /// Visits the keys beside those of the servers.
+    fn visit(&mut self, keys: &mut Keys<'_, '_>) {
+        let share = |report: &mut Report, node: &Node| {
+            value::parsed(report, node, "a share above 0 and up to 1 such as \"1/3\" or \"50%\"")
+        };
+        keys.key("prefix", &mut self.prefix, form::text(prefix));
+        keys.key("timeout", &mut self.timeout, form::span(TIMEOUTS));
+        keys.key("on_failure", &mut self.on_failure, form::word(&ON_FAILURE));
+        keys.key("local_share", &mut self.local_share, form::text(share));
+        keys.key("deny_cache", &mut self.deny_cache, form::boolean());
+        keys.key("deny_cache_max", &mut self.deny_cache_max, form::span(DENY_CACHE_TIMES));
     }
 }
 
@@ -284,6 +269,14 @@ impl RedisServers {
             }
             (Some((_, servers, _)), None) => Some(servers),
             (None, _) => Redis::with_defaults().map(|redis| redis.servers),
+        }
+    }
+
+    fn write(&self, out: &mut Writer) {
+        match self {
+            RedisServers::One(url) => out.text("url", &url.to_string()),
+            RedisServers::Cluster(nodes) => out.texts("cluster", nodes.iter().map(RedisUrl::to_string)),
+            RedisServers::Sentinel(sentinel) => sentinel.write(out),
         }
     }
 }

@@ -19,32 +19,27 @@ pub struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn read(report: &mut Report, mut fields: TableReader<'_>) -> Option<Tls> {
-        let cert_at = fields.node("cert").map(|node| node.at);
-        let key_at = fields.node("key").map(|node| node.at);
-        let client_ca_at = fields.node("client_ca").map(|node| node.at);
+    pub(crate) fn read(report: &mut Report, root: &mut TableReader<'_>) -> Option<Tls> {
+        let mut fields = root.section(report, "tls");
         let cert = fields.read(report, "cert", value::path).flatten();
         let key = fields.read(report, "key", value::path).flatten();
         let client_ca = fields.read(report, "client_ca", value::path).flatten();
-        fields.finish(report);
-        match (cert, key) {
-            (Some(cert), Some(key)) => return Some(Tls { cert, key, client_ca }),
-            (Some(_), None) => {
-                let at = cert_at?;
-                report.error(at, "\"cert\" needs \"key\"").hint("such as key = \"server.key\"").done();
-            }
-            (None, Some(_)) => {
-                let at = key_at?;
-                report.error(at, "\"key\" needs \"cert\"").hint("such as cert = \"server.pem\"").done();
-            }
+        let wrong = match (&cert, &key) {
+            (Some(_), None) => Some(("cert", "\"cert\" needs \"key\"", "such as key = \"server.key\"")),
+            (None, Some(_)) => Some(("key", "\"key\" needs \"cert\"", "such as cert = \"server.pem\"")),
             (None, None) if client_ca.is_some() => {
-                let at = client_ca_at?;
                 let hint = "clients can only show a certificate over TLS, which these two switch on";
-                report.error(at, "\"client_ca\" needs \"cert\" and \"key\"").hint(hint).done();
+                Some(("client_ca", "\"client_ca\" needs \"cert\" and \"key\"", hint))
             }
-            (None, None) => {}
+            _ => None,
+        };
+        if let Some((name, message, hint)) = wrong
+            && let Some(node) = fields.node(name)
+        {
+            report.error(node.at, message).hint(hint).done();
         }
-        None
+        fields.finish(report);
+        Some(Tls { cert: cert?, key: key?, client_ca })
     }
 
     pub(crate) fn write(tls: Option<&Tls>, out: &mut Writer) {
