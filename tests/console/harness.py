@@ -5,6 +5,7 @@ origin. Waits are for things that are seen.
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -144,18 +145,14 @@ def _read(terminal):
         return b""
 
 
+@functools.cache
+def browser():
+    """The browser of this process. Its driver ends it with the process; journeys have contexts of their own."""
+    return sync_playwright().start().chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+
+
 class Journey(unittest.TestCase):
     """One journey: `self.server(..)` starts servers, `self.open(..)` opens guarded pages."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.playwright = sync_playwright().start()
-        cls.browser = cls.playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.playwright.stop()
 
     def server(self, *arguments, **named):
         server = Server(*arguments, **named)
@@ -164,7 +161,7 @@ class Journey(unittest.TestCase):
 
     def context(self, **options):
         options = {"viewport": {"width": 1400, "height": 900}, "locale": "en-US", **options}
-        context = self.browser.new_context(**options)
+        context = browser().new_context(**options)
         context.set_default_timeout(PATIENCE_MS)
         self.addCleanup(context.close)
         return context

@@ -120,7 +120,9 @@ class Frame(Journey):
     def test_15_after_a_log_out_nothing_is_left_and_a_login_begins_anew(self):
         server = self.server(FORUM)
         server.take(20, act="reply", user="42")
-        page = self.open(server)
+        context = self.context()
+        context.clock.install()
+        page = self.open(server, context=context)
         for user in ("43", "44"):
             expect(page.get_by_text("user=42").first).to_be_visible()
             page.get_by_role("button", name="Log out").click()
@@ -129,7 +131,7 @@ class Frame(Journey):
             expect(page.get_by_role("navigation")).to_have_count(0)
             expect(page.get_by_role("dialog")).to_have_count(0)
             # Longer than the pause of any source that every page watches.
-            page.wait_for_timeout(5500)
+            page.clock.fast_forward(5500)
             page.get_by_label("admin_token or view_token").fill(TOKEN)
             page.get_by_role("button", name="Log in").click()
             # What every page watches goes on: the rates of the rail, the subjects of the overview.
@@ -139,7 +141,7 @@ class Frame(Journey):
             with page.expect_response(lambda answer: "range=5m&rules=top" in answer.url):
                 pass
             with page.expect_response(lambda answer: "/v1/sample" in answer.url):
-                pass
+                page.clock.fast_forward(5500)
 
     def test_15_the_link_of_the_terminal_is_forgotten_too(self):
         server = self.server(FORUM)

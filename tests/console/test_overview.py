@@ -82,7 +82,7 @@ class Overview(Journey):
         expect(sentence).to_contain_text("Denied by reply, passes in")
         expect(page.locator(".rulebox").filter(has_text="5/60s")).to_contain_text("0 of 5 left")
         expect(page.locator(".rulebox").filter(has_text="5/60s").locator("svg rect.zero").first).to_be_attached()
-        expect(page.locator(".verdict .more")).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d\.$"))
+        expect(page.locator(".verdict .more")).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d\. Until \d\d:\d\d:\d\d\.$"))
         # A limit is shown whole.
         for limit in page.locator(".lim > code").all():
             self.assertEqual(limit.evaluate("e => e.scrollWidth - e.clientWidth"), 0, limit.inner_text())
