@@ -9,11 +9,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The prefix length at which the IPv4 addresses mapped into IPv6 begin.
 const MAPPED_BITS: u32 = 96;
 
+/// The version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    /// The bits of an address.
+    fn width(self) -> u32 {
+        match self {
+            Family::V4 => 32,
+            Family::V6 => 128,
+        }
+    }
+}
+
 /// An address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Address {
-    V4(u32),
-    V6(u128),
+pub(crate) struct Address {
+    pub(crate) family: Family,
+    pub(crate) bits: u128,
 }
 
 impl Address {
@@ -24,27 +41,34 @@ impl Address {
         if !start.is_ascii_hexdigit() && *start != b':' {
             return None;
         }
-        Some(match text.parse().ok()? {
-            IpAddr::V4(v4) => Address::V4(v4.to_bits()),
-            IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(Address::V6(v6.to_bits()), |v4| Address::V4(v4.to_bits())),
-        })
+        text.parse::<IpAddr>().ok().map(Address::from)
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Address {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Address { family: Family::V4, bits: v4.to_bits().into() },
+            IpAddr::V6(v6) => Address { family: Family::V6, bits: v6.to_bits() },
+        }
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Address::V4(bits) => Ipv4Addr::from_bits(bits).fmt(f),
-            Address::V6(bits) => Ipv6Addr::from_bits(bits).fmt(f),
+        match self.family {
+            Family::V4 => Ipv4Addr::from_bits(self.bits as u32).fmt(f),
+            Family::V6 => Ipv6Addr::from_bits(self.bits).fmt(f),
         }
     }
 }
 
 /// The addresses from the first to the last, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum AddressRange {
-    V4 { first: u32, last: u32 },
-    V6 { first: u128, last: u128 },
+pub(crate) struct AddressRange {
+    pub(crate) family: Family,
+    pub(crate) first: u128,
+    pub(crate) last: u128,
 }
 
 /// Why a text that begins like an address range is not one.
@@ -75,94 +99,72 @@ impl AddressRange {
     }
 
     pub(crate) fn contains(&self, address: Address) -> bool {
-        match (*self, address) {
-            (AddressRange::V4 { first, last }, Address::V4(bits)) => (first..=last).contains(&bits),
-            (AddressRange::V6 { first, last }, Address::V6(bits)) => (first..=last).contains(&bits),
-            _ => false,
-        }
+        self.family == address.family && (self.first..=self.last).contains(&address.bits)
+    }
+
+    /// True if every address of the other range is in this one.
+    pub(crate) fn encloses(&self, other: &AddressRange) -> bool {
+        self.family == other.family && self.first <= other.first && other.last <= self.last
     }
 
     /// The length of the prefix that exactly these addresses share; `None` if the range is not a network.
     pub(crate) fn prefix_bits(&self) -> Option<u32> {
-        let (first, last, unused) = match *self {
-            AddressRange::V4 { first, last } => (first.into(), last.into(), MAPPED_BITS),
-            AddressRange::V6 { first, last } => (first, last, 0),
-        };
-        let host: u128 = first ^ last;
-        let is_network = host & first == 0 && host & host.wrapping_add(1) == 0;
-        is_network.then(|| host.leading_zeros() - unused)
+        let host = self.first ^ self.last;
+        let is_network = host & self.first == 0 && host & host.wrapping_add(1) == 0;
+        is_network.then(|| host.leading_zeros() - (u128::BITS - self.family.width()))
     }
 
     /// From the first address of one range to the last of another; `None` if the families or the order do not fit.
     pub(crate) fn up_to(&self, other: &AddressRange) -> Option<AddressRange> {
-        match (*self, *other) {
-            (AddressRange::V4 { first, .. }, AddressRange::V4 { last, .. }) if first <= last => {
-                Some(AddressRange::V4 { first, last })
-            }
-            (AddressRange::V6 { first, .. }, AddressRange::V6 { last, .. }) if first <= last => {
-                Some(AddressRange::V6 { first, last })
-            }
-            _ => None,
-        }
+        let fits = self.family == other.family && self.first <= other.last;
+        fits.then_some(AddressRange { last: other.last, ..*self })
     }
 
     /// From one address to another; `Ok(None)` if neither is an address.
     pub(crate) fn between(first: &str, last: &str) -> Result<Option<AddressRange>, RangeError> {
         const EXPECTED: &str = "two addresses of one family, the lower one first, such as 10.0.0.1..10.0.0.9";
-        let error = Err(RangeError { expected: EXPECTED });
-        match (Address::parse(first), Address::parse(last)) {
-            (None, None) => Ok(None),
-            (Some(Address::V4(first)), Some(Address::V4(last))) if first <= last => {
-                Ok(Some(AddressRange::V4 { first, last }))
-            }
-            (Some(Address::V6(first)), Some(Address::V6(last))) if first <= last => {
-                Ok(Some(AddressRange::V6 { first, last }))
-            }
-            _ => error,
-        }
+        let range = match (Address::parse(first), Address::parse(last)) {
+            (None, None) => return Ok(None),
+            (Some(first), Some(last)) => AddressRange::from(first).up_to(&last.into()),
+            _ => None,
+        };
+        range.map(Some).ok_or(RangeError { expected: EXPECTED })
+    }
+
+    /// The addresses that share the first `bits` bits with this one; `None` if it has fewer.
+    pub(crate) fn around(Address { family, bits: address }: Address, bits: u32) -> Option<AddressRange> {
+        let host_bits = family.width().checked_sub(bits)?;
+        let host = u128::MAX.checked_shr(u128::BITS - host_bits).unwrap_or(0);
+        Some(AddressRange { family, first: address & !host, last: address | host })
     }
 
     fn network(base: IpAddr, bits: &str) -> Result<AddressRange, RangeError> {
         // A sign or a leading zero is a number, but not a prefix length.
         let digits = bits.bytes().all(|b| b.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
         let bits: u32 = if digits { bits.parse().unwrap_or(u32::MAX) } else { u32::MAX };
-        match base {
-            IpAddr::V4(v4) if bits <= 32 => Ok(AddressRange::v4(v4, bits)),
-            IpAddr::V4(_) => Err(RangeError { expected: "a prefix length from 0 to 32 after the slash" }),
-            IpAddr::V6(_) if bits > 128 => {
-                Err(RangeError { expected: "a prefix length from 0 to 128 after the slash" })
-            }
-            IpAddr::V6(v6) => Ok(match v6.to_ipv4_mapped() {
-                Some(v4) if bits >= MAPPED_BITS => AddressRange::v4(v4, bits - MAPPED_BITS),
-                _ => {
-                    let host = u128::MAX.checked_shr(bits).unwrap_or(0);
-                    AddressRange::V6 { first: v6.to_bits() & !host, last: v6.to_bits() | host }
+        let (base, bits, expected) = match base {
+            IpAddr::V4(_) => (base.into(), bits, "a prefix length from 0 to 32 after the slash"),
+            IpAddr::V6(v6) => {
+                let expected = "a prefix length from 0 to 128 after the slash";
+                match v6.to_ipv4_mapped() {
+                    Some(_) if bits >= MAPPED_BITS => (base.into(), bits - MAPPED_BITS, expected),
+                    _ => (Address { family: Family::V6, bits: v6.to_bits() }, bits, expected),
                 }
-            }),
-        }
-    }
-
-    fn v4(base: Ipv4Addr, bits: u32) -> AddressRange {
-        let host = u32::MAX.checked_shr(bits).unwrap_or(0);
-        AddressRange::V4 { first: base.to_bits() & !host, last: base.to_bits() | host }
+            }
+        };
+        AddressRange::around(base, bits).ok_or(RangeError { expected })
     }
 }
 
 impl From<Address> for AddressRange {
-    fn from(address: Address) -> AddressRange {
-        match address {
-            Address::V4(bits) => AddressRange::V4 { first: bits, last: bits },
-            Address::V6(bits) => AddressRange::V6 { first: bits, last: bits },
-        }
+    fn from(Address { family, bits }: Address) -> AddressRange {
+        AddressRange { family, first: bits, last: bits }
     }
 }
 
 impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = match *self {
-            AddressRange::V4 { first, last } => (Address::V4(first), Address::V4(last)),
-            AddressRange::V6 { first, last } => (Address::V6(first), Address::V6(last)),
-        };
+        let [first, last] = [self.first, self.last].map(|bits| Address { family: self.family, bits });
         match self.prefix_bits() {
             _ if first == last => write!(f, "{first}"),
             Some(bits) => write!(f, "{first}/{bits}"),
@@ -186,14 +188,14 @@ fn wildcard(text: &str) -> Result<Option<AddressRange>, RangeError> {
             _ => {
                 let value = part.parse::<u8>().ok().filter(|_| part == "0" || !part.starts_with('0'));
                 let expected = "numbers from 0 to 255 before the `*`";
-                let value = u32::from(value.ok_or(RangeError { expected })?);
+                let value = u128::from(value.ok_or(RangeError { expected })?);
                 (value, value)
             }
         };
         open |= part == "*";
         (first, last) = (first << 8 | low, last << 8 | high);
     }
-    Ok(Some(AddressRange::V4 { first, last }))
+    Ok(Some(AddressRange { family: Family::V4, first, last }))
 }
 
 #[cfg(test)]

@@ -40,16 +40,15 @@ impl Region for Network {
     type Point = Address;
 
     fn begins_by(&self, point: &Address) -> bool {
-        self.ends().0 <= *point
+        (self.0.family, self.0.first) <= (point.family, point.bits)
     }
 
     fn covers(&self, point: &Address) -> bool {
-        self.contains(*point)
+        self.0.contains(*point)
     }
 
     fn encloses(&self, other: &Network) -> bool {
-        let (first, last) = other.ends();
-        self.contains(first) && self.contains(last)
+        self.0.encloses(&other.0)
     }
 }
 
@@ -113,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::address::AddressRange;
+    use crate::address::{AddressRange, Family};
 
     /// The regions found are those that cover the point, the smallest first.
     fn check<R: Region + Clone + std::fmt::Debug>(regions: BTreeSet<R>, point: &R::Point) {
@@ -131,13 +130,13 @@ mod tests {
 
         #[test]
         fn networks_are_found(networks in proptest::collection::vec((any::<u8>(), 0..=8u32, any::<bool>()), 0..20), point: u8, v6: bool) {
+            let family = |v6| if v6 { Family::V6 } else { Family::V4 };
             let network = |(bits, prefix, v6): (u8, u32, bool)| {
                 let host = 255u8.checked_shr(prefix).unwrap_or(0);
                 let (first, last) = (bits & !host, bits | host);
-                let v4 = AddressRange::V4 { first: first.into(), last: last.into() };
-                Network::new(if v6 { AddressRange::V6 { first: first.into(), last: last.into() } } else { v4 }).unwrap()
+                Network::new(AddressRange { family: family(v6), first: first.into(), last: last.into() }).unwrap()
             };
-            let point = if v6 { Address::V6(point.into()) } else { Address::V4(point.into()) };
+            let point = Address { family: family(v6), bits: point.into() };
             check(networks.into_iter().map(network).collect(), &point);
         }
     }

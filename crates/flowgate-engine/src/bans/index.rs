@@ -15,7 +15,7 @@ use hashbrown::DefaultHashBuilder;
 use super::ManualBan;
 use super::target::{Target, Value};
 use super::trie::Trie;
-use crate::address::Address;
+use crate::address::{Address, Family};
 use crate::network::Network;
 use crate::request::Request;
 
@@ -32,21 +32,8 @@ struct FieldBans {
     name: Arc<str>,
     texts: Trie<Arc<ManualBan>>,
     networks: Trie<(Network, Arc<ManualBan>)>,
-    /// The prefix lengths of the networks, each with the number of its networks.
-    prefixes: Vec<(Prefix, u32)>,
-}
-
-/// A prefix length of one family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Prefix {
-    is_v6: bool,
-    bits: u32,
-}
-
-impl Prefix {
-    fn from_network(network: &Network) -> Prefix {
-        Prefix { is_v6: network.is_v6(), bits: network.bits() }
-    }
+    /// The prefix lengths of each family, with the numbers of their networks.
+    prefixes: Vec<((Family, u32), u32)>,
 }
 
 impl Index {
@@ -124,11 +111,9 @@ impl FieldBans {
             return None;
         }
         let address = Address::parse(value)?;
-        let around = |(prefix, _): &(Prefix, u32)| {
-            let network = Network::around(address, prefix.bits).filter(|network| network.is_v6() == prefix.is_v6)?;
-            Some(&self.network(&network, hasher)?.1)
-        };
-        self.prefixes.iter().filter_map(around).max_by_key(|ban| ban.until)
+        let lengths = self.prefixes.iter().map(|(prefix, _)| prefix).filter(|(family, _)| *family == address.family);
+        let around = |(_, bits): &(Family, u32)| Some(&self.network(&Network::around(address, *bits)?, hasher)?.1);
+        lengths.filter_map(around).max_by_key(|ban| ban.until)
     }
 
     fn network(&self, network: &Network, hasher: &DefaultHashBuilder) -> Option<&(Network, Arc<ManualBan>)> {
@@ -141,7 +126,7 @@ impl FieldBans {
             Value::Text(text) => self.texts.insert(hasher.hash_one(text), ban, |ban| *ban.value == *text),
             Value::Network(network) => {
                 if self.network(&network, hasher).is_none() {
-                    let prefix = Prefix::from_network(&network);
+                    let prefix = network.prefix();
                     match self.prefixes.iter_mut().find(|(found, _)| *found == prefix) {
                         Some((_, number)) => *number += 1,
                         None => self.prefixes.push((prefix, 1)),
@@ -160,7 +145,7 @@ impl FieldBans {
                     return;
                 }
                 self.networks.remove(hasher.hash_one(network), |(found, _)| *found == network);
-                let prefix = Prefix::from_network(&network);
+                let prefix = network.prefix();
                 if let Some(at) = self.prefixes.iter().position(|(found, _)| *found == prefix) {
                     self.prefixes[at].1 -= 1;
                     if self.prefixes[at].1 == 0 {

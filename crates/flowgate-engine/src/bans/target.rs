@@ -5,7 +5,7 @@
 //! Invariant  Two orders have the same [name](Target::name) if and only if they ban the same values of the same field.
 
 use super::BanOrderError;
-use crate::address::AddressRange;
+use crate::address::{AddressRange, Family};
 use crate::field_name::canonical;
 use crate::network::Network;
 
@@ -72,9 +72,9 @@ impl<'a> Target<'a> {
 /// ```
 pub fn wide_network(value: &str) -> Option<String> {
     let range = AddressRange::parse(value).ok()??;
-    let (family, smallest) = match range {
-        AddressRange::V4 { .. } => ("IPv4", 8),
-        AddressRange::V6 { .. } => ("IPv6", 16),
+    let (family, smallest) = match range.family {
+        Family::V4 => ("IPv4", 8),
+        Family::V6 => ("IPv6", 16),
     };
     match range.prefix_bits()? {
         0 => Some(format!("every {family} address")),

@@ -10,7 +10,7 @@ use super::report::Report;
 use super::section::{Keys, Section};
 use super::tree::Node;
 use super::value;
-use crate::address::{Address, AddressRange};
+use crate::address::AddressRange;
 use crate::http::{PathPart, PathSpelling};
 use crate::rules::shown;
 
@@ -89,10 +89,7 @@ impl Section for Gate {
 impl ProxyAddresses {
     /// True if `address` is one of them. An IPv4 address mapped into IPv6 is the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        self.0.contains(match address.to_canonical() {
-            IpAddr::V4(v4) => Address::V4(v4.to_bits()),
-            IpAddr::V6(v6) => Address::V6(v6.to_bits()),
-        })
+        self.0.contains(address.into())
     }
 }
 

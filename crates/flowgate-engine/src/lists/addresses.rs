@@ -3,7 +3,7 @@
 //! Invariant  Within a family the ranges ascend, with at least one address between two of them. A million networks of
 //!            IPv4 take 8 MB at most.
 
-use crate::address::{Address, AddressRange};
+use crate::address::{Address, AddressRange, Family};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddressSet {
@@ -15,18 +15,19 @@ impl AddressSet {
     pub(super) fn new(ranges: Vec<AddressRange>) -> AddressSet {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for range in ranges {
-            match range {
-                AddressRange::V4 { first, last } => v4.push((first, last)),
-                AddressRange::V6 { first, last } => v6.push((first, last)),
+            match range.family {
+                Family::V4 => v4.push((range.first as u32, range.last as u32)),
+                Family::V6 => v6.push((range.first, range.last)),
             }
         }
-        AddressSet { v4: Ranges::new(v4), v6: Ranges::new(v6) }
+        let (next_v4, next_v6) = (|last: u32| last.saturating_add(1), |last: u128| last.saturating_add(1));
+        AddressSet { v4: Ranges::new(v4, next_v4), v6: Ranges::new(v6, next_v6) }
     }
 
     pub(super) fn contains(&self, address: Address) -> bool {
-        match address {
-            Address::V4(bits) => self.v4.contains(bits),
-            Address::V6(bits) => self.v6.contains(bits),
+        match address.family {
+            Family::V4 => self.v4.contains(address.bits as u32),
+            Family::V6 => self.v6.contains(address.bits),
         }
     }
 
@@ -42,13 +43,14 @@ struct Ranges<T> {
     lasts: Box<[T]>,
 }
 
-impl<T: Copy + Ord + Successor> Ranges<T> {
-    fn new(mut ranges: Vec<(T, T)>) -> Ranges<T> {
+impl<T: Copy + Ord> Ranges<T> {
+    /// `next`: the address behind one, or the same at the end of the family.
+    fn new(mut ranges: Vec<(T, T)>, next: impl Fn(T) -> T) -> Ranges<T> {
         ranges.sort_unstable();
         let mut merged: Vec<(T, T)> = Vec::new();
         for (first, last) in ranges {
             match merged.last_mut() {
-                Some((_, before)) if first <= before.successor() => *before = last.max(*before),
+                Some((_, before)) if first <= next(*before) => *before = last.max(*before),
                 _ => merged.push((first, last)),
             }
         }
@@ -58,23 +60,6 @@ impl<T: Copy + Ord + Successor> Ranges<T> {
     fn contains(&self, bits: T) -> bool {
         let behind = self.firsts.partition_point(|&first| first <= bits);
         behind.checked_sub(1).is_some_and(|index| bits <= self.lasts[index])
-    }
-}
-
-/// The next number, or the same at the end of the family.
-trait Successor {
-    fn successor(self) -> Self;
-}
-
-impl Successor for u32 {
-    fn successor(self) -> u32 {
-        self.saturating_add(1)
-    }
-}
-
-impl Successor for u128 {
-    fn successor(self) -> u128 {
-        self.saturating_add(1)
     }
 }
 
@@ -92,11 +77,8 @@ mod tests {
     fn range() -> impl Strategy<Value = AddressRange> {
         (bits(), bits(), any::<bool>()).prop_map(|(a, b, v6)| {
             let (first, last) = (a.min(b), a.max(b));
-            if v6 {
-                AddressRange::V6 { first: first.into(), last: last.into() }
-            } else {
-                AddressRange::V4 { first, last }
-            }
+            let family = if v6 { Family::V6 } else { Family::V4 };
+            AddressRange { family, first: first.into(), last: last.into() }
         })
     }
 
@@ -105,7 +87,7 @@ mod tests {
         fn a_lookup_agrees_with_asking_each_range(ranges in proptest::collection::vec(range(), 0..12), probes in proptest::collection::vec(bits(), 40)) {
             let set = AddressSet::new(ranges.clone());
             for probe in probes {
-                for address in [Address::V4(probe), Address::V6(probe.into())] {
+                for address in [Family::V4, Family::V6].map(|family| Address { family, bits: probe.into() }) {
                     prop_assert_eq!(set.contains(address), ranges.iter().any(|range| range.contains(address)));
                 }
             }

@@ -1,6 +1,6 @@
 //! Rules that never match, since a rule above them decides all their requests.
 
-use crate::address::{Address, AddressRange};
+use crate::address::Address;
 use crate::config::report::Report;
 use crate::config::rule::Places;
 use crate::http::PathSpelling;
@@ -60,7 +60,7 @@ fn implies(known: &Matcher, wanted: &Matcher) -> bool {
         (Matcher::OneOf(options), _) => options.iter().all(|option| implies(option, wanted)),
         (_, Matcher::OneOf(options)) => options.iter().any(|option| implies(known, option)),
         (Matcher::Equal(text), _) => holds(wanted, text),
-        (Matcher::Address(AddressMatcher(inner)), Matcher::Address(AddressMatcher(outer))) => within(*inner, *outer),
+        (Matcher::Address(AddressMatcher(inner)), Matcher::Address(AddressMatcher(outer))) => outer.encloses(inner),
         (Matcher::Number(_) | Matcher::Address(_) | Matcher::List(_), Matcher::Present) => true,
         (Matcher::List(known), Matcher::List(wanted)) => known == wanted,
         // The same text has the same meaning. `Equal` is handled above, so a literal is not taken for a form.
@@ -93,14 +93,6 @@ fn certainly_fails(matcher: &Matcher, text: &str) -> bool {
         Matcher::Not(inner) => holds(inner, text),
         other => !holds(other, text),
     }
-}
-
-fn within(inner: AddressRange, outer: AddressRange) -> bool {
-    let (first, last) = match inner {
-        AddressRange::V4 { first, last } => (Address::V4(first), Address::V4(last)),
-        AddressRange::V6 { first, last } => (Address::V6(first), Address::V6(last)),
-    };
-    outer.contains(first) && outer.contains(last)
 }
 
 #[cfg(test)]
