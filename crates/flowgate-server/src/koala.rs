@@ -28,6 +28,7 @@ pub(crate) use rule_file::ROUTES;
 use std::sync::Arc;
 
 use flowgate::{Limit, Reading};
+use flowgate_engine::redis::RedisQuestion;
 use flowgate_engine::{Explanation, PolicyError, Request};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, RuleCounts};
 

@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! OwnedPlan::new(rules, plan, request)
-//!     .call(prefix, time, around)  -> ScriptCall      to Redis: EVALSHA
-//!     .conclude(reply)             -> Conclusion      the decision
+//!     .call(None, prefix, time, around)  -> ScriptCall      to Redis: EVALSHA
+//!     .conclude(&[reply])                -> Conclusion      the decision
 //! ```
 //!
 //! See docs/redis.md, "How it counts", for the keys, the values and why the numbers are exact.
@@ -21,6 +21,7 @@ mod decode;
 mod encode;
 mod keys;
 mod owned_plan;
+mod question;
 mod script;
 mod undo;
 
@@ -29,6 +30,7 @@ pub use bans::{BanCall, BanCopy};
 pub use decode::{ReplyError, take_unreadable, unpacked};
 pub use encode::ScriptTime;
 pub use owned_plan::{Conclusion, JointConclusion, OwnedJointPlan, OwnedPlan};
+pub use question::RedisQuestion;
 pub use script::{BANS, DECIDE, JOINT, Script, ScriptCall, THROTTLE, UNDO};
 
 pub(crate) use keys::{CounterName, ban_name, limit_name};

@@ -2,8 +2,8 @@
 
 use flowgate::{MemoryStore, Op, OtherAlgorithm, Reading, Throttle, ThrottleError, ThrottleReply, Time};
 use flowgate_engine::redis::{
-    OwnedJointPlan, OwnedPlan, PreparedLimit, PreparedThrottle, ReplyError, ScriptCall, ScriptTime, take_unreadable,
-    unpacked,
+    OwnedJointPlan, OwnedPlan, PreparedLimit, PreparedThrottle, RedisQuestion, ReplyError, ScriptCall, ScriptTime,
+    take_unreadable, unpacked,
 };
 use flowgate_engine::{AdHoc, Decision, Engine, JointDecision, Policy, Request, RuleDef};
 
@@ -56,8 +56,8 @@ impl RedisEngine {
         let time = self.time(now);
         let mut around = now;
         loop {
-            let reply = numbers(&mut self.connection, &prepared.call(&self.prefix, time, around));
-            match prepared.conclude(&reply) {
+            let reply = numbers(&mut self.connection, &prepared.call(None, &self.prefix, time, around));
+            match prepared.conclude(&[&reply]) {
                 Ok(conclusion) => {
                     self.engine.note_conclusion(&conclusion, || request.clone());
                     return conclusion.decision;
@@ -76,14 +76,16 @@ impl RedisEngine {
         }
         let time = self.time(now);
         let replies: Vec<Vec<i64>> = (0..prepared.groups())
-            .map(|group| numbers(&mut self.connection, &prepared.call_of(Some(group), &self.prefix, time, now)))
+            .map(|group| numbers(&mut self.connection, &prepared.call(Some(group), &self.prefix, time, now)))
             .collect();
-        let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
-        for (_, call) in prepared.rollbacks(&self.prefix, time, &some) {
-            numbers(&mut self.connection, &call);
+        if replies.len() > 1 {
+            let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
+            for call in prepared.undo_calls(&self.prefix, time, &some) {
+                numbers(&mut self.connection, &call);
+            }
         }
         let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
-        prepared.conclude_groups(&replies).unwrap().decision
+        prepared.conclude(&replies).unwrap().decision
     }
 
     /// Decides several requests in one step.
@@ -95,7 +97,7 @@ impl RedisEngine {
         let time = self.time(now);
         let mut around = now;
         loop {
-            let reply = numbers(&mut self.connection, &prepared.call_of(None, &self.prefix, time, around));
+            let reply = numbers(&mut self.connection, &prepared.call(None, &self.prefix, time, around));
             match prepared.conclude(&[&reply]) {
                 Ok(conclusion) => {
                     self.engine.note_joint_conclusion(&conclusion, |part| requests[part].1.clone());
@@ -115,7 +117,7 @@ impl RedisEngine {
         }
         let time = self.time(now);
         let replies: Vec<Vec<i64>> = (0..prepared.groups())
-            .map(|group| numbers(&mut self.connection, &prepared.call_of(Some(group), &self.prefix, time, now)))
+            .map(|group| numbers(&mut self.connection, &prepared.call(Some(group), &self.prefix, time, now)))
             .collect();
         if replies.len() > 1 {
             let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
@@ -136,7 +138,7 @@ impl RedisEngine {
 
     pub(crate) fn limit(&mut self, op: Op, call: AdHoc<'_>, now: Time) -> Result<flowgate::Decision, OtherAlgorithm> {
         let prepared = PreparedLimit::new(op, call);
-        let call = prepared.call(&self.prefix, self.time(now), now);
+        let call = prepared.call(None, &self.prefix, self.time(now), now);
         let reply = numbers(&mut self.connection, &call);
         prepared.conclude(&reply).unwrap()
     }
@@ -148,7 +150,7 @@ impl RedisEngine {
         now: Time,
     ) -> Result<ThrottleReply, ThrottleError> {
         let prepared = PreparedThrottle::new(key, throttle);
-        let call = prepared.call(&self.prefix, self.time(now));
+        let call = prepared.call(None, &self.prefix, self.time(now), now);
         let reply = numbers(&mut self.connection, &call);
         prepared.conclude(&reply).unwrap()
     }

@@ -2,7 +2,7 @@
 
 use flowgate::MemoryStore;
 use flowgate_engine::Decider;
-use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime, unpacked};
+use flowgate_engine::redis::{OwnedPlan, RedisQuestion, ReplyError, ScriptCall, ScriptTime, unpacked};
 use flowgate_koala::OwnedKoalaPlan;
 use flowgate_testkit::redis::Redis;
 
@@ -23,7 +23,7 @@ impl Shared {
     fn conclude<T>(&mut self, plan: &OwnedPlan, now: Time, read: impl Fn(&[&[i64]]) -> Result<T, ReplyError>) -> T {
         let mut around = now;
         loop {
-            let reply = self.numbers(&plan.call("k:", ScriptTime::Injected(now), around));
+            let reply = self.numbers(&plan.call(None, "k:", ScriptTime::Injected(now), around));
             match read(&[&reply]) {
                 Err(ReplyError::Around(other)) if other != around => around = other,
                 concluded => return concluded.unwrap(),
@@ -54,7 +54,7 @@ impl Counters for Shared {
 
     fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time) {
         for plan in rules.owned_feedback(&self.decider, erase, request) {
-            self.conclude(&plan, now, |replies| plan.conclude_groups(replies));
+            self.conclude(&plan, now, |replies| plan.conclude(replies));
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flowgate::{Reading, Time};
-use flowgate_engine::redis::{ReplyError, ScriptCall, ScriptTime};
+use flowgate::Reading;
+use flowgate_engine::redis::{RedisQuestion, ReplyError};
 use flowgate_engine::{Decider, OnFailure, Request};
 use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaPlan, OwnedKoalaPlan};
 
@@ -39,20 +39,12 @@ impl Question for KoalaQuestion<'_, '_, '_> {
 impl OwnedQuestion for OwnedKoalaQuestion {
     type Reply = KoalaAnswer;
 
-    fn groups(&self) -> usize {
-        self.plan.plan.groups()
-    }
-
-    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
-        self.plan.plan.call_of(group, prefix, ScriptTime::Redis, around)
+    fn asked(&self) -> &dyn RedisQuestion {
+        &self.plan.plan
     }
 
     fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
         self.plan.conclude(&self.koala.rules, answers)
-    }
-
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        self.plan.plan.undo_calls(prefix, ScriptTime::Redis, answers)
     }
 }
 

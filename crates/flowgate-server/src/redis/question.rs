@@ -11,9 +11,9 @@ mod throttle;
 
 use std::sync::Arc;
 
-use flowgate::{Reading, Time};
+use flowgate::Reading;
 use flowgate_engine::Decider;
-use flowgate_engine::redis::{ReplyError, ScriptCall};
+use flowgate_engine::redis::{RedisQuestion, ReplyError};
 
 use super::deny_cache::{Denial, DenyQuestion, DenyTable};
 use super::failover::Local;
@@ -46,20 +46,12 @@ pub(crate) trait Question {
 pub(crate) trait OwnedQuestion: Send + Sync + 'static {
     type Reply: Send + 'static;
 
-    /// The number of parts that a cluster decides apart, each where its counters live.
-    fn groups(&self) -> usize {
-        1
-    }
-
-    /// The call of one group, or of the whole question. `around` is about what Redis's clock says.
-    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall;
+    /// What Redis is asked.
+    fn asked(&self) -> &dyn RedisQuestion;
 
     /// The reply that follows from what Redis answers to the one call, or to the calls of all groups. `decider` lists
     /// the bans that it starts.
     fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError>;
-
-    /// The calls that undo what was charged, by the answer to the one call, or by those to the calls of all groups.
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall>;
 }
 
 /// What this node can answer itself while Redis is away.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use flowgate::Time;
 use flowgate_engine::Decider;
-use flowgate_engine::redis::{ReplyError, ScriptCall, take_unreadable, unpacked};
+use flowgate_engine::redis::{ReplyError, ScriptCall, ScriptTime, take_unreadable, unpacked};
 use tokio::sync::oneshot;
 
 use super::health::Health;
@@ -92,17 +92,25 @@ impl RedisStore {
         self.servers.send(first_key(call), &WithScript(call.clone()))
     }
 
+    fn call<Q: OwnedQuestion>(&self, question: &Q, group: Option<usize>, around: Time) -> ScriptCall {
+        question.asked().call(group, &self.prefix, ScriptTime::Redis, around)
+    }
+
+    fn undo_calls<Q: OwnedQuestion>(&self, question: &Q, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        question.asked().undo_calls(&self.prefix, ScriptTime::Redis, answers)
+    }
+
     /// Sends the one call that decides a question, or in a cluster one for each of its subjects.
     pub(crate) fn send<Q: OwnedQuestion>(
         self: &Arc<Self>,
         question: &Arc<Q>,
         around: Time,
     ) -> Result<InFlight, Failure> {
-        if !self.servers.is_cluster || question.groups() == 1 {
-            return Ok(InFlight::Whole(self.send_script(&question.call(None, &self.prefix, around))?));
+        let groups = question.asked().groups();
+        if !self.servers.is_cluster || groups == 1 {
+            return Ok(InFlight::Whole(self.send_script(&self.call(&**question, None, around))?));
         }
-        let calls: Vec<ScriptCall> =
-            (0..question.groups()).map(|group| question.call(Some(group), &self.prefix, around)).collect();
+        let calls: Vec<ScriptCall> = (0..groups).map(|group| self.call(&**question, Some(group), around)).collect();
         // Where one of the servers is known to be away nothing is sent, and nothing has to be taken back.
         for call in &calls {
             self.servers.pool_of(first_key(call))?.link()?;
@@ -125,7 +133,7 @@ impl RedisStore {
     ) -> Result<Q::Reply, QuestionFailure> {
         match sent {
             InFlight::Whole(sent) => {
-                let call = |around| question.call(None, &self.prefix, around);
+                let call = |around| self.call(question, None, around);
                 Ok(self.read_reply(sent, now, call, |answer| question.conclude(&self.decider, &[answer])).await?)
             }
             InFlight::Groups { replies, ending } => {
@@ -152,7 +160,7 @@ impl RedisStore {
             Charges::Groups(ended) => _ = ended.send(ending),
             Charges::Whole(late) if ending == Ending::Denied => {
                 let question = Arc::clone(question);
-                self.settle_late(late, move |prefix, reply| question.rollbacks(prefix, &[Some(reply)]));
+                self.settle_late(late, move |store, reply| store.undo_calls(&*question, &[Some(reply)]));
             }
             Charges::Whole(_) => {}
         }
@@ -169,14 +177,14 @@ impl RedisStore {
     fn settle_late(
         self: &Arc<Self>,
         late: Late,
-        rollbacks: impl FnOnce(&str, &[i64]) -> Vec<ScriptCall> + Send + 'static,
+        rollbacks: impl FnOnce(&RedisStore, &[i64]) -> Vec<ScriptCall> + Send + 'static,
     ) {
         let store = Arc::clone(self);
         tokio::spawn(async move {
             if let Some(reply) = late.reply().await
                 && let Some(answer) = store.numbers(reply)
             {
-                rollbacks(&store.prefix, &answer).into_iter().for_each(|call| store.take_back_late(call));
+                rollbacks(&store, &answer).into_iter().for_each(|call| store.take_back_late(call));
             }
         });
     }
@@ -192,14 +200,14 @@ impl RedisStore {
     ) {
         let mut replies: Vec<Result<Vec<i64>, CommandFailure>> = Vec::new();
         for (group, sent) in sent.into_iter().enumerate() {
-            let call = |around| question.call(Some(group), &self.prefix, around);
+            let call = |around| self.call(&**question, Some(group), around);
             replies.push(match sent {
                 Ok(mut sent) => self.read_reply(&mut sent, now, call, is_decision).await,
                 Err(failure) => Err(failure.into()),
             });
         }
         let known: Vec<Option<&[i64]>> = replies.iter().map(|reply| reply.as_deref().ok()).collect();
-        let rollbacks = question.rollbacks(&self.prefix, &known);
+        let rollbacks = self.undo_calls(&**question, &known);
         let Some(why) = replies.iter().find_map(|reply| reply.as_ref().err().map(|unanswered| unanswered.why)) else {
             rollbacks.into_iter().for_each(|call| self.take_back(call));
             // The caller may be gone.
@@ -217,10 +225,10 @@ impl RedisStore {
         for (group, reply) in replies.into_iter().enumerate() {
             if let Err(CommandFailure { late: Some(late), .. }) = reply {
                 let question = Arc::clone(question);
-                self.settle_late(late, move |prefix, reply| {
+                self.settle_late(late, move |store, reply| {
                     let mut known = vec![None; groups];
                     known[group] = Some(reply);
-                    question.rollbacks(prefix, &known)
+                    store.undo_calls(&*question, &known)
                 });
             }
         }

@@ -9,6 +9,7 @@ use super::decode::{Reply, ReplyError};
 use super::encode::{Ask, Bans, Cells, NANOS_PER_SECOND, ScriptTime};
 use super::keys;
 use super::owned_plan::takes;
+use super::question::RedisQuestion;
 use super::script::{DECIDE, ScriptCall, THROTTLE};
 use super::undo::UndoCall;
 use crate::decider::{AdHoc, AdHocKey};
@@ -46,20 +47,6 @@ impl PreparedLimit {
         AdHoc { key, limit: &self.limit, cost: self.cost }
     }
 
-    /// The call that decides; see [`OwnedPlan::call`](super::OwnedPlan::call).
-    pub fn call(&self, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        let mut call = ScriptCall::new(&DECIDE);
-        call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
-        let ask = Ask { op: self.op, cost: self.cost, time };
-        Cells::write(&mut call.args, |cells| {
-            cells.head(ask, 1);
-            cells.rule(RuleFlags::default(), 1, Bans::No, 1);
-            cells.limit(&keys::AD_HOC, &self.limit, ask, around);
-            cells.padding();
-        });
-        call
-    }
-
     /// The decision that follows from the reply, or that the key belongs to another algorithm.
     ///
     /// # Errors
@@ -72,18 +59,6 @@ impl PreparedLimit {
         Ok(Ok(*self.decided(reply, now)?.outcome()))
     }
 
-    /// The call that takes back what a `take` was charged by its reply, where the caller was denied after all.
-    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
-        let (reply, now) = Reply::open(reply).ok()?;
-        let hit = self.decided(reply, now).ok()?;
-        if !takes(self.op) || self.cost == 0 || !hit.outcome().allowed() {
-            return None;
-        }
-        let mut undo = UndoCall::new(prefix, time, self.cost, now);
-        undo.add(&hit, &self.tag, &keys::AD_HOC);
-        undo.finish()
-    }
-
     fn decided(&self, mut reply: Reply<'_>, now: Time) -> Result<Hit<'_>, ReplyError> {
         let mut hit = Hit::portable(&self.limit);
         reply.restore(&mut hit)?;
@@ -93,6 +68,35 @@ impl PreparedLimit {
             std::slice::from_mut(&mut hit),
         ));
         Ok(hit)
+    }
+}
+
+impl RedisQuestion for PreparedLimit {
+    fn call(&self, _: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        let mut call = ScriptCall::new(&DECIDE);
+        call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
+        let ask = Ask { op: self.op, cost: self.cost, time };
+        Cells::write(&mut call.args, |cells| {
+            cells.head(ask, 1);
+            cells.rule(RuleFlags::default(), 1, Bans::No, 1);
+            cells.limit(&keys::AD_HOC, &self.limit, ask, around);
+            cells.padding();
+        });
+        call
+    }
+
+    fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        if !takes(self.op) || self.cost == 0 {
+            return Vec::new();
+        }
+        let undo = |reply: &[i64]| {
+            let (reply, now) = Reply::open(reply).ok()?;
+            let hit = self.decided(reply, now).ok().filter(|hit| hit.outcome().allowed())?;
+            let mut undo = UndoCall::new(prefix, time, self.cost, now);
+            undo.add(&hit, &self.tag, &keys::AD_HOC);
+            undo.finish()
+        };
+        replies.iter().flatten().filter_map(|reply| undo(reply)).collect()
     }
 }
 
@@ -109,8 +113,22 @@ impl PreparedThrottle {
         PreparedThrottle { throttle, tag: keys::ad_hoc(key.into()) }
     }
 
-    /// The call that decides. An injected time may have nanoseconds.
-    pub fn call(&self, prefix: &str, time: ScriptTime) -> ScriptCall {
+    /// What follows from the reply.
+    ///
+    /// # Errors
+    /// When it is not the script's.
+    pub fn conclude(&self, reply: &[i64]) -> Result<Result<ThrottleReply, ThrottleError>, ReplyError> {
+        if let [-2] = reply {
+            return Ok(Err(OtherAlgorithm.into()));
+        }
+        let (now, tat) = times(reply)?;
+        Ok(self.throttle.answer((tat > now).then_some(tat), now))
+    }
+}
+
+impl RedisQuestion for PreparedThrottle {
+    /// An injected time may have nanoseconds.
+    fn call(&self, _: Option<usize>, prefix: &str, time: ScriptTime, _: Time) -> ScriptCall {
         let mut call = ScriptCall::new(&THROTTLE);
         call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
         let (increment, tolerance) = self.throttle.nanos();
@@ -125,30 +143,20 @@ impl PreparedThrottle {
         call
     }
 
-    /// What follows from the reply.
-    ///
-    /// # Errors
-    /// When it is not the script's.
-    pub fn conclude(&self, reply: &[i64]) -> Result<Result<ThrottleReply, ThrottleError>, ReplyError> {
-        if let [-2] = reply {
-            return Ok(Err(OtherAlgorithm.into()));
-        }
-        let (now, tat) = times(reply)?;
-        Ok(self.throttle.answer((tat > now).then_some(tat), now))
-    }
-
-    /// The call that takes back what was charged by its reply, where the caller was limited after all.
-    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
-        let (now, tat) = times(reply).ok()?;
-        let (increment, _) = self.throttle.nanos();
-        let passed = self.throttle.answer((tat > now).then_some(tat), now).is_ok_and(|reply| !reply.limited);
-        if increment <= 0 || !passed {
-            return None;
-        }
-        let tat = i64::try_from(tat.max(now).as_nanos()).ok()?.checked_add(increment)?;
-        let mut undo = UndoCall::new(prefix, time, 0, now);
-        undo.add_throttle(tat, increment, &self.tag);
-        undo.finish()
+    fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        let undo = |reply: &[i64]| {
+            let (now, tat) = times(reply).ok()?;
+            let (increment, _) = self.throttle.nanos();
+            let passed = self.throttle.answer((tat > now).then_some(tat), now).is_ok_and(|reply| !reply.limited);
+            if increment <= 0 || !passed {
+                return None;
+            }
+            let tat = i64::try_from(tat.max(now).as_nanos()).ok()?.checked_add(increment)?;
+            let mut undo = UndoCall::new(prefix, time, 0, now);
+            undo.add_throttle(tat, increment, &self.tag);
+            undo.finish()
+        };
+        replies.iter().flatten().filter_map(|reply| undo(reply)).collect()
     }
 }
 

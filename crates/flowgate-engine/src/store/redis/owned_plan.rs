@@ -4,7 +4,7 @@
 //!            owns all that it needs, and is concluded by the rules it was made by.
 //! Rule       On a single server one call decides the whole plan. In a cluster each *group*, the rules that count for
 //!            one subject, is decided where that subject lives; if one of them denies, what the others have taken is
-//!            rolled back by name ([`OwnedPlan::rollbacks`]).
+//!            rolled back by name ([`RedisQuestion::undo_calls`]).
 
 mod joint;
 
@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::decode::{Reply, ReplyError};
 use super::encode::{Ask, Bans, Cells, ScriptTime};
 use super::keys;
+use super::question::{RedisQuestion, decide_groups, groups_to_undo};
 use super::script::{DECIDE, Parts, ScriptCall};
 use super::undo::UndoCall;
 use crate::decision::Decision;
@@ -72,6 +73,13 @@ enum Which {
     None,
 }
 
+impl From<Option<usize>> for Which {
+    /// One group, or all.
+    fn from(group: Option<usize>) -> Which {
+        group.map_or(Which::All, Which::Only)
+    }
+}
+
 impl Plan<'_> {
     /// Whether Redis has a say in the plan: some limit of it has a counter, or some rule of it bans.
     pub fn asks_redis(&self) -> bool {
@@ -106,11 +114,6 @@ impl OwnedPlan {
         OwnedPlan { rules: Arc::clone(rules), evaluation, op, tags, groups }
     }
 
-    /// The number of groups, which is the number of calls that a cluster needs.
-    pub fn groups(&self) -> usize {
-        self.tags.len()
-    }
-
     /// What is asked, as it was asked.
     pub fn op(&self) -> Op {
         self.evaluation.asked
@@ -141,19 +144,8 @@ impl OwnedPlan {
         (self.groups() == 0).then(|| self.under(&self.rules, now.into()).conclude(now))
     }
 
-    /// The call that decides the whole plan on a single server, where keys start with `prefix`. `around` is about
-    /// what Redis's clock says: at first this node's time, then what [`ReplyError::Around`] says.
-    pub fn call(&self, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        self.call_for(Which::All, prefix, time, around)
-    }
-
-    /// The call of one group, or of the whole plan.
-    pub fn call_of(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        self.call_for(group.map_or(Which::All, Which::Only), prefix, time, around)
-    }
-
-    /// What `conclude` makes of the outcomes and of Redis's time, by the reply to [`OwnedPlan::call`], or by the
-    /// replies to each [`OwnedPlan::call_of`].
+    /// What `conclude` makes of the outcomes and of Redis's time, by the reply to the call of the whole plan, or
+    /// by those to the calls of all groups.
     ///
     /// # Errors
     /// When one of the replies has no decision in it.
@@ -171,19 +163,11 @@ impl OwnedPlan {
         Ok(conclude(Outcomes::new(&self.rules, &self.evaluation, hits, bans), *now))
     }
 
-    /// The decision that follows from the reply to [`OwnedPlan::call`].
+    /// The decision that follows from the reply to the call of the whole plan, or from those to the calls of all groups.
     ///
     /// # Errors
     /// As [`OwnedPlan::read`].
-    pub fn conclude(&self, reply: &[i64]) -> Result<Conclusion, ReplyError> {
-        self.conclude_groups(&[reply])
-    }
-
-    /// The decision that follows from the replies to [`OwnedPlan::call_of`], one for each group.
-    ///
-    /// # Errors
-    /// As [`OwnedPlan::read`].
-    pub fn conclude_groups(&self, replies: &[&[i64]]) -> Result<Conclusion, ReplyError> {
+    pub fn conclude(&self, replies: &[&[i64]]) -> Result<Conclusion, ReplyError> {
         self.read(replies, |outcomes, now| self.conclusion(outcomes, now))
     }
 
@@ -193,45 +177,6 @@ impl OwnedPlan {
     /// As [`OwnedPlan::read`].
     pub fn explain(&self, request: &Request<'_>, replies: &[&[i64]]) -> Result<Explanation, ReplyError> {
         self.read(replies, |outcomes, now| Explanation::new(request, outcomes, now))
-    }
-
-    /// The groups that have charged a request which one group denies, or of which one has no reply that can be read
-    /// (`None`); each with the call that undoes its charge.
-    pub fn rollbacks(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<(usize, ScriptCall)> {
-        let decide =
-            |group: usize| self.decide(Which::Only(group), self.op, replies.get(group).copied().flatten()?).ok();
-        let decided: Vec<Option<PartOutcomes<'_>>> = (0..self.groups()).map(decide).collect();
-        if decided.iter().all(|group| group.as_ref().is_some_and(|group| !group.denied)) {
-            return Vec::new();
-        }
-        let undo = |(group, decided): (usize, &Option<PartOutcomes<'_>>)| {
-            Some((group, self.undo(Which::Only(group), decided.as_ref()?, prefix, time)?))
-        };
-        decided.iter().enumerate().filter_map(undo).collect()
-    }
-
-    /// The calls of [`OwnedPlan::rollback`], by the reply to the whole, or of [`OwnedPlan::rollbacks`], by those to all
-    /// groups.
-    pub fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        match replies {
-            [reply] => reply.and_then(|reply| self.rollback(prefix, time, reply)).into_iter().collect(),
-            replies => self.rollbacks(prefix, time, replies).into_iter().map(|(_, call)| call).collect(),
-        }
-    }
-
-    /// The call that undoes what the whole plan has charged, by a reply to [`OwnedPlan::call`] that came too late for a
-    /// request that was denied without it.
-    pub fn rollback(&self, prefix: &str, time: ScriptTime, reply: &[i64]) -> Option<ScriptCall> {
-        self.undo(Which::All, &self.decide(Which::All, self.op, reply).ok()?, prefix, time)
-    }
-
-    /// The call that undoes what a part of the plan has charged, if it has charged anything.
-    fn undo(&self, which: Which, decided: &PartOutcomes<'_>, prefix: &str, time: ScriptTime) -> Option<ScriptCall> {
-        let cost = self.evaluation.cost;
-        if decided.denied || !takes(self.op) || cost == 0 {
-            return None;
-        }
-        self.undo_charges(which, decided, prefix, time, |_| true)
     }
 
     /// The call that undoes the charges to those hits of a part of the plan that `is_undone` names.
@@ -263,18 +208,6 @@ impl OwnedPlan {
         };
         let new_bans = outcomes.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
         Conclusion { decision: outcomes.conclude(now), new_bans }
-    }
-
-    fn call_for(&self, which: Which, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        let ask = Ask { op: self.op, cost: self.evaluation.cost, time };
-        let mut call = ScriptCall::new(&DECIDE);
-        self.write_keys(&mut call, which, prefix);
-        Cells::write(&mut call.args, |cells| {
-            cells.head(ask, self.asked_steps(which).count());
-            self.write_rules(cells, which, ask, around);
-            cells.padding();
-        });
-        call
     }
 
     /// The steps of a part of the plan in which Redis has a say, each with its group.
@@ -379,18 +312,11 @@ impl OwnedPlan {
 
     /// Decides each group, and puts the outcomes together.
     fn decide_groups(&self, replies: &[&[i64]]) -> Result<PartOutcomes<'_>, ReplyError> {
-        if replies.len() != self.groups() {
-            return Err(ReplyError::Malformed);
-        }
-        let decide = |(group, reply): (usize, &&[i64])| self.decide(Which::Only(group), self.op, reply);
-        let mut groups: Vec<PartOutcomes<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
-        let denied = groups.iter().any(|group| group.denied);
-        for (index, group) in groups.iter_mut().enumerate() {
-            // A group that passes by itself and is rolled back was denied by another.
-            if denied && !group.denied && takes(self.op) {
-                *group = self.decide(Which::Only(index), Op::Deny, replies[index])?;
-            }
-        }
+        let decide = |group: usize, denied: bool, reply: &[i64]| {
+            let op = if denied && takes(self.op) { Op::Deny } else { self.op };
+            self.decide(Which::Only(group), op, reply)
+        };
+        let (groups, denied) = decide_groups(self.groups(), replies, decide, |group| group.denied)?;
         let now = groups.iter().map(|group| group.now).max().unwrap_or(Time::EPOCH);
         let (mut hits, mut bans) = (Hits::new(), BanHits::new());
         for (group, step) in self.steps(Which::All) {
@@ -401,6 +327,37 @@ impl OwnedPlan {
             decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
         }
         Ok(PartOutcomes { denied, now, hits, bans })
+    }
+}
+
+impl RedisQuestion for OwnedPlan {
+    fn groups(&self) -> usize {
+        self.tags.len()
+    }
+
+    fn call(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        let which = Which::from(group);
+        let ask = Ask { op: self.op, cost: self.evaluation.cost, time };
+        let mut call = ScriptCall::new(&DECIDE);
+        self.write_keys(&mut call, which, prefix);
+        Cells::write(&mut call.args, |cells| {
+            cells.head(ask, self.asked_steps(which).count());
+            self.write_rules(cells, which, ask, around);
+            cells.padding();
+        });
+        call
+    }
+
+    fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        if !takes(self.op) || self.evaluation.cost == 0 {
+            return Vec::new();
+        }
+        let decide = |group: Option<usize>, reply: &[i64]| self.decide(group.into(), self.op, reply);
+        let groups = groups_to_undo(self.groups(), replies, decide, |group| group.denied);
+        let undo = |(group, decided): &(Option<usize>, PartOutcomes<'_>)| {
+            self.undo_charges((*group).into(), decided, prefix, time, |_| true)
+        };
+        groups.iter().filter_map(undo).collect()
     }
 }
 

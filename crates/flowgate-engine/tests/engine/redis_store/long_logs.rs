@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use flowgate::{MemoryStore, Op, Span, Time};
-use flowgate_engine::redis::{OwnedPlan, ScriptTime};
+use flowgate_engine::redis::{OwnedPlan, RedisQuestion, ScriptTime};
 use flowgate_engine::{Engine, Policy, Request, RuleDef};
 use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
@@ -127,8 +127,8 @@ fn rollbacks_and_refunds_take_out_what_they_name() {
                 Step::Charge(units) => {
                     request = request.cost(units);
                     let plan = redis.engine.prepare(Op::Take, &request, now);
-                    let reply = numbers(&mut redis.connection, &plan.call(PREFIX, time, now));
-                    if plan.conclude(&reply).unwrap().decision.allowed() {
+                    let reply = numbers(&mut redis.connection, &plan.call(None, PREFIX, time, now));
+                    if plan.conclude(&[&reply]).unwrap().decision.allowed() {
                         charges.push(Charge { plan, reply, at: now, units });
                     }
                 }
@@ -143,8 +143,8 @@ fn rollbacks_and_refunds_take_out_what_they_name() {
                     let nth = which.index(charges.len());
                     let charge = &mut charges[nth];
                     if charge.units > 0 {
-                        let call = charge.plan.rollback(PREFIX, time, &charge.reply).unwrap();
-                        prop_assert_eq!(numbers_and_unreadable(&mut redis.connection, &call).1, 0);
+                        let call = &charge.plan.undo_calls(PREFIX, time, &[Some(&charge.reply)])[0];
+                        prop_assert_eq!(numbers_and_unreadable(&mut redis.connection, call).1, 0);
                         charge.units = 0;
                     }
                 }
@@ -162,7 +162,7 @@ fn rollbacks_and_refunds_take_out_what_they_name() {
 fn left(redis: &mut RedisEngine, now: Time) -> Result<u64, TestCaseError> {
     let request = Request::new().field("user", "a").cost(0);
     let prepared = redis.engine.prepare(Op::Peek, &request, now);
-    let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), now));
+    let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, ScriptTime::Injected(now), now));
     let explained = prepared.explain(&request, &[&reply]).unwrap();
     explained.rules[0].limits[0].outcome.remaining.ok_or_else(|| TestCaseError::fail("no number"))
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use flowgate::{Limit, Op, Span, Throttle, Time};
 use flowgate_engine::AdHoc;
-use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptTime, ad_hoc_key};
+use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, RedisQuestion, ScriptTime, ad_hoc_key};
 use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -48,14 +48,14 @@ impl Leaking {
         match &self.kind {
             Kind::Limit(limit, _) => {
                 let prepared = PreparedLimit::new(Op::Take, AdHoc { key: KEY.into(), limit, cost });
-                let reply = numbers(&mut self.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), now));
+                let reply = numbers(&mut self.connection, &prepared.call(None, PREFIX, ScriptTime::Injected(now), now));
                 let allowed = prepared.conclude(&reply).unwrap().unwrap().allowed();
                 allowed.then_some(Charge::Limit(prepared, reply))
             }
             Kind::Throttle(burst) => {
                 let throttle = Throttle::new(burst - 1, 1, 1).unwrap().quantity(i64::try_from(cost).unwrap()).unwrap();
                 let prepared = PreparedThrottle::new(KEY, throttle);
-                let reply = numbers(&mut self.connection, &prepared.call(PREFIX, ScriptTime::Injected(now)));
+                let reply = numbers(&mut self.connection, &prepared.call(None, PREFIX, ScriptTime::Injected(now), now));
                 let limited = prepared.conclude(&reply).unwrap().unwrap().limited;
                 (!limited).then_some(Charge::Throttle(prepared, reply))
             }
@@ -69,11 +69,12 @@ impl Leaking {
     /// Rolls a charge back: how many values could not be read.
     fn roll_back(&mut self, charge: &Charge, now: Time) -> usize {
         let time = ScriptTime::Injected(now);
-        let call = match charge {
-            Charge::Limit(prepared, reply) => prepared.rollback(PREFIX, time, reply),
-            Charge::Throttle(prepared, reply) => prepared.rollback(PREFIX, time, reply),
+        let calls = match charge {
+            Charge::Limit(prepared, reply) => prepared.undo_calls(PREFIX, time, &[Some(reply)]),
+            Charge::Throttle(prepared, reply) => prepared.undo_calls(PREFIX, time, &[Some(reply)]),
         };
-        numbers_and_unreadable(&mut self.connection, &call.unwrap()).1
+        assert_eq!(calls.len(), 1);
+        numbers_and_unreadable(&mut self.connection, &calls[0]).1
     }
 
     /// What is owed, in ticks.

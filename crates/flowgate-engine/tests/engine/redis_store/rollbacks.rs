@@ -2,7 +2,7 @@
 
 use flowgate::{Op, Span, Time};
 use flowgate_engine::Request;
-use flowgate_engine::redis::ScriptTime;
+use flowgate_engine::redis::{RedisQuestion, ScriptTime};
 use flowgate_testkit::redis::Redis;
 
 use crate::redis_engine::{PREFIX, Prepare, RedisEngine, numbers};
@@ -20,7 +20,7 @@ fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u6
     let request = Request::new().field("user", "1").field("ip", "::1").cost(cost);
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
     let call = |redis: &mut RedisEngine, group: usize| {
-        numbers(&mut redis.connection, &prepared.call_of(Some(group), PREFIX, ScriptTime::Injected(at(0)), at(0)))
+        numbers(&mut redis.connection, &prepared.call(Some(group), PREFIX, ScriptTime::Injected(at(0)), at(0)))
     };
     let replies = [call(&mut redis, 0), call(&mut redis, 1)];
     let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
@@ -29,14 +29,13 @@ fn check(limit: &str, (cost, meanwhile, others): (u64, Span, u64), expected: (u6
     assert!(redis.decide(Op::Take, &user(others), later).allowed(), "{limit}");
     let left = |redis: &mut RedisEngine| redis.decide(Op::Peek, &user(0), later).remaining().unwrap();
     let before = left(&mut redis);
-    let rollbacks = prepared.rollbacks(PREFIX, ScriptTime::Injected(later), &some);
+    let rollbacks = prepared.undo_calls(PREFIX, ScriptTime::Injected(later), &some);
     assert_eq!(rollbacks.len(), 1, "only what has passed is rolled back");
-    for (group, call) in rollbacks {
-        assert_eq!(group, 0);
-        numbers(&mut redis.connection, &call);
-    }
+    let keys: Vec<_> = rollbacks[0].keys().map(String::from_utf8_lossy).collect();
+    assert_eq!(keys, [format!("{PREFIX}{{s:user=1}}:2")]);
+    numbers(&mut redis.connection, &rollbacks[0]);
     assert_eq!((before, left(&mut redis)), expected, "{limit}");
-    let decision = prepared.conclude_groups(&[&replies[0], &replies[1]]).unwrap().decision;
+    let decision = prepared.conclude(&[&replies[0], &replies[1]]).unwrap().decision;
     assert!(!decision.allowed());
     assert_eq!(decision.rule().unwrap().name(), "full");
 }
@@ -93,12 +92,12 @@ fn a_group_that_did_not_answer_takes_the_others_back() {
     let request = Request::new().field("user", "1").field("ip", "::1");
     let time = ScriptTime::Injected(at(0));
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
-    let reply = numbers(&mut redis.connection, &prepared.call_of(Some(0), PREFIX, time, at(0)));
-    let rollbacks = prepared.rollbacks(PREFIX, time, &[Some(&reply), None]);
+    let reply = numbers(&mut redis.connection, &prepared.call(Some(0), PREFIX, time, at(0)));
+    let rollbacks = prepared.undo_calls(PREFIX, time, &[Some(&reply), None]);
     assert_eq!(rollbacks.len(), 1);
-    numbers(&mut redis.connection, &rollbacks[0].1);
+    numbers(&mut redis.connection, &rollbacks[0]);
     assert_eq!(redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap(), 0);
-    assert!(prepared.rollbacks(PREFIX, time, &[Some(&reply), Some(&reply)]).is_empty(), "both have passed");
+    assert!(prepared.undo_calls(PREFIX, time, &[Some(&reply), Some(&reply)]).is_empty(), "both have passed");
 }
 
 #[test]
@@ -118,7 +117,7 @@ fn shadow_rules_keep_their_charge() {
     assert!(!take(&mut redis, at(1)));
     let request = Request::new().field("user", "1").cost(0);
     let prepared = redis.engine.prepare(Op::Peek, &request, at(2));
-    let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(at(2)), at(2)));
+    let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, ScriptTime::Injected(at(2)), at(2)));
     let explained = prepared.explain(&request, &[&reply]).unwrap();
     let left: Vec<u64> = explained.rules[..2].iter().map(|rule| rule.limits[0].outcome.remaining.unwrap()).collect();
     assert_eq!(left, [3, 4]);
@@ -134,10 +133,10 @@ fn a_reply_that_cannot_be_read_takes_the_others_back() {
     let time = ScriptTime::Injected(at(0));
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
     for unreadable in [&[-2][..], &[], &[1, 2, 3, 4]] {
-        let reply = numbers(&mut redis.connection, &prepared.call_of(Some(0), PREFIX, time, at(0)));
-        let rollbacks = prepared.rollbacks(PREFIX, time, &[Some(&reply), Some(unreadable)]);
+        let reply = numbers(&mut redis.connection, &prepared.call(Some(0), PREFIX, time, at(0)));
+        let rollbacks = prepared.undo_calls(PREFIX, time, &[Some(&reply), Some(unreadable)]);
         assert_eq!(rollbacks.len(), 1, "{unreadable:?}");
-        numbers(&mut redis.connection, &rollbacks[0].1);
+        numbers(&mut redis.connection, &rollbacks[0]);
         assert_eq!(redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap(), 0, "{unreadable:?}");
     }
 }
@@ -154,15 +153,15 @@ fn what_a_late_reply_names() {
     let size = |redis: &mut RedisEngine| redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap();
     let request = Request::new().field("user", "1").cost(2);
     let prepared = redis.engine.prepare(Op::Take, &request, at(0));
-    let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, time, at(0)));
+    let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, time, at(0)));
     assert_eq!(size(&mut redis), 2, "a key for each subject");
-    numbers(&mut redis.connection, &prepared.rollback(PREFIX, time, &reply).unwrap());
+    numbers(&mut redis.connection, &prepared.undo_calls(PREFIX, time, &[Some(&reply)])[0]);
     assert_eq!(size(&mut redis), 0, "all of the request, on one server");
     // What was denied has charged nothing, and what only looks takes nothing.
     redis.decide(Op::Record, &request.clone().cost(5), at(0));
-    let denied = numbers(&mut redis.connection, &prepared.call(PREFIX, time, at(0)));
-    assert!(prepared.rollback(PREFIX, time, &denied).is_none());
+    let denied = numbers(&mut redis.connection, &prepared.call(None, PREFIX, time, at(0)));
+    assert!(prepared.undo_calls(PREFIX, time, &[Some(&denied)]).is_empty());
     let peek = redis.engine.prepare(Op::Peek, &request, at(0));
-    let reply = numbers(&mut redis.connection, &peek.call(PREFIX, time, at(0)));
-    assert!(peek.rollback(PREFIX, time, &reply).is_none());
+    let reply = numbers(&mut redis.connection, &peek.call(None, PREFIX, time, at(0)));
+    assert!(peek.undo_calls(PREFIX, time, &[Some(&reply)]).is_empty());
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use flowgate::{MemoryStore, Op, Span, Throttle, Time};
-use flowgate_engine::redis::{ReplyError, ScriptTime};
+use flowgate_engine::redis::{RedisQuestion, ReplyError, ScriptTime};
 use flowgate_engine::{AdHoc, Engine, Request};
 use flowgate_testkit::redis::Redis;
 
@@ -83,7 +83,7 @@ fn every_key_lives_as_long_as_its_state_and_no_longer() {
             redis.decide(Op::Take, &request, now);
         }
         let prepared = redis.engine.prepare(Op::Peek, &request.clone().cost(0), now);
-        let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Redis, now));
+        let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, ScriptTime::Redis, now));
         let explained = prepared.explain(&request, &[&reply]).unwrap();
         let report = explained.rules.iter().find(|report| report.rule.name() == format!("r{field}")).unwrap();
         let key = format!("fg:{{s:{field}=1}}:2");
@@ -136,12 +136,12 @@ fn calendar_ends_that_do_not_fit_are_refused() {
         let request = Request::new().field("user", limits);
         let prepared = redis.engine.prepare(Op::Take, &request, now);
         for off in [now + Span::from_secs(7 * 86_400), Time::from_secs(1_690_000_000)] {
-            let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), off));
-            assert_eq!(prepared.conclude(&reply).unwrap_err(), ReplyError::Around(now), "{limits}");
+            let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, ScriptTime::Injected(now), off));
+            assert_eq!(prepared.conclude(&[&reply]).unwrap_err(), ReplyError::Around(now), "{limits}");
         }
         assert_eq!(redis::cmd("DBSIZE").query::<usize>(&mut redis.connection).unwrap(), 0);
-        let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, ScriptTime::Injected(now), now));
-        assert!(prepared.conclude(&reply).unwrap().decision.allowed());
+        let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, ScriptTime::Injected(now), now));
+        assert!(prepared.conclude(&[&reply]).unwrap().decision.allowed());
         redis::cmd("FLUSHALL").query::<()>(&mut redis.connection).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use flowgate::{Op, Throttle, Time};
-use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, ScriptCall, ScriptTime};
+use flowgate_engine::redis::{PreparedLimit, PreparedThrottle, RedisQuestion, ScriptCall, ScriptTime};
 use flowgate_engine::{AdHoc, Request, RuleDef};
 use flowgate_testkit::redis::Redis;
 use proptest::prelude::*;
@@ -109,11 +109,11 @@ fn decisions_are_those_of_an_absent_key() {
         let expected = decide(redis);
         flush(&mut redis.connection);
         let prepared = redis.engine.prepare(Op::Take, &next, NOW);
-        let call = prepared.call(PREFIX, ScriptTime::Injected(NOW), NOW);
+        let call = prepared.call(None, PREFIX, ScriptTime::Injected(NOW), NOW);
         let keys: Vec<&[u8]> = call.keys().collect();
         let key = keys[which.index(keys.len())];
         planted.plant(&mut redis.connection, key);
-        let peek = redis.engine.prepare(Op::Peek, &next, NOW).call(PREFIX, ScriptTime::Injected(NOW), NOW);
+        let peek = redis.engine.prepare(Op::Peek, &next, NOW).call(None, PREFIX, ScriptTime::Injected(NOW), NOW);
         prop_assert_eq!(numbers_and_unreadable(&mut redis.connection, &peek).1, 1, "it is told");
         prop_assert_eq!(decide(redis), expected, "{} {:?} {}", String::from_utf8_lossy(key), op, cost);
         Ok(())
@@ -161,8 +161,8 @@ fn values_with_one_wrong_number_are_no_error() {
             // A rollback of what may or may not be there.
             let prepared = redis.engine.prepare(Op::Take, &request, now);
             let time = ScriptTime::Injected(now);
-            let reply = numbers(&mut redis.connection, &prepared.call(PREFIX, time, now));
-            if let Some(call) = prepared.rollback(PREFIX, time, &reply) {
+            let reply = numbers(&mut redis.connection, &prepared.call(None, PREFIX, time, now));
+            for call in prepared.undo_calls(PREFIX, time, &[Some(&reply)]) {
                 numbers(&mut redis.connection, &call);
             }
         }
@@ -197,11 +197,11 @@ fn ad_hoc_keys_and_throttles() {
             planted.plant(&mut redis.connection, key.as_bytes());
         }
         let told = |redis: &mut RedisEngine, call: &ScriptCall| eval::<Vec<i64>>(&mut redis.connection, call).pop();
-        let peek = PreparedLimit::new(Op::Peek, call).call(PREFIX, ScriptTime::Injected(NOW), NOW);
+        let peek = PreparedLimit::new(Op::Peek, call).call(None, PREFIX, ScriptTime::Injected(NOW), NOW);
         prop_assert_eq!(told(redis, &peek), Some(-3));
         prop_assert_eq!(decide(redis), expected);
         planted.plant(&mut redis.connection, b"fg:{k:other}:2");
-        let other = PreparedThrottle::new(b"other", throttle).call(PREFIX, ScriptTime::Injected(NOW));
+        let other = PreparedThrottle::new(b"other", throttle).call(None, PREFIX, ScriptTime::Injected(NOW), NOW);
         prop_assert_eq!(told(redis, &other), Some(-3));
         Ok(())
     });

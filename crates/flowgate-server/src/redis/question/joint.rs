@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flowgate::{Op, Reading, Time};
-use flowgate_engine::redis::{OwnedJointPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate::{Op, Reading};
+use flowgate_engine::redis::{OwnedJointPlan, RedisQuestion, ReplyError};
 use flowgate_engine::{Decider, JointDecision, JointPlan, Request};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
@@ -62,22 +62,14 @@ impl Question for JointQuestion<'_, '_, '_> {
 impl OwnedQuestion for OwnedJointQuestion {
     type Reply = JointDecision;
 
-    fn groups(&self) -> usize {
-        self.plan.groups()
-    }
-
-    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
-        self.plan.call_of(group, prefix, ScriptTime::Redis, around)
+    fn asked(&self) -> &dyn RedisQuestion {
+        &self.plan
     }
 
     fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<JointDecision, ReplyError> {
         let conclusion = self.plan.conclude(answers)?;
         decider.note_joint_conclusion(&conclusion, |part| self.parts[part].request.get());
         Ok(conclusion.decision)
-    }
-
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        self.plan.undo_calls(prefix, ScriptTime::Redis, answers)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A limit that the caller brings, on an ad hoc key.
 
-use flowgate::{Database, Op, OtherAlgorithm, Reading, Time};
-use flowgate_engine::redis::{PreparedLimit, ReplyError, ScriptCall, ScriptTime};
+use flowgate::{Database, Op, OtherAlgorithm, Reading};
+use flowgate_engine::redis::{PreparedLimit, RedisQuestion, ReplyError};
 use flowgate_engine::{AdHoc, AdHocKey, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
@@ -53,19 +53,14 @@ impl Question for KeyQuestion<'_> {
 impl OwnedQuestion for OwnedKeyQuestion {
     type Reply = Result<KeyDecision, OtherAlgorithm>;
 
-    fn call(&self, _: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
-        self.limit.call(prefix, ScriptTime::Redis, around)
+    fn asked(&self) -> &dyn RedisQuestion {
+        &self.limit
     }
 
     fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
         let [answer] = answers else { return Err(ReplyError::Malformed) };
         let decided = self.limit.conclude(answer)?;
         Ok(decided.map(|decision| KeyDecision { decision, degraded: false }))
-    }
-
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        let [Some(answer)] = answers else { return Vec::new() };
-        self.limit.rollback(prefix, ScriptTime::Redis, answer).into_iter().collect()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flowgate::{Op, Reading, Time};
-use flowgate_engine::redis::{OwnedPlan, ReplyError, ScriptCall, ScriptTime};
+use flowgate::{Op, Reading};
+use flowgate_engine::redis::{OwnedPlan, RedisQuestion, ReplyError};
 use flowgate_engine::{Decider, Decision, Explanation, Plan, Request};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
@@ -69,22 +69,14 @@ impl Question for RuleQuestion<'_, '_, '_> {
 impl OwnedQuestion for OwnedRuleQuestion {
     type Reply = Decision;
 
-    fn groups(&self) -> usize {
-        self.plan.groups()
-    }
-
-    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
-        self.plan.call_of(group, prefix, ScriptTime::Redis, around)
+    fn asked(&self) -> &dyn RedisQuestion {
+        &self.plan
     }
 
     fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<Decision, ReplyError> {
-        let conclusion = self.plan.conclude_groups(answers)?;
+        let conclusion = self.plan.conclude(answers)?;
         decider.note_conclusion(&conclusion, || self.request.get());
         Ok(conclusion.decision)
-    }
-
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        self.plan.undo_calls(prefix, ScriptTime::Redis, answers)
     }
 }
 
@@ -119,21 +111,12 @@ impl Question for ExplainQuestion<'_, '_, '_> {
 impl OwnedQuestion for OwnedExplainQuestion {
     type Reply = Explanation;
 
-    fn groups(&self) -> usize {
-        self.0.groups()
-    }
-
-    fn call(&self, group: Option<usize>, prefix: &str, around: Time) -> ScriptCall {
-        self.0.call(group, prefix, around)
+    fn asked(&self) -> &dyn RedisQuestion {
+        &self.0.plan
     }
 
     fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<Explanation, ReplyError> {
         self.0.plan.explain(&self.0.request.get(), answers)
-    }
-
-    /// A peek charges nothing.
-    fn rollbacks(&self, _: &str, _: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        Vec::new()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A call of `CL.THROTTLE`.
 
-use flowgate::{Database, Reading, Throttle, ThrottleError, ThrottleReply, Time};
-use flowgate_engine::redis::{PreparedThrottle, ReplyError, ScriptCall, ScriptTime};
+use flowgate::{Database, Reading, Throttle, ThrottleError, ThrottleReply};
+use flowgate_engine::redis::{PreparedThrottle, RedisQuestion, ReplyError};
 use flowgate_engine::{AdHocKey, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
@@ -52,18 +52,13 @@ impl Question for ThrottleQuestion<'_> {
 impl OwnedQuestion for OwnedThrottleQuestion {
     type Reply = Result<ThrottleReply, ThrottleError>;
 
-    fn call(&self, _: Option<usize>, prefix: &str, _: Time) -> ScriptCall {
-        self.prepared.call(prefix, ScriptTime::Redis)
+    fn asked(&self) -> &dyn RedisQuestion {
+        &self.prepared
     }
 
     fn conclude(&self, _: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError> {
         let [answer] = answers else { return Err(ReplyError::Malformed) };
         self.prepared.conclude(answer)
-    }
-
-    fn rollbacks(&self, prefix: &str, answers: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        let [Some(answer)] = answers else { return Vec::new() };
-        self.prepared.rollback(prefix, ScriptTime::Redis, answer).into_iter().collect()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::request::Request;
 use crate::rules::RuleSet;
 use crate::store::redis::decode::{Reply, ReplyError};
 use crate::store::redis::encode::{Ask, Cells, ScriptTime};
+use crate::store::redis::question::{RedisQuestion, decide_groups, groups_to_undo};
 use crate::store::redis::script::{JOINT, ScriptCall};
 
 /// A joint plan that awaits its reply.
@@ -74,30 +75,9 @@ impl OwnedJointPlan {
         OwnedJointPlan { is_denied: plan.is_denied(), groups, parts }
     }
 
-    /// The number of groups, which is the number of calls that a cluster needs.
-    pub fn groups(&self) -> usize {
-        self.groups.len()
-    }
-
     /// As [`OwnedPlan::under`], with the rules of each part.
     pub fn under<'r>(&'r self, rules: impl Iterator<Item = &'r RuleSet>, at: Reading) -> JointPlan<'r> {
         JointPlan::new(self.parts.iter().zip(rules).map(|(part, rules)| part.under(rules, at)).collect())
-    }
-
-    /// The call of one group, or of the whole step. `around` is as [`OwnedPlan::call`] has it.
-    pub fn call_of(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
-        let mut call = ScriptCall::new(&JOINT);
-        let parts = || self.parts.iter().enumerate().map(|(number, part)| (part, self.which(group, number)));
-        let keys: Vec<usize> = parts().map(|(part, which)| part.write_keys(&mut call, which, prefix)).collect();
-        Cells::write(&mut call.args, |cells| {
-            cells.joint_head(time, self.is_denied, self.parts.len());
-            for ((part, which), keys) in parts().zip(keys) {
-                let ask = Ask { op: part.evaluation.asked, cost: part.evaluation.cost, time };
-                cells.part_head(ask, part.asked_steps(which).count(), keys);
-                part.write_rules(cells, which, ask, around);
-            }
-        });
-        call
     }
 
     /// The decision that follows from the reply to the call of the whole step, or from those to the calls of all
@@ -123,33 +103,15 @@ impl OwnedJointPlan {
         Ok(JointConclusion { decision: JointDecision::from(parts), new_bans })
     }
 
-    /// The calls that undo what was charged, by the reply to the whole step, or by those to the calls of all groups
-    /// (`None`: no reply that can be read).
-    pub fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
-        let groups: Vec<Option<usize>> = match replies {
-            [_] => vec![None],
-            replies => (0..replies.len().min(self.groups())).map(Some).collect(),
-        };
-        let decide =
-            |(group, reply): (&Option<usize>, &Option<&[i64]>)| self.decide(*group, self.is_denied, (*reply)?).ok();
-        let decided: Vec<Option<DecidedStep<'_>>> = groups.iter().zip(replies).map(decide).collect();
-        let passed = |step: &Option<DecidedStep<'_>>| step.as_ref().is_some_and(|step| !step.denied);
-        if replies.len() > 1 && decided.iter().all(passed) {
-            return Vec::new();
-        }
-        let charged = groups.iter().zip(&decided).filter(|(_, step)| passed(step));
-        charged.flat_map(|(group, step)| self.undo(*group, step.as_ref(), prefix, time)).collect()
-    }
-
     /// Undoes the charges of a group, the newest first.
     fn undo(
         &self,
         group: Option<usize>,
-        decided: Option<&DecidedStep<'_>>,
+        decided: &DecidedStep<'_>,
         prefix: &str,
         time: ScriptTime,
-    ) -> Vec<ScriptCall> {
-        let parts = self.parts.iter().enumerate().zip(decided.map(|step| &step.parts).into_iter().flatten());
+    ) -> impl Iterator<Item = ScriptCall> {
+        let parts = self.parts.iter().enumerate().zip(&decided.parts);
         let undo = |((number, part), decided): ((usize, &OwnedPlan), &PartOutcomes<'_>)| {
             let counts = !matches!(part.op(), Op::Peek | Op::Refund) && part.evaluation.cost > 0;
             if !counts {
@@ -163,9 +125,8 @@ impl OwnedJointPlan {
             };
             part.undo_charges(self.which(group, number), decided, prefix, time, |hit| !stays(hit))
         };
-        let mut calls: Vec<ScriptCall> = parts.filter_map(undo).collect();
-        calls.reverse();
-        calls
+        let calls: Vec<ScriptCall> = parts.filter_map(undo).collect();
+        calls.into_iter().rev()
     }
 
     /// The steps of a part that a call is about.
@@ -208,18 +169,9 @@ impl OwnedJointPlan {
 
     /// Decides each group, and puts the outcomes together.
     fn decide_groups(&self, replies: &[&[i64]]) -> Result<DecidedStep<'_>, ReplyError> {
-        if replies.len() != self.groups() {
-            return Err(ReplyError::Malformed);
-        }
-        let decide = |(group, reply): (usize, &&[i64])| self.decide(Some(group), self.is_denied, reply);
-        let mut groups: Vec<DecidedStep<'_>> = replies.iter().enumerate().map(decide).collect::<Result<_, _>>()?;
-        let denied = groups.iter().any(|group| group.denied);
-        for (number, group) in groups.iter_mut().enumerate() {
-            // A group that passes by itself and is rolled back was denied by another.
-            if denied && !group.denied {
-                *group = self.decide(Some(number), true, replies[number])?;
-            }
-        }
+        let decide =
+            |group: usize, denied: bool, reply: &[i64]| self.decide(Some(group), denied || self.is_denied, reply);
+        let (groups, denied) = decide_groups(self.groups(), replies, decide, |group| group.denied)?;
         let now = groups.iter().map(|group| group.now).max().unwrap_or(Time::EPOCH);
         let mut parts = Vec::with_capacity(self.parts.len());
         for (number, part) in self.parts.iter().enumerate() {
@@ -236,5 +188,32 @@ impl OwnedJointPlan {
             parts.push(PartOutcomes { denied, now, hits, bans });
         }
         Ok(DecidedStep { denied, now, parts })
+    }
+}
+
+impl RedisQuestion for OwnedJointPlan {
+    fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn call(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
+        let mut call = ScriptCall::new(&JOINT);
+        let parts = || self.parts.iter().enumerate().map(|(number, part)| (part, self.which(group, number)));
+        let keys: Vec<usize> = parts().map(|(part, which)| part.write_keys(&mut call, which, prefix)).collect();
+        Cells::write(&mut call.args, |cells| {
+            cells.joint_head(time, self.is_denied, self.parts.len());
+            for ((part, which), keys) in parts().zip(keys) {
+                let ask = Ask { op: part.evaluation.asked, cost: part.evaluation.cost, time };
+                cells.part_head(ask, part.asked_steps(which).count(), keys);
+                part.write_rules(cells, which, ask, around);
+            }
+        });
+        call
+    }
+
+    fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        let decide = |group: Option<usize>, reply: &[i64]| self.decide(group, self.is_denied, reply);
+        let groups = groups_to_undo(self.groups(), replies, decide, |step| step.denied);
+        groups.iter().flat_map(|(group, step)| self.undo(*group, step, prefix, time)).collect()
     }
 }
