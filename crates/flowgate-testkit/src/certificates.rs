@@ -10,13 +10,13 @@ const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prim
 
 /// A certificate authority whose files are in a directory of its own: `ca.pem`, `ca.key`, and those that it issues.
 #[derive(Debug)]
+#[must_use = "its directory is removed with it"]
 pub struct Authority {
     directory: TempDir,
 }
 
 impl Authority {
     /// A new authority.
-    #[must_use]
     pub fn new() -> Authority {
         let directory = tempfile::tempdir().unwrap();
         self_signed(directory.path(), "ca", &[]);
@@ -35,19 +35,16 @@ impl Authority {
     }
 
     /// The directory of all files.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
     /// The path of a file.
-    #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// The path of a file as text.
-    #[must_use]
     pub fn text(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }

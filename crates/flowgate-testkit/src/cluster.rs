@@ -6,6 +6,7 @@ use crate::wait::eventually;
 
 /// Three masters, and a replica of the first.
 #[derive(Debug)]
+#[must_use = "a cluster that nobody holds is stopped"]
 pub struct Cluster {
     /// The masters in the order of [`RANGES`], then the replica.
     pub servers: Vec<Redis>,
@@ -25,7 +26,6 @@ impl Cluster {
     /// # Panics
     ///
     /// If it does not come up.
-    #[must_use]
     pub fn start() -> Cluster {
         let ports: Vec<Port> = std::iter::repeat_with(Port::claim).take(8).collect();
         let start = |index: usize| {
@@ -61,21 +61,18 @@ impl Cluster {
     /// # Panics
     ///
     /// If it does not say.
-    #[must_use]
     pub fn id(&self, index: usize) -> String {
         let reply = self.servers[index].cli(&["CLUSTER", "MYID"]);
         reply.lines().nth(1).unwrap().to_owned()
     }
 
     /// A configuration with these settings of `[store]` that names one of the servers.
-    #[must_use]
     pub fn config(&self, settings: &str, rules: &str) -> String {
         let seeds = format!("cluster = ['redis://127.0.0.1:{}']", self.ports[1].number);
         format!("{rules}\n[store]\ntype = 'redis'\n{seeds}\ntimeout = '500ms'\n{settings}")
     }
 
     /// The slot of the counters of a user.
-    #[must_use]
     pub fn slot(&self, user: &str) -> u16 {
         self.slot_of(&format!("fg:{{s:user={user}}}:2"))
     }
@@ -85,14 +82,12 @@ impl Cluster {
     /// # Panics
     ///
     /// If the cluster does not answer.
-    #[must_use]
     pub fn slot_of(&self, key: &str) -> u16 {
         let reply = self.servers[0].cli(&["CLUSTER", "KEYSLOT", key]);
         reply.trim_start_matches(':').trim().parse().unwrap()
     }
 
     /// Users whose slots a master has.
-    #[must_use]
     pub fn users_of(&self, index: usize, count: usize) -> Vec<String> {
         let (first, last) = RANGES[index];
         let users = (0..).map(|user: u32| user.to_string());

@@ -67,7 +67,6 @@ impl Client {
     }
 
     /// Whether the server has ended the connection, or asked to.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.connection.is_closed()
     }
@@ -136,7 +135,6 @@ impl Reply {
     /// # Panics
     ///
     /// If there is none.
-    #[must_use]
     pub fn first<M: Message + Default>(&self) -> M {
         self.messages().into_iter().next().expect("a message")
     }
@@ -146,7 +144,6 @@ impl Reply {
     /// # Panics
     ///
     /// If they cannot be read.
-    #[must_use]
     pub fn messages<M: Message + Default>(&self) -> Vec<M> {
         let (mut rest, mut messages) = (&self.body[..], Vec::new());
         while let Some((prefix, behind)) = rest.split_first_chunk::<5>() {
@@ -159,7 +156,6 @@ impl Reply {
 }
 
 /// A message behind its prefix.
-#[must_use]
 pub fn framed(message: &impl Message) -> Vec<u8> {
     let message = message.encode_to_vec();
     let mut framed = vec![0];
@@ -169,14 +165,12 @@ pub fn framed(message: &impl Message) -> Vec<u8> {
 }
 
 /// A descriptor of these keys and values.
-#[must_use]
 pub fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let entry = |&(key, value): &(&str, &str)| Entry { key: key.to_owned(), value: value.to_owned() };
     RateLimitDescriptor { entries: entries.iter().map(entry).collect(), ..RateLimitDescriptor::default() }
 }
 
 /// A call about these descriptors.
-#[must_use]
 pub fn request(domain: &str, descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest {
     RateLimitRequest { domain: domain.to_owned(), descriptors, hits_addend: 0 }
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A temporary directory with these files: names, which may have folders, and texts.
-#[must_use]
 pub fn directory(files: &[(&str, &str)]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -25,7 +24,6 @@ pub fn replace(path: &Path, text: &str) {
 }
 
 /// A file or folder of the repository, such as `docs/rules.md`.
-#[must_use]
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap().join(path)
 }

@@ -20,13 +20,11 @@ impl Client {
     /// # Panics
     ///
     /// If the server does not accept the connection.
-    #[must_use]
     pub fn connect(address: impl ToSocketAddrs) -> Client {
         Client::from_stream(TcpStream::connect(address).unwrap())
     }
 
     /// A client on a connection that is there.
-    #[must_use]
     pub fn from_stream(stream: TcpStream) -> Client {
         stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         stream.set_write_timeout(Some(HANG_TIMEOUT)).unwrap();
@@ -86,7 +84,6 @@ impl Client {
 }
 
 /// A request's bytes. The headers `host` and `content-length` are added where they are missing.
-#[must_use]
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut text = format!("{method} {path} HTTP/1.1\r\n");
     let given = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -115,7 +112,6 @@ pub struct Reply {
 
 impl Reply {
     /// The first header of this name, in any case.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -125,7 +121,6 @@ impl Reply {
     /// # Panics
     ///
     /// If it is not JSON.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))

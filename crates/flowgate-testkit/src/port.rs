@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 /// Tests run in several processes, and another test may look for a port before the server binds this one. So a claim
 /// also binds the UDP port of the same number, which no server uses.
 #[derive(Debug)]
+#[must_use = "the claim ends with it"]
 pub struct Port {
     /// The port's number.
     pub number: u16,
@@ -19,7 +20,6 @@ impl Port {
     /// # Panics
     ///
     /// If no port is free.
-    #[must_use]
     pub fn claim() -> Port {
         const PORTS: std::ops::Range<u16> = 20_000..32_000;
         let claimed = PORTS.into_iter().find_map(|number| {
@@ -31,7 +31,6 @@ impl Port {
     }
 
     /// The address of the port on this machine.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.number).into()
     }

@@ -14,6 +14,7 @@ use crate::wait::{HANG_TIMEOUT, eventually};
 
 /// A server on a socket in a directory of its own. It ends with this value.
 #[derive(Debug)]
+#[must_use = "a Redis that nobody holds is stopped"]
 pub struct Redis {
     process: Option<Child>,
     directory: TempDir,
@@ -21,20 +22,17 @@ pub struct Redis {
 }
 
 /// The server's program: `redis-server`, or what `FLOWGATE_TEST_REDIS` names.
-#[must_use]
 pub fn program() -> String {
     std::env::var("FLOWGATE_TEST_REDIS").unwrap_or_else(|_| "redis-server".to_owned())
 }
 
 impl Redis {
     /// Starts a server that writes no data to disk.
-    #[must_use]
     pub fn start() -> Redis {
         Redis::start_with(&[])
     }
 
     /// Starts a server with further options, such as `["--maxmemory", "2mb"]`.
-    #[must_use]
     pub fn start_with(options: &[&str]) -> Redis {
         let mut redis = Redis::absent(options);
         redis.up();
@@ -42,7 +40,6 @@ impl Redis {
     }
 
     /// A server that is not started yet. Its socket has a path already.
-    #[must_use]
     pub fn absent(options: &[&str]) -> Redis {
         let options = options.iter().map(|&option| option.to_owned()).collect();
         Redis { process: None, directory: tempfile::tempdir().unwrap(), options }
@@ -99,19 +96,16 @@ impl Redis {
     }
 
     /// The socket that the server listens on.
-    #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.directory.path().join("redis.sock")
     }
 
     /// The server's URL.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("unix://{}", self.socket().display())
     }
 
     /// The server's directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -121,7 +115,6 @@ impl Redis {
     /// # Panics
     ///
     /// If the server does not accept it.
-    #[must_use]
     pub fn connect(&self) -> redis::Connection {
         redis::Client::open(self.url()).unwrap().get_connection().unwrap()
     }
@@ -155,7 +148,6 @@ impl Redis {
     }
 
     /// The number of calls of a command that the server has carried out.
-    #[must_use]
     pub fn calls(&self, command: &str) -> u64 {
         let stats = self.cli(&["INFO", "commandstats"]);
         let line = stats.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
@@ -164,13 +156,11 @@ impl Redis {
     }
 
     /// The number of script calls that decide. Nodes also ask for manual bans every second.
-    #[must_use]
     pub fn decisions(&self) -> u64 {
         self.calls("evalsha") - self.ban_reads()
     }
 
     /// The number of script calls that read manual bans.
-    #[must_use]
     pub fn ban_reads(&self) -> u64 {
         self.calls("hmget")
     }

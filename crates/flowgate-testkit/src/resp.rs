@@ -18,13 +18,11 @@ impl Client {
     /// # Panics
     ///
     /// If the server does not accept the connection.
-    #[must_use]
     pub fn connect(address: impl ToSocketAddrs) -> Client {
         Client::try_connect(address).expect("the server accepts the connection")
     }
 
     /// Connects to a server, which may be gone.
-    #[must_use]
     pub fn try_connect(address: impl ToSocketAddrs) -> Option<Client> {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_read_timeout(Some(HANG_TIMEOUT)).ok()?;
@@ -110,7 +108,6 @@ pub(crate) fn rest(stream: &mut impl Read) -> String {
 }
 
 /// The bytes of a command.
-#[must_use]
 pub fn encode(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

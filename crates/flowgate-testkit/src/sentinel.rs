@@ -18,6 +18,7 @@ const DOWN_AFTER: &str = "2000";
 
 /// A master, a replica of it, and sentinels. All of it ends with this value.
 #[derive(Debug)]
+#[must_use = "servers that nobody holds are stopped"]
 pub struct SentinelSetup {
     /// The first master and its first replica.
     pub servers: [Redis; 2],
@@ -35,7 +36,6 @@ struct Sentinel {
 
 impl SentinelSetup {
     /// Starts both servers with these options, and this number of sentinels with these lines in their configuration.
-    #[must_use]
     pub fn start(sentinels: usize, server_options: &[&str], sentinel_lines: &str) -> SentinelSetup {
         let ports = [Port::claim(), Port::claim()];
         let start = |port: &Port| {
@@ -52,13 +52,11 @@ impl SentinelSetup {
     }
 
     /// The addresses of the sentinels.
-    #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         self.sentinels.iter().map(|sentinel| sentinel.port.address().to_string()).collect()
     }
 
     /// The port of a server.
-    #[must_use]
     pub fn port(&self, server: usize) -> u16 {
         self.ports[server].number
     }

@@ -9,6 +9,7 @@ use flowgate_server::{Config, Server, Service, Shutdown, Trigger};
 
 /// A server. It is stopped with this value.
 #[derive(Debug)]
+#[must_use = "a server that nobody holds is stopped"]
 pub struct RunningServer {
     /// The address for HTTP, if the server listens for it on TCP.
     pub http: Option<SocketAddr>,
@@ -16,13 +17,13 @@ pub struct RunningServer {
     pub resp: Option<SocketAddr>,
     /// The address for gRPC, if the server listens for it.
     pub grpc: Option<SocketAddr>,
-    trigger: Trigger,
+    /// Tells the server to stop, and does not wait until it has.
+    pub trigger: Trigger,
     thread: Option<JoinHandle<()>>,
 }
 
 impl RunningServer {
     /// Starts a server with this configuration.
-    #[must_use]
     pub fn start(config: Config) -> RunningServer {
         let bind = async move || Server::bind(&config).await.unwrap();
         RunningServer::start_with(bind, |_| {}).0
@@ -30,7 +31,6 @@ impl RunningServer {
 
     /// Starts a server with the rules and the store of this configuration, on a clock that the test moves. `prepare`
     /// sees the server before it runs.
-    #[must_use]
     pub fn start_on_manual_clock(
         config: Config,
         prepare: impl FnOnce(&Server) + Send + 'static,
@@ -64,13 +64,6 @@ impl RunningServer {
         });
         let ((http, resp, grpc), prepared) = started.recv().expect("the server starts");
         (RunningServer { http, resp, grpc, trigger, thread: Some(thread) }, prepared)
-    }
-}
-
-impl RunningServer {
-    /// Tells the server to stop, and does not wait until it has.
-    pub fn begin_stop(&self) {
-        self.trigger.stop();
     }
 }
 

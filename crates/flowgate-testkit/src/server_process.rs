@@ -13,6 +13,7 @@ use crate::wait::{HANG_TIMEOUT, eventually};
 
 /// A server. Its process is killed with this value.
 #[derive(Debug)]
+#[must_use = "a server that nobody holds is killed"]
 pub struct ServerProcess {
     process: Child,
     /// The URL for HTTP, as announced: `http://127.0.0.1:8080`, `unix:/run/flowgate.sock` or `off`.
@@ -28,7 +29,6 @@ pub struct ServerProcess {
 }
 
 /// `flowgate serve` on free ports.
-#[must_use]
 pub fn serve_command(binary: &str) -> Command {
     let mut command = Command::new(binary);
     command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]);
@@ -37,13 +37,11 @@ pub fn serve_command(binary: &str) -> Command {
 
 impl ServerProcess {
     /// Starts a server with this configuration on free ports. Its state is in a directory of its own.
-    #[must_use]
     pub fn start(binary: &str, configuration: &str) -> ServerProcess {
         ServerProcess::start_with(&mut serve_command(binary), configuration)
     }
 
     /// Starts a server by this command, with a configuration and a directory of its own.
-    #[must_use]
     pub fn start_with(command: &mut Command, configuration: &str) -> ServerProcess {
         let directory = files::directory(&[("flowgate.toml", configuration)]);
         command.arg("--config").arg(directory.path().join("flowgate.toml"));
@@ -58,7 +56,6 @@ impl ServerProcess {
     /// # Panics
     ///
     /// If the server ends before that.
-    #[must_use]
     pub fn spawn(command: &mut Command) -> ServerProcess {
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
@@ -93,13 +90,11 @@ impl ServerProcess {
     /// # Panics
     ///
     /// If the server was started by [`ServerProcess::spawn`].
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.as_ref().unwrap().path()
     }
 
     /// The process's number.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
     }

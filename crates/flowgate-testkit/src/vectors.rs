@@ -78,7 +78,6 @@ pub struct Numbers {
 
 impl Numbers {
     /// The numbers of a decision in the JSON of HTTP and of replays, whose spans are seconds with three digits.
-    #[must_use]
     pub fn from_json(decision: &Value) -> Numbers {
         // A double tells milliseconds apart up to a million years.
         let micros = |key: &str| decision[key].as_f64().map(|seconds| (seconds * 1000.0).round() as u64 * 1000);
@@ -95,7 +94,6 @@ impl Numbers {
 
     /// The numbers of a decision of the Redis protocol: allowed, limit, remaining, retry after, reset after, delay.
     /// Spans are milliseconds; -1 is none and a retry after -2 milliseconds is never.
-    #[must_use]
     pub fn from_resp([allowed, limit, remaining, retry_after, reset_after, delay]: [i64; 6]) -> Numbers {
         let number = |number: i64| u64::try_from(number).ok();
         let micros = |millis: i64| number(millis).map(|millis| millis * 1000);
@@ -111,7 +109,6 @@ impl Numbers {
     }
 
     /// The same with spans rounded up to whole milliseconds, as the protocols give them.
-    #[must_use]
     pub fn in_millis(self) -> Numbers {
         let round = |micros: u64| micros.div_ceil(1000) * 1000;
         Numbers {

@@ -102,7 +102,7 @@ async fn a_server_that_stops_says_so_and_answers() {
         })
     };
     timeout(Duration::from_secs(20), answers.wait_for(|number| *number > 100)).await.unwrap().unwrap();
-    server.begin_stop();
+    server.trigger.stop();
     let watch = timeout(Duration::from_secs(20), watch).await.unwrap().unwrap();
     let statuses: Vec<i32> = watch.messages::<HealthCheckResponse>().iter().map(|response| response.status).collect();
     assert_eq!(statuses, [1, 2], "SERVING, then NOT_SERVING");

@@ -268,7 +268,7 @@ fn a_stop_loses_no_request_and_is_told_with_the_answer() {
     // The answer to the first says that the second is held.
     held.send(format!("{gate}held\r\n\r\n").repeat(2));
     assert_eq!(held.reply("GET").header("connection"), None);
-    server.server.begin_stop();
+    server.server.trigger.stop();
     let is_last = |client: &mut Client| {
         let reply = client.reply("GET");
         assert_eq!(reply.status, 200);

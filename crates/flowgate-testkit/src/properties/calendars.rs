@@ -13,7 +13,6 @@ const MINUTES: u64 = 60 * SECONDS;
 const QUARTERS: u64 = 15 * MINUTES;
 
 /// The first instant after `now` at which the calendar of `zone` begins a new unit.
-#[must_use]
 pub fn end(unit: Unit, zone: &str, now: u64) -> u64 {
     let zone = TimeZone::get(zone).unwrap();
     match unit {
@@ -63,7 +62,6 @@ fn local(zone: &TimeZone, at: u64) -> DateTime {
 }
 
 /// The instant of these nanoseconds since the epoch.
-#[must_use]
 pub fn timestamp(at: u64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(at)).unwrap()
 }

@@ -106,12 +106,12 @@ fn ask(counter: &Counter, earlier: &[u64], cost: u64, now: u64) -> Verdict {
     }
     // A `pace` whose turn is more than 36,500 days away says so at once, as it does to a single request.
     let all = earlier.iter().sum::<u64>().saturating_add(cost);
-    let is_pace = matches!(counter.spec().algorithm, Algorithm::Pace { .. });
-    if is_pace && counter.spec().after.is_none() && counter.check(now, all) == NEVER {
+    let is_pace = matches!(counter.spec.algorithm, Algorithm::Pace { .. });
+    if is_pace && counter.spec.after.is_none() && counter.check(now, all) == NEVER {
         return NEVER;
     }
     // Waits of `approx` are whole microseconds.
-    let grain = if counter.spec().algorithm == Algorithm::Approx { MICROS } else { 1 };
+    let grain = if counter.spec.algorithm == Algorithm::Approx { MICROS } else { 1 };
     if !at(now + LONGEST_WAIT).allowed() {
         return NEVER;
     }

@@ -18,7 +18,8 @@ const MAX_COUNTED: u64 = (1 << 53) - 1;
 /// What one limit knows about one subject.
 #[derive(Clone, Debug)]
 pub struct Counter {
-    spec: Spec,
+    /// The limit.
+    pub spec: Spec,
     /// bucket and pace: in parts of a nanosecond, `spec.micros` to one. Zero when full.
     full_at: i128,
     /// fixed: when the window ends and what was counted in it.
@@ -33,20 +34,12 @@ pub struct Counter {
 
 impl Counter {
     /// A counter that was never used.
-    #[must_use]
     pub fn new(spec: &Spec) -> Counter {
         let spec = spec.clone();
         Counter { spec, full_at: 0, window: None, log: Vec::new(), pair: (0, 0, 0), seen: None }
     }
 
-    /// The limit.
-    #[must_use]
-    pub fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
     /// Whether a request of this cost passes at `now`.
-    #[must_use]
     pub fn check(&self, now: u64, cost: u64) -> Verdict {
         if cost == 0 {
             return PASS;
@@ -101,7 +94,6 @@ impl Counter {
     }
 
     /// The decision of this verdict, with the numbers of the counter at `now`.
-    #[must_use]
     pub fn answer(&self, now: u64, verdict: Verdict) -> Decision {
         let (mut limit, mut remaining, mut reset) = self.own_numbers(now);
         if let Some((free, _)) = self.spec.after {

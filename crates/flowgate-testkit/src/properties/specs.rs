@@ -61,7 +61,6 @@ pub enum Window {
 
 impl Spec {
     /// Reads a limit; `None` if the text is not a limit, or is `unlimited`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Spec> {
         let limit: Limit = text.parse().ok()?;
         let rate = limit.rate()?;
@@ -88,13 +87,11 @@ impl Spec {
     }
 
     /// N rounded down.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.micros / 1_000_000
     }
 
     /// The most units that one take can have.
-    #[must_use]
     pub fn most(&self) -> u64 {
         match self.algorithm {
             Algorithm::Bucket { burst } | Algorithm::Pace { burst, .. } => burst,
@@ -284,7 +281,6 @@ fn gap(back: bool) -> impl Strategy<Value = Gap> {
 
 impl Step {
     /// The units to ask for, after the answer `last`.
-    #[must_use]
     pub fn cost(&self, spec: &Spec, last: Option<&Decision>) -> u64 {
         match self.cost {
             Cost::Units(units) => units,
@@ -294,7 +290,6 @@ impl Step {
     }
 
     /// When to ask, in nanoseconds since the epoch, after the answer `last` at `now`.
-    #[must_use]
     pub fn time(&self, spec: &Spec, now: u64, last: Option<&Decision>) -> u64 {
         let part = |whole: u64, part: u64, of: u128| (u128::from(whole) * u128::from(part) / of) as u64;
         let wait = last.and_then(Decision::retry_after).map_or(0, |wait| wait.as_nanos());

@@ -108,7 +108,6 @@ pub struct ExceededLimit {
 }
 
 /// All recorded traces.
-#[must_use]
 pub fn traces() -> Vec<Trace> {
     let mut traces = super::read("joint.jsonl", 150);
     traces.extend(super::read("never_count_denied_joint.jsonl", 12));
@@ -116,7 +115,6 @@ pub fn traces() -> Vec<Trace> {
 }
 
 /// The traces whose time never runs back, as a server's clock.
-#[must_use]
 pub fn forward_traces() -> Vec<Trace> {
     let mut traces = traces();
     traces.retain(|trace| trace.steps.is_sorted_by_key(|step| step.at_us));
@@ -130,7 +128,6 @@ impl Trace {
     /// # Panics
     ///
     /// If the trace has no such rule.
-    #[must_use]
     pub fn rule(&self, target: &Target) -> (usize, &Rule) {
         let found = self.rules.iter().enumerate().find(|(_, rule)| rule.name == target.rule);
         found.unwrap_or_else(|| panic!("{} has no rule {}", self.case, target.rule))
@@ -146,16 +143,6 @@ impl Trace {
         assert_eq!(*found, self.steps[number].expect, "{}", self.describe(number));
     }
 
-    /// Expects these numbers as the answers to the parts of a step.
-    ///
-    /// # Panics
-    ///
-    /// If the step has other answers.
-    #[track_caller]
-    pub fn check_numbers(&self, number: usize, found: &[Numbers]) {
-        assert_eq!(found, self.numbers(number), "{}", self.describe(number));
-    }
-
     /// Expects these numbers of a protocol, whose spans are whole milliseconds, as the answers to the parts of a step.
     ///
     /// # Panics
@@ -163,12 +150,9 @@ impl Trace {
     /// If the step has other answers.
     #[track_caller]
     pub fn check_millis(&self, number: usize, found: &[Numbers]) {
-        let expected: Vec<Numbers> = self.numbers(number).into_iter().map(Numbers::in_millis).collect();
+        let parts = &self.steps[number].expect.parts;
+        let expected: Vec<Numbers> = parts.iter().map(|part| part.numbers.in_millis()).collect();
         assert_eq!(found, expected, "{}", self.describe(number));
-    }
-
-    fn numbers(&self, number: usize) -> Vec<Numbers> {
-        self.steps[number].expect.parts.iter().map(|part| part.numbers).collect()
     }
 
     fn describe(&self, number: usize) -> String {

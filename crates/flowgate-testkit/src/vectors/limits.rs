@@ -31,7 +31,6 @@ pub struct Step {
 }
 
 /// All recorded traces.
-#[must_use]
 pub fn traces() -> Vec<Trace> {
     let mut traces = super::read("limits.jsonl", 200);
     traces.extend(super::read("never_count_denied.jsonl", 30));
@@ -40,7 +39,6 @@ pub fn traces() -> Vec<Trace> {
 
 /// The traces whose time never runs back. A server's clock and a replay never run back, so the tests of the stores
 /// replay the other traces.
-#[must_use]
 pub fn forward_traces() -> Vec<Trace> {
     let mut traces = traces();
     traces.retain(|trace| trace.steps.is_sorted_by_key(|step| step.at_us));
@@ -49,7 +47,6 @@ pub fn forward_traces() -> Vec<Trace> {
 }
 
 /// Every step of these traces as its trace and its number, in the order of time.
-#[must_use]
 pub fn in_time_order(traces: &[Trace]) -> Vec<(&Trace, usize)> {
     let mut steps = Vec::new();
     for trace in traces {
@@ -87,7 +84,6 @@ impl Trace {
     }
 
     /// The limit of a trace that a caller can send with each request: a single one, without `count_denied`.
-    #[must_use]
     pub fn single_limit(&self) -> Option<&str> {
         match self.limits.as_slice() {
             [limit] if !self.count_denied => Some(limit),
@@ -96,7 +92,6 @@ impl Trace {
     }
 
     /// The rule as TOML, for requests whose field `case` is the trace's name.
-    #[must_use]
     pub fn rule_toml(&self) -> String {
         let Trace { case, limits, count_denied, .. } = self;
         let name = case.replace('/', "-");

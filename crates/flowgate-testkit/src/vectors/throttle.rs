@@ -24,7 +24,6 @@ pub struct Call {
 }
 
 /// All recorded calls.
-#[must_use]
 pub fn calls() -> Vec<Call> {
     super::read("cl_throttle.jsonl", 3200)
 }

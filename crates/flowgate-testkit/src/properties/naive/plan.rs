@@ -44,23 +44,20 @@ fn take(counters: &mut [Counter], plan: &[RuleHits], cost: u64, now: u64) -> Vec
     for rule in plan {
         let before: Vec<Verdict> = rule.counters.iter().map(|&hit| counters[hit].check(now, cost)).collect();
         let exceeded = denies(counters, rule);
-        if if rule.flags.shadow { !exceeded } else { !denied } {
-            rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, false));
-            answers
-                .extend(before.iter().zip(&rule.counters).map(|(&verdict, &hit)| counters[hit].answer(now, verdict)));
-        } else if exceeded && rule.flags.count_denied {
-            rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, true));
-            answers.extend(rule.counters.iter().map(|&hit| counters[hit].answer(now, counters[hit].check(now, cost))));
-        } else {
-            answers
-                .extend(before.iter().zip(&rule.counters).map(|(&verdict, &hit)| counters[hit].answer(now, verdict)));
+        let passes = if rule.flags.shadow { !exceeded } else { !denied };
+        let counts_denial = !passes && exceeded && rule.flags.count_denied;
+        if passes || counts_denial {
+            rule.counters.iter().for_each(|&hit| counters[hit].charge(now, cost, counts_denial));
+        }
+        for (&hit, before) in rule.counters.iter().zip(before) {
+            let verdict = if counts_denial { counters[hit].check(now, cost) } else { before };
+            answers.push(counters[hit].answer(now, verdict));
         }
     }
     answers
 }
 
 /// The answer of several limits together.
-#[must_use]
 pub fn together(answers: &[Decision]) -> Decision {
     let longest = answers.iter().filter_map(|answer| match answer.verdict {
         Verdict::Deny(retry) => Some(retry),
