@@ -30,6 +30,7 @@ mod http;
 mod koala;
 mod limit_cache;
 mod listener;
+mod lock;
 mod loops;
 mod metrics;
 mod observer;

@@ -13,8 +13,8 @@ mod render;
 pub(crate) mod sampling;
 mod top;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use flowgate::{Span, Time};
 use flowgate_engine::RuleCounters;
@@ -25,6 +25,7 @@ pub(crate) use render::{BAN_BY_HAND, KEY_LIMITS, MAX_RULES, NO_RULE, OTHER_RULES
 pub(crate) use top::TopList;
 
 use crate::grpc::GrpcCounters;
+use crate::lock::Lock;
 use crate::resp::Counters;
 use crate::service::Operation;
 
@@ -121,7 +122,7 @@ pub(crate) struct Reloads {
     failed: Counter,
     /// True if the last attempt failed.
     failing: AtomicBool,
-    wrong_file: Mutex<Option<String>>,
+    wrong_file: Lock<Option<String>>,
     last_success: AtomicU64,
     last_nanos: AtomicU64,
 }
@@ -142,7 +143,7 @@ impl Reloads {
                 file
             }
         };
-        *self.wrong_file.lock().unwrap_or_else(PoisonError::into_inner) = wrong_file;
+        *self.wrong_file.lock() = wrong_file;
     }
 
     /// Whether the last attempt failed.
@@ -152,7 +153,7 @@ impl Reloads {
 
     /// The file that failed the last attempt.
     fn wrong_file(&self) -> Option<String> {
-        self.wrong_file.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.wrong_file.lock().clone()
     }
 
     fn last_duration(&self) -> Span {

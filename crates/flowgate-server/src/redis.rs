@@ -33,7 +33,6 @@ mod sentinel;
 mod servers;
 mod shared;
 mod slots;
-mod standing;
 mod store;
 mod target;
 mod wire;

@@ -21,8 +21,8 @@ mod certificates;
 mod settings;
 mod watch;
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -31,6 +31,7 @@ use flowgate_engine::config::{Config, LoadedConfig, Report};
 use tokio::sync::watch as signal;
 
 use crate::author::Author;
+use crate::lock::Lock;
 use crate::service::Service;
 use crate::tls::Certificates;
 use candidate::Candidate;
@@ -66,7 +67,7 @@ pub struct Reload {
 #[derive(Debug)]
 pub struct Reloader {
     service: Service,
-    status: Arc<Mutex<ReloadStatus>>,
+    status: Arc<Lock<ReloadStatus>>,
     /// The number of attempts.
     attempts: signal::Receiver<u64>,
     /// Holds one request: two requests before the next attempt are served by that attempt.
@@ -164,7 +165,7 @@ impl Reloader {
 
     /// How attempts went so far.
     pub fn status(&self) -> ReloadStatus {
-        lock(&self.status).clone()
+        self.status.lock().clone()
     }
 }
 
@@ -177,7 +178,7 @@ struct Watcher {
     watch: Watch,
     certificates: Option<Certificates>,
     certificate_watch: CertificateWatch,
-    status: Arc<Mutex<ReloadStatus>>,
+    status: Arc<Lock<ReloadStatus>>,
     attempts_made: signal::Sender<u64>,
 }
 
@@ -189,7 +190,7 @@ impl Watcher {
                     self.attempt(&author, version);
                     if let Some(waiting) = waiting {
                         // An error means that the caller has stopped waiting.
-                        let _ = waiting.send(lock(&self.status).clone());
+                        let _ = waiting.send(self.status.lock().clone());
                     }
                 }
                 Err(RecvTimeoutError::Timeout) if self.has_changed() => {
@@ -222,7 +223,7 @@ impl Watcher {
     fn attempt(&mut self, author: &Author, version: Option<u64>) {
         let start = self.service.now();
         let outcome = self.reload(author, version);
-        let mut status = lock(&self.status);
+        let mut status = self.status.lock();
         let noted = match outcome {
             Ok(restart_needed) => {
                 status.succeeded += 1;
@@ -282,9 +283,4 @@ impl Watcher {
         (self.in_force.lists, self.in_force.policy) = (config.lists, config.policy);
         Ok(restart_needed)
     }
-}
-
-fn lock(status: &Mutex<ReloadStatus>) -> MutexGuard<'_, ReloadStatus> {
-    // Every change is complete by itself, so a poisoned lock holds a valid status.
-    status.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ mod history;
 mod replace;
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
@@ -25,6 +25,7 @@ use flowgate_engine::front::{absolute, directory};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::author::Author;
+use crate::lock::Lock;
 use crate::reload::{ReloadError, ReloadStatus, Reloader};
 pub(crate) use history::Version;
 use history::{History, Origin};
@@ -56,7 +57,7 @@ pub(crate) struct AdminFile {
     file: RulesFile,
     changing: Arc<Mutex<()>>,
     /// The time and the length of the file, and its etag, when it was read last.
-    disk: std::sync::Mutex<Option<((SystemTime, u64), String)>>,
+    disk: Lock<Option<((SystemTime, u64), String)>>,
 }
 
 /// The right to change the file, which one caller has at a time.
@@ -110,7 +111,7 @@ pub(crate) enum Precondition {
 
 impl AdminFile {
     pub(crate) fn new(file: RulesFile) -> AdminFile {
-        AdminFile { file, changing: Arc::default(), disk: std::sync::Mutex::default() }
+        AdminFile { file, changing: Arc::default(), disk: Lock::default() }
     }
 
     /// Waits until no other caller changes the file.
@@ -149,7 +150,7 @@ impl AdminFile {
         let metadata = fs::metadata(&self.file.path).ok()?;
         let modified = metadata.modified().ok()?;
         let look = (modified, metadata.len());
-        let mut known = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.disk.lock();
         if let Some((known, etag)) = &*known
             && *known == look
         {

@@ -34,6 +34,7 @@ use crate::answer::Pending;
 pub use crate::answer::{Answer, AnswerFuture};
 use crate::clock_report;
 use crate::durable::{self, Durable};
+use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::observer::{Observer, PassCounts};
 use crate::readiness::Readiness;
@@ -45,7 +46,7 @@ pub use joint::JointRequest;
 pub(crate) use joint::{PartRules, plan as plan_joint};
 pub use keys::KeyDecision;
 pub(crate) use keys::PrefetchedKey;
-use pause::PauseState;
+use pause::PauseInForce;
 pub use pause::{MAX_PAUSE, Pause};
 pub use snapshot::Snapshot;
 
@@ -76,7 +77,8 @@ pub struct Service {
     pub(crate) shared: Option<Arc<SharedStore>>,
     /// Writes counters in memory to a disk, if they are to outlive the process.
     pub(crate) durable: Option<Arc<Durable>>,
-    pause: Arc<PauseState>,
+    /// `None` while the rules are in force.
+    pause: Arc<Lock<Option<PauseInForce>>>,
 }
 
 /// The shared store does not answer, and only the shared store can answer this call.
@@ -180,7 +182,7 @@ impl Service {
     pub fn watch(&self, readiness: &Readiness) {
         clock_report::watch(self.clock.clone(), Arc::downgrade(&self.observer));
         if let Some(shared) = &self.shared {
-            shared.report_to(readiness.clone());
+            shared.redis.health.report_to(readiness.clone());
             shared.watch();
         }
         if let Some(durable) = &self.durable {

@@ -10,12 +10,12 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flowgate::{Span, Time};
 
 use crate::listener::Peer;
+use crate::lock::Lock;
 
 /// A person who mistypes a password, or a fleet that is restarted with an old one, stays below this.
 const FREE_ATTEMPTS: u32 = 10;
@@ -68,7 +68,7 @@ pub(crate) enum ReplyTime {
 #[derive(Debug)]
 pub(crate) struct WrongSecrets {
     hasher: RandomState,
-    sets: Box<[Mutex<[Option<SourceRecord>; ADDRESSES_PER_SET]>]>,
+    sets: Box<[Lock<[Option<SourceRecord>; ADDRESSES_PER_SET]>]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ struct SourceRecord {
 
 impl Default for WrongSecrets {
     fn default() -> WrongSecrets {
-        WrongSecrets { hasher: RandomState::new(), sets: (0..ADDRESS_SETS).map(|_| Mutex::default()).collect() }
+        WrongSecrets { hasher: RandomState::new(), sets: (0..ADDRESS_SETS).map(|_| Lock::default()).collect() }
     }
 }
 
@@ -88,7 +88,7 @@ impl WrongSecrets {
     /// How long no further secret of `source` is compared: until its minute is over, once it has given
     /// [`FREE_ATTEMPTS`] wrong ones; `None`: it may give one now. For callers that refuse rather than answer late.
     pub(crate) fn wait(&self, source: Source, now: Time) -> Option<Span> {
-        let entries = self.set(source).lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.set(source).lock();
         let entry = entries.iter().flatten().find(|entry| entry.source == source)?;
         let passed = now.since(entry.since);
         let is_over = entry.wrong < FREE_ATTEMPTS || passed >= ATTEMPT_WINDOW;
@@ -97,7 +97,7 @@ impl WrongSecrets {
 
     /// Counts a wrong secret from `source` at a monotonic time.
     pub(crate) fn count(&self, source: Source, now: Time) -> ReplyTime {
-        let mut entries = self.set(source).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.set(source).lock();
         for entry in entries.iter_mut() {
             if entry.is_some_and(|entry| now.since(entry.since) >= ATTEMPT_WINDOW) {
                 *entry = None;
@@ -115,7 +115,7 @@ impl WrongSecrets {
         if entry.wrong > FREE_ATTEMPTS { ReplyTime::AfterPause } else { ReplyTime::AtOnce }
     }
 
-    fn set(&self, source: Source) -> &Mutex<[Option<SourceRecord>; ADDRESSES_PER_SET]> {
+    fn set(&self, source: Source) -> &Lock<[Option<SourceRecord>; ADDRESSES_PER_SET]> {
         &self.sets[self.hasher.hash_one(source) as usize % ADDRESS_SETS]
     }
 }

@@ -7,12 +7,13 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use flowgate::{Limit, LimitError};
 use flowgate_engine::{Limits, Policy, PolicyError, RuleDef};
 
 use super::message::{Descriptor, Override};
+use crate::lock::Lock;
 use crate::service::{Service, Snapshot};
 
 /// The name of the rule.
@@ -26,7 +27,7 @@ const MAX_LIMITS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct BroughtLimits {
     /// By limit, and whether it is paused.
-    sets: Mutex<HashMap<(Override, bool), Arc<Snapshot>>>,
+    sets: Lock<HashMap<(Override, bool), Arc<Snapshot>>>,
 }
 
 /// Why the limit that a descriptor brings is refused.
@@ -49,7 +50,7 @@ impl BroughtLimits {
         limit: Override,
     ) -> Result<Arc<Snapshot>, OverrideError> {
         let key = (limit, in_force.is_paused);
-        let sets = || self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = || self.sets.lock();
         if let Some(known) = sets().get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -138,6 +139,6 @@ mod tests {
             let limit = Override { requests_per_unit, unit: 2, unit_multiplier: None };
             limits.rules(&service, &service.snapshot(), limit).unwrap();
         }
-        assert_eq!(limits.sets.lock().unwrap().len(), 6);
+        assert_eq!(limits.sets.lock().len(), 6);
     }
 }

@@ -1,6 +1,6 @@
 //! `GET /v1/stats`: how the server is doing. It names subjects, so only administrators may read it.
 
-use flowgate_api::{BanCounts, Connections, RedisServer, Reloads, Stats, Store};
+use flowgate_api::{BanCounts, Connections, Reloads, Stats, Store};
 
 use super::error::Error;
 use super::reply::{self, Reply};
@@ -57,13 +57,8 @@ fn store(shared: &Shared) -> Store<'_> {
         return Store::Memory { durable: shared.service.is_durable() };
     };
     let stats = redis.stats();
-    let servers = redis.standings().into_iter().map(|server| RedisServer {
-        at: server.address.into(),
-        state: if server.is_away { "away" } else { "ready" }.into(),
-        connections: server.connections as u64,
-    });
     Store::Redis {
-        servers: servers.collect(),
+        servers: redis.redis.servers.standings(),
         on_failure: settings.on_failure.as_str().into(),
         local_share: settings.local_share.to_string().into(),
         unanswered: stats.unanswered,

@@ -3,11 +3,10 @@
 //! State      The [`Windows`] of [`SUBJECTS`] subjects. A list takes some hundred kilobytes.
 //! Rule       A thread never waits for the list: if another thread holds it, the sample is dropped.
 
-use std::sync::{Mutex, PoisonError, TryLockError};
-
 use flowgate::Time;
 use flowgate_api::{Fields, Text, Top, TopSubject};
 
+use crate::lock::Lock;
 use crate::recent::{Subject, Windows};
 
 /// The subjects of a list.
@@ -17,31 +16,28 @@ const SUBJECTS: usize = 256;
 const SHOWN_SUBJECTS: usize = 20;
 
 #[derive(Debug)]
-pub(crate) struct TopList(Mutex<Windows<Key>>);
+pub(crate) struct TopList(Lock<Windows<Key>>);
 
 /// The rule and the subject.
 type Key = (Option<Box<str>>, Subject);
 
 impl Default for TopList {
     fn default() -> TopList {
-        TopList(Mutex::new(Windows::new(SUBJECTS)))
+        TopList(Lock::new(Windows::new(SUBJECTS)))
     }
 }
 
 impl TopList {
     /// Notes a subject, once for `weight` requests.
     pub(crate) fn note(&self, rule: Option<&str>, subject: Subject, weight: u32, now: Time) {
-        let mut windows = match self.0.try_lock() {
-            Ok(windows) => windows,
-            Err(TryLockError::WouldBlock) => return,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        };
-        windows.note((rule.map(Into::into), subject), weight, now);
+        if let Some(mut windows) = self.0.try_lock() {
+            windows.note((rule.map(Into::into), subject), weight, now);
+        }
     }
 
     /// The most frequent subjects of both windows.
     pub(crate) fn read(&self, now: Time) -> Top<'static> {
-        let (since, keys) = self.0.lock().unwrap_or_else(PoisonError::into_inner).read(now);
+        let (since, keys) = self.0.lock().read(now);
         let shown = keys.into_iter().take(SHOWN_SUBJECTS).map(|((rule, subject), seen)| {
             let text = |part: &str| Text(part.to_owned().into());
             let pairs = || Fields(subject.fields().map(|(name, value)| (text(name), text(value))).collect());

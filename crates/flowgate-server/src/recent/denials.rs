@@ -8,11 +8,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError, TryLockError};
 
 use flowgate::{Span, Time};
 
 use super::subject::Subject;
+use crate::lock::Lock;
 use crate::metrics::Counter;
 
 /// The oldest give way.
@@ -45,7 +45,7 @@ pub(crate) struct DenialEvent {
 pub(crate) struct Denials {
     /// The number of the last one.
     last: AtomicU64,
-    ring: Mutex<VecDeque<(u64, DenialEvent)>>,
+    ring: Lock<VecDeque<(u64, DenialEvent)>>,
     /// Samples that were dropped because another thread held the ring.
     pub(super) in_use: Counter,
     /// Samples that gave way to newer ones.
@@ -64,13 +64,9 @@ pub(crate) struct DenialPage {
 
 impl Denials {
     pub(crate) fn note(&self, denial: DenialEvent) {
-        let mut ring = match self.ring.try_lock() {
-            Ok(ring) => ring,
-            Err(TryLockError::WouldBlock) => {
-                self.last.fetch_add(1, Relaxed);
-                return self.in_use.add(1);
-            }
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        let Some(mut ring) = self.ring.try_lock() else {
+            self.last.fetch_add(1, Relaxed);
+            return self.in_use.add(1);
         };
         if ring.len() == MAX_DENIALS {
             ring.pop_front();
@@ -83,8 +79,7 @@ impl Denials {
     /// The denials after a number, at most `most`, of one rule where that is given; the newest without a number, and
     /// with one that was never given, as after a restart.
     pub(crate) fn read(&self, after: Option<u64>, rule: Option<&str>, most: usize) -> DenialPage {
-        // No call panics while it holds the ring.
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.ring.lock();
         let last = self.last.load(Relaxed);
         let is_wanted = |denial: &DenialEvent| rule.is_none_or(|rule| denial.rule.as_deref() == Some(rule));
         let Some(after) = after.filter(|after| *after <= last) else {
@@ -169,7 +164,7 @@ mod tests {
         (0..2_000).for_each(|_| denials.note(denial("a")));
         let page = denials.read(Some(5), None, 10);
         assert_eq!((page.lost, numbers(&page)[0], page.next), (2_005 - 1_024 - 5, 982, 991));
-        assert_eq!(denials.ring.lock().unwrap().len(), MAX_DENIALS);
+        assert_eq!(denials.ring.lock().len(), MAX_DENIALS);
         assert_eq!((denials.full.get(), denials.in_use.get()), (2_005 - 1_024, 0));
     }
 
@@ -178,7 +173,7 @@ mod tests {
         let denials = Denials::default();
         denials.note(denial("a"));
         {
-            let _held = denials.ring.lock().unwrap();
+            let _held = denials.ring.lock();
             denials.note(denial("a"));
         }
         let page = denials.read(Some(0), None, 10);

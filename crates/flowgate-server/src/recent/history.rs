@@ -18,7 +18,6 @@ mod rule_places;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flowgate::Time;
 
@@ -30,6 +29,8 @@ use marks::Marks;
 pub(crate) use marks::{Mark, MarkKind};
 use rings::{RESOLUTIONS, Resolution, Rings, Steps};
 use rule_places::{Place, RulePlaces};
+
+use crate::lock::Lock;
 
 /// A record that is later than this leaves a gap.
 const MAX_MISSED_SECONDS: u64 = 3;
@@ -86,7 +87,7 @@ pub(crate) enum WantedRules {
 }
 
 #[derive(Debug)]
-pub(crate) struct History(Mutex<State>);
+pub(crate) struct History(Lock<State>);
 
 #[derive(Debug)]
 struct State {
@@ -109,7 +110,7 @@ impl History {
     pub(crate) fn new(max_rules: usize, started: Time) -> History {
         let mut marks = Marks::default();
         marks.note(started, MarkKind::Start);
-        History(Mutex::new(State {
+        History(Lock::new(State {
             steps: Steps::new(seconds(started)),
             total: Rings::default(),
             own_action: Rings::default(),
@@ -127,19 +128,19 @@ impl History {
 
     /// Adds what was counted since the last record.
     pub(crate) fn record<'r>(&self, now: Time, rules: impl Iterator<Item = (Cow<'r, str>, Tally)>, gauges: &Gauges) {
-        self.lock().record(seconds(now), rules, gauges);
+        self.0.lock().record(seconds(now), rules, gauges);
     }
 
     /// Marks that other rules are in force, whose names `is_in_force` knows.
     pub(crate) fn note_rules(&self, at: Time, version: Option<u64>, is_in_force: impl Fn(&str) -> bool) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.marks.note(at, MarkKind::Rules { version });
         state.rules.retain_others(is_in_force);
     }
 
     /// Marks a change of the shared store.
     pub(crate) fn note_store(&self, at: Time, is_away: bool) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if is_away != state.is_store_away {
             (state.is_store_away, state.store_since) = (is_away, at);
             state.marks.note(at, if is_away { MarkKind::Away } else { MarkKind::Back });
@@ -148,26 +149,21 @@ impl History {
 
     /// Since when the shared store is as it is; without one, since the start.
     pub(crate) fn store_since(&self) -> Time {
-        self.lock().store_since
+        self.0.lock().store_since
     }
 
     /// The number of rules that have decided: with a history of their own, and without one.
     pub(super) fn number_of_rules(&self) -> (usize, usize) {
-        self.lock().rules.counts()
+        self.0.lock().rules.counts()
     }
 
     /// Marks an instant.
     pub(crate) fn mark(&self, at: Time, kind: MarkKind) {
-        self.lock().marks.note(at, kind);
+        self.0.lock().marks.note(at, kind);
     }
 
     pub(crate) fn read(&self, range: Range, wanted: &WantedRules) -> HistoryPart {
-        self.lock().read(range.resolution(), wanted)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No call panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().read(range.resolution(), wanted)
     }
 }
 
@@ -403,7 +399,7 @@ mod tests {
         let names: Vec<String> = (0..1_000).map(|number| format!("rule-{number:0120}")).collect();
         let rules = names.iter().map(|name| (Cow::from(name), tally));
         history.record(Time::from_secs(START + 1), rules, &Gauges::default());
-        let state = history.lock();
+        let state = history.0.lock();
         let rings = [state.total.bytes(), state.other.bytes(), state.degraded.bytes(), state.memory.bytes()];
         let bytes = rings.iter().sum::<usize>() + state.latencies.bytes() + state.rules.bytes();
         assert!((7_000_000..8_000_000).contains(&bytes), "{bytes}");

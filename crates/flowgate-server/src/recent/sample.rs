@@ -11,12 +11,13 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Span, Time};
 use flowgate_api::Fields;
 use flowgate_engine::Request;
 use flowgate_engine::config::{self, Sampling};
+
+use crate::lock::Lock;
 
 /// How long a recording that has ended is kept.
 const KEPT_AFTER: Span = Span::from_secs(30 * 60);
@@ -37,7 +38,7 @@ pub(crate) struct Sample {
     pub(crate) max_bytes: usize,
     is_on: AtomicBool,
     hasher: RandomState,
-    recording: Mutex<Option<Recording>>,
+    recording: Lock<Option<Recording>>,
 }
 
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl Sample {
             max_bytes: usize::try_from(settings.sample_memory.bytes()).unwrap_or(usize::MAX),
             is_on: AtomicBool::new(false),
             hasher: RandomState::new(),
-            recording: Mutex::default(),
+            recording: Lock::default(),
         }
     }
 
@@ -112,13 +113,14 @@ impl Sample {
     pub(crate) fn start(&self, now: Time, length: Option<Span>, by: String) {
         let until = length.map(|length| now + length.min(self.longest));
         let (lines, bytes, one_in) = (VecDeque::new(), 0, 1);
-        *self.lock() = Some(Recording { since: now, until, by, one_in, lines, bytes, second: 0, in_second: 0 });
+        *self.recording.lock() =
+            Some(Recording { since: now, until, by, one_in, lines, bytes, second: 0, in_second: 0 });
         self.is_on.store(true, Relaxed);
     }
 
     /// Ends a recording now and keeps it. One that always goes on stays.
     pub(crate) fn stop(&self, now: Time) {
-        let mut recording = self.lock();
+        let mut recording = self.recording.lock();
         if let Some(Recording { until: Some(until), .. }) = &mut *recording {
             *until = now.min(*until);
             self.is_on.store(false, Relaxed);
@@ -127,7 +129,7 @@ impl Sample {
 
     /// Forgets the recording. One that always goes on begins anew.
     pub(crate) fn forget(&self, now: Time) {
-        let mut recording = self.lock();
+        let mut recording = self.recording.lock();
         match recording.take().filter(|recording| recording.until.is_none()) {
             Some(Recording { by, .. }) => {
                 drop(recording);
@@ -139,7 +141,7 @@ impl Sample {
 
     /// Ends a recording whose time is over, and forgets one that ended long ago.
     pub(crate) fn tick(&self, now: Time) {
-        let mut recording = self.lock();
+        let mut recording = self.recording.lock();
         let Some(Recording { until, .. }) = &*recording else { return };
         match *until {
             Some(until) if now >= until + KEPT_AFTER => *recording = None,
@@ -153,7 +155,7 @@ impl Sample {
     pub(crate) fn note(&self, request: &Request<'_>, now: Time) {
         let fields: Fields<'_> =
             request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query.")).collect();
-        let mut guard = self.lock();
+        let mut guard = self.recording.lock();
         let Some(recording) = &mut *guard else { return };
         if recording.until.is_some_and(|until| now >= until) {
             self.is_on.store(false, Relaxed);
@@ -178,7 +180,7 @@ impl Sample {
 
     pub(crate) fn status(&self, now: Time) -> Option<SampleStatus> {
         self.tick(now);
-        let recording = self.lock();
+        let recording = self.recording.lock();
         recording.as_ref().map(|recording| SampleStatus {
             is_recording: self.is_on(),
             since: recording.since,
@@ -192,7 +194,7 @@ impl Sample {
 
     /// What was recorded so far; `None`: nothing.
     pub(crate) fn trace(&self) -> Option<RecordedTrace> {
-        let recording = self.lock();
+        let recording = self.recording.lock();
         let Recording { lines, by, one_in, .. } = recording.as_ref()?;
         let (first, last) = (lines.front()?, lines.back()?);
         let mut text = Vec::with_capacity(lines.iter().map(|line| line.text.len() + 1).sum());
@@ -201,11 +203,6 @@ impl Sample {
             text.push(b'\n');
         }
         Some(RecordedTrace { text, length: last.at.since(first.at), one_in: *one_in, by: by.clone() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Recording>> {
-        // No call panics while it holds the lock.
-        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,13 +6,12 @@
 //! Rule       A rule gets lists when its first sample arrives. If all lists are taken, it takes those of the rule whose
 //!            last sample is oldest and older than two minutes, when that rule's lists are empty anyway.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-
 use flowgate::{Span, Time};
 use hashbrown::HashMap;
 
 use super::subject::Subject;
 use super::windows::{SeenCount, Windows};
+use crate::lock::Lock;
 use crate::metrics::Counter;
 
 /// The subjects of a list.
@@ -35,7 +34,7 @@ pub(crate) enum SubjectKind {
 
 #[derive(Debug, Default)]
 pub(crate) struct RuleSubjects {
-    rules: Mutex<HashMap<Box<str>, Lists>>,
+    rules: Lock<HashMap<Box<str>, Lists>>,
     /// Samples that were dropped because another thread held the lists.
     pub(super) in_use: Counter,
     /// Samples that were dropped because all lists were taken.
@@ -62,11 +61,7 @@ pub(crate) struct SubjectsOfRule {
 impl RuleSubjects {
     /// Notes a subject of a rule, once for `weight` requests.
     pub(crate) fn note(&self, rule: &str, kind: SubjectKind, subject: Subject, weight: u32, now: Time) {
-        let mut rules = match self.rules.try_lock() {
-            Ok(rules) => rules,
-            Err(TryLockError::WouldBlock) => return self.in_use.add(1),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        };
+        let Some(mut rules) = self.rules.try_lock() else { return self.in_use.add(1) };
         if let Some(lists) = rules.get_mut(rule) {
             lists.note(kind, subject, weight, now);
         } else if make_room(&mut rules, now) {
@@ -80,9 +75,7 @@ impl RuleSubjects {
 
     /// The subjects of a rule.
     pub(crate) fn read(&self, rule: &str, now: Time) -> SubjectsOfRule {
-        // No call panics while it holds the lists.
-        let mut rules: MutexGuard<'_, HashMap<Box<str>, Lists>> =
-            self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.lock();
         let Some(lists) = rules.get_mut(rule) else {
             return SubjectsOfRule { since: None, kinds: Default::default() };
         };
@@ -145,14 +138,14 @@ mod tests {
                 subjects.note(&rule.to_string(), SubjectKind::Denied, user(number), 1, START);
             }
         }
-        assert_eq!(subjects.rules.lock().unwrap().len(), MAX_RULES);
+        assert_eq!(subjects.rules.lock().len(), MAX_RULES);
         assert_eq!((subjects.full.get(), subjects.in_use.get()), (36 * 100, 0));
         assert_eq!(subjects.read("0", START).kinds[SubjectKind::Denied as usize].len(), SUBJECTS);
         assert_eq!(subjects.read("99", START).since, None, "the lists of busy rules stay");
         let later = START + PAST;
         subjects.note("99", SubjectKind::Denied, user(1), 1, later);
         assert_eq!(subjects.read("99", later).since, Some(later));
-        let held = subjects.rules.lock().unwrap();
+        let held = subjects.rules.lock();
         assert_eq!(held.len(), MAX_RULES);
         subjects.note("99", SubjectKind::Denied, user(1), 1, later);
         assert_eq!(subjects.in_use.get(), 1, "a thread does not wait for the lists");

@@ -31,7 +31,7 @@ enum State {
 /// A change of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    OpenJournal,
+    Opened,
     Closed,
 }
 
@@ -71,7 +71,7 @@ impl Breaker {
             return None;
         }
         self.state = State::Open { probing: false, next_probe: now + FIRST_PAUSE, pause: FIRST_PAUSE };
-        Some(Change::OpenJournal)
+        Some(Change::Opened)
     }
 
     /// Whether to send a probe now. A caller that gets true reports how the probe went.
@@ -110,7 +110,7 @@ mod tests {
 
     fn opened() -> Breaker {
         let mut breaker = Breaker::default();
-        assert_eq!(breaker.trip(NOW), Some(Change::OpenJournal));
+        assert_eq!(breaker.trip(NOW), Some(Change::Opened));
         breaker
     }
 
@@ -123,7 +123,7 @@ mod tests {
         breaker.succeeded();
         assert_eq!(breaker.failed(NOW), None);
         assert!(!breaker.is_open());
-        assert_eq!(breaker.failed(NOW), Some(Change::OpenJournal));
+        assert_eq!(breaker.failed(NOW), Some(Change::Opened));
         assert_eq!(breaker.failed(NOW), None, "it is open already");
         assert_eq!(breaker.trip(NOW), None);
     }

@@ -107,7 +107,7 @@ impl<S: Store> Store for DenyCache<S> {
         let deny = self.table.as_ref().and_then(|table| question.deny_question(table));
         if let Some(deny) = &deny {
             if let Some(reply) = self.recall(question, deny) {
-                self.health.deny_cache_hit();
+                self.health.deny_cache_hits.add(1);
                 return Pending::Now(reply);
             }
             // A later question of the same pipeline must not get an answer from before this one.

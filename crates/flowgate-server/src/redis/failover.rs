@@ -75,7 +75,7 @@ impl Failover {
     }
 
     fn decide<Q: LocalQuestion>(&self, question: &Q, at: Reading) -> Q::Reply {
-        self.health.degraded();
+        self.health.degraded.add(1);
         question.decide(&self.local, at)
     }
 }

@@ -1,11 +1,12 @@
 //! How the shared store is: logged once per change, counted, and reported to the server's readiness.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tokio::sync::Notify;
 
+use crate::lock::Lock;
+use crate::metrics::Counter;
 use crate::readiness::Readiness;
 
 /// What happened to the shared store, and how it stands.
@@ -13,21 +14,19 @@ use crate::readiness::Readiness;
 pub(crate) struct Health {
     /// Servers whose breaker is open.
     away: AtomicUsize,
-    counts: Counts,
-    /// Where a change is reported.
-    readiness: Mutex<Option<Readiness>>,
+    outages: Counter,
+    /// Decisions that were made without the store.
+    pub(crate) degraded: Counter,
+    /// Requests that were sent, and may have been carried out without an answer.
+    pub(crate) unanswered: Counter,
+    /// Values that the script could not read.
+    pub(crate) unreadable: Counter,
+    /// Denials that were remembered.
+    pub(crate) deny_cache_hits: Counter,
+    /// Where a change is reported. Locked meanwhile, so that readiness learns of changes in their order.
+    readiness: Lock<Option<Readiness>>,
     /// A server has gone away.
     outage: Notify,
-}
-
-/// Counts since the start.
-#[derive(Debug, Default)]
-struct Counts {
-    degraded: AtomicU64,
-    outages: AtomicU64,
-    deny_cache_hits: AtomicU64,
-    unanswered: AtomicU64,
-    unreadable: AtomicU64,
 }
 
 /// How a store that several nodes share is doing.
@@ -51,11 +50,11 @@ impl Health {
     pub(crate) fn stats(&self) -> SharedStats {
         SharedStats {
             away: self.away.load(Relaxed) as u64,
-            outages: self.counts.outages.load(Relaxed),
-            degraded: self.counts.degraded.load(Relaxed),
-            unanswered: self.counts.unanswered.load(Relaxed),
-            unreadable: self.counts.unreadable.load(Relaxed),
-            deny_cache_hits: self.counts.deny_cache_hits.load(Relaxed),
+            outages: self.outages.get(),
+            degraded: self.degraded.get(),
+            unanswered: self.unanswered.get(),
+            unreadable: self.unreadable.get(),
+            deny_cache_hits: self.deny_cache_hits.get(),
         }
     }
 
@@ -64,30 +63,7 @@ impl Health {
         if self.away.load(Relaxed) > 0 {
             readiness.degrade(AWAY);
         }
-        *self.listener() = Some(readiness);
-    }
-
-    /// A decision was made without the store.
-    pub(crate) fn degraded(&self) {
-        self.counts.degraded.fetch_add(1, Relaxed);
-    }
-
-    /// A request was sent, and may have been carried out without an answer.
-    pub(crate) fn unanswered(&self) {
-        self.counts.unanswered.fetch_add(1, Relaxed);
-    }
-
-    /// The script could not read this number of values.
-    pub(crate) fn unreadable(&self, values: usize) {
-        if values > 0 {
-            self.counts.unreadable.fetch_add(values as u64, Relaxed);
-        }
-    }
-
-    /// A denial was remembered.
-    #[inline]
-    pub(crate) fn deny_cache_hit(&self) {
-        self.counts.deny_cache_hits.fetch_add(1, Relaxed);
+        *self.readiness.lock() = Some(readiness);
     }
 
     /// Waits until a server goes away.
@@ -96,9 +72,9 @@ impl Health {
     }
 
     pub(crate) fn away(&self, target: &dyn fmt::Display, why: &str) {
-        self.counts.outages.fetch_add(1, Relaxed);
+        self.outages.add(1);
         tracing::warn!(redis = %target, error = why, "Redis is away: deciding by on_failure");
-        let listener = self.listener();
+        let listener = self.readiness.lock();
         self.away.fetch_add(1, Relaxed);
         self.outage.notify_one();
         if let Some(readiness) = &*listener {
@@ -113,18 +89,13 @@ impl Health {
 
     /// A server that was away is back, or has left the cluster.
     pub(crate) fn gone(&self) {
-        let listener = self.listener();
+        let listener = self.readiness.lock();
         if self.away.fetch_sub(1, Relaxed) > 1 {
             return;
         }
         if let Some(readiness) = &*listener {
             readiness.recover();
         }
-    }
-
-    /// Locked while readiness learns of a change, so that it learns of changes in their order.
-    fn listener(&self) -> std::sync::MutexGuard<'_, Option<Readiness>> {
-        self.readiness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

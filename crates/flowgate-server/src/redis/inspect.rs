@@ -1,6 +1,7 @@
 //! A look at a server's settings, once: a Redis that evicts keys forgets counters and bans.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::link::CommandResult;
 use super::pool::Pool;
@@ -11,15 +12,15 @@ impl Servers {
     /// Warns of each server that evicts keys, once it can be asked.
     pub(crate) async fn inspect(&self) {
         let pools: Vec<Arc<Pool>> = {
-            let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-            pools.values().filter(|pool| pool.node.must_inspect()).cloned().collect()
+            let pools = self.pools.lock();
+            pools.values().filter(|pool| !pool.node.is_inspected.load(Relaxed)).cloned().collect()
         };
         for pool in pools {
             let Ok(link) = pool.link() else { continue };
             let Ok(arrival) = link.send(1, |out| wire::command(out, &[b"INFO", b"memory"])) else { continue };
             let Ok(CommandResult::Reply(reply)) = arrival.await else { continue };
             let node = &pool.node;
-            node.inspected();
+            node.is_inspected.store(true, Relaxed);
             if let Some(policy) = eviction(&reply) {
                 const WARNING: &str = "this Redis evicts keys when it is full, and with them counters and bans: set \
                                        maxmemory-policy to noeviction";

@@ -20,8 +20,8 @@ mod serving;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use tokio::time::{sleep, timeout};
 use super::node::Node;
 use super::target::{ConnectError, Connection};
 use super::wire::Reply;
+use crate::lock::Lock;
 use serving::{LinkEnd, Serving};
 
 /// The most commands without a reply on a link: ten times what a busy Redis answers within the usual deadline.
@@ -90,7 +91,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 struct Shared {
     node: Arc<Node>,
-    queue: Mutex<Queue>,
+    queue: Lock<Queue>,
 }
 
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl Link {
     pub(crate) fn start(node: Arc<Node>, runtime: &Handle) -> Link {
         let (bytes, waiters) = (Vec::new(), VecDeque::new());
         let queue = Queue { state: State::Starting, bytes, waiters, in_flight: 0, driver: None };
-        let shared = Arc::new(Shared { node, queue: Mutex::new(queue) });
+        let shared = Arc::new(Shared { node, queue: Lock::new(queue) });
         let driver = runtime.spawn(drive(Arc::clone(&shared)));
         Link { shared, driver, loads: AtomicU64::new(0) }
     }
@@ -164,14 +165,14 @@ impl Link {
 
     /// Lets the driver check the breaker: an idle link does not notice that the breaker has opened.
     pub(crate) fn wake(&self) {
-        let driver = self.shared.lock().driver.take();
+        let driver = self.shared.queue.lock().driver.take();
         driver.into_iter().for_each(Waker::wake);
     }
 
     /// Sends what `write` appends, which is `commands` commands. Only the reply to the last of them arrives.
     pub(crate) fn send(&self, commands: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Arrival, Failure> {
         let now = self.shared.node.now();
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         if queue.state == State::Down {
             return Err(Failure::Down);
         }
@@ -202,26 +203,21 @@ impl Drop for Link {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Whole commands are appended, and nothing in between can panic.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// There is a connection: what has waited for it can be sent.
     fn up(&self) {
-        self.lock().state = State::Up;
+        self.queue.lock().state = State::Up;
     }
 
     /// The connection is lost and the link connects again at once: unsent commands wait for the new connection.
     fn restart(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         queue.state = State::Starting;
         queue.in_flight = queue.waiters.len();
     }
 
     /// The link has no connection. Dropping the waiters tells their callers.
     fn down(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let waiters = std::mem::take(&mut queue.waiters);
         queue.state = State::Down;
         queue.bytes = Vec::new();

@@ -8,17 +8,19 @@
 //!            still answers `MOVED` to what is not its own.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Clock, Span, Time};
+use flowgate_api::RedisServer;
 
 use super::breaker::{Breaker, Change};
 use super::health::Health;
 use super::slots;
-use super::standing::ServerStanding;
 use super::target::Target;
 use super::wire::{self, Reply};
+use crate::lock::Lock;
+use crate::metrics::Counter;
 
 /// A server, its deadline and its breaker.
 #[derive(Debug)]
@@ -26,18 +28,18 @@ pub(crate) struct Node {
     pub(crate) target: Target,
     /// The longest to wait for an answer.
     pub(crate) timeout: Span,
-    breaker: Mutex<Breaker>,
+    breaker: Lock<Breaker>,
     /// Whether the breaker is open, for a reader that changes nothing.
     open: AtomicBool,
-    probe: Mutex<Probe>,
+    probe: Lock<Probe>,
     /// Where the links lead to, where that is an address.
-    address: Mutex<Option<SocketAddr>>,
+    address: Lock<Option<SocketAddr>>,
     /// How often `address` has changed.
     places: AtomicU64,
     /// How many links have a connection.
-    connections: AtomicUsize,
-    /// Whether its settings have been looked at.
-    is_inspected: AtomicBool,
+    pub(crate) connections: Counter,
+    /// Whether its settings were inspected, which happens once.
+    pub(crate) is_inspected: AtomicBool,
     health: Arc<Health>,
 }
 
@@ -59,10 +61,10 @@ const MOST_TAGS: u32 = 10 * slots::SLOTS as u32;
 
 impl Node {
     pub(crate) fn new(target: Target, timeout: Span, prefix: &str, health: Arc<Health>) -> Node {
-        let probe = Mutex::new(Probe { prefix: prefix.to_owned(), tag: None, is_misplaced: false });
-        let (breaker, address) = (Mutex::default(), Mutex::default());
+        let probe = Lock::new(Probe { prefix: prefix.to_owned(), tag: None, is_misplaced: false });
+        let (breaker, address) = (Lock::default(), Lock::default());
         let (open, is_inspected, places) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
-        let connections = AtomicUsize::new(0);
+        let connections = Counter::default();
         Node { target, timeout, breaker, open, probe, address, places, connections, is_inspected, health }
     }
 
@@ -74,7 +76,7 @@ impl Node {
 
     /// The address that links lead to.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.address.lock()
     }
 
     /// Which address that is: another number says that links are to lead elsewhere.
@@ -84,7 +86,7 @@ impl Node {
 
     /// Notes that a link leads to this address, which the other links then use, too. Returns its place.
     pub(crate) fn is_at(&self, address: Option<SocketAddr>) -> u64 {
-        let mut known = self.address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.address.lock();
         if *known != address {
             if let (Some(old), Some(new)) = (*known, address) {
                 tracing::info!(redis = %self.target, %old, %new, "Redis has another address now");
@@ -95,15 +97,6 @@ impl Node {
         self.places.load(Relaxed)
     }
 
-    /// True until the settings of the server were inspected, which happens once.
-    pub(crate) fn must_inspect(&self) -> bool {
-        !self.is_inspected.load(Relaxed)
-    }
-
-    pub(crate) fn inspected(&self) {
-        self.is_inspected.store(true, Relaxed);
-    }
-
     /// Whether the breaker is open, so that the server is not asked.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
@@ -111,9 +104,9 @@ impl Node {
     }
 
     /// How the server stands, for people.
-    pub(crate) fn standing(&self) -> ServerStanding {
-        let connections = self.connections.load(Relaxed);
-        ServerStanding { address: self.target.to_string(), is_away: self.is_open(), connections }
+    pub(crate) fn standing(&self) -> RedisServer<'static> {
+        let state = if self.is_open() { "away" } else { "ready" }.into();
+        RedisServer { at: self.target.to_string().into(), state, connections: self.connections.get() }
     }
 
     /// A request was answered.
@@ -129,19 +122,9 @@ impl Node {
         self.change("it does not answer in time, or with errors", |breaker| breaker.failed(now));
     }
 
-    /// A link has a connection.
-    pub(crate) fn connected(&self) {
-        self.connections.fetch_add(1, Relaxed);
-    }
-
-    /// A link has lost its connection.
-    pub(crate) fn disconnected(&self) {
-        self.connections.fetch_sub(1, Relaxed);
-    }
-
     /// A link gets no connection; true when no link has one.
     pub(crate) fn unreachable(&self, why: &str) -> bool {
-        let for_all = self.connections.load(Relaxed) == 0;
+        let for_all = self.connections.get() == 0;
         if for_all {
             self.trip(why);
         }
@@ -174,7 +157,7 @@ impl Node {
                 self.change("", |breaker| breaker.probed(true, now));
             }
             Reply::Error(error) => {
-                self.probe().is_misplaced |= slots::elsewhere(error).is_some();
+                self.probe.lock().is_misplaced |= slots::elsewhere(error).is_some();
                 self.probe_failed(error);
             }
             _ => self.probe_failed("an answer to something else"),
@@ -190,13 +173,13 @@ impl Node {
 
     /// Appends a probe: a write, since a server may well be full or a replica by now and still answer reads.
     pub(crate) fn write_probe(&self, out: &mut Vec<u8>) {
-        let key = self.probe().key();
+        let key = self.probe.lock().key();
         wire::command(out, &[b"SET", &key, b"1", b"PX", PROBE_LIFETIME]);
     }
 
     /// In a cluster: probes are to write to one of the slots for which `is_own` holds.
     pub(crate) fn probe_in(&self, is_own: impl Fn(u16) -> bool) {
-        let mut probe = self.probe();
+        let mut probe = self.probe.lock();
         if probe.tag.is_some() && !probe.is_misplaced && is_own(slots::slot_of(&probe.key())) {
             return;
         }
@@ -211,19 +194,14 @@ impl Node {
         probe.is_misplaced = false;
     }
 
-    fn probe(&self) -> MutexGuard<'_, Probe> {
-        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, why: &str, change: impl FnOnce(&mut Breaker) -> Option<Change>) {
-        // A breaker is changed whole; a panic elsewhere leaves it as good as it was.
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut breaker = self.breaker.lock();
         let changed = change(&mut breaker);
         self.open.store(breaker.is_open(), Relaxed);
         drop(breaker);
         match changed {
             None => {}
-            Some(Change::OpenJournal) => self.health.away(&self.target, why),
+            Some(Change::Opened) => self.health.away(&self.target, why),
             Some(Change::Closed) => self.health.back(&self.target),
         }
     }

@@ -3,23 +3,24 @@
 //! A link lives on the runtime of its users, so nothing crosses threads between a request, its reply and the
 //! socket. The event loops of the Redis protocol have a runtime each, HTTP has one: a few connections in all.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::runtime::{self, Handle};
 
 use super::link::{Failure, Link};
 use super::node::Node;
+use crate::lock::Lock;
 
 /// The links to a server.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) node: Arc<Node>,
-    links: Mutex<Vec<(runtime::Id, Arc<Link>)>>,
+    links: Lock<Vec<(runtime::Id, Arc<Link>)>>,
 }
 
 impl Pool {
     pub(crate) fn new(node: Node) -> Pool {
-        Pool { node: Arc::new(node), links: Mutex::default() }
+        Pool { node: Arc::new(node), links: Lock::default() }
     }
 
     /// The link of the runtime that we are on.
@@ -37,7 +38,7 @@ impl Pool {
     /// no connection.
     pub(crate) fn wake(&self) {
         if self.node.is_open() {
-            let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+            let links = self.links.lock();
             links.iter().for_each(|(_, link)| link.wake());
         }
     }
@@ -47,7 +48,7 @@ impl Pool {
         let runtime = Handle::try_current().map_err(|_| Failure::Down)?;
         let id = runtime.id();
         // A list that lost an entry to a panic is still a list.
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links = self.links.lock();
         if let Some((_, link)) = links.iter().find(|(of, _)| *of == id) {
             return Ok(Arc::clone(link));
         }

@@ -8,11 +8,12 @@
 //!            the sentinels' word moves the node to another, whatever the old one says of itself.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use flowgate::Span;
+use flowgate_api::RedisServer;
 use tokio::sync::Notify;
 
 use super::health::Health;
@@ -23,6 +24,7 @@ use super::sentinel::Sentinels;
 use super::slots::{self, Part, SLOTS};
 use super::target::Target;
 use super::wire;
+use crate::lock::Lock;
 
 /// The servers of a store.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub(crate) struct Servers {
     prefix: String,
     health: Arc<Health>,
     /// By address, those of the map and those that a server has pointed to.
-    pub(super) pools: Mutex<HashMap<String, Arc<Pool>>>,
+    pub(super) pools: Lock<HashMap<String, Arc<Pool>>>,
     /// The one server, or the servers of all slots; `None`: not known yet.
     map: ArcSwapOption<Map>,
     asking: AtomicBool,
@@ -77,7 +79,7 @@ impl Servers {
     }
 
     fn new(seeds: Vec<Target>, is_cluster: bool, Common { timeout, prefix, health }: Common<'_>) -> Servers {
-        let (pools, map, prefix) = (Mutex::default(), ArcSwapOption::empty(), prefix.to_owned());
+        let (pools, map, prefix) = (Lock::default(), ArcSwapOption::empty(), prefix.to_owned());
         let (asking, is_lost, outdated) = (AtomicBool::new(false), AtomicBool::new(false), Notify::new());
         let sentinels = None;
         Servers { seeds, is_cluster, sentinels, timeout, prefix, health, pools, map, asking, is_lost, outdated }
@@ -85,6 +87,13 @@ impl Servers {
 
     pub(crate) fn has_sentinels(&self) -> bool {
         self.sentinels.is_some()
+    }
+
+    /// The servers that are known, as this node sees them, by address.
+    pub(crate) fn standings(&self) -> Vec<RedisServer<'static>> {
+        let mut standings: Vec<_> = self.pools.lock().values().map(|pool| pool.node.standing()).collect();
+        standings.sort_by(|a, b| a.at.cmp(&b.at));
+        standings
     }
 
     /// Whether it is known where keys are.
@@ -109,7 +118,7 @@ impl Servers {
 
     fn pool_at(&self, target: &Target) -> Arc<Pool> {
         // Entries are put in and taken out whole.
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.pools.lock();
         let make = || {
             let node = Node::new(target.clone(), self.timeout, &self.prefix, Arc::clone(&self.health));
             Arc::new(Pool::new(node))
@@ -129,7 +138,7 @@ impl Servers {
 
     /// Connects, and finds out which server has which slots. Of several callers at the same time one does it.
     pub(crate) async fn look_around(&self) {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|pool| pool.wake());
+        self.pools.lock().values().for_each(|pool| pool.wake());
         if !self.is_cluster {
             // Whether it connects is seen when something is sent.
             let _ = self.map.load().as_deref().map(|map| match map {
@@ -144,7 +153,7 @@ impl Servers {
         // Also when the caller gives up.
         let _done = Done(&self.asking);
         let known: Vec<Target> = {
-            let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            let pools = self.pools.lock();
             pools.values().map(|pool| pool.node.target.clone()).collect()
         };
         for target in known.iter().chain(&self.seeds) {
@@ -180,7 +189,7 @@ impl Servers {
         // Whether it connects is seen when something is sent.
         let _ = pool.link_even_if_open();
         self.map.store(Some(Arc::new(Map::One(Arc::clone(&pool)))));
-        *self.pools.lock().unwrap_or_else(PoisonError::into_inner) = HashMap::from([(target.to_string(), pool)]);
+        *self.pools.lock() = HashMap::from([(target.to_string(), pool)]);
     }
 
     async fn ask(&self, target: &Target) -> Option<Vec<Part>> {
@@ -206,7 +215,7 @@ impl Servers {
             pool.node.probe_in(|slot| slots[usize::from(slot)].as_ref().is_some_and(|of| Arc::ptr_eq(of, pool)));
         }
         self.map.store(Some(Arc::new(Map::Slots(slots))));
-        *self.pools.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        *self.pools.lock() = kept;
     }
 }
 

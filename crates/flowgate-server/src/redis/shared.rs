@@ -3,7 +3,7 @@
 mod bans;
 mod keys;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Throttle, Time};
@@ -25,12 +25,11 @@ use super::question::{
 use super::redirect::{Command, Plain, SentCommand, WithScript};
 use super::sentinel::Sentinels;
 use super::servers::{Common, Servers};
-use super::standing::ServerStanding;
 use super::store::RedisStore;
 use super::target::Target;
 use super::wire::Reply;
 use crate::answer::{Answer, Pending};
-use crate::readiness::Readiness;
+use crate::lock::Lock;
 use crate::service::{JointRequest, Reset, Snapshot, StoreAway, plan_joint};
 
 /// Counters that several nodes share.
@@ -39,9 +38,9 @@ pub(crate) struct SharedStore {
     /// Keeps the bans. Its counters are not used.
     decider: Arc<Decider>,
     store: DenyCache<Failover>,
-    redis: Arc<RedisStore>,
+    pub(crate) redis: Arc<RedisStore>,
     /// What this node has read of the bans by hand.
-    bans: Mutex<BanCopy>,
+    bans: Lock<BanCopy>,
     /// Redis's clock, by which bans end.
     redis_clock: RedisClock,
 }
@@ -96,7 +95,7 @@ impl SharedStore {
         });
         let failover = Failover::new(Arc::clone(&redis), settings, Arc::clone(&health));
         let store = DenyCache::new(failover, longest_denial, clock, health);
-        SharedStore { decider, store, redis, bans: Mutex::default(), redis_clock }
+        SharedStore { decider, store, redis, bans: Lock::default(), redis_clock }
     }
 
     /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
@@ -145,18 +144,8 @@ impl SharedStore {
         !self.redis.servers.is_known() || self.stats().away > 0
     }
 
-    /// Tells `readiness` whether the store is there.
-    pub(crate) fn report_to(&self, readiness: Readiness) {
-        self.redis.health.report_to(readiness);
-    }
-
     pub(crate) fn stats(&self) -> SharedStats {
         self.redis.health.stats()
-    }
-
-    /// The servers as this node sees them.
-    pub(crate) fn standings(&self) -> Vec<ServerStanding> {
-        self.redis.servers.standings()
     }
 
     /// How this node decides while Redis is away.

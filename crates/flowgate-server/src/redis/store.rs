@@ -26,9 +26,9 @@ use super::wire::Reply;
 /// Redis, and what the keys in it begin with.
 #[derive(Debug)]
 pub(crate) struct RedisStore {
-    pub(super) servers: Servers,
+    pub(crate) servers: Servers,
     pub(super) prefix: String,
-    pub(super) health: Arc<Health>,
+    pub(crate) health: Arc<Health>,
     /// Lists the bans that rules impose.
     pub(super) decider: Arc<Decider>,
 }
@@ -169,7 +169,7 @@ impl RedisStore {
     /// Counts a question that may have been carried out without an answer.
     pub(crate) fn note_failure(&self, failure: Failure) {
         if matches!(failure, Failure::Timeout | Failure::Lost) {
-            self.health.unanswered();
+            self.health.unanswered.add(1);
         }
     }
 
@@ -271,7 +271,10 @@ impl RedisStore {
             _ => None,
         };
         let mut numbers = list.into_iter().map(number).collect::<Option<Vec<i64>>>()?;
-        self.health.unreadable(take_unreadable(&mut numbers));
+        let unreadable = take_unreadable(&mut numbers);
+        if unreadable > 0 {
+            self.health.unreadable.add(unreadable as u64);
+        }
         Some(numbers)
     }
 

@@ -9,7 +9,7 @@
 //! Rule       A reload during a pause replaces what the end of the pause puts in force. A restart ends the pause.
 //! Invariant  Requests pay nothing for it: they read one snapshot, paused or not.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use flowgate::{Span, Time};
 use tokio::task::AbortHandle;
@@ -30,12 +30,9 @@ pub struct Pause {
     pub until: Time,
 }
 
-/// Whether the rules are paused, and what puts them in force again.
-#[derive(Debug, Default)]
-pub(super) struct PauseState(Mutex<Option<PauseInForce>>);
-
+/// A pause, and what puts the rules in force again.
 #[derive(Debug)]
-struct PauseInForce {
+pub(super) struct PauseInForce {
     pause: Pause,
     /// What is in force once the pause has ended.
     unpaused: Arc<Snapshot>,
@@ -56,13 +53,6 @@ struct Timer(AbortHandle);
 impl Drop for Timer {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-impl PauseState {
-    fn lock(&self) -> MutexGuard<'_, Option<PauseInForce>> {
-        // Every change is complete by itself, so a poisoned lock holds a valid state.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

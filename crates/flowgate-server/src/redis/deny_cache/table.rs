@@ -10,14 +10,15 @@
 //! Bound      At most [`MAX_DENIALS`]; a full shard forgets what has ended, and if that is not enough all of it.
 
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flowgate::{Span, Time};
 use flowgate_engine::AdHocKey;
 use hashbrown::HashMap;
 
 use super::Denial;
+use crate::lock::Lock;
 
 const SHARD_COUNT: usize = 16;
 /// Some 16 MB with the usual denials.
@@ -27,7 +28,7 @@ const EPOCH_COUNT: usize = 4096;
 /// Denials by their questions.
 #[derive(Debug)]
 pub(crate) struct DenyTable<A = Denial> {
-    shards: Box<[Mutex<Denials<A>>]>,
+    shards: Box<[Lock<Denials<A>>]>,
     epochs: Box<[AtomicU32]>,
     longest: Span,
     hasher: RandomState,
@@ -57,7 +58,7 @@ pub(crate) struct Epoch(u32);
 impl<A: Clone> DenyTable<A> {
     pub(crate) fn new(longest: Span) -> DenyTable<A> {
         DenyTable {
-            shards: (0..SHARD_COUNT).map(|_| Mutex::default()).collect(),
+            shards: (0..SHARD_COUNT).map(|_| Lock::default()).collect(),
             epochs: (0..EPOCH_COUNT).map(|_| AtomicU32::new(0)).collect(),
             longest,
             hasher: RandomState::new(),
@@ -116,17 +117,12 @@ impl<A: Clone> DenyTable<A> {
     }
 
     fn shard(&self, question: TableQuestion) -> MutexGuard<'_, Denials<A>> {
-        lock(&self.shards[question.hash as usize % SHARD_COUNT])
+        self.shards[question.hash as usize % SHARD_COUNT].lock()
     }
 }
 
 /// Odd, so that multiplying by it loses nothing.
 const ODD_FACTOR: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-
-fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
-    // An answer is put in whole.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[cfg(test)]
 mod tests {
@@ -184,7 +180,7 @@ mod tests {
         for number in 0..3 * MAX_DENIALS as u128 {
             cache.put(cache.question([number << 64 | number].into_iter(), 1), "denied", NOW, Span::from_secs(1));
         }
-        let kept: usize = cache.shards.iter().map(|shard| lock(shard).len()).sum();
+        let kept: usize = cache.shards.iter().map(|shard| shard.lock().len()).sum();
         assert!((1..=MAX_DENIALS).contains(&kept), "{kept}");
     }
 }

@@ -58,7 +58,7 @@ pub(super) struct Serving<'a> {
 
 impl<'a> Serving<'a> {
     pub(super) fn new(shared: &'a Shared, stream: Box<dyn Stream>, place: u64) -> Serving<'a> {
-        shared.node.connected();
+        shared.node.connections.add(1);
         Serving {
             shared,
             stream,
@@ -82,7 +82,7 @@ impl<'a> Serving<'a> {
             let is_idle = self.waiters.len() == self.expired;
             return if is_idle { Err(LinkEnd::Moved) } else { Ok(()) };
         }
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         if self.out.is_empty() {
             std::mem::swap(&mut self.out, &mut queue.bytes);
         } else {
@@ -135,7 +135,7 @@ impl<'a> Serving<'a> {
         }
         self.input.drain(..parsed);
         if replies > 0 {
-            let mut queue = self.shared.lock();
+            let mut queue = self.shared.queue.lock();
             queue.in_flight = queue.in_flight.saturating_sub(replies);
         }
         // Answers that are still awaited come first.
@@ -195,7 +195,7 @@ impl<'a> Serving<'a> {
         if self.expired == 0 && node.may_probe(now) {
             node.write_probe(&mut self.out);
             let deadline = now + node.timeout;
-            self.shared.lock().in_flight += 1;
+            self.shared.queue.lock().in_flight += 1;
             self.waiters.push_back(Waiter { kind: Kind::Probe, deadline });
         }
         Ok(())
@@ -254,7 +254,7 @@ impl Drop for Serving<'_> {
     fn drop(&mut self) {
         // What was under way has failed, whatever ended the connection.
         let node = &self.shared.node;
-        node.disconnected();
+        node.connections.subtract(1);
         let now = node.now();
         for waiter in self.waiters.iter().skip(self.expired) {
             match waiter.kind {

@@ -4,7 +4,7 @@
 //! Bound      A ban by hand is in force at once on the node through which it was imposed or lifted, and within
 //!            [`BAN_REFRESH_PERIOD`](super::BAN_REFRESH_PERIOD) on the others.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use flowgate::Span;
 use flowgate_engine::bans::{BanId, BanKind, BanOrder, ManualBan};
@@ -85,7 +85,7 @@ impl SharedStore {
     /// Brings this node's copy of the bans by hand up to date.
     pub(super) async fn refresh_bans(&self) -> Result<(), StoreAway> {
         loop {
-            let call = self.ban_call().read(&self.bans());
+            let call = self.ban_call().read(&self.bans.lock());
             let sent = self.redis.send_script(&call).map_err(|_| StoreAway)?;
             let reply = self.ban_reply(sent, call).await?;
             if !self.with_bans(|bans| bans.take_page(&self.decider, &reply))? {
@@ -98,14 +98,9 @@ impl SharedStore {
         BanCall { prefix: &self.redis.prefix, time: ScriptTime::Redis }
     }
 
-    fn bans(&self) -> MutexGuard<'_, BanCopy> {
-        // A copy that lost its place is read anew.
-        self.bans.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a reply in, and what it says of Redis's clock.
     fn with_bans<T>(&self, take: impl FnOnce(&mut BanCopy) -> Result<T, ReplyError>) -> Result<T, StoreAway> {
-        let mut bans = self.bans();
+        let mut bans = self.bans.lock();
         let taken = take(&mut bans).map_err(|_| StoreAway)?;
         self.redis_clock.set(bans.redis_time);
         Ok(taken)
