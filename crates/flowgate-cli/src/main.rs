@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use flowgate_api::Operation;
+use flowgate_engine::config::Report;
 
 /// Decides, for any event, whether it may happen now.
 #[derive(Debug, Parser)]
@@ -76,7 +77,10 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            match error.downcast_ref::<Report>() {
+                Some(report) => eprint!("{}", report.render(terminal::color())),
+                None => eprintln!("error: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }

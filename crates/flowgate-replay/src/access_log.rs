@@ -82,12 +82,7 @@ fn push_host(event: &mut Event, range: Range<usize>, line: &str) {
     if text.is_empty() || text == "-" {
         return;
     }
-    match normalized_host(text) {
-        Cow::Borrowed(host) => {
-            event.push(FieldName::Log(LogField::Host), TextRange::in_line(range.start..range.start + host.len()))
-        }
-        Cow::Owned(host) => push_scratch(event, FieldName::Log(LogField::Host), &host),
-    }
+    push_spelled(event, LogField::Host, range.start, normalized_host(text));
 }
 
 /// Reads method, path and parameters of `GET /a?b=c HTTP/1.1`. A path may contain spaces, since some clients send such
@@ -139,11 +134,15 @@ fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
         let path = if is_path { event.spelling.spell(&unescaped) } else { escaped_text(&unescaped) };
         return push_scratch(event, FieldName::Log(LogField::Path), &path);
     }
-    match event.spelling.spell(text) {
-        Cow::Borrowed(path) => {
-            event.push(FieldName::Log(LogField::Path), TextRange::in_line(range.start..range.start + path.len()))
-        }
-        Cow::Owned(path) => push_scratch(event, FieldName::Log(LogField::Path), &path),
+    push_spelled(event, LogField::Path, range.start, event.spelling.spell(text));
+}
+
+/// Pushes a value as rules spell it: the beginning of what stands in the line from `start` on, or another text.
+#[inline]
+fn push_spelled(event: &mut Event, field: LogField, start: usize, spelled: Cow<'_, str>) {
+    match spelled {
+        Cow::Borrowed(text) => event.push(FieldName::Log(field), TextRange::new(start..start + text.len())),
+        Cow::Owned(text) => push_scratch(event, FieldName::Log(field), &text),
     }
 }
 
@@ -164,7 +163,7 @@ fn push(event: &mut Event, field: LogField, value: Range<usize>, line: &str) {
     if is_escaped(text) {
         push_scratch(event, FieldName::Log(field), &escaped_text(&unescaped(text)));
     } else {
-        event.push(FieldName::Log(field), TextRange::in_line(value));
+        event.push(FieldName::Log(field), TextRange::new(value));
     }
 }
 

@@ -64,7 +64,7 @@ impl Batch {
         let time_text = if line.keeps_time_text {
             self.copy(&line.text[line.event.time_range.clone()])
         } else {
-            TextRange::of_batch(0, 0)
+            TextRange::new(0..0)
         };
         self.is_sorted &= self.lines.last().is_none_or(|last| last.time <= line.time);
         let &ReadLine { time, source, number, event: Event { operation, cost, .. }, .. } = line;
@@ -91,7 +91,7 @@ impl Batch {
     fn copy(&mut self, text: &str) -> TextRange {
         let start = self.text.len();
         self.text.push_str(text);
-        TextRange::of_batch(start, self.text.len())
+        TextRange::new(start..self.text.len())
     }
 
     /// Puts the lines in the order of their times. Lines of the same time stay in the order in which they were added.

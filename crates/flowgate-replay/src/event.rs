@@ -31,6 +31,9 @@ pub enum Format {
 }
 
 impl Format {
+    /// Every format, in the order in which a guess tries them.
+    pub const ALL: [Format; 3] = [Format::Jsonl, Format::Combined, Format::Common];
+
     /// Reads a line into `event`.
     ///
     /// # Errors
@@ -48,10 +51,7 @@ impl Format {
     /// The first format that can read one of these lines.
     pub fn guess<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<Format> {
         let mut event = Event::default();
-        lines.find_map(|line| {
-            let formats = [Format::Jsonl, Format::Combined, Format::Common];
-            formats.into_iter().find(|format| format.read(line, &mut event).is_ok())
-        })
+        lines.find_map(|line| Format::ALL.into_iter().find(|format| format.read(line, &mut event).is_ok()))
     }
 
     /// The name of the format on the command line.
@@ -114,16 +114,8 @@ impl LogField {
 
     /// The name that rules have for the field, here and behind a gateway.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            LogField::Ip => "ip",
-            LogField::Host => "host",
-            LogField::User => "user",
-            LogField::Method => "method",
-            LogField::Path => "path",
-            LogField::Status => "status",
-            LogField::Referer => REFERER,
-            LogField::UserAgent => USER_AGENT,
-        }
+        const NAMES: [&str; 8] = ["ip", "host", "user", "method", "path", "status", REFERER, USER_AGENT];
+        NAMES[self as usize]
     }
 }
 
@@ -167,22 +159,16 @@ pub(crate) struct TextRange {
 }
 
 impl TextRange {
-    /// A range of a text that holds many values.
-    #[inline]
-    pub(crate) fn of_batch(start: usize, end: usize) -> TextRange {
-        TextRange { start: start as u32, end: end as u32, is_scratch: false }
-    }
-
     /// The text in the one that holds many values.
     #[inline]
     pub(crate) fn within(self, batch: &str) -> &str {
         batch.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// A range of the line. A line is shorter than [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is
-    /// enough.
+    /// A range of the line, or of a text that holds many values. A line is shorter than
+    /// [`MAX_LINE_BYTES`](super::lines::MAX_LINE_BYTES), so `u32` is enough.
     #[inline]
-    pub(crate) fn in_line(range: Range<usize>) -> TextRange {
+    pub(crate) fn new(range: Range<usize>) -> TextRange {
         TextRange { start: range.start as u32, end: range.end as u32, is_scratch: false }
     }
 }

@@ -96,7 +96,7 @@ impl Cursor<'_> {
                     let value = self.string("a text")?;
                     self.text_range(value, event)?
                 }
-                _ => TextRange::in_line(self.literal()?),
+                _ => TextRange::new(self.literal()?),
             };
             if event.has(name, self.line) {
                 return Err(LineError::expected("each field once", start));
@@ -170,7 +170,7 @@ impl Cursor<'_> {
     #[inline]
     fn text_range(&self, quoted: QuotedText, event: &mut Event) -> Result<TextRange, LineError> {
         if !quoted.has_escapes {
-            return Ok(TextRange::in_line(quoted.inner));
+            return Ok(TextRange::new(quoted.inner));
         }
         event.in_scratch(|out| self.unescape(quoted.inner, out))
     }

@@ -56,14 +56,9 @@ impl PolicyResult {
         }
     }
 
-    /// Counts a request that passed and that no shadow rule would deny.
+    /// Counts a request by its verdict alone: no rule denies it, and no shadow rule would.
     #[inline]
-    pub(crate) fn add_passed(&mut self, matched: bool, now: Time) {
-        self.count(true, matched, now);
-    }
-
-    #[inline]
-    fn count(&mut self, allowed: bool, matched: bool, now: Time) {
+    pub(crate) fn count(&mut self, allowed: bool, matched: bool, now: Time) {
         self.passed += u64::from(allowed);
         self.denied += u64::from(!allowed);
         self.unmatched += u64::from(!matched);

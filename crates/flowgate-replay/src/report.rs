@@ -16,7 +16,7 @@ use std::fmt::Write;
 
 use flowgate::Span;
 
-use super::format::{grouped, length, percent};
+use super::format::{clock, grouped, length, percent};
 use super::summary::{ADVICE_IS_FOR_EACH_ALONE, Comparison, Curve, Outcome, Point, SubjectCount, Summary};
 use html::Text;
 
@@ -298,11 +298,6 @@ fn notes(out: &mut String, summary: &Summary) {
         note(text + "</ul>");
     }
     *out += "</ul></div>\n";
-}
-
-/// `2015-05-17 10:05:03`
-fn clock(instant: &str) -> String {
-    instant.trim_end_matches('Z').replace('T', " ")
 }
 
 fn at_least(count: SubjectCount) -> String {

@@ -37,9 +37,11 @@ const PROGRESS_INTERVAL_LINES: u64 = 1 << 13;
 
 /// A replay under way, and its results so far.
 pub struct Replay<'a> {
-    first: PolicyRun,
-    second: Option<(PolicyRun, Changes)>,
-    what_if: Option<WhatIf>,
+    pub(crate) first: PolicyRun,
+    /// The second policy, and the requests whose verdict it changes.
+    pub(crate) second: Option<(PolicyRun, Changes)>,
+    /// The limits at other counts.
+    pub(crate) what_if: Option<WhatIf>,
     decisions: Option<DecisionWriter<'a>>,
     /// The lines read so far, and their times.
     pub(crate) trace: Trace,
@@ -48,7 +50,7 @@ pub struct Replay<'a> {
     /// The fields that the lines had.
     pub(crate) fields_seen: FieldsSeen,
     /// The fields that the rules use.
-    wanted: WantedFields,
+    pub(crate) wanted: WantedFields,
 }
 
 /// The settings of a replay.
@@ -93,10 +95,10 @@ impl BothRules {
 }
 
 /// A policy, its engine and its results.
-struct PolicyRun {
+pub(crate) struct PolicyRun {
     policy: Policy,
-    engine: Engine,
-    result: PolicyResult,
+    pub(crate) engine: Engine,
+    pub(crate) result: PolicyResult,
 }
 
 /// A line that is planned and not yet decided. The value is reused for later lines, and with it the memory of its
@@ -317,7 +319,7 @@ impl<'a> Replay<'a> {
         self.trace.other_operations += u64::from(!is_take);
         if self.second.is_none() && self.decisions.is_none() && is_take && plan.merely_passes() {
             // The counts need only the verdict, so the decision is not built.
-            self.first.result.add_passed(plan.matched(), now);
+            self.first.result.count(true, plan.matched(), now);
         } else {
             let request = request();
             let decision = self.first.conclude(operation, plan, &request, now);
@@ -346,31 +348,6 @@ impl<'a> Replay<'a> {
     pub(crate) fn policies(&self) -> impl Iterator<Item = (&[RuleDef], &PolicyResult)> {
         let second = self.second.as_ref().map(|(second, _)| second);
         std::iter::once(&self.first).chain(second).map(|run| (&*run.policy.rules, &run.result))
-    }
-
-    /// The names of the wanted parameters of queries.
-    pub(crate) fn queries(&self) -> &[Box<str>] {
-        &self.wanted.queries
-    }
-
-    /// The results of the policy.
-    pub(crate) fn result(&self) -> &PolicyResult {
-        &self.first.result
-    }
-
-    /// The results of the second policy, and the requests whose verdict it changes.
-    pub(crate) fn comparison(&self) -> Option<(&PolicyResult, &Changes)> {
-        self.second.as_ref().map(|(second, changes)| (&second.result, changes))
-    }
-
-    /// The results of the limits at other counts.
-    pub(crate) fn what_if(&self) -> Option<&WhatIf> {
-        self.what_if.as_ref()
-    }
-
-    /// The state of the policy's memory store.
-    pub(crate) fn memory(&self) -> flowgate::MemoryStats {
-        self.first.engine.memory().stats()
     }
 }
 

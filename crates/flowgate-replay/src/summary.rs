@@ -108,8 +108,11 @@ pub struct Names {
 impl Summary {
     /// The results of a replay that has ended.
     pub(super) fn new(replay: &Replay<'_>, names: Names) -> Summary {
-        let (trace, rules) = (&replay.trace, &replay.result().rules);
-        let comparison = replay.comparison();
+        let (trace, first) = (&replay.trace, &replay.first.result);
+        let comparison = replay
+            .second
+            .as_ref()
+            .map(|(second, changes)| Comparison::new(names.compare, &second.result, &first.rules, changes));
         Summary {
             traces: names.traces,
             policy: names.policy,
@@ -128,10 +131,10 @@ impl Summary {
             first: trace.first.map(format::instant),
             last: trace.first.map(|_| format::instant(trace.latest)),
             seconds: trace.first.map_or(0, |first| whole_seconds(trace.latest.since(first))),
-            outcome: Outcome::new(replay.result()),
-            evicted: replay.memory().evicted,
-            compare: comparison.map(|(second, changes)| Comparison::new(names.compare, second, rules, changes)),
-            what_if: replay.what_if().map(|what_if| Curves::new(what_if, rules)),
+            outcome: Outcome::new(first),
+            evicted: replay.first.engine.memory().stats().evicted,
+            compare: comparison,
+            what_if: replay.what_if.as_ref().map(|what_if| Curves::new(what_if, &first.rules)),
         }
     }
 

@@ -21,15 +21,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let file = configuration::find(args.config);
     file.iter().try_for_each(|file| configuration::refuse_foreign(file))?;
-    match configuration::study(file.as_deref(), &Environment::of_process()?) {
-        Ok(loaded) => {
-            let origin = file.map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
-            terminal::print(&format!("# {origin}, with the environment\n{}", loaded.config.to_toml()))?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(report) => {
-            eprint!("{}", report.render(terminal::color()));
-            Ok(ExitCode::FAILURE)
-        }
-    }
+    let loaded = configuration::study(file.as_deref(), &Environment::of_process()?)?;
+    let origin = file.map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
+    terminal::print(&format!("# {origin}, with the environment\n{}", loaded.config.to_toml()))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgate::Span;
-use flowgate_engine::config::{Config, Report, parse_duration};
+use flowgate_engine::config::parse_duration;
 use flowgate_replay::{DecisionWriter, Format, Job, Names, Replay, ReplayError, Source, Summary, report};
 use progress::Bar;
 
@@ -42,8 +43,8 @@ pub(crate) struct Args {
     #[arg(value_name = "TRACE", conflicts_with = "input")]
     traces: Vec<PathBuf>,
     /// How the traces are written [default: told from their first lines]
-    #[arg(long, value_enum)]
-    format: Option<FormatName>,
+    #[arg(long, value_parser = format())]
+    format: Option<Format>,
     /// How late a line may come and still be put in the order of its time; 0s for lines in order
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = window)]
     reorder: Span,
@@ -70,21 +71,10 @@ Examples:
   zcat $(ls -vr access.log.*.gz) | flowgate replay --config flowgate.toml --input -     # rotated logs, oldest first
   flowgate replay --config now.toml --compare next.toml --input monday.log.gz tuesday.log.gz";
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum FormatName {
-    Jsonl,
-    Combined,
-    Common,
-}
-
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Format {
-        match name {
-            FormatName::Jsonl => Format::Jsonl,
-            FormatName::Combined => Format::Combined,
-            FormatName::Common => Format::Common,
-        }
-    }
+/// Reads the value of `--format`.
+fn format() -> impl TypedValueParser<Value = Format> {
+    let named = |name: String| Format::ALL.into_iter().find(|format| format.name() == name).ok_or("no such format");
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(named)
 }
 
 fn window(text: &str) -> Result<Span, &'static str> {
@@ -94,13 +84,11 @@ fn window(text: &str) -> Result<Span, &'static str> {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let file = configuration::find(args.config.clone());
-    let (config, other) = match load(file.as_deref(), args.compare.as_deref())? {
-        Ok(both) => both,
-        Err(report) => {
-            eprint!("{}", report.render(terminal::color()));
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    file.iter().chain(&args.compare).try_for_each(|file| configuration::refuse_foreign(file))?;
+    let environment = Environment::of_process()?;
+    let config = configuration::study(file.as_deref(), &environment)?.config;
+    let other = args.compare.as_deref().map(|file| configuration::study(Some(file), &environment)).transpose()?;
+    let other = other.map(|loaded| loaded.config);
     if [Some(&config), other.as_ref()].into_iter().flatten().all(|config| config.policy.rules.is_empty()) {
         anyhow::bail!("{}, so there is no rule to try: give --config FILE", without_rules(file.as_deref()));
     }
@@ -117,7 +105,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         reorder: args.reorder,
     };
     let mut replay = Replay::new(job)?;
-    let outcome = read(&mut replay, &sources, args.format.map(Format::from));
+    let outcome = read(&mut replay, &sources, args.format);
     let policy = file.as_ref().map_or_else(|| "the defaults".to_owned(), |path| path.display().to_string());
     let compare = args.compare.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let names = Names { traces: sources.iter().map(Source::name).collect(), policy, compare };
@@ -157,23 +145,6 @@ fn without_rules(file: Option<&Path>) -> String {
         Some(file) => format!("{} has no rules", file.display()),
         None => "no configuration was found".to_owned(),
     }
-}
-
-type Configs = (Config, Option<Config>);
-
-/// Both configurations, or the mistakes in the first wrong one.
-fn load(file: Option<&Path>, compare: Option<&Path>) -> anyhow::Result<Result<Configs, Report>> {
-    file.into_iter().chain(compare).try_for_each(configuration::refuse_foreign)?;
-    let environment = Environment::of_process()?;
-    let config = match configuration::study(file, &environment) {
-        Ok(loaded) => loaded.config,
-        Err(report) => return Ok(Err(report)),
-    };
-    Ok(match compare.map(|path| configuration::study(Some(path), &environment)) {
-        None => Ok((config, None)),
-        Some(Ok(loaded)) => Ok((config, Some(loaded.config))),
-        Some(Err(report)) => Err(report),
-    })
 }
 
 fn read(replay: &mut Replay<'_>, sources: &[Source], format: Option<Format>) -> Result<(), ReplayError> {

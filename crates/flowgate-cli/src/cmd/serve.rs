@@ -17,7 +17,7 @@ use flowgate_server::{Author, POLL_INTERVAL, Reload, Reloader, RulesFile, Server
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
-use crate::{logging, settings, state_directory, terminal};
+use crate::{logging, settings, state_directory};
 use systemd::{News, Notifier};
 
 /// Serve the Redis protocol and HTTP
@@ -73,13 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let source = Source { file: configuration::find(args.config), environment };
     source.file.iter().try_for_each(|file| configuration::refuse_foreign(file))?;
-    let loaded = match configuration::load(source.file.as_deref(), &source.environment) {
-        Ok(loaded) => loaded,
-        Err(report) => {
-            eprint!("{}", report.render(terminal::color()));
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let loaded = configuration::load(source.file.as_deref(), &source.environment)?;
     logging::start(&loaded.config.log);
     if !loaded.warnings.is_empty() {
         tracing::warn!("the configuration has warnings\n{}", loaded.warnings);

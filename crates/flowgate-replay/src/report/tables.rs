@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use super::at_least;
 use super::html::Text;
-use super::{at_least, clock};
-use crate::format::{grouped, percent};
+use crate::format::{clock, grouped, percent};
 use crate::summary::{Change, Comparison, Curve, Hit, Outcome, RuleOutcome, Summary};
 
 /// The results of each rule.
@@ -43,26 +43,19 @@ pub(super) fn rules(out: &mut String, outcome: &Outcome) {
 
 /// The subjects with the most denials, and those that shadow rules would deny.
 pub(super) fn hardest_hit(out: &mut String, outcome: &Outcome) {
-    denied_subjects(out, outcome);
-    if !outcome.shadow_hits.is_empty() {
-        *out += "<h2>Shadow rules would hit hardest</h2>\n<p class=\"about\">These requests pass: a shadow rule denies \
-                 nothing.</p>\n<div class=\"card scroll\">";
-        hits(out, &outcome.shadow_hits, "shadow-hits", "would deny");
-        *out += "</div>\n";
-    }
+    let denied = at_least(outcome.subjects_denied);
+    let about = format!("The subjects with the most denials, of {denied} that were denied at all.");
+    hits_card(out, "Hit hardest", &about, (&outcome.hardest_hit, "hardest-hit", "denied"));
+    let about = "These requests pass: a shadow rule denies nothing.";
+    hits_card(out, "Shadow rules would hit hardest", about, (&outcome.shadow_hits, "shadow-hits", "would deny"));
 }
 
-fn denied_subjects(out: &mut String, outcome: &Outcome) {
-    if outcome.hardest_hit.is_empty() {
+fn hits_card(out: &mut String, title: &str, about: &str, (list, table, what): (&[Hit], &str, &str)) {
+    if list.is_empty() {
         return;
     }
-    let _ = write!(
-        out,
-        "<h2>Hit hardest</h2>\n<p class=\"about\">The subjects with the most denials, of {} that were denied at all.</p>\n\
-         <div class=\"card scroll\">",
-        at_least(outcome.subjects_denied)
-    );
-    hits(out, &outcome.hardest_hit, "hardest-hit", "denied");
+    let _ = write!(out, "<h2>{title}</h2>\n<p class=\"about\">{about}</p>\n<div class=\"card scroll\">");
+    hits(out, list, table, what);
     *out += "</div>\n";
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::html::Text;
 use super::scale;
-use crate::format::{grouped, length, percent};
+use crate::format::{clock, grouped, length, percent};
 use crate::summary::{Outcome, Period};
 use flowgate::Span;
 
@@ -55,7 +55,7 @@ pub(super) fn svg(out: &mut String, outcome: &Outcome, layout: &Layout) {
 fn bar(out: &mut String, period: &Period, width: Span, x: f64, step: f64, all: &Scale, denied: &Scale) {
     let Period { start, passed, denied: refused } = period;
     let requests = passed + refused;
-    let start = start.trim_end_matches('Z').replace('T', " ");
+    let start = clock(start);
     let tip = format!(
         "{start} UTC, {}\n{} requests\n{} denied, {}",
         length(width),

@@ -4,7 +4,7 @@ use flowgate::Span;
 
 use super::{Change, Comparison, MissingField, OutOfOrder, Outcome, Period, SubjectCount, Summary};
 use crate::event::QUERY_PREFIX;
-use crate::format::{grouped, length, percent, printable};
+use crate::format::{clock, grouped, length, percent, printable};
 
 /// Subjects in a printed list; the JSON and the report have more.
 const MAX_SUBJECTS_PRINTED: usize = 10;
@@ -15,8 +15,9 @@ pub(super) fn write(summary: &Summary) -> String {
     notes(&mut out, summary);
     rules(&mut out, &summary.outcome);
     advice(&mut out, summary);
-    hardest_hit(&mut out, &summary.outcome);
-    shadow_hits(&mut out, &summary.outcome);
+    let Outcome { hardest_hit, shadow_hits, subjects_denied, .. } = &summary.outcome;
+    hits(&mut out, &format!("hit hardest, of {}", subjects(*subjects_denied)), hardest_hit, "denied");
+    hits(&mut out, "shadow rules would hit hardest", shadow_hits, "would deny");
     worst(&mut out, &summary.outcome);
     if let Some(comparison) = &summary.compare {
         compare(&mut out, summary, comparison);
@@ -210,23 +211,12 @@ fn advice(out: &mut String, summary: &Summary) {
     }
 }
 
-fn hardest_hit(out: &mut String, outcome: &Outcome) {
-    if outcome.hardest_hit.is_empty() {
+/// The subjects that were hit hardest, below a title.
+fn hits(out: &mut String, title: &str, hits: &[super::Hit], what: &str) {
+    if hits.is_empty() {
         return;
     }
-    *out += &format!("\nhit hardest, of {}:\n\n", subjects(outcome.subjects_denied));
-    hits(out, &outcome.hardest_hit, "denied");
-}
-
-fn shadow_hits(out: &mut String, outcome: &Outcome) {
-    if outcome.shadow_hits.is_empty() {
-        return;
-    }
-    *out += "\nshadow rules would hit hardest:\n\n";
-    hits(out, &outcome.shadow_hits, "would deny");
-}
-
-fn hits(out: &mut String, hits: &[super::Hit], what: &str) {
+    *out += &format!("\n{title}:\n\n");
     let mut table = Table::new("llrll");
     table.row(["rule", "subject", what, "first", "last"]);
     for hit in hits.iter().take(MAX_SUBJECTS_PRINTED) {
@@ -283,8 +273,7 @@ fn change(out: &mut String, change: &Change, what: &str, denying: &str) {
         table.row([rule.rule.clone(), grouped(rule.requests)]);
     }
     table.write(out);
-    *out += &format!("\n{what} most, of {}:\n\n", subjects(change.subjects));
-    hits(out, &change.most, "requests");
+    hits(out, &format!("{what} most, of {}", subjects(change.subjects)), &change.most, "requests");
 }
 
 fn subjects(count: SubjectCount) -> String {
@@ -294,11 +283,6 @@ fn subjects(count: SubjectCount) -> String {
         SubjectCount { count: 1, .. } => "1 subject".to_owned(),
         _ => format!("{number} subjects"),
     }
-}
-
-/// `2015-05-17 10:05:03`
-fn clock(instant: &str) -> String {
-    instant.trim_end_matches('Z').replace('T', " ")
 }
 
 /// A table whose columns are as wide as their widest cell. `sides` aligns each column left (`l`) or right (`r`).

@@ -54,7 +54,7 @@ impl MissingField {
         for (rules, result) in replay.policies() {
             for (rule, result) in rules.iter().zip(&result.rules) {
                 for field in looked_at(rule) {
-                    if replay.fields_seen.has(field, replay.queries()) {
+                    if replay.fields_seen.has(field, &replay.wanted.queries) {
                         continue;
                     }
                     let position = missing.iter().position(|found| found.field == field).unwrap_or_else(|| {

@@ -25,20 +25,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match KoalaFile::load(Input::File(&args.file), &args.tz) {
-        Ok(LoadedKoala { file, warnings, .. }) => {
-            eprint!("{}", warnings.render(terminal::color()));
-            for loss in file.inexpressible() {
-                eprintln!("warning: {loss}");
-            }
-            // Where the output is most likely kept; a directory that is gone makes whole paths.
-            let here = std::env::current_dir().unwrap_or_default();
-            terminal::print(&file.to_toml(&here))?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(report) => {
-            eprint!("{}", report.render(terminal::color()));
-            Ok(ExitCode::FAILURE)
-        }
+    let LoadedKoala { file, warnings, .. } = KoalaFile::load(Input::File(&args.file), &args.tz)?;
+    eprint!("{}", warnings.render(terminal::color()));
+    for loss in file.inexpressible() {
+        eprintln!("warning: {loss}");
     }
+    // Where the output is most likely kept; a directory that is gone makes whole paths.
+    let here = std::env::current_dir().unwrap_or_default();
+    terminal::print(&file.to_toml(&here))?;
+    Ok(ExitCode::SUCCESS)
 }
