@@ -7,7 +7,7 @@
 mod compile;
 mod describe;
 mod fields;
-mod glob;
+pub(crate) mod glob;
 mod index;
 mod matcher;
 mod number;
@@ -26,8 +26,8 @@ use flowgate::{Limit, Span};
 pub use compile::PolicyError;
 pub use describe::{LimitsByField, RuleDescription};
 pub(crate) use fields::Values;
-pub(crate) use matcher::shown;
 pub use matcher::{AddressMatcher, Matcher, MatcherError};
+pub(crate) use matcher::{is_name, shown};
 pub use rule::Rule;
 pub(crate) use rule::{LimitListId, NamedLimit};
 pub use set::RuleSet;

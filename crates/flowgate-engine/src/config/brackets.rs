@@ -6,6 +6,8 @@
 //! Rule       Texts and comments are passed over. A text without its closing quote ends the search: that is another
 //!            mistake.
 
+use super::comments::{line_end, string_end};
+
 /// A bracket without its counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnclosedBracket {
@@ -35,7 +37,7 @@ pub(super) fn unclosed(text: &str) -> Option<UnclosedBracket> {
         }
         match sign {
             '"' | '\'' => {
-                at = text_end(text, at)?;
+                at = string_end(text.as_bytes(), at).ok()?;
                 last = sign;
                 continue;
             }
@@ -91,38 +93,6 @@ fn begins_elsewhere(line: &str, open: u8, last: char) -> bool {
 fn key_length(line: &str) -> usize {
     let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.\"'".contains(c);
     line.find(|c| !is_key(c)).unwrap_or(line.len())
-}
-
-fn line_end(text: &str, at: usize) -> usize {
-    text[at..].find('\n').map_or(text.len(), |length| at + length)
-}
-
-/// The end of the text whose opening quote stands at a place; `None` if it has none.
-fn text_end(text: &str, at: usize) -> Option<usize> {
-    let rest = &text[at..];
-    let quote = &rest[..1];
-    let is_basic = quote == "\"";
-    let long = quote.repeat(3);
-    let (content, closing) = if rest.starts_with(&long) { (3, long.as_str()) } else { (1, quote) };
-    let mut from = content;
-    loop {
-        // A short text ends on its line. Looking for both at once keeps the search short.
-        let end = match closing.len() {
-            1 => from + rest.get(from..)?.find(['\n', closing.chars().next()?])?,
-            _ => from + rest.get(from..)?.find(closing)?,
-        };
-        if rest.as_bytes()[end] == b'\n' {
-            return None;
-        }
-        let escapes = rest[content..end].bytes().rev().take_while(|byte| *byte == b'\\').count();
-        if !is_basic || escapes % 2 == 0 {
-            // A long text may end with up to two quotes more.
-            let more =
-                rest[end + closing.len()..].bytes().take(2).take_while(|byte| *byte == quote.as_bytes()[0]).count();
-            return Some(at + end + closing.len() + if closing.len() == 3 { more } else { 0 });
-        }
-        from = end + 1;
-    }
 }
 
 #[cfg(test)]

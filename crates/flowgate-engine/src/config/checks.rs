@@ -43,10 +43,7 @@ pub(crate) fn check_certificates(report: &mut Report, config: &Config, root: &Ta
 fn check_policy(report: &mut Report, config: &Config, places: &ReadPlaces) {
     let Err(error) = RuleSet::compile(&config.policy, &MemoryStore::default()) else { return };
     let message = format!("wrong {}: expected {}, found {}", error.key, error.expected, quoted(&error.found));
-    match places.rules.get(error.rule) {
-        Some(rule) => report.error(rule.name, message).done(),
-        None => report.error_anywhere(message).done(),
-    }
+    report.error(places.rules.get(error.rule).map(|rule| rule.name), message).done();
 }
 
 /// Two listeners cannot share an address. Port 0 is another port each time.
@@ -58,10 +55,7 @@ fn check_addresses(report: &mut Report, config: &Config, root: &Table) {
         };
         let message = format!("\"{key}\" and \"{other}\" listen on the same address");
         let hint = "give each its own, or close one with \"off\"";
-        match place(root, key).or_else(|| place(root, other)) {
-            Some(at) => report.error(at, message).hint(hint).done(),
-            None => report.error_anywhere(message).hint(hint).done(),
-        }
+        report.error(place(root, key).or_else(|| place(root, other)), message).hint(hint).done();
     }
 }
 
@@ -92,10 +86,7 @@ fn check_public_doors(report: &mut Report, config: &Config, root: &Table) {
             "resp" => "set resp_password (or resp_password_file) in [auth], or insecure = true there to allow it",
             _ => "set api_token (or api_token_file) in [auth], or insecure = true there to allow it",
         };
-        match place(root, key) {
-            Some(at) => report.error(at, message).hint(hint).done(),
-            None => report.error_anywhere(message).hint(hint).done(),
-        }
+        report.error(place(root, key), message).hint(hint).done();
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn find(text: &str) -> Vec<Range<usize>> {
                 comments.push(at + 1..end);
                 end
             }
-            b'"' | b'\'' => string_end(bytes, at),
+            b'"' | b'\'' => string_end(bytes, at).unwrap_or_else(|end| end),
             _ => at + 1,
         };
     }
@@ -54,24 +54,27 @@ pub(crate) fn line_end(text: &str, at: usize) -> usize {
     end - usize::from(text[at..end].ends_with('\r'))
 }
 
-/// The end of the string that begins at `start`, behind its closing quotes. A string that is not closed ends with its
-/// line or, in triple quotes, with the text.
-fn string_end(bytes: &[u8], start: usize) -> usize {
+/// The end of the string that begins at `start`, behind its closing quotes.
+///
+/// # Errors
+/// If the string is not closed: the end of its line or, in triple quotes, of the text.
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     let quote = bytes[start];
     let count = |at: usize| bytes[at..].iter().take(5).take_while(|byte| **byte == quote).count();
     let is_long = count(start) >= 3;
     let mut at = start + if is_long { 3 } else { 1 };
     while at < bytes.len() {
         match bytes[at] {
-            b'\\' if quote == b'"' => at += 2,
-            b'\n' if !is_long => return at,
-            byte if byte == quote && !is_long => return at + 1,
+            // A line break is never escaped: a short text ends there, and a long one goes on.
+            b'\\' if quote == b'"' && bytes.get(at + 1) != Some(&b'\n') => at += 2,
+            b'\n' if !is_long => return Err(at),
+            byte if byte == quote && !is_long => return Ok(at + 1),
             // Up to two quotes may stand right before the three that close it.
-            byte if byte == quote && count(at) >= 3 => return at + count(at),
+            byte if byte == quote && count(at) >= 3 => return Ok(at + count(at)),
             _ => at += 1,
         }
     }
-    bytes.len()
+    Err(bytes.len())
 }
 
 /// True if a comment may hold a secret: it repeats a secret, names one, or has an address with a login.

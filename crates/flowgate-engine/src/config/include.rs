@@ -13,6 +13,7 @@ use super::report::Report;
 use super::source::Location;
 use super::tree::{self, Node, Table, TableEntry, Value};
 use super::value;
+use crate::rules::glob;
 
 /// The most files of one configuration.
 const MAX_INCLUDED_FILES: usize = 1000;
@@ -92,7 +93,7 @@ fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) ->
     names.retain(|candidate: &String| {
         // As in a shell, a wildcard skips hidden files, which may be half-written copies of editors.
         let hidden = candidate.starts_with('.') && !name.starts_with('.');
-        !hidden && fits(name.as_bytes(), candidate.as_bytes())
+        !hidden && fits(name, candidate)
     });
     if names.is_empty() {
         let shown = main.beside(path).shown;
@@ -101,28 +102,9 @@ fn matching(report: &mut Report, main: &FilePath, pattern: &str, node: &Node) ->
     names.into_iter().map(|name| main.beside(&directory.join(name))).collect()
 }
 
-/// True if a name fits a pattern with `*` and `?`. Only the last star is ever retried, so the time is bounded by
-/// pattern times name.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut p, mut n) = (0, 0);
-    let mut retry = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                p += 1;
-                retry = Some((p, n));
-            }
-            Some(&byte) if byte == b'?' || byte == name[n] => (p, n) = (p + 1, n + 1),
-            _ => match retry {
-                Some((after_star, start)) => {
-                    (p, n) = (after_star, start + 1);
-                    retry = Some((after_star, start + 1));
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&byte| byte == b'*')
+/// True if a name fits a pattern with `*` and `?`.
+fn fits(pattern: &str, name: &str) -> bool {
+    glob::matches(pattern.as_bytes(), name.as_bytes(), |wanted, found| wanted == b'?' || wanted == found)
 }
 
 fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
@@ -187,11 +169,11 @@ mod tests {
     #[test]
     fn patterns_match_file_names() {
         for (pattern, name) in [("*.toml", "a.toml"), ("a*b*c", "aXbXbc"), ("?.t", "a.t"), ("*", ""), ("**", "x")] {
-            assert!(fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+            assert!(fits(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [("*.toml", "a.tom"), ("?", ""), ("a", "ab"), ("a*b", "ac"), ("", "x")] {
-            assert!(!fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+            assert!(!fits(pattern, name), "{pattern} {name}");
         }
-        assert!(!fits("*a".repeat(50).as_bytes(), "a".repeat(5000).replace('a', "aab").as_bytes()));
+        assert!(!fits(&"*a".repeat(50), &"a".repeat(5000).replace('a', "aab")));
     }
 }

@@ -5,14 +5,14 @@ use super::report::Report;
 use super::source::Location;
 use super::tree::Node;
 use super::value;
+use crate::rules::is_name;
 
 /// The longest name that is still readable as a metric label.
 const MAX_NAME_BYTES: usize = 128;
 
 /// True if a text can be a name.
 pub fn fits(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(allowed)
+    is_name(text) && text.len() <= MAX_NAME_BYTES
 }
 
 /// Reads the name of a `what`.

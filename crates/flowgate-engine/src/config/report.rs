@@ -185,9 +185,9 @@ impl Report {
         self.dropped += mistakes;
     }
 
-    /// Reports a mistake. The caller may add hints to the result.
-    pub fn error(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
-        self.finding(Severity::Error, Some(at), message.into())
+    /// Reports a mistake, which may have no place. The caller may add hints to the result.
+    pub fn error(&mut self, at: impl Into<Option<Location>>, message: impl Into<String>) -> Notes<'_> {
+        self.finding(Severity::Error, at.into(), message.into())
     }
 
     /// Reports a mistake without a place.

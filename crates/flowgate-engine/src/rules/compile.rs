@@ -11,19 +11,17 @@ use smallvec::SmallVec;
 
 use super::fields::{FieldId, FieldNames};
 use super::index::{Entry, Index};
-use super::matcher::{Matcher, is_name, shown};
+use super::matcher::{Matcher, shown};
 use super::predicate::Predicate;
 use super::rule::{Check, LimitListId, NamedLimit, Rule, RuleBan, RuleLimits, SubjectId};
 use super::set::RuleSet;
 use super::spelled_condition::{self, Spelling};
 use super::subjects::SubjectFields;
 use super::{Action, BanScope, Condition, Limits, Policy, RuleDef};
+use crate::config::name;
 use crate::field_name::canonical;
 use crate::key;
 use crate::lists::List;
-
-/// Names become headers and metric labels.
-const MAX_NAME_BYTES: usize = 128;
 
 /// All limits of a rule are decided in one step.
 const MAX_LIMITS: usize = 32;
@@ -146,7 +144,7 @@ struct Compiler<'a> {
 impl Compiler<'_> {
     fn rule(&mut self, wrong: &Wrong<'_>) -> Result<Rule, PolicyError> {
         let def = wrong.def;
-        if !is_name(&def.name) || def.name.len() > MAX_NAME_BYTES {
+        if !name::fits(&def.name) {
             return Err(wrong.part("name", None, &def.name, "letters, digits, _ . - (at most 128)"));
         }
         check_action(wrong)?;
@@ -292,7 +290,7 @@ fn check_action(wrong: &Wrong<'_>) -> Result<(), PolicyError> {
         Action::Allow if !matches!(limits, Limits::None) => {
             Err(wrong.part("action", None, word, "`deny` or another word, where there are limits to exceed"))
         }
-        _ if !is_name(word) || word.len() > MAX_NAME_BYTES => {
+        _ if !name::fits(word) => {
             Err(wrong.part("action", None, word, "allow, deny or a word: letters, digits, _ . - (at most 128)"))
         }
         _ => Ok(()),

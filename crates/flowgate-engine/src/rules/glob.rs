@@ -31,7 +31,7 @@ impl Glob {
     }
 
     pub(crate) fn matches(&self, value: &str) -> bool {
-        matches(self.pattern.as_bytes(), value.as_bytes())
+        matches(self.pattern.as_bytes(), value.as_bytes(), |wanted, found| wanted == found)
     }
 }
 
@@ -44,8 +44,9 @@ impl fmt::Display for Glob {
 /// Walks pattern and value once, remembering where the last `*` and the last `**` could take one byte more.
 ///
 /// A later star of the same kind makes an earlier one moot: whatever the earlier could still take, the later can
-/// take as well. A `**` makes every star before it moot.
-fn matches(pattern: &[u8], value: &[u8]) -> bool {
+/// take as well. A `**` makes every star before it moot. `fits` compares a byte of the pattern, other than a star, with
+/// one of the value.
+pub(crate) fn matches(pattern: &[u8], value: &[u8], fits: impl Fn(u8, u8) -> bool) -> bool {
     let (mut p, mut v) = (0, 0);
     let (mut within, mut across): (Option<Retry>, Option<Retry>) = (None, None);
     loop {
@@ -57,7 +58,7 @@ fn matches(pattern: &[u8], value: &[u8]) -> bool {
             within = Some(Retry { p, v });
         } else if p == pattern.len() && v == value.len() {
             return true;
-        } else if p < pattern.len() && v < value.len() && pattern[p] == value[v] {
+        } else if p < pattern.len() && v < value.len() && fits(pattern[p], value[v]) {
             (p, v) = (p + 1, v + 1);
         } else if let Some(retry) = within.as_mut().filter(|retry| value.get(retry.v).is_some_and(|&b| b != b'/')) {
             retry.v += 1;

@@ -124,12 +124,16 @@ impl Matcher {
     }
 
     /// The names of the lists it refers to.
-    pub fn lists(&self) -> Vec<&str> {
+    pub fn lists(&self) -> impl Iterator<Item = &str> {
+        self.leaves().into_iter().filter_map(|leaf| if let Matcher::List(name) = leaf { Some(&**name) } else { None })
+    }
+
+    /// The matchers that it is made of: the items of a list, and what a `!` stands before.
+    pub(crate) fn leaves(&self) -> Vec<&Matcher> {
         match self {
-            Matcher::List(name) => vec![name],
-            Matcher::Not(inner) => inner.lists(),
-            Matcher::OneOf(matchers) => matchers.iter().flat_map(Matcher::lists).collect(),
-            _ => Vec::new(),
+            Matcher::Not(inner) => inner.leaves(),
+            Matcher::OneOf(matchers) => matchers.iter().flat_map(Matcher::leaves).collect(),
+            leaf => vec![leaf],
         }
     }
 }

@@ -8,17 +8,13 @@ use crate::http::HOST_FIELD;
 use crate::rules::{Matcher, RuleDef, Spelling};
 
 pub(super) fn find_with_port(report: &mut Report, rule: &RuleDef, places: &Places) {
-    for (condition, &at) in rule.when.iter().zip(&places.when) {
-        if condition.field == HOST_FIELD {
-            look_at(report, &condition.matcher, at);
-        }
+    for (condition, &at) in rule.when.iter().zip(&places.when).filter(|(condition, _)| condition.field == HOST_FIELD) {
+        condition.matcher.leaves().into_iter().for_each(|leaf| look_at(report, leaf, at));
     }
 }
 
 fn look_at(report: &mut Report, matcher: &Matcher, at: Location) {
     match matcher {
-        Matcher::Not(inner) => look_at(report, inner, at),
-        Matcher::OneOf(matchers) => matchers.iter().for_each(|matcher| look_at(report, matcher, at)),
         Matcher::Equal(_) | Matcher::Glob(_) => {
             let written = matcher.to_string();
             let Some((_, port)) = written.rsplit_once(':') else { return };

@@ -11,26 +11,22 @@ use crate::rules::{Matcher, RuleDef};
 
 pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places, spelling: PathSpelling) {
     for condition in rule.when.iter().filter(|condition| condition.field == PATH_FIELD) {
-        look_at(report, &condition.matcher, places, spelling);
+        condition.matcher.leaves().into_iter().for_each(|leaf| look_at(report, leaf, places, spelling));
     }
 }
 
 /// Reports conditions that no path fits: for want of a slash in front, or for a query.
 pub(super) fn find_unfit(report: &mut Report, rule: &RuleDef, places: &Places) {
-    for (condition, &at) in rule.when.iter().zip(&places.when) {
-        if condition.field == PATH_FIELD {
-            find_without_slash_in(report, &condition.matcher, at);
-            find_query_in(report, &condition.matcher, at);
+    for (condition, &at) in rule.when.iter().zip(&places.when).filter(|(condition, _)| condition.field == PATH_FIELD) {
+        for leaf in condition.matcher.leaves() {
+            find_without_slash_in(report, leaf, at);
+            find_query_in(report, leaf, at);
         }
     }
 }
 
 fn find_without_slash_in(report: &mut Report, matcher: &Matcher, at: Location) {
     let (written, meant) = match matcher {
-        Matcher::Not(inner) => return find_without_slash_in(report, inner, at),
-        Matcher::OneOf(matchers) => {
-            return matchers.iter().for_each(|matcher| find_without_slash_in(report, matcher, at));
-        }
         Matcher::Equal(text) if !text.starts_with('/') => (text.to_string(), format!("/{text}")),
         Matcher::Glob(glob) => match glob.to_string() {
             text if text.starts_with("**") || text.trim_start_matches('*').starts_with('/') => return,
@@ -51,8 +47,6 @@ fn find_without_slash_in(report: &mut Report, matcher: &Matcher, at: Location) {
 
 fn find_query_in(report: &mut Report, matcher: &Matcher, at: Location) {
     match matcher {
-        Matcher::Not(inner) => find_query_in(report, inner, at),
-        Matcher::OneOf(matchers) => matchers.iter().for_each(|matcher| find_query_in(report, matcher, at)),
         Matcher::Equal(_) | Matcher::Glob(_) => {
             let written = matcher.to_string();
             let Some((path, query)) = written.split_once('?') else { return };
@@ -77,8 +71,6 @@ fn begins_with_name(pattern: &str) -> bool {
 fn look_at(report: &mut Report, matcher: &Matcher, places: &Places, spelling: PathSpelling) {
     const HINT: &str = "paths are spelled as gate.path_ignores says";
     match matcher {
-        Matcher::Not(inner) => look_at(report, inner, places, spelling),
-        Matcher::OneOf(matchers) => matchers.iter().for_each(|matcher| look_at(report, matcher, places, spelling)),
         Matcher::Equal(_) | Matcher::Glob(_) => {
             let written = matcher.to_string();
             let lost = [PathPart::Parameters, PathPart::Spaces].into_iter().filter(|part| spelling.ignores(*part));
