@@ -5,15 +5,17 @@
 //! Invariant  An answer from memory is [`Answer::Now`]: no allocation, no future, no wait.
 
 use std::fmt;
-use std::future::{Ready, ready};
+use std::future::ready;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
 /// An answer that is there, or what is to become one: a future that is not boxed yet, or what a store has sent.
 pub(crate) enum Pending<T, L> {
     Now(T),
     Later(L),
 }
+
+/// An answer that is on its way.
+pub type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What a call of the service answers, now or later: `answer.await` in asynchronous code.
 ///
@@ -30,7 +32,7 @@ pub enum Answer<T> {
     /// The answer is known.
     Now(T),
     /// The answer is pending.
-    Later(Pin<Box<dyn Future<Output = T> + Send>>),
+    Later(AnswerFuture<T>),
 }
 
 impl<T> Answer<T> {
@@ -104,34 +106,15 @@ impl<T> Answer<T> {
     }
 }
 
-impl<T> IntoFuture for Answer<T> {
+/// Waiting for an answer that is there allocates: match [`Answer::Now`] first where that counts.
+impl<T: Send + 'static> IntoFuture for Answer<T> {
     type Output = T;
     type IntoFuture = AnswerFuture<T>;
 
     fn into_future(self) -> AnswerFuture<T> {
-        AnswerFuture(match self {
-            Answer::Now(value) => Kind::Now(ready(value)),
-            Answer::Later(future) => Kind::Later(future),
-        })
-    }
-}
-
-/// An [`Answer`] that is being waited for.
-#[must_use = "futures do nothing unless polled"]
-pub struct AnswerFuture<T>(Kind<T>);
-
-enum Kind<T> {
-    Now(Ready<T>),
-    Later(Pin<Box<dyn Future<Output = T> + Send>>),
-}
-
-impl<T> Future for AnswerFuture<T> {
-    type Output = T;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        match &mut self.get_mut().0 {
-            Kind::Now(value) => Pin::new(value).poll(cx),
-            Kind::Later(future) => future.as_mut().poll(cx),
+        match self {
+            Answer::Now(value) => Box::pin(ready(value)),
+            Answer::Later(future) => future,
         }
     }
 }
@@ -142,12 +125,6 @@ impl<T: fmt::Debug> fmt::Debug for Answer<T> {
             Answer::Now(value) => f.debug_tuple("Now").field(value).finish(),
             Answer::Later(_) => f.write_str("Later"),
         }
-    }
-}
-
-impl<T> fmt::Debug for AnswerFuture<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AnswerFuture")
     }
 }
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::listener::Peer;
 
@@ -15,7 +15,7 @@ use crate::listener::Peer;
 const MAX_AGENT_BYTES: usize = 128;
 
 /// The author of a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Author {
     /// The kind of right.
     pub(crate) by: Cow<'static, str>,

@@ -45,7 +45,7 @@ impl Fronts {
     pub(crate) fn explain(&self, service: &Service, request: &Request<'_>) -> Answer<Vec<FrontExplanation>> {
         let explain = |koala: &Arc<KoalaInForce>| {
             let in_force = Arc::clone(koala);
-            service.explain_by(&koala.snapshot, request).map(move |explanation| in_force.explained(explanation))
+            service.explain(&koala.snapshot, request).map(move |explanation| in_force.explained(explanation))
         };
         Answer::fold(self.koala.iter().map(explain), Vec::new(), |mut all, one| {
             all.push(one);

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use flowgate::{Limit, Reading};
 use flowgate_engine::redis::RedisQuestion;
 use flowgate_engine::{Explanation, PolicyError, Request};
-use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules, RuleCounts};
+use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, KoalaFile, KoalaRules};
 
 use crate::answer::{Answer, Pending};
 use crate::fronts::FrontExplanation;
@@ -97,12 +97,7 @@ impl Service {
     }
 
     /// Decides a request by Koala's rules, and adds it to the counts of each rule that it met, except for an update.
-    pub fn koala(&self, koala: &Arc<KoalaInForce>, ask: KoalaAsk, request: &Request<'_>) -> Answer<KoalaAnswer> {
-        self.koala_at(koala, ask, request, self.read())
-    }
-
-    /// As [`Service::koala`], at a time that was read for a batch.
-    pub fn koala_at(
+    pub fn koala(
         &self,
         koala: &Arc<KoalaInForce>,
         ask: KoalaAsk,
@@ -177,10 +172,5 @@ impl Service {
                 shared.ask_redis(question, self.now()).map(|value| value.map(Some))
             }
         }
-    }
-
-    /// The requests that each Koala rule allowed and denied today, by this node.
-    pub fn koala_daily_counts(&self, rules: &KoalaRules) -> Vec<RuleCounts> {
-        rules.daily_counts(self.now())
     }
 }

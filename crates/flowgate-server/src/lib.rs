@@ -9,7 +9,7 @@
 //!
 //! let config = Config::from_toml("listen = { http = 'off', resp = '127.0.0.1:0' }").unwrap();
 //! let server = Server::bind(&config).await?;
-//! println!("RESP on {:?}", server.resp_address());
+//! println!("RESP on {:?}", server.listening.resp);
 //!
 //! let (trigger, shutdown) = Shutdown::new();
 //! let running = tokio::spawn(server.run(shutdown));

@@ -27,7 +27,6 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::author::Author;
 use crate::lock::Lock;
 use crate::reload::{ReloadError, ReloadStatus, Reloader};
-pub(crate) use history::Version;
 use history::{History, Origin};
 
 /// A file that is this old does not change without a change of its time.
@@ -217,7 +216,7 @@ impl AdminFile {
     }
 
     /// The versions that are kept, newest first.
-    pub(crate) fn versions(&self) -> io::Result<Vec<Version>> {
+    pub(crate) fn versions(&self) -> io::Result<Vec<flowgate_api::Version>> {
         self.history().list()
     }
 

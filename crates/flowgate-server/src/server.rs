@@ -1,7 +1,6 @@
 //! The server as a whole: it binds its listeners, serves, and closes them.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,6 +40,8 @@ pub struct Server {
     pub readiness: Readiness,
     /// The certificates in force, for a caller that renews them; `None`: no TLS.
     pub certificates: Option<Certificates>,
+    /// The addresses that are bound.
+    pub listening: config::Listen,
     http: Option<(Listener, Http)>,
     resp: Option<(Listener, Resp)>,
     grpc: Option<(Listener, Grpc)>,
@@ -152,21 +153,23 @@ impl Server {
         let grpc =
             bind("grpc", &config.listen.grpc, &config.server, certificates.as_ref().map(Certificates::for_http2))
                 .await?;
+        let bound = |listener: &Option<Listener>| {
+            listener.as_ref().map_or(config::ListenAddress::Off, |listener| listener.address.clone())
+        };
+        let listening = config::Listen { http: bound(&http), resp: bound(&resp), grpc: bound(&grpc) };
         let loops = Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?);
         let http = http.map(|listener| {
             let http = Http::new(config, service.clone(), readiness.clone(), Arc::clone(&loops));
             (listener, http)
         });
         let resp = resp.map(|listener| (listener, Resp::new(config, service.clone(), Arc::clone(&loops))));
-        let grpc = match grpc {
-            Some(listener) => {
-                let grpc = Grpc::new(config, service.clone(), readiness.clone(), Arc::clone(&loops))?;
-                Some((listener, grpc))
-            }
-            None => None,
-        };
+        let grpc = grpc.map(|listener| {
+            let grpc = Grpc::new(config, service.clone(), readiness.clone(), Arc::clone(&loops))?;
+            Ok::<_, StartError>((listener, grpc))
+        });
+        let grpc = grpc.transpose()?;
         let recorder = RecorderThread::start(service.clone()).map_err(StartError::Threads)?;
-        Ok(Self { service, readiness, certificates, http, resp, grpc, recorder, loops })
+        Ok(Self { service, readiness, certificates, listening, http, resp, grpc, recorder, loops })
     }
 
     /// Lets admins read and write the configuration file over HTTP, if that has a listener.
@@ -197,36 +200,6 @@ impl Server {
         }
     }
 
-    /// The bound address of HTTP; `None`: off.
-    pub fn http_listener(&self) -> Option<&config::ListenAddress> {
-        self.http.as_ref().map(|(listener, _)| &listener.address)
-    }
-
-    /// The bound address of the Redis protocol; `None`: off.
-    pub fn resp_listener(&self) -> Option<&config::ListenAddress> {
-        self.resp.as_ref().map(|(listener, _)| &listener.address)
-    }
-
-    /// The bound address of gRPC; `None`: off.
-    pub fn grpc_listener(&self) -> Option<&config::ListenAddress> {
-        self.grpc.as_ref().map(|(listener, _)| &listener.address)
-    }
-
-    /// The TCP address of [`Server::grpc_listener`].
-    pub fn grpc_address(&self) -> Option<SocketAddr> {
-        self.grpc_listener().and_then(tcp)
-    }
-
-    /// The TCP address of [`Server::http_listener`]; `None` for a unix socket, too.
-    pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http_listener().and_then(tcp)
-    }
-
-    /// The TCP address of [`Server::resp_listener`]; `None` for a unix socket, too.
-    pub fn resp_address(&self) -> Option<SocketAddr> {
-        self.resp_listener().and_then(tcp)
-    }
-
     /// Serves until `shutdown`. Then `/readyz` fails, the listeners close, and open connections have `server.drain` to
     /// end.
     ///
@@ -235,7 +208,7 @@ impl Server {
     /// noticed sooner than half a server.
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RunError> {
         // The recorder records until the end.
-        let Self { service, readiness, certificates: _, http, resp, grpc, recorder: _recorder, loops } = self;
+        let Self { service, readiness, http, resp, grpc, recorder: _recorder, loops, .. } = self;
         let (trigger, stopping) = Shutdown::new();
         let stop = || {
             readiness.drain();
@@ -275,13 +248,6 @@ async fn serve<P: Protocol>(
     let address = listener.address.clone();
     let served = listener.serve(protocol, shutdown).await;
     served.map_err(|source| RunError::Listener { protocol: name, address, source })
-}
-
-fn tcp(address: &config::ListenAddress) -> Option<SocketAddr> {
-    match address {
-        config::ListenAddress::Tcp(address) => Some(*address),
-        config::ListenAddress::Unix(_) | config::ListenAddress::Off => None,
-    }
 }
 
 async fn bind(

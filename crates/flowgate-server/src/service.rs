@@ -362,13 +362,8 @@ impl Service {
         }
     }
 
-    /// What would be decided for a request, and why: every rule, and the state of its limits.
-    pub fn explain(&self, request: &Request<'_>) -> Answer<Explanation> {
-        self.explain_by(&self.snapshot.load(), request)
-    }
-
-    /// As [`Service::explain`], by a snapshot that the caller has read the rules of.
-    pub fn explain_by(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>) -> Answer<Explanation> {
+    /// What would be decided for a request by a snapshot, and why: every rule, and the state of its limits.
+    pub fn explain(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>) -> Answer<Explanation> {
         match &self.shared {
             None => Answer::Now(self.decider.explain_by(&snapshot.rules, request, self.read())),
             Some(shared) => shared.explain(snapshot, request, self.read()),
@@ -486,7 +481,7 @@ mod tests {
         let twice = Policy { rules: [more.policy.rules.clone(), more.policy.rules].concat(), ..Policy::default() };
         assert!(service.replace(&twice).is_err());
         assert_eq!(service.rules().rules.len(), 1);
-        assert!(now(service.explain(&request)).decision.allowed());
+        assert!(now(service.explain(&service.snapshot(), &request)).decision.allowed());
         assert_eq!(service.stats().counters, 1);
     }
 }

@@ -249,7 +249,13 @@ fn a_koala_rule_file_and_its_dicts_are_watched() {
     let decides = |watched: &Watched, uid: &str| {
         let rules = watched.service.koala_rules().unwrap();
         let request = Request::new().field("uid", uid);
-        watched.service.koala(&rules, KoalaAsk::Browse, &request).now().unwrap().decided().is_some()
+        watched
+            .service
+            .koala(&rules, KoalaAsk::Browse, &request, watched.service.read())
+            .now()
+            .unwrap()
+            .decided()
+            .is_some()
     };
     assert!(decides(&watched, "1") && !decides(&watched, "2"));
     watched.write("conf/vip.dat", "2\n");

@@ -25,8 +25,8 @@ impl Running {
         let server = Server::bind(&config).await.unwrap();
         let (trigger, shutdown) = Shutdown::new();
         Self {
-            http: server.http_address().unwrap(),
-            resp: server.resp_address().unwrap(),
+            http: server.listening.http.tcp().unwrap(),
+            resp: server.listening.resp.tcp().unwrap(),
             trigger,
             task: tokio::spawn(server.run(shutdown)),
         }
@@ -252,8 +252,8 @@ async fn unix_sockets_serve_both_protocols_and_are_removed_at_the_end() {
     config.listen.resp = ListenAddress::Unix(resp.clone());
     config.listen.http = ListenAddress::Unix(http.clone());
     let server = Server::bind(&config).await.unwrap();
-    assert_eq!(server.resp_listener(), Some(&config.listen.resp));
-    assert_eq!(server.http_address(), None);
+    assert_eq!(server.listening.resp, config.listen.resp);
+    assert_eq!(server.listening.http.tcp(), None);
     let error = Server::bind(&config).await.unwrap_err().to_string();
     assert_eq!(error, format!("cannot listen on unix:{} for http", http.display()));
     let (trigger, shutdown) = Shutdown::new();

@@ -57,7 +57,8 @@ impl RunningServer {
             runtime.block_on(async {
                 let server = bind().await;
                 let prepared = prepare(&server);
-                let addresses = (server.http_address(), server.resp_address(), server.grpc_address());
+                let listening = &server.listening;
+                let addresses = (listening.http.tcp(), listening.resp.tcp(), listening.grpc.tcp());
                 sender.send((addresses, prepared)).unwrap();
                 server.run(shutdown).await.unwrap();
             });

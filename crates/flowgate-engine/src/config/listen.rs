@@ -63,6 +63,14 @@ impl ListenAddress {
         matches!(self, ListenAddress::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
 
+    /// The TCP address; `None` for a unix socket, and if the protocol is off.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            ListenAddress::Tcp(address) => Some(*address),
+            ListenAddress::Unix(_) | ListenAddress::Off => None,
+        }
+    }
+
     /// How to write the address that was probably meant by a text that is not one.
     pub fn suggestion(text: &str) -> String {
         if text.parse::<std::net::IpAddr>().is_ok() {

@@ -10,13 +10,14 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use flowgate::Time;
+use flowgate_api::Rights;
 use flowgate_engine::config::{self, Secret};
 use subtle::ConstantTimeEq;
 
 use super::error::Error;
 use super::head::{self, Header};
 use super::origin::{self, Page};
-use super::session_key::{self, Rights};
+use super::session_key;
 
 /// The right that an endpoint needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,9 +38,8 @@ pub(super) async fn impose(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Err
     let order = BanOrder { field: &field.0, value: &value.0, length, reason };
     let service = &call.shared.service;
     let ban = call.answered(service.ban(order, &call.author())).await??;
-    let mut reply = reply::json(&NewBan { ban: (&*ban).into(), warning: warning(service, &ban) });
-    reply.status = StatusCode::CREATED;
-    Ok(reply)
+    let created = NewBan { ban: (&*ban).into(), warning: warning(service, &ban) };
+    Ok(reply::json(&created).with_status(StatusCode::CREATED))
 }
 
 /// Why a ban may not have the intended effect.

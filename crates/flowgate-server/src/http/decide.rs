@@ -23,12 +23,6 @@ pub(super) async fn one(call: &Call<'_>, body: Body<'_>, operation: Operation) -
     Ok(reply::decision(&flowgate_api::Decision::from(&decision)))
 }
 
-/// The answer to one request of a batch.
-enum BatchAnswer {
-    Decision(Answer<Decision>),
-    Reset(Answer<Result<Decision, StoreAway>>),
-}
-
 /// `[{"op":"take","fields":{..},"cost":1,"gate":false}, ..]` -> a decision for each, in order. A mistake in one request
 /// refuses the whole batch. With `?atomic=true` the requests pass together or not at all.
 pub(super) async fn batch(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
@@ -48,17 +42,14 @@ pub(super) async fn batch(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Erro
         let asked = CallRequest::new(call.shared, &snapshot, DecideCall { fields, cost, gate });
         let request = call.named(asked.request());
         match op {
-            Operation::Reset => BatchAnswer::Reset(service.reset_by(&snapshot, &request, at)),
-            op => BatchAnswer::Decision(service.decide_by(&snapshot, op, &request, at)),
+            Operation::Reset => service.reset_by(&snapshot, &request, at),
+            op => service.decide_by(&snapshot, op, &request, at).map(Ok),
         }
     };
-    let answers: Vec<BatchAnswer> = items.into_iter().map(ask).collect();
+    let answers: Vec<Answer<Result<Decision, StoreAway>>> = items.into_iter().map(ask).collect();
     let mut decisions = Vec::with_capacity(answers.len());
     for answer in answers {
-        decisions.push(match answer {
-            BatchAnswer::Decision(answer) => call.answered(answer).await?,
-            BatchAnswer::Reset(answer) => call.answered(answer).await??,
-        });
+        decisions.push(call.answered(answer).await??);
     }
     Ok(reply::json(&decisions.iter().map(flowgate_api::Decision::from).collect::<Vec<_>>()))
 }

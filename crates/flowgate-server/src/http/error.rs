@@ -126,8 +126,7 @@ impl Error {
 
     pub(crate) fn reply(&self) -> Reply {
         let body = ErrorBody { error: self.to_string().into(), field: self.field().map(Cow::from) };
-        let mut reply = reply::json(&body);
-        reply.status = self.status();
+        let mut reply = reply::json(&body).with_status(self.status());
         if let Some((name, value)) = self.header() {
             reply.header(&name, &*value);
         }

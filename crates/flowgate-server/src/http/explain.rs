@@ -18,7 +18,7 @@ pub(super) async fn explain(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Er
     let snapshot = call.shared.service.snapshot();
     let asked = CallRequest::new(call.shared, &snapshot, body::parse(&body)?);
     let (service, request) = (&call.shared.service, asked.request());
-    let (explained, of_fronts) = (service.explain_by(&snapshot, &request), snapshot.fronts.explain(service, &request));
+    let (explained, of_fronts) = (service.explain(&snapshot, &request), snapshot.fronts.explain(service, &request));
     let (explained, of_fronts) = (call.answered(explained).await?, call.answered(of_fronts).await?);
     let mut fields: Vec<Cow<'_, str>> = snapshot.rules.field_names().map(Cow::from).collect();
     fields.sort_unstable();

@@ -24,10 +24,6 @@ pub(super) fn ready(call: &Call<'_>) -> Reply {
     match call.shared.readiness.get() {
         Ready::Yes => reply::text(format!("ready{notes}")),
         Ready::Degraded(missing) => reply::text(format!("degraded: {missing}{notes}")),
-        Ready::Draining => {
-            let mut reply = reply::text("draining");
-            reply.status = StatusCode::SERVICE_UNAVAILABLE;
-            reply
-        }
+        Ready::Draining => reply::text("draining").with_status(StatusCode::SERVICE_UNAVAILABLE),
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn limit(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Erro
 fn ask(service: &Service, op: Operation, asked: AdHoc<'_>, at: Reading) -> Answer<Result<KeyDecision, Error>> {
     match op {
         Operation::Reset => service.limit_reset_at(AdHoc { cost: 0, ..asked }, at).map(|reset| Ok(reset??)),
-        op => service.limit_at(op, asked, at).map(|decided| Ok(decided?)),
+        op => service.limit(op, asked, at).map(|decided| Ok(decided?)),
     }
 }
 

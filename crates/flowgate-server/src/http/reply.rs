@@ -62,6 +62,10 @@ impl Reply {
         Reply { status, lines: Vec::with_capacity(HEADER_BYTES), body }
     }
 
+    pub(crate) fn with_status(self, status: StatusCode) -> Reply {
+        Reply { status, ..self }
+    }
+
     /// Adds a header. One whose value cannot stand in a header is left out.
     pub(crate) fn header(&mut self, name: &HeaderName, value: impl AsRef<[u8]>) {
         self.write_header(name, |out| out.extend_from_slice(value.as_ref()));

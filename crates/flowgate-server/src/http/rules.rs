@@ -5,7 +5,7 @@
 use std::str;
 use std::sync::Arc;
 
-use flowgate_api::{Author, History, ReplacedRules, Rollback, Validation, Version};
+use flowgate_api::{History, ReplacedRules, Rollback, Validation};
 use flowgate_engine::config::{Config, LoadedConfig};
 use hyper::header::ETAG;
 use percent_encoding::percent_decode;
@@ -16,7 +16,7 @@ use super::error::Error;
 use super::head::{self, Header};
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::rules_file::{self, AdminFile, MAX_NOTE_BYTES, Precondition, Text, Turn, WriteError, WriteReport};
+use crate::rules_file::{AdminFile, MAX_NOTE_BYTES, Precondition, Text, Turn, WriteError, WriteReport};
 
 const TOML: &str = "application/toml";
 
@@ -53,20 +53,7 @@ pub(super) async fn validate(call: &Call<'_>, body: Body<'_>) -> Result<Reply, E
 /// `{"versions":[{"version":2,"time":1700000000,"bytes":512,"note":null,"author":{"by":"admin token", ..}}, ..]}`, newest first.
 pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
     let versions = on_disk(call, |file| file.versions().map_err(WriteError::Io)).await??;
-    let version = |version: &rules_file::Version| Version {
-        version: version.number,
-        time: version.time.into(),
-        bytes: version.bytes,
-        note: version.note.clone(),
-        restores: version.restores,
-        author: version.author.as_ref().map(|author| Author {
-            by: author.by.to_string(),
-            from: author.from.clone(),
-            through: author.through.map(|proxy| proxy.to_string()),
-            agent: author.agent.clone(),
-        }),
-    };
-    Ok(reply::json(&History { versions: versions.iter().map(version).collect() }))
+    Ok(reply::json(&History { versions }))
 }
 
 /// `{"version":n}`: puts the text of that version in force, as a new version.

@@ -8,7 +8,6 @@ use flowgate_api::{Login, Session};
 use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
-use super::session_key::Rights;
 use super::{Call, body};
 
 /// `{"token":".."}` -> `{"key":"fgs1...","until":1763312400,"rights":"admin","now":1763283600}`.
@@ -26,10 +25,6 @@ pub(super) async fn log_in(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Err
         shared.wrong_tokens.count(source, at);
         service.metrics().http.unauthorized.add(1);
         return Err(Error::WrongToken);
-    };
-    let rights = match rights {
-        Rights::Admin => flowgate_api::Rights::Admin,
-        Rights::View => flowgate_api::Rights::View,
     };
     Ok(reply::json(&Session { key, until, rights, now: now.into() }))
 }

@@ -6,23 +6,14 @@
 //!            with that token and over a restart. A new token ends all keys of the old one.
 
 use flowgate::Time;
+use flowgate_api::Rights;
 use ring::hmac;
 
-/// What a token opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rights {
-    /// Everything.
-    Admin,
-    /// What is read.
-    View,
-}
-
-impl Rights {
-    const fn prefix(self) -> &'static str {
-        match self {
-            Rights::Admin => "fgs1",
-            Rights::View => "fgv1",
-        }
+/// What the keys of these rights begin with.
+fn prefix(rights: Rights) -> &'static str {
+    match rights {
+        Rights::Admin => "fgs1",
+        Rights::View => "fgv1",
     }
 }
 
@@ -33,7 +24,7 @@ const MAX_END_DIGITS: usize = 12;
 
 /// The key that `token` opens until `until`, in seconds since 1970.
 pub(super) fn make(token: &str, rights: Rights, until: u64) -> String {
-    let signed = format!("{}.{until}", rights.prefix());
+    let signed = format!("{}.{until}", prefix(rights));
     let mac = hmac::sign(&mac_key(token), signed.as_bytes());
     let digits: String = mac.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{signed}.{digits}")
@@ -52,7 +43,7 @@ pub(super) struct SessionKey<'k> {
 pub(super) fn parse(text: &[u8]) -> Option<SessionKey<'_>> {
     let (signed, digits) = str::from_utf8(text).ok()?.rsplit_once('.')?;
     let (prefix, until) = signed.split_once('.')?;
-    let rights = [Rights::Admin, Rights::View].into_iter().find(|rights| rights.prefix() == prefix)?;
+    let rights = [Rights::Admin, Rights::View].into_iter().find(|rights| self::prefix(*rights) == prefix)?;
     let is_end = until.len() <= MAX_END_DIGITS && until.bytes().all(|byte| byte.is_ascii_digit());
     let until = if is_end { until.parse().ok()? } else { return None };
     let is_mac = digits.len() == 2 * MAC_BYTES && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

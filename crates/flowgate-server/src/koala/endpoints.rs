@@ -58,9 +58,7 @@ pub(crate) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Err
     }
     let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
-        let mut reply = reply::text("not found");
-        reply.status = StatusCode::NOT_FOUND;
-        return Ok(reply);
+        return Ok(reply::text("not found").with_status(StatusCode::NOT_FOUND));
     };
     call.check_access(*access)?;
     if !matches!(*call.head.method, Method::GET | Method::HEAD | Method::POST) {
@@ -85,16 +83,11 @@ pub(crate) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Err
 
 /// Asks the store for a key, to learn whether the store answers.
 async fn alive(call: &Call<'_>) -> Reply {
-    match call.answered(call.shared.service.key_lifetime(b"koala:alive")).await {
+    let service = &call.shared.service;
+    match call.answered(service.key_lifetime(b"koala:alive", service.read())).await {
         Ok(Ok(_)) => reply::json_text(ALIVE),
-        Ok(Err(_)) | Err(_) => failed(STORE_AWAY, StatusCode::INTERNAL_SERVER_ERROR),
+        Ok(Err(_)) | Err(_) => reply::json_text(STORE_AWAY).with_status(StatusCode::INTERNAL_SERVER_ERROR),
     }
-}
-
-fn failed(text: &'static str, status: StatusCode) -> Reply {
-    let mut reply = reply::json_text(text);
-    reply.status = status;
-    reply
 }
 
 /// One request to Koala.
@@ -105,21 +98,24 @@ struct Koala<'c> {
 
 impl Koala<'_> {
     async fn browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
-        let ask = if writes_through(form) { KoalaAsk::BrowseAndCount } else { KoalaAsk::Browse };
-        let answer = self.call.answered(self.call.shared.service.koala(&self.koala, ask, &form.request())).await?;
+        let answer = self.ask(browse_ask(form), form).await?;
         Ok(reply::json_text(self.koala.answers.one(&answer)))
     }
 
     async fn complete(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let ask = if writes_through(form) { KoalaAsk::CompleteAndCount } else { KoalaAsk::Complete };
-        let answer = self.call.answered(self.call.shared.service.koala(&self.koala, ask, &form.request())).await?;
+        let answer = self.ask(ask, form).await?;
         Ok(reply::json_text(self.koala.answers.list(&answer)))
     }
 
     async fn update(&self, form: &Form<'_>) -> Result<Reply, Error> {
-        let request = form.request();
-        self.call.answered(self.call.shared.service.koala(&self.koala, KoalaAsk::Update, &request)).await?;
+        self.ask(KoalaAsk::Update, form).await?;
         Ok(reply::json_text(UPDATED))
+    }
+
+    async fn ask(&self, ask: KoalaAsk, form: &Form<'_>) -> Result<KoalaAnswer, Error> {
+        let service = &self.call.shared.service;
+        self.call.answered(service.koala(&self.koala, ask, &form.request(), service.read())).await
     }
 
     async fn feedback(&self, form: &Form<'_>) -> Result<Reply, Error> {
@@ -135,23 +131,19 @@ impl Koala<'_> {
 
     async fn value(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let Some(number) = form.get("rule_no").and_then(|number| number.parse().ok()) else {
-            return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
+            return Ok(reply::json_text(UNKNOWN_RULE).with_status(StatusCode::BAD_REQUEST));
         };
         let value = self.call.shared.service.koala_value(&self.koala, number, &form.request());
         match self.call.answered(value).await? {
             Ok(Some(value)) => Ok(reply::json(&CounterValue { err_no: 0, err_msg: "", cache_val: value })),
-            Ok(None) => Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST)),
-            Err(_) => Ok(failed(VALUE_AWAY, StatusCode::INTERNAL_SERVER_ERROR)),
+            Ok(None) => Ok(reply::json_text(UNKNOWN_RULE).with_status(StatusCode::BAD_REQUEST)),
+            Err(_) => Ok(reply::json_text(VALUE_AWAY).with_status(StatusCode::INTERNAL_SERVER_ERROR)),
         }
     }
 
     async fn multi_browse(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let jobs = jobs::read(form)?;
-        let ask = |form: &Form<'_>| match writes_through(form) {
-            true => KoalaAsk::BrowseAndCount,
-            false => KoalaAsk::Browse,
-        };
-        let met = self.decide(&jobs, ask).await?;
+        let met = self.decide(&jobs, browse_ask).await?;
         let answers = &self.koala.answers;
         Ok(reply::json_text(jobs::written(&jobs, |index, out| out.extend_from_slice(&answers.one(&met[index])))))
     }
@@ -169,7 +161,7 @@ impl Koala<'_> {
         // All jobs are read before the first is counted, so a mistake refuses the whole batch.
         let forms = jobs.iter().map(jobs::Job::form).collect::<Result<Vec<_>, _>>()?;
         for form in &forms {
-            asked.push(self.call.shared.service.koala_at(&self.koala, ask(form), &form.request(), at));
+            asked.push(self.call.shared.service.koala(&self.koala, ask(form), &form.request(), at));
         }
         let mut met = Vec::with_capacity(asked.len());
         for answer in asked {
@@ -180,16 +172,20 @@ impl Koala<'_> {
 
     fn counters(&self, form: &Form<'_>) -> Result<Reply, Error> {
         let only = form.get("rule_no");
-        let mut counts = self.call.shared.service.koala_daily_counts(&self.koala.rules);
+        let mut counts = self.koala.rules.daily_counts(self.call.shared.service.now());
         if let Some(only) = only {
             counts.retain(|rule| rule.rule.to_string() == only);
             if counts.is_empty() {
-                return Ok(failed(UNKNOWN_RULE, StatusCode::BAD_REQUEST));
+                return Ok(reply::json_text(UNKNOWN_RULE).with_status(StatusCode::BAD_REQUEST));
             }
         }
         let counter = |rule: &RuleCounts| RuleCounter { rule_no: rule.rule, allow: rule.allowed, deny: rule.denied };
         Ok(reply::json(&Counters { err_no: 0, err_msg: "", counters: counts.iter().map(counter).collect() }))
     }
+}
+
+fn browse_ask(form: &Form<'_>) -> KoalaAsk {
+    if writes_through(form) { KoalaAsk::BrowseAndCount } else { KoalaAsk::Browse }
 }
 
 fn writes_through(form: &Form<'_>) -> bool {

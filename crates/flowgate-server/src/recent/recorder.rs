@@ -109,7 +109,7 @@ mod tests {
         let limit = "9/60s".parse().unwrap();
         for _ in 0..5 {
             let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
-            assert!(service.limit(Operation::Take, call).now().unwrap().is_ok());
+            assert!(service.limit(Operation::Take, call, service.read()).now().unwrap().is_ok());
         }
         service.record_history();
         service.note_rules(None);

@@ -19,7 +19,7 @@ use super::error::Error;
 use super::pending::Pending;
 use super::reply::Reply;
 use super::session::{End, Session};
-use crate::service::Answer;
+use crate::service::{Answer, Operation};
 pub(super) use connection::MAX_CLIENT_NAME_BYTES;
 pub(super) use decide::{request, take_fields, write_answer, write_limit};
 pub(super) use throttle::numbers as throttle_numbers;
@@ -125,7 +125,7 @@ impl Spec {
 static COMMANDS: &[Spec] = &[
     // Its own error shows the usage, so any number of arguments reaches it.
     spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key().planned_as(Planning::Throttle),
-    spec("fg.take", -2, decide::take)
+    spec("fg.take", -2, |call| decide::decide(call, Operation::Take))
         .on_keys(0, 0, &["write", "fast"])
         .planned_as(Planning::Take)
         .used_as("FG.TAKE cost field value [field value ...]"),
@@ -133,13 +133,13 @@ static COMMANDS: &[Spec] = &[
         .on_ad_hoc_key()
         .planned_as(Planning::Limit)
         .used_as("FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]"),
-    spec("fg.peek", -2, decide::peek)
+    spec("fg.peek", -2, |call| decide::decide(call, Operation::Peek))
         .on_keys(0, 0, &["readonly", "fast"])
         .used_as("FG.PEEK cost field value [field value ...]"),
-    spec("fg.record", -2, decide::record)
+    spec("fg.record", -2, |call| decide::decide(call, Operation::Record))
         .on_keys(0, 0, &["write", "fast"])
         .used_as("FG.RECORD cost field value [field value ...]"),
-    spec("fg.refund", -2, decide::refund)
+    spec("fg.refund", -2, |call| decide::decide(call, Operation::Refund))
         .on_keys(0, 0, &["write", "fast"])
         .used_as("FG.REFUND cost field value [field value ...]"),
     spec("fg.ban", -4, decide::ban).for_admins().used_as("FG.BAN field value seconds [reason]"),
@@ -262,8 +262,8 @@ impl<'a> Call<'a> {
     ) -> Result<(), Error> {
         match answer {
             Answer::Now(value) => write(value, &mut self.reply()),
-            later => {
-                self.pending.push(later, self.session.version, write);
+            Answer::Later(answer) => {
+                self.pending.push(answer, self.session.version, write);
                 Ok(())
             }
         }

@@ -181,7 +181,7 @@ impl Dialogue {
     /// Answers the commands of a transaction, if `EXEC` has come.
     #[cold]
     fn begin_to_execute(&mut self, at: Reading) {
-        let due = self.session.transaction.take_if(|transaction| transaction.is_due());
+        let due = self.session.transaction.take_if(|transaction| transaction.is_due);
         if let Some(transaction) = due {
             self.executing = Some(Box::new(Executing { commands: transaction.into_decoder(), at }));
             self.execute();

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use super::reply::{Reply, Version};
 use crate::resp::error::Error;
-use crate::service::Answer;
+use crate::service::AnswerFuture;
 
 /// Two of the largest pipelines that clients commonly send.
 pub(super) const MAX_PENDING: usize = 1024;
@@ -37,7 +37,7 @@ trait PendingReply: Send {
 }
 
 struct AwaitedReply<T, W> {
-    answer: crate::service::AnswerFuture<T>,
+    answer: AnswerFuture<T>,
     write: Option<W>,
     version: Version,
 }
@@ -48,7 +48,7 @@ where
     W: FnOnce(T, &mut Reply<'_>) -> Result<(), Error> + Send,
 {
     fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        let Poll::Ready(value) = std::pin::Pin::new(&mut self.answer).poll(cx) else { return Poll::Pending };
+        let Poll::Ready(value) = self.answer.as_mut().poll(cx) else { return Poll::Pending };
         if let Some(write) = self.write.take() {
             write_one(out, self.version, |reply| write(value, reply));
         }
@@ -85,11 +85,11 @@ impl Pending {
     /// Queues a pending reply.
     pub(super) fn push<T: Send + 'static>(
         &mut self,
-        answer: Answer<T>,
+        answer: AnswerFuture<T>,
         version: Version,
         write: impl FnOnce(T, &mut Reply<'_>) -> Result<(), Error> + Send + 'static,
     ) {
-        let promised = AwaitedReply { answer: answer.into_future(), write: Some(write), version };
+        let promised = AwaitedReply { answer, write: Some(write), version };
         self.queue.push_back(QueuedReply { reply: Box::new(promised), behind: Vec::new() });
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let (mut pending, mut out) = (Pending::default(), Vec::new());
         let promise = |pending: &mut Pending| {
             let (arrives, arrival) = oneshot::channel::<i64>();
-            let answer = Answer::later(async { arrival.await.unwrap() });
+            let answer = Box::pin(async { arrival.await.unwrap() });
             pending.push(answer, Version::Resp2, |number, reply| match number {
                 0 => Err(Error::Syntax),
                 _ => {

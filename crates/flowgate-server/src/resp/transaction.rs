@@ -21,9 +21,11 @@ pub(super) const MAX_COMMANDS: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     kept: Vec<u8>,
-    commands: usize,
-    refused: bool,
-    due: bool,
+    /// The number of queued commands.
+    pub(super) commands: usize,
+    pub(super) is_refused: bool,
+    /// `EXEC` has come.
+    pub(super) is_due: bool,
 }
 
 impl Transaction {
@@ -44,31 +46,13 @@ impl Transaction {
 
     /// Notes that a command was refused.
     pub(super) fn refuse(&mut self) {
-        self.refused = true;
+        self.is_refused = true;
         self.kept = Vec::new();
-    }
-
-    pub(super) fn is_refused(&self) -> bool {
-        self.refused
-    }
-
-    /// The number of queued commands.
-    pub(super) fn len(&self) -> usize {
-        self.commands
     }
 
     /// The bytes of the queued commands.
     pub(super) fn bytes(&self) -> usize {
         self.kept.capacity()
-    }
-
-    /// Marks the commands as due: `EXEC` has come.
-    pub(super) fn fall_due(&mut self) {
-        self.due = true;
-    }
-
-    pub(super) fn is_due(&self) -> bool {
-        self.due
     }
 
     /// A decoder of the commands.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use flowgate::{Span, Time};
+use flowgate_api::{self as api, Version};
 use flowgate_engine::config::{MAX_CONFIG_BYTES, Unreadable, read_text_file};
-
 use serde::{Deserialize, Serialize};
 
 use super::replace::write_like;
@@ -24,26 +24,11 @@ pub(super) struct History {
     directory: PathBuf,
 }
 
-/// One version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
-    pub(crate) number: u64,
-    /// When it was written.
-    pub(crate) time: Time,
-    pub(crate) bytes: u64,
-    /// What its author has noted.
-    pub(crate) note: Option<String>,
-    /// The version whose text a rollback has put here again.
-    pub(crate) restores: Option<u64>,
-    /// `None`: an earlier version of this program did not keep it.
-    pub(crate) author: Option<Author>,
-}
-
 /// What is kept beside the text of a version: its author, and what it restores.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Origin {
+pub(super) struct Origin<A = Author> {
     #[serde(flatten)]
-    pub(super) author: Author,
+    pub(super) author: A,
     /// The version whose text it is again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) restores: Option<u64>,
@@ -74,21 +59,22 @@ impl History {
             let Some(number) = number(&entry.file_name().to_string_lossy()) else { continue };
             let metadata = entry.metadata()?;
             let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let (time, bytes) = (Time::EPOCH + Span::from(modified), metadata.len());
+            let (time, bytes) = ((Time::EPOCH + Span::from(modified)).into(), metadata.len());
             // A note or an author that cannot be read is not worth losing the list.
-            let note = read_text_file(&self.note_path(number), MAX_NOTE_BYTES as u64).ok();
-            let origin = read_text_file(&self.author_path(number), MAX_AUTHOR_BYTES).ok();
-            let origin: Option<Origin> = origin.and_then(|origin| serde_json::from_str(&origin).ok());
+            let note = read_text_file(&self.path(number, "note"), MAX_NOTE_BYTES as u64).ok();
+            let origin = read_text_file(&self.path(number, "author"), MAX_AUTHOR_BYTES).ok();
+            let origin: Option<Origin<api::Author>> = origin.and_then(|origin| serde_json::from_str(&origin).ok());
             let restores = origin.as_ref().and_then(|origin| origin.restores);
-            versions.push(Version { number, time, bytes, note, restores, author: origin.map(|origin| origin.author) });
+            let author = origin.map(|origin| origin.author);
+            versions.push(Version { version: number, time, bytes, note, restores, author });
         }
-        versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
+        versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.version));
         Ok(versions)
     }
 
     /// The text of a version, if it is kept.
     pub(super) fn read(&self, number: u64) -> io::Result<Option<String>> {
-        match read_text_file(&self.path(number), MAX_CONFIG_BYTES) {
+        match read_text_file(&self.path(number, "toml"), MAX_CONFIG_BYTES) {
             Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             text => Ok(Some(text?)),
         }
@@ -105,24 +91,24 @@ impl History {
     /// Keeps a text as the newest version, unless it already is, and drops the oldest versions. Returns its number.
     pub(super) fn keep(&self, text: &str, note: Option<&str>, origin: &Origin) -> io::Result<u64> {
         let versions = self.list()?;
-        let newest = versions.first().map_or(0, |version| version.number);
+        let newest = versions.first().map_or(0, |version| version.version);
         if newest > 0 && self.read(newest)?.is_some_and(|kept| etag(&kept) == etag(text)) {
             return Ok(newest);
         }
         self.create_directory()?;
         let number = newest + 1;
-        write_like(&self.path(number), text, &self.file)?;
+        write_like(&self.path(number, "toml"), text, &self.file)?;
         if let Some(note) = note {
-            write_like(&self.note_path(number), note, &self.file)?;
+            write_like(&self.path(number, "note"), note, &self.file)?;
         }
-        write_like(&self.author_path(number), &serde_json::to_string(origin)?, &self.file)?;
+        write_like(&self.path(number, "author"), &serde_json::to_string(origin)?, &self.file)?;
         for old in versions.iter().skip(MAX_VERSIONS - 1) {
-            fs::remove_file(self.path(old.number))?;
+            fs::remove_file(self.path(old.version, "toml"))?;
             if old.note.is_some() {
-                fs::remove_file(self.note_path(old.number))?;
+                fs::remove_file(self.path(old.version, "note"))?;
             }
             if old.author.is_some() {
-                fs::remove_file(self.author_path(old.number))?;
+                fs::remove_file(self.path(old.version, "author"))?;
             }
         }
         Ok(number)
@@ -131,21 +117,13 @@ impl History {
     /// Drops a version that was not put in force.
     pub(super) fn forget(&self, number: u64) {
         // If this fails, a version stays in the list that was never in force.
-        let _ = fs::remove_file(self.path(number));
-        let _ = fs::remove_file(self.note_path(number));
-        let _ = fs::remove_file(self.author_path(number));
+        let _ = fs::remove_file(self.path(number, "toml"));
+        let _ = fs::remove_file(self.path(number, "note"));
+        let _ = fs::remove_file(self.path(number, "author"));
     }
 
-    fn note_path(&self, number: u64) -> PathBuf {
-        self.directory.join(format!("{number}.note"))
-    }
-
-    fn author_path(&self, number: u64) -> PathBuf {
-        self.directory.join(format!("{number}.author"))
-    }
-
-    fn path(&self, number: u64) -> PathBuf {
-        self.directory.join(format!("{number}.toml"))
+    fn path(&self, number: u64, kind: &str) -> PathBuf {
+        self.directory.join(format!("{number}.{kind}"))
     }
 }
 

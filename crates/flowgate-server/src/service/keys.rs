@@ -44,16 +44,7 @@ impl Service {
     /// # Errors
     /// When the key is in use by a limit of another algorithm. A reset has no such error: it frees the key.
     #[inline]
-    pub fn limit(&self, operation: Operation, call: AdHoc<'_>) -> Answer<Result<KeyDecision, OtherAlgorithm>> {
-        self.limit_at(operation, call, self.read())
-    }
-
-    /// As [`Service::limit`], at a time that was read for a batch.
-    ///
-    /// # Errors
-    /// As [`Service::limit`].
-    #[inline]
-    pub fn limit_at(
+    pub fn limit(
         &self,
         operation: Operation,
         call: AdHoc<'_>,
@@ -190,15 +181,7 @@ impl Service {
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn key_lifetime<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Answer<Result<Option<Span>, StoreAway>> {
-        self.key_lifetime_at(key, self.read())
-    }
-
-    /// As [`Service::key_lifetime`], at a time that was read for a batch.
-    ///
-    /// # Errors
-    /// As [`Service::key_lifetime`].
-    pub fn key_lifetime_at<'k>(
+    pub fn key_lifetime<'k>(
         &self,
         key: impl Into<AdHocKey<'k>>,
         at: impl Into<Reading>,
@@ -213,15 +196,7 @@ impl Service {
     ///
     /// # Errors
     /// When the shared store does not answer.
-    pub fn key_reset<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Answer<Result<bool, StoreAway>> {
-        self.key_reset_at(key, self.read())
-    }
-
-    /// As [`Service::key_reset`], at a time that was read for a batch.
-    ///
-    /// # Errors
-    /// As [`Service::key_reset`].
-    pub fn key_reset_at<'k>(
+    pub fn key_reset<'k>(
         &self,
         key: impl Into<AdHocKey<'k>>,
         at: impl Into<Reading>,
@@ -262,20 +237,26 @@ mod tests {
         let (service, clock) = service("");
         let (sliding, bucket): (Limit, Limit) = ("2/60s".parse().unwrap(), "bucket 2/60s".parse().unwrap());
         let call = |limit| AdHoc { key: b"k".into(), limit, cost: 1 };
-        assert_eq!(now(service.key_lifetime(b"k")), Ok(None));
-        assert_eq!(now(service.limit(Operation::Take, call(&sliding))).unwrap().decision.remaining, Some(1));
-        assert_eq!(now(service.limit(Operation::Take, call(&bucket))), Err(OtherAlgorithm));
-        assert_eq!(now(service.key_lifetime(b"k")), Ok(Some(Span::from_secs(60))));
+        assert_eq!(now(service.key_lifetime(b"k", service.read())), Ok(None));
         assert_eq!(
-            now(service.limit(Operation::Reset, call(&bucket))).unwrap().decision.remaining,
+            now(service.limit(Operation::Take, call(&sliding), service.read())).unwrap().decision.remaining,
+            Some(1)
+        );
+        assert_eq!(now(service.limit(Operation::Take, call(&bucket), service.read())), Err(OtherAlgorithm));
+        assert_eq!(now(service.key_lifetime(b"k", service.read())), Ok(Some(Span::from_secs(60))));
+        assert_eq!(
+            now(service.limit(Operation::Reset, call(&bucket), service.read())).unwrap().decision.remaining,
             Some(2),
             "a reset frees the key"
         );
-        assert_eq!(now(service.limit(Operation::Take, call(&bucket))).unwrap().decision.remaining, Some(1));
-        assert_eq!(now(service.key_reset(b"k")), Ok(true));
-        assert_eq!(now(service.key_reset(b"k")), Ok(false));
-        now(service.limit(Operation::Take, call(&sliding))).unwrap();
+        assert_eq!(
+            now(service.limit(Operation::Take, call(&bucket), service.read())).unwrap().decision.remaining,
+            Some(1)
+        );
+        assert_eq!(now(service.key_reset(b"k", service.read())), Ok(true));
+        assert_eq!(now(service.key_reset(b"k", service.read())), Ok(false));
+        now(service.limit(Operation::Take, call(&sliding), service.read())).unwrap();
         clock.advance(Span::from_secs(60));
-        assert_eq!(now(service.key_reset(b"k")), Ok(false), "it has run out by itself");
+        assert_eq!(now(service.key_reset(b"k", service.read())), Ok(false), "it has run out by itself");
     }
 }

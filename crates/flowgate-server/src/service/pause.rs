@@ -171,8 +171,13 @@ mod tests {
         let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "" };
         now(service.ban(order, &Author::PROGRAM)).unwrap();
         let limit = "1/60s".parse().unwrap();
-        let ad_hoc =
-            || now(service.limit(Operation::Take, flowgate_engine::AdHoc { key: b"k".into(), limit: &limit, cost: 1 }));
+        let ad_hoc = || {
+            now(service.limit(
+                Operation::Take,
+                flowgate_engine::AdHoc { key: b"k".into(), limit: &limit, cost: 1 },
+                service.read(),
+            ))
+        };
         assert!(ad_hoc().unwrap().decision.allowed());
 
         service.pause(Span::from_secs(60), &Author::PROGRAM);

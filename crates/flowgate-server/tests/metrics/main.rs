@@ -72,7 +72,7 @@ async fn decisions_are_counted_by_rule_and_action() {
     assert!(!take(&service, &[("user", "7")]));
     let limit: Limit = "1/60s".parse().unwrap();
     for operation in [Operation::Take, Operation::Take, Operation::Peek, Operation::Refund] {
-        service.limit(operation, AdHoc { key: b"k".into(), limit: &limit, cost: 1 }).await.unwrap();
+        service.limit(operation, AdHoc { key: b"k".into(), limit: &limit, cost: 1 }, service.read()).await.unwrap();
     }
 
     let samples = Samples::parse(&service.prometheus().await);
@@ -139,7 +139,10 @@ async fn the_hottest_and_the_most_denied_subjects_are_listed() {
     }
     let limit: Limit = "1/60s".parse().unwrap();
     for _ in 0..8 {
-        service.limit(Operation::Take, AdHoc { key: b"a key".into(), limit: &limit, cost: 1 }).await.unwrap();
+        service
+            .limit(Operation::Take, AdHoc { key: b"a key".into(), limit: &limit, cost: 1 }, service.read())
+            .await
+            .unwrap();
     }
     let shown = |top: flowgate_api::Top<'_>| -> Vec<(Option<String>, String, u64)> {
         top.subjects

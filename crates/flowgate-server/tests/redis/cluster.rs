@@ -75,7 +75,7 @@ async fn subjects_in_several_slots_are_decided_together() {
             }
         }
         assert_eq!(node.admits(user, 9).await, 2);
-        let explained = other.service.explain(&request).await;
+        let explained = other.service.explain(&other.service.snapshot(), &request).await;
         let of_rule = |index: usize| explained.rules[index].limits[0].outcome.remaining;
         assert_eq!((of_rule(0), of_rule(1)), (Some(0), Some(0)));
         assert_eq!(other.service.decide(Operation::Reset, &request).await.remaining(), Some(3));

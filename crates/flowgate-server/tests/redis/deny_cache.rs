@@ -68,16 +68,18 @@ async fn what_is_given_back_through_this_node_counts_at_once() {
     let admits = async || {
         let mut admitted = 0;
         for _ in 0..9 {
-            admitted += usize::from(node.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+            admitted += usize::from(
+                node.service.limit(Operation::Take, call, node.service.read()).await.unwrap().decision.allowed(),
+            );
         }
         admitted
     };
     assert_eq!(admits().await, 2);
-    node.service.limit(Operation::Refund, call).await.unwrap();
+    node.service.limit(Operation::Refund, call, node.service.read()).await.unwrap();
     assert_eq!(admits().await, 1);
-    assert_eq!(node.service.key_reset(b"k").await, Ok(true));
+    assert_eq!(node.service.key_reset(b"k", node.service.read()).await, Ok(true));
     assert_eq!(admits().await, 2);
-    node.service.limit(Operation::Reset, call).await.unwrap();
+    node.service.limit(Operation::Reset, call, node.service.read()).await.unwrap();
     assert_eq!(admits().await, 2);
 
     let throttle = flowgate::Throttle::new(1, 1, 3600).unwrap();

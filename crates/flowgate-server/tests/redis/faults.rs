@@ -41,7 +41,7 @@ async fn a_reset_fails_while_redis_is_away() {
 async fn an_explanation_shows_the_counts_that_decide_meanwhile() {
     let node = Node::on(&Redis::absent(&[]), "local_share = '2/5'");
     node.take("42").await;
-    let explanation = node.service.explain(&Request::new().field("user", "42")).await;
+    let explanation = node.service.explain(&node.service.snapshot(), &Request::new().field("user", "42")).await;
     assert!(explanation.decision.degraded);
     let report = &explanation.rules[0];
     let limit = &report.limits[0];
@@ -59,7 +59,7 @@ async fn an_explanation_hides_no_rule_that_denies_meanwhile() {
     ]";
     let redis = Redis::absent(&[]);
     let node = Node::new(&redis.url(), "", rules);
-    let explanation = node.service.explain(&Request::new().field("user", "42")).await;
+    let explanation = node.service.explain(&node.service.snapshot(), &Request::new().field("user", "42")).await;
     assert_eq!(explanation.decision.rule().unwrap().name(), "shut");
     let told = explanation.rules.iter().map(|report| {
         let limits = report.limits.iter().map(|limit| (limit.limit.to_string(), limit.outcome.allowed()));
@@ -339,7 +339,10 @@ async fn each_rule_says_what_happens_meanwhile() {
     assert!(!evil.degraded && evil.never(), "what no counter decides needs no Redis");
     let limit = "5/60s".parse().unwrap();
     let call = flowgate_engine::AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
-    let decision = node.service.limit(Operation::Take, call).await.unwrap();
+    let decision = node.service.limit(Operation::Take, call, node.service.read()).await.unwrap();
     assert!(decision.degraded && !decision.decision.allowed());
-    assert!(node.service.key_reset(b"k").await.is_err() && node.service.key_lifetime(b"k").await.is_err());
+    assert!(
+        node.service.key_reset(b"k", node.service.read()).await.is_err()
+            && node.service.key_lifetime(b"k", node.service.read()).await.is_err()
+    );
 }

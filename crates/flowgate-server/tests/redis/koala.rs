@@ -27,7 +27,7 @@ impl Node {
     async fn koala(&self, ask: KoalaAsk, fields: &str) -> u32 {
         let rules = self.service.koala_rules().unwrap();
         let request: Request<'_> = fields.split(' ').map(|field| field.split_once('=').unwrap()).collect();
-        let answer = self.service.koala(&rules, ask, &request).await;
+        let answer = self.service.koala(&rules, ask, &request, self.service.read()).await;
         answer.decided().map_or(0, |rule| rules.rules.number(rule))
     }
 

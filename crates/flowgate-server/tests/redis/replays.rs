@@ -58,7 +58,7 @@ async fn check(manner: Manner) {
         let key = format!("key{number}");
         let call = AdHoc { key: key.as_bytes().into(), limit: &limit, cost: 1 };
         let before = node.service.shared_stats().unwrap().unanswered;
-        assert!(node.service.limit(Operation::Take, call).await.unwrap().degraded);
+        assert!(node.service.limit(Operation::Take, call, node.service.read()).await.unwrap().degraded);
         sent += node.service.shared_stats().unwrap().unanswered - before;
     }
     assert!(sent > 0);

@@ -36,20 +36,20 @@ async fn two_nodes_count_together() {
     other.recovers().await;
     assert_eq!(one.admits("42", 3).await + other.admits("42", 9).await, 5);
     assert_eq!(one.admits("42", 9).await, 0);
-    let explained = other.service.explain(&Request::new().field("user", "42")).await;
+    let explained = other.service.explain(&other.service.snapshot(), &Request::new().field("user", "42")).await;
     assert_eq!(explained.rules[0].limits[0].outcome.remaining, Some(0));
 
     let limit = "bucket 2/1h".parse().unwrap();
     let call = AdHoc { key: b"upload:42".into(), limit: &limit, cost: 2 };
-    assert!(one.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
-    assert!(!other.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
-    let lifetime = other.service.key_lifetime(b"upload:42").await.unwrap().unwrap();
+    assert!(one.service.limit(Operation::Take, call, one.service.read()).await.unwrap().decision.allowed());
+    assert!(!other.service.limit(Operation::Take, call, other.service.read()).await.unwrap().decision.allowed());
+    let lifetime = other.service.key_lifetime(b"upload:42", other.service.read()).await.unwrap().unwrap();
     assert!(lifetime > Span::from_secs(3500) && lifetime <= Span::from_secs(3601), "{lifetime}");
     let other_algorithm = "5/1h".parse().unwrap();
     let wrong = AdHoc { limit: &other_algorithm, ..call };
-    assert!(other.service.limit(Operation::Take, wrong).await.is_err());
-    assert_eq!(other.service.key_reset(b"upload:42").await, Ok(true));
-    assert_eq!(one.service.key_lifetime(b"upload:42").await, Ok(None));
+    assert!(other.service.limit(Operation::Take, wrong, other.service.read()).await.is_err());
+    assert_eq!(other.service.key_reset(b"upload:42", other.service.read()).await, Ok(true));
+    assert_eq!(one.service.key_lifetime(b"upload:42", one.service.read()).await, Ok(None));
 }
 
 /// A denied login bans the address from everything.
@@ -77,7 +77,7 @@ async fn a_ban_everywhere_holds_on_every_node_in_the_same_command() {
     }
     assert_eq!(redis.decisions(), 3);
     assert_eq!(other.decide(Operation::Peek, "42", 0).await.remaining(), Some(3), "a banned request counts nothing");
-    let explained = other.service.explain(&Request::new().field("ip", "10.0.0.1")).await;
+    let explained = other.service.explain(&other.service.snapshot(), &Request::new().field("ip", "10.0.0.1")).await;
     assert!(!explained.decision.allowed() && explained.rules[0].banned_until.is_some());
     let ban = one.service.rule_bans().await.unwrap().remove(0);
     assert_eq!((ban.rule.name(), ban.subject[0].1.as_str()), ("login", "10.0.0.1"));
@@ -284,14 +284,14 @@ async fn databases_are_apart_on_redis_and_while_it_is_away() {
         assert!(keys.contains(name), "{keys}");
     }
     let key = |number| AdHocKey { bytes: b"k", database: nodes[0].service.database(number).unwrap() };
-    assert_eq!(nodes[1].service.key_reset(key(3)).await, Ok(true));
-    assert_eq!(nodes[0].service.key_lifetime(key(3)).await, Ok(None));
-    assert!(nodes[0].service.key_lifetime(key(15)).await.unwrap().is_some());
+    assert_eq!(nodes[1].service.key_reset(key(3), nodes[1].service.read()).await, Ok(true));
+    assert_eq!(nodes[0].service.key_lifetime(key(3), nodes[0].service.read()).await, Ok(None));
+    assert!(nodes[0].service.key_lifetime(key(15), nodes[0].service.read()).await.unwrap().is_some());
     let call = AdHoc { key: key(5), limit: &"1/60s".parse().unwrap(), cost: 1 };
-    assert!(nodes[0].service.limit(Operation::Take, call).await.unwrap().decision.allowed());
-    assert!(!nodes[1].service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+    assert!(nodes[0].service.limit(Operation::Take, call, nodes[0].service.read()).await.unwrap().decision.allowed());
+    assert!(!nodes[1].service.limit(Operation::Take, call, nodes[1].service.read()).await.unwrap().decision.allowed());
     let other = AdHoc { key: key(6), ..call };
-    assert!(nodes[1].service.limit(Operation::Take, other).await.unwrap().decision.allowed());
+    assert!(nodes[1].service.limit(Operation::Take, other, nodes[1].service.read()).await.unwrap().decision.allowed());
 
     redis.kill();
     nodes[0].until_degraded(true).await;

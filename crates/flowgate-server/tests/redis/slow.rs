@@ -64,7 +64,8 @@ async fn charged_by_late_replies(on_failure: &str) -> (u64, u64, i64) {
     let request = Request::new().field("user", "42");
     let one = || node.service.decide(Operation::Take, &request);
     let (first, second) = (one(), one());
-    let (key, throttled) = (node.service.limit(Operation::Take, call), node.throttle(b"t", &throttle));
+    let (key, throttled) =
+        (node.service.limit(Operation::Take, call, node.service.read()), node.throttle(b"t", &throttle));
     let allowed = on_failure == "allow";
     for decision in [first.await, second.await] {
         assert_eq!((decision.degraded, decision.allowed()), (true, allowed));
@@ -77,7 +78,7 @@ async fn charged_by_late_replies(on_failure: &str) -> (u64, u64, i64) {
     let started = Instant::now();
     loop {
         let left = node.decide(Operation::Peek, "42", 0).await;
-        let key = node.service.limit(Operation::Peek, AdHoc { cost: 0, ..call }).await.unwrap();
+        let key = node.service.limit(Operation::Peek, AdHoc { cost: 0, ..call }, node.service.read()).await.unwrap();
         let throttled = node.throttle(b"t", &throttle.quantity(0).unwrap()).await.unwrap();
         if !left.degraded && !key.degraded {
             let found = (9 - left.remaining().unwrap(), 9 - key.decision.remaining.unwrap(), 9 - throttled.remaining);

@@ -40,7 +40,9 @@ async fn an_ad_hoc_key_whose_value_cannot_be_read_counts_as_absent() {
     let call = AdHoc { key: b"k".into(), limit: &limit, cost: 1 };
     let mut admitted = (0, 0);
     for _ in 0..9 {
-        admitted.0 += usize::from(node.service.limit(Operation::Take, call).await.unwrap().decision.allowed());
+        admitted.0 += usize::from(
+            node.service.limit(Operation::Take, call, node.service.read()).await.unwrap().decision.allowed(),
+        );
         admitted.1 += usize::from(!node.throttle(b"t", &throttle).await.unwrap().limited);
     }
     assert_eq!(admitted, (3, 3));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flowgate_engine::config::{Config, Secret};
+use flowgate_engine::config::{Config, ListenAddress, Secret};
 use flowgate_server::{Server, admin_token};
 
 use crate::state_directory;
@@ -16,7 +16,7 @@ pub(super) struct MadeToken {
 /// Reads or makes the token. If no directory can hold the file, the server logs a warning and
 /// starts without a token: it then refuses every admin request over HTTP.
 pub(super) fn provide(server: &Server, config: &Config) -> Option<MadeToken> {
-    if config.auth.admin_token.is_some() || server.http_listener().is_none() {
+    if config.auth.admin_token.is_some() || server.listening.http == ListenAddress::Off {
         return None;
     }
     let Some(directory) = state_directory::find() else {

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use flowgate_engine::config::{Config, Durability, Durable, ListenAddress, LogFormat, RedisServers, Store};
+use flowgate_engine::config::{Config, Durability, Durable, Listen, ListenAddress, LogFormat, RedisServers, Store};
 use flowgate_koala::KoalaFile;
 use flowgate_server::Server;
 
@@ -19,9 +19,9 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ma
     let koala = KoalaFile::from_config(config).map(KoalaFile::len);
     let store = describe_store(&config.store, state_directory::find().as_deref());
     let tls = config.tls.is_some();
-    let http = url(if tls { "https" } else { "http" }, server.http_listener());
-    let resp = url(if tls { "rediss" } else { "redis" }, server.resp_listener());
-    let grpc = url(if tls { "https" } else { "http" }, server.grpc_listener());
+    let http = url(if tls { "https" } else { "http" }, &server.listening.http);
+    let resp = url(if tls { "rediss" } else { "redis" }, &server.listening.resp);
+    let grpc = url(if tls { "https" } else { "http" }, &server.listening.grpc);
     if config.log.format == LogFormat::Json {
         let admin_token_file = made.map(|made| made.file.display().to_string());
         tracing::info!(
@@ -51,37 +51,34 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ma
     }
     eprintln!("  http    {http}");
     eprintln!("  resp    {resp}");
-    if server.grpc_listener().is_some() {
+    if server.listening.grpc != ListenAddress::Off {
         eprintln!("  grpc    {grpc}");
     }
     // A log must not hold the token: only a person sees the link.
     if io::stderr().is_terminal()
-        && let Some(link) = console_link(server.http_listener(), config, made)
+        && let Some(link) = console_link(&server.listening.http, config, made)
     {
         eprintln!("  console {link}");
     }
-    if let Some(command) = try_it(server.resp_listener(), server.http_listener(), config) {
+    if let Some(command) = try_it(&server.listening, config) {
         eprintln!("try: {command}");
     }
 }
 
-fn url(scheme: &str, address: Option<&ListenAddress>) -> String {
+fn url(scheme: &str, address: &ListenAddress) -> String {
     match address {
-        None | Some(ListenAddress::Off) => "off".to_owned(),
-        Some(ListenAddress::Tcp(address)) => format!("{scheme}://{address}"),
-        // A unix socket has no TLS, and clients know no common URL scheme for it.
-        Some(unix @ ListenAddress::Unix(_)) => unix.to_string(),
+        ListenAddress::Tcp(address) => format!("{scheme}://{address}"),
+        other => other.to_string(),
     }
 }
 
 /// The address of the console. With a token that the server has made, it logs in: a browser sends the part after `#` to
 /// no server. A token of the configuration is not shown.
-fn console_link(http: Option<&ListenAddress>, config: &Config, made: Option<&MadeToken>) -> Option<String> {
-    let Some(ListenAddress::Tcp(address)) = http else { return None };
+fn console_link(http: &ListenAddress, config: &Config, made: Option<&MadeToken>) -> Option<String> {
+    let mut address = http.tcp()?;
     if !config.console.enabled {
         return None;
     }
-    let mut address = *address;
     if address.ip().is_unspecified() {
         let local = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
         address.set_ip(local);
@@ -92,9 +89,9 @@ fn console_link(http: Option<&ListenAddress>, config: &Config, made: Option<&Mad
 }
 
 /// A command that shows that the server answers. Over TLS it names files that only its reader knows.
-fn try_it(resp: Option<&ListenAddress>, http: Option<&ListenAddress>, config: &Config) -> Option<String> {
+fn try_it(Listen { http, resp, .. }: &Listen, config: &Config) -> Option<String> {
     // Who brings Koala's rules has clients that ask over HTTP.
-    if let (true, Some(ListenAddress::Tcp(address)), None) = (config.koala.rules.is_some(), http, &config.tls) {
+    if let (true, ListenAddress::Tcp(address), None) = (config.koala.rules.is_some(), http, &config.tls) {
         return Some(format!("curl 'http://{address}/rule/browse?act=ask&uid=42'"));
     }
     let decide = "FG.LIMIT user:42:reply 5/60s";
@@ -105,14 +102,14 @@ fn try_it(resp: Option<&ListenAddress>, http: Option<&ListenAddress>, config: &C
         Some(_) => ("https", " --cacert CA.pem --cert CLIENT.pem --key CLIENT.key"),
     };
     match (resp, http) {
-        (Some(ListenAddress::Tcp(address)), _) => {
+        (ListenAddress::Tcp(address), _) => {
             let (host, port) = (address.ip(), address.port());
             let tls = if tls.is_empty() { String::new() } else { format!(" --tls{tls}") };
             Some(format!("redis-cli{tls} -h {host} -p {port}{password} {decide}"))
         }
-        (Some(ListenAddress::Unix(path)), _) => Some(format!("redis-cli -s {}{password} {decide}", path.display())),
-        (_, Some(ListenAddress::Tcp(address))) => Some(format!("curl{tls} {scheme}://{address}/healthz")),
-        (_, Some(ListenAddress::Unix(path))) => {
+        (ListenAddress::Unix(path), _) => Some(format!("redis-cli -s {}{password} {decide}", path.display())),
+        (_, ListenAddress::Tcp(address)) => Some(format!("curl{tls} {scheme}://{address}/healthz")),
+        (_, ListenAddress::Unix(path)) => {
             Some(format!("curl --unix-socket {} http://localhost/healthz", path.display()))
         }
         _ => None,
@@ -154,7 +151,7 @@ mod tests {
     #[track_caller]
     fn check(toml: &str, expected: &str) {
         let config = Config::from_toml(toml).unwrap();
-        let command = try_it(Some(&config.listen.resp), Some(&config.listen.http), &config);
+        let command = try_it(&config.listen, &config);
         assert_eq!(command.unwrap(), expected);
     }
 
@@ -163,7 +160,7 @@ mod tests {
         let made = MadeToken { file: "admin-token".into(), token: Secret::new("0af3") };
         let link = |toml: &str, made| {
             let config = Config::from_toml(toml).unwrap();
-            console_link(Some(&config.listen.http), &config, made)
+            console_link(&config.listen.http, &config, made)
         };
         assert_eq!(link("", Some(&made)).as_deref(), Some("http://127.0.0.1:7070/#login=0af3"));
         assert_eq!(link("auth.admin_token = 'x'", None).as_deref(), Some("http://127.0.0.1:7070/"));

@@ -13,24 +13,8 @@ use crate::resp::error::Error;
 use crate::resp::reply::Reply;
 use crate::service::Operation;
 
-pub(super) fn take(call: &mut Call<'_>) -> Result<(), Error> {
-    decide(call, Operation::Take)
-}
-
-pub(super) fn peek(call: &mut Call<'_>) -> Result<(), Error> {
-    decide(call, Operation::Peek)
-}
-
-pub(super) fn record(call: &mut Call<'_>) -> Result<(), Error> {
-    decide(call, Operation::Record)
-}
-
-pub(super) fn refund(call: &mut Call<'_>) -> Result<(), Error> {
-    decide(call, Operation::Refund)
-}
-
-/// `FG.TAKE cost field value [field value ...]`.
-fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
+/// `FG.TAKE cost field value [field value ...]` and its siblings.
+pub(super) fn decide(call: &mut Call<'_>, operation: Operation) -> Result<(), Error> {
     let words = call.command.count();
     if words.is_multiple_of(2) {
         return Err(Error::Syntax);
@@ -94,7 +78,7 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
         _ => return Err(Error::Syntax),
     };
     let service = &call.session.shared.service;
-    let answer = limit_cache::with(limit, |limit| service.limit_at(operation, AdHoc { key, limit, cost }, call.at))?;
+    let answer = limit_cache::with(limit, |limit| service.limit(operation, AdHoc { key, limit, cost }, call.at))?;
     call.reply_with(answer, |answer, reply| {
         write_limit(&answer?.decision, reply);
         Ok(())

@@ -12,7 +12,7 @@ use crate::service::{Answer, StoreAway};
 const NO_KEY: i64 = -2;
 
 pub(super) fn del(call: &mut Call<'_>) -> Result<(), Error> {
-    count(call, |call, key| call.session.shared.service.key_reset_at(call.session.key(key), call.at))
+    count(call, |call, key| call.session.shared.service.key_reset(call.session.key(key), call.at))
 }
 
 /// A key that is named twice counts twice, as in Redis.
@@ -62,5 +62,5 @@ fn own_lifetime(call: &mut Call<'_>, unit: fn(Span) -> u64) -> Result<(), Error>
 }
 
 fn lifetime(call: &Call<'_>, key: &[u8]) -> Answer<Result<Option<Span>, StoreAway>> {
-    call.session.shared.service.key_lifetime_at(call.session.key(key), call.at)
+    call.session.shared.service.key_lifetime(call.session.key(key), call.at)
 }

@@ -17,13 +17,13 @@ pub(super) fn multi(call: &mut Call<'_>) -> Result<(), Error> {
 
 pub(super) fn exec(call: &mut Call<'_>) -> Result<(), Error> {
     let Some(transaction) = &mut call.session.transaction else { return Err(Error::WithoutMulti("EXEC")) };
-    if transaction.is_refused() {
+    if transaction.is_refused {
         call.session.transaction = None;
         return Err(Error::Refused);
     }
     // The queued commands are answered behind this header.
-    transaction.fall_due();
-    let commands = transaction.len();
+    transaction.is_due = true;
+    let commands = transaction.commands;
     call.reply().array(commands);
     Ok(())
 }
@@ -40,7 +40,7 @@ pub(super) fn discard(call: &mut Call<'_>) -> Result<(), Error> {
 #[cold]
 pub(super) fn keep(call: &mut Call<'_>) -> Result<(), Error> {
     let Some(transaction) = &mut call.session.transaction else { return Ok(()) };
-    if !transaction.is_refused() && !transaction.keep(&call.command) {
+    if !transaction.is_refused && !transaction.keep(&call.command) {
         transaction.refuse();
         call.session.shared.counters.long_transactions.add(1);
         return Err(Error::TooMuchKept);
