@@ -63,7 +63,7 @@ pub struct Policy {
 /// };
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RuleDef {
     /// Letters, digits, `_`, `.` and `-`: it becomes a header and a metric label.
     pub name: String,
@@ -105,21 +105,7 @@ pub struct RulePlace {
 impl RuleDef {
     /// A rule of that name that matches everything and denies it at once: a start for the fields that differ.
     pub fn named(name: impl Into<String>) -> RuleDef {
-        RuleDef {
-            name: name.into(),
-            title: None,
-            when: Vec::new(),
-            by: Vec::new(),
-            limits: Limits::None,
-            action: Action::Deny,
-            code: None,
-            message: None,
-            count_denied: false,
-            shadow: false,
-            on_failure: None,
-            ban: None,
-            place: None,
-        }
+        RuleDef { name: name.into(), ..RuleDef::default() }
     }
 }
 

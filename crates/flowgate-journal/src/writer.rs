@@ -180,7 +180,7 @@ impl<D: Disk> Writer<D> {
         while memory.changed(&mut cursor, &mut step) {
             (self.on_lock)(cursor.held());
             self.add(&mut step)?;
-            held = held.saturating_add(cursor.held());
+            held = held + cursor.held();
             if held >= PIECE_TIME {
                 held = Span::ZERO;
                 let (visited, shards) = memory.visited(&cursor);

@@ -74,7 +74,7 @@ impl fmt::Display for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             News::Back { by, ahead } => {
-                let twice = ahead.saturating_add(*ahead);
+                let twice = *ahead + *ahead;
                 write!(f, "the wall clock was put back by {by}: time runs at half speed for the next {twice}")
             }
             News::Forward { by } => write!(f, "the wall clock was put forward by {by}: time follows"),

@@ -95,6 +95,7 @@ impl std::ops::Add for Span {
     type Output = Span;
 
     /// At most [`Span::MAX`].
+    #[inline]
     fn add(self, other: Span) -> Span {
         Span(self.0.saturating_add(other.0))
     }
@@ -146,12 +147,6 @@ impl Span {
     /// Whole seconds, rounded up.
     pub const fn as_secs_ceil(self) -> u64 {
         self.0.div_ceil(NANOS_PER_SECOND)
-    }
-
-    /// Both together, at most [`Span::MAX`].
-    #[inline]
-    pub const fn saturating_add(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
     }
 
     /// Whether the span is zero.

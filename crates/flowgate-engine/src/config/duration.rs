@@ -2,15 +2,7 @@
 
 use std::time::Duration;
 
-const UNITS_NANOS: [(&str, u64); 7] = [
-    ("w", 604_800_000_000),
-    ("d", 86_400_000_000),
-    ("h", 3_600_000_000),
-    ("m", 60_000_000),
-    ("s", 1_000_000),
-    ("ms", 1_000),
-    ("us", 1),
-];
+use flowgate::{Span, Unit};
 
 /// The longest duration: as in limits, a leap year.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
@@ -18,30 +10,16 @@ pub(crate) const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 /// Reads `"5m"`; `None` if it is not a duration, or longer than 366 days.
 pub fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|char: char| !char.is_ascii_digit())?);
-    let name = match unit {
-        "sec" | "second" => "s",
-        "min" | "minute" => "m",
-        "hr" | "hour" => "h",
-        "day" => "d",
-        "week" => "w",
-        other => other,
-    };
-    let (_, micros) = UNITS_NANOS.into_iter().find(|(known, _)| *known == name)?;
+    let unit = Unit::from_name(unit)?.nanos()?;
     let number: u64 = if number.is_empty() { 1 } else { number.parse().ok()? };
-    let length = Duration::from_micros(number.checked_mul(micros)?);
+    let length = Duration::from_nanos(number.checked_mul(unit)?);
     (length <= MAX_DURATION).then_some(length)
 }
 
-/// Writes a duration in the largest unit that divides it, rounded down to microseconds.
+/// Writes a duration in the largest unit that divides it, rounded down to microseconds. Weeks are read and never
+/// written: "14d" is easier to read than "2w".
 pub(crate) fn format(length: Duration) -> String {
-    let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
-    if micros == 0 {
-        return "0s".to_owned();
-    }
-    // Weeks are read and never written: "14d" is easier to read than "2w".
-    let fits = |(_, unit): &(&str, u64)| micros.is_multiple_of(*unit);
-    let (name, unit) = UNITS_NANOS.into_iter().skip(1).find(fits).unwrap_or(("us", 1));
-    format!("{}{name}", micros / unit)
+    Span::from(length).in_units().to_string()
 }
 
 #[cfg(test)]

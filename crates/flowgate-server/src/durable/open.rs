@@ -79,7 +79,7 @@ pub(crate) fn open(
     let durable = &config.store.durable;
     let path = durable.dir.as_deref().or(state).ok_or(DurableError::NoDirectory)?;
     let drain = Span::from_nanos(u64::try_from(config.server.drain.as_nanos()).unwrap_or(u64::MAX));
-    let directory = lock(path, drain.saturating_add(LOCK_GRACE))?;
+    let directory = lock(path, drain + LOCK_GRACE)?;
     let memory = MemoryConfig { seed: directory.seed(), ..memory };
     let began = clock.monotonic();
     let mut loading = Loading::new(memory, clock, Span::ZERO);

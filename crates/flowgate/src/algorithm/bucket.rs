@@ -77,7 +77,7 @@ impl<T: Ticks> Bucket<T> {
         match state {
             Some(&FullAt { nanos, ticks }) if nanos >= now => {
                 // A limit with a coarser tick may have taken the state over; a nanosecond bounds the remainder.
-                T::from_nanos(nanos - now, self.ticks_per_nano).plus_ticks(ticks.min(self.ticks_per_nano - 1))
+                T::from_nanos(nanos - now, self.ticks_per_nano).plus(ticks.min(self.ticks_per_nano - 1).into())
             }
             _ => T::default(),
         }

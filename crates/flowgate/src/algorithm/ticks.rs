@@ -3,18 +3,20 @@
 //! Sums of ticks fit 128 bits for every limit that can be written. For most they fit 64, where they cost half as
 //! much; a bucket of such a limit is made of narrow ticks. Narrow sums saturate, far beyond the longest debt.
 
-pub(crate) trait Ticks: Copy + Ord + Default {
+pub(crate) trait Ticks: Copy + Ord + Default + From<u64> + Into<u128> {
     fn from_nanos(nanos: u64, ticks_per_nano: u64) -> Self;
     fn times(self, count: u64) -> Self;
     fn plus(self, other: Self) -> Self;
-    fn plus_ticks(self, ticks: u64) -> Self;
     /// No less than nothing.
     fn minus(self, other: Self) -> Self;
     /// How often `other` goes into it. The caller knows that it fits.
     fn over(self, other: Self) -> u64;
     /// Whole nanoseconds and the ticks that are left. The caller knows that they fit.
     fn split(self, ticks_per_nano: u64) -> (u64, u64);
-    fn wide(self) -> u128;
+
+    fn wide(self) -> u128 {
+        self.into()
+    }
 }
 
 impl Ticks for u64 {
@@ -34,11 +36,6 @@ impl Ticks for u64 {
     }
 
     #[inline(always)]
-    fn plus_ticks(self, ticks: u64) -> u64 {
-        self.saturating_add(ticks)
-    }
-
-    #[inline(always)]
     fn minus(self, other: u64) -> u64 {
         self.saturating_sub(other)
     }
@@ -52,10 +49,6 @@ impl Ticks for u64 {
     fn split(self, ticks_per_nano: u64) -> (u64, u64) {
         // A division costs as much as all the rest.
         if ticks_per_nano == 1 { (self, 0) } else { (self / ticks_per_nano, self % ticks_per_nano) }
-    }
-
-    fn wide(self) -> u128 {
-        u128::from(self)
     }
 }
 
@@ -76,11 +69,6 @@ impl Ticks for u128 {
     }
 
     #[inline]
-    fn plus_ticks(self, ticks: u64) -> u128 {
-        self + u128::from(ticks)
-    }
-
-    #[inline]
     fn minus(self, other: u128) -> u128 {
         self.saturating_sub(other)
     }
@@ -94,9 +82,5 @@ impl Ticks for u128 {
     fn split(self, ticks_per_nano: u64) -> (u64, u64) {
         let divisor = u128::from(ticks_per_nano);
         ((self / divisor) as u64, (self % divisor) as u64)
-    }
-
-    fn wide(self) -> u128 {
-        self
     }
 }

@@ -91,7 +91,7 @@ impl ManualClock {
         let span = span.into();
         self.change(|state| {
             let Reading { now, ahead } = state.read();
-            let ahead = ahead.saturating_add(span).as_nanos();
+            let ahead = (ahead + span).as_nanos();
             state.anchor = Anchor { since: state.real.as_nanos(), time: now.as_nanos(), ahead };
             state.put_back.note(span.as_nanos());
         });

@@ -47,7 +47,7 @@ impl Reading {
     /// The real time that a wait of `span` on the clock takes from here.
     #[inline]
     pub fn real_wait(self, span: Span) -> Span {
-        span.saturating_add(span.min(self.ahead))
+        span + span.min(self.ahead)
     }
 
     /// The time that passes on the clock while `real` passes in reality, rounded down: the reverse of

@@ -17,7 +17,7 @@ impl fmt::Display for Limit {
         match max_wait {
             Some(MaxWait::Unbounded) => f.write_str(" max_wait=none")?,
             Some(MaxWait::AtMost(span)) if *span != Span::from_secs(1) => {
-                write!(f, " max_wait={}", InUnits(*span))?;
+                write!(f, " max_wait={}", span.in_units())?;
             }
             _ => {}
         }
@@ -31,18 +31,22 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A span in the largest unit that divides it.
-struct InUnits(Span);
-
-impl fmt::Display for InUnits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0.as_nanos();
-        if nanos == 0 {
-            return f.write_str("0s");
-        }
-        let units = [Unit::Day, Unit::Hour, Unit::Minute, Unit::Second, Unit::Millisecond];
-        let unit = units.into_iter().find(|unit| unit.nanos().is_some_and(|length| nanos.is_multiple_of(length)));
-        let unit = unit.unwrap_or(Unit::Microsecond);
-        write!(f, "{}{}", nanos / unit.nanos().unwrap_or(1), unit.symbol())
+impl Span {
+    /// The span in the largest unit that divides it, rounded down to microseconds: `5m`. Days are the largest unit.
+    ///
+    /// ```
+    /// assert_eq!(flowgate::Span::from_secs(5400).in_units().to_string(), "90m");
+    /// ```
+    pub fn in_units(self) -> impl fmt::Display {
+        fmt::from_fn(move |f| {
+            let nanos = self.as_nanos();
+            if nanos == 0 {
+                return f.write_str("0s");
+            }
+            let units = [Unit::Day, Unit::Hour, Unit::Minute, Unit::Second, Unit::Millisecond];
+            let unit = units.into_iter().find(|unit| unit.nanos().is_some_and(|length| nanos.is_multiple_of(length)));
+            let unit = unit.unwrap_or(Unit::Microsecond);
+            write!(f, "{}{}", nanos / unit.nanos().unwrap_or(1), unit.symbol())
+        })
     }
 }

@@ -64,7 +64,7 @@ fn refuse_several<'t>(text: &str, rate: &str, mut following: impl Iterator<Item 
 /// Refuses `5/60 s` and says how to write it.
 fn refuse_blank_in_period(rate: &str, following: Option<&str>) -> Result<(), LimitError> {
     match following {
-        Some(word) if rate.ends_with(|c: char| c.is_ascii_digit()) && unit(word).is_some() => {
+        Some(word) if rate.ends_with(|c: char| c.is_ascii_digit()) && Unit::from_name(word).is_some() => {
             let expected = format!("the unit without a blank before it: {}", shown(&format!("{rate}{word}")));
             Err(LimitError::new(Part::Period, word, expected))
         }
@@ -126,7 +126,7 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
     let error = |expected: &str| LimitError::new(part, text, expected);
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit_name) = text.split_at(split);
-    let unit = match unit(unit_name) {
+    let unit = match Unit::from_name(unit_name) {
         Some(unit) => unit,
         None if unit_name.is_empty() && !number.is_empty() => Unit::Second,
         None if unit_name.starts_with(char::is_alphabetic) => {
@@ -141,25 +141,15 @@ fn period(text: &str, part: Part) -> Result<Period, LimitError> {
     Period::new(number, unit).map_err(|cause| error(&cause.expected))
 }
 
-fn unit(name: &str) -> Option<Unit> {
-    Some(match name {
-        "us" => Unit::Microsecond,
-        "ms" => Unit::Millisecond,
-        "s" | "sec" | "second" => Unit::Second,
-        "m" | "min" | "minute" => Unit::Minute,
-        "h" | "hr" | "hour" => Unit::Hour,
-        "d" | "day" => Unit::Day,
-        "w" | "week" => Unit::Week,
-        "month" => Unit::Month,
-        _ => return None,
-    })
-}
-
 /// The unit that is written in upper case or in the plural.
 fn meant_unit(written: &str) -> Option<String> {
     let written = written.to_ascii_lowercase();
     let singular = written.strip_suffix('s').filter(|singular| singular.len() > 1);
-    [Some(written.as_str()), singular].into_iter().flatten().find(|name| unit(name).is_some()).map(str::to_owned)
+    [Some(written.as_str()), singular]
+        .into_iter()
+        .flatten()
+        .find(|name| Unit::from_name(name).is_some())
+        .map(str::to_owned)
 }
 
 fn option<'t>(

@@ -33,7 +33,7 @@ pub enum Unit {
 
 impl Unit {
     /// The length in nanoseconds; `None` for a month, which has no fixed one.
-    pub(crate) const fn nanos(self) -> Option<u64> {
+    pub const fn nanos(self) -> Option<u64> {
         Some(match self {
             Unit::Microsecond => 1_000,
             Unit::Millisecond => 1_000_000,
@@ -43,6 +43,21 @@ impl Unit {
             Unit::Day => 86_400_000_000_000,
             Unit::Week => 604_800_000_000_000,
             Unit::Month => return None,
+        })
+    }
+
+    /// The unit of a name in the limit language, such as `s`, `sec` or `second`.
+    pub fn from_name(name: &str) -> Option<Unit> {
+        Some(match name {
+            "us" => Unit::Microsecond,
+            "ms" => Unit::Millisecond,
+            "s" | "sec" | "second" => Unit::Second,
+            "m" | "min" | "minute" => Unit::Minute,
+            "h" | "hr" | "hour" => Unit::Hour,
+            "d" | "day" => Unit::Day,
+            "w" | "week" => Unit::Week,
+            "month" => Unit::Month,
+            _ => return None,
         })
     }
 
