@@ -45,6 +45,51 @@ class Editor(Journey):
         expect(hint).to_contain_text("each needs its own; it is at ")
         self.assertLessEqual(hint.bounding_box()["height"], 21, "the height of one line")
 
+    def test_a_hint_that_is_longer_than_its_line_ends_at_the_edge(self):
+        server = self.server(FORUM)
+        for width in (1400, 360):
+            page, text = self.edit(server, viewport={"width": width, "height": 800})
+            text.fill(FORUM.replace('limits = ["5/60s", "fixed', 'zzz = ["5/60s", "fixed'))
+            expect(page.locator(".finding .hint").first).to_contain_text("the keys are: name")
+            hint, area = page.locator(".code-area .say").first, page.locator(".code-area .paint").bounding_box()
+            box = hint.bounding_box()
+            line = page.locator(".code-area .tx").filter(has=page.locator(".say")).first.bounding_box()
+            # It ends with its line, cut with an ellipsis; where there is no room for words, the finding below has them.
+            seen = box["y"] < line["y"] + line["height"] - 1
+            self.assertEqual(seen, width == 1400)
+            if seen:
+                self.assertLessEqual(box["x"] + box["width"], area["x"] + area["width"] + 0.5)
+                self.assertEqual(hint.evaluate("e => getComputedStyle(e).textOverflow"), "ellipsis")
+
+    def test_hints_for_slips_in_short_words(self):
+        server = self.server(FORUM)
+        page, text = self.edit(server)
+        text.fill(FORUM.replace('by     = ["user"]', 'byy    = ["user"]', 1))
+        expect(page.locator(".finding .hint").first).to_have_text('did you mean "by"?')
+        text.fill(FORUM.replace('"5/60s"', '"60/mn"', 1))
+        expect(page.locator(".finding .hint").first).to_have_text('did you mean "min"?')
+        expect(page.locator(".finding").first).to_contain_text("s, m, min, h")
+
+    def test_a_draft_that_was_tried_has_its_tick(self):
+        server = self.server(FORUM)
+        server.call("/v1/sample", {"for": "10m"})
+        server.take(5, act="reply", user="42")
+        server.call("/v1/sample", {"for": "0s"})
+        page, text = self.edit(server)
+        text.fill(FORUM.replace(OLD, NEW))
+        step = page.locator(".steps li").filter(has_text="Try")
+        expect(page.get_by_role("button", name="Publish…")).to_be_enabled()
+        expect(step.locator("svg")).to_have_count(0)
+        step.get_by_role("link").click()
+        expect(page.locator(".lead")).to_have_text("The draft would have decided the same")
+        page.get_by_role("link", name="Back to the draft").click()
+        expect(step.locator("svg")).to_have_count(1)
+        page.reload()
+        expect(step.locator("svg")).to_have_count(1)
+        # Another text was not tried.
+        text.fill(FORUM.replace(OLD, NEW) + "# more\n")
+        expect(step.locator("svg")).to_have_count(0)
+
     def test_05_publish_and_06_roll_back(self):
         server = self.server(FORUM)
         server.take(3, act="reply", user="42")
@@ -102,10 +147,14 @@ class Editor(Journey):
         server = self.server(FORUM)
         page, text = self.edit(server)
         text.fill("[server]\nthreads = 3\n" + FORUM.replace(OLD, NEW))
+        # The findings and the dialog say so before anything is published.
+        waits = page.locator(".finding").filter(has_text="server.threads")
+        expect(waits).to_have_text("server.threads waits for a restart of the server. The rules do not wait.")
+        expect(page.get_by_text("0 mistakes, 1 warning")).to_be_visible()
         page.get_by_role("button", name="Publish…").click()
         dialog = page.get_by_role("dialog", name="Publish the draft")
         expect(dialog).to_contain_text("The rules come into force at once, all of them or none")
-        expect(dialog).to_contain_text("The server reads most other settings at its next start.")
+        expect(dialog).to_contain_text("server.threads waits for a restart of the server.")
         dialog.get_by_role("button", name="Publish", exact=True).click()
         notice = page.locator(".notice").filter(has_text="wait")
         expect(notice.locator("b")).to_have_text("server.threads waits for a restart of the server.")
@@ -115,6 +164,11 @@ class Editor(Journey):
         self.go(page, "#/rules")
         self.go(page, "#/edit")
         expect(notice).to_be_visible()
+        # The server knows it, so that a reload and another browser tell it, too.
+        page.reload()
+        expect(notice).to_be_visible()
+        other = self.open(server, "#/store")
+        expect(other.locator(".notice")).to_contain_text("server.threads waits for a restart of the server.")
         text.fill("[server]\nthreads = 3\n" + FORUM)
         self.publish(page, "back to five")
         expect(page.get_by_role("row").filter(has_text="back to five")).to_contain_text("in force")

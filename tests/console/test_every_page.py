@@ -67,7 +67,7 @@ ENGLISH = """() => {
 NAMES = re.compile(
     r"\S+\.toml|Asia/Shanghai|\b(Flowgate|Prometheus|token|Redis|Koala|TOML|JSON|HTTP|RESP|Grafana|English|Ctrl|Enter|Esc|Tab|resp|http|grpc|p50|p99|kB|MB|GB|"
     r"console\.sample|flowgate\.toml|redis-cli|curl|admin_token|view_token|IPv6|UTC|[FXYMDH]\d|"
-    r"reply|user|act|ip|forum|sample|strict|allow|deny|captcha|count|direct|leak|base|[a-z]+=\S+|koala:\d+)\b",
+    r"reply|user|act|ip|forum|sample|strict|captcha|count|direct|leak|base|[a-z]+=\S+|koala:\d+)\b",
 )
 
 

@@ -5,7 +5,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from harness import FORUM, TOKEN, Journey, expect
+from harness import FORUM, ROOT, TOKEN, Journey, expect
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -174,6 +174,15 @@ class Frame(Journey):
             self.go(page, address)
             expect(page.get_by_text(ready).first).to_be_visible()
             expect(page.get_by_role("button", name=re.compile(writing))).to_have_count(0)
+
+    def test_only_keys_of_pages_that_are_there_are_listed(self):
+        for arguments, count in (([], 0), (["--koala", str(ROOT / "testdata/koala/sample.conf")], 1)):
+            page = self.open(self.server(FORUM, arguments=arguments))
+            expect(page.get_by_role("link", name="Koala")).to_have_count(count)
+            page.keyboard.press("?")
+            dialog = page.get_by_role("dialog", name="Keys")
+            expect(dialog.get_by_role("row").filter(has_text="Store")).to_have_count(1)
+            expect(dialog.get_by_role("row").filter(has_text="Koala")).to_have_count(count)
 
     def test_keys_go_to_pages_and_can_be_switched_off(self):
         server = self.server(FORUM)

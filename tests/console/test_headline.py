@@ -82,12 +82,20 @@ class Headline(Journey):
         server.take(130, act="reply", user="42")
         page = self.open(server)
         expect(page.locator(".lead")).to_contain_text("reply denies user=42")
-        row = page.get_by_role("row").filter(has_text="user=42")
+        row = page.get_by_role("row").filter(has_text="user=42").filter(has=page.get_by_role("link", name="reply", exact=True))
+        number = page.get_by_role("link", name=re.compile("^Live")).locator("small")
+        expect(number).to_have_class("denied")
         expect(row.get_by_role("button", name="ban", exact=True)).to_be_visible()
         ban = server.call("/v1/bans", {"field": "user", "value": "42", "for": "1h"})
         server.take(30, act="reply", user="42")
         expect(page.locator(".lead")).to_have_text("user=42 is banned by hand")
         expect(page.locator(".verdict .more")).to_contain_text("Bans by hand deny")
+        # The number in the menu is orange while the sentence is.
+        expect(number).to_have_class("")
+        # What the ban denies is among what is denied most, and leads to the bans.
+        banned = page.get_by_role("row").filter(has_text="user=42").filter(has=page.get_by_role("link", name="bans by hand", exact=True))
+        expect(banned.locator(".num")).to_have_text("30")
+        expect(banned.locator(".tag")).to_have_text("banned")
         expect(row.get_by_role("button", name="ban", exact=True)).to_have_count(0)
         expect(row.locator(".tag")).to_have_text("banned")
         self.go(page, "#/rules/reply")
@@ -110,6 +118,11 @@ class Headline(Journey):
         server.call("/v1/bans", {"field": "user", "value": "9", "for": "1h"})
         server.take(1, act="view", user="9")
         expect(lead).to_have_text(re.compile("^Denied: .* of all, most by reply$"))
+        number = page.get_by_role("link", name=re.compile("^Live")).locator("small")
+        expect(number).to_have_class("")
+        self.go(page, "#/live")
+        expect(page.locator(".bar b").filter(has_text="/s")).to_have_class("")
+        self.go(page, "#/")
         # A hundredth of all is no news.
         server.take(150, act="view", user="1")
         expect(lead).to_contain_text("All well: ")
@@ -171,6 +184,36 @@ class Headline(Journey):
         # Why, in the words of the action.
         rows.filter(has_text="user=8").click()
         expect(page.locator(".lead")).to_have_text("asked asks for captcha")
+
+    def test_a_pause_of_live_counts_what_waits(self):
+        server = self.server(CAPTCHA)
+        server.take(2, act="scrape", user="9")
+        page = self.open(server, "#/live")
+        rows = page.locator("table.live tbody tr")
+        expect(rows).to_have_count(2)
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("button", name="Go on p", exact=True)).to_be_visible()
+        server.take(3, act="scrape", user="7")
+        go_on = page.get_by_role("button", name="Go on, 3 new")
+        expect(go_on).to_be_visible()
+        expect(rows).to_have_count(2)
+        go_on.click()
+        expect(rows).to_have_count(5)
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+
+    def test_live_tells_actions_in_chinese(self):
+        server = self.server(CAPTCHA)
+        server.take(1, act="scrape", user="9")
+        server.take(1, act="sign-up", user="8")
+        page = self.open(server, "#/live", locale="zh-CN")
+        rows = page.locator("table.live tbody tr")
+        expect(rows).to_have_count(2)
+        cells = {name: index for index, name in enumerate(page.locator("table.live th").all_inner_texts())}
+        expect(rows.filter(has_text="user=9").get_by_role("cell").nth(cells["动作"])).to_have_text("拒绝")
+        # A word of the rule's own stays as the file has it.
+        expect(rows.filter(has_text="user=8").get_by_role("cell").nth(cells["动作"])).to_have_text("captcha")
+        page.get_by_role("searchbox").fill("拒绝")
+        expect(rows).to_have_count(1)
 
     def test_live_finds_denials_by_bans_by_hand(self):
         server = self.server(CAPTCHA)

@@ -235,6 +235,42 @@ class Overview(Journey):
         expect(page.get_by_role("columnheader", name="until")).to_be_visible()
         expect(page.get_by_role("row").filter(has_text="user=7").locator("time").first).to_have_text(shown)
 
+    def test_cancel_of_a_ban_leaves_the_page_as_it_was(self):
+        server = self.server(FORUM)
+        server.take(20, act="reply", user="42")
+        page = self.open(server)
+        row = page.get_by_role("row").filter(has_text="user=42")
+        row.get_by_role("button", name="ban", exact=True).click()
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        expect(dialog.get_by_label("Value")).to_have_value("42")
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(dialog).to_have_count(0)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+        expect(row.get_by_role("button", name="ban", exact=True)).to_be_focused()
+        # Banned from there, the row says so.
+        row.get_by_role("button", name="ban", exact=True).click()
+        dialog.get_by_role("button", name="Ban for 1 h").click()
+        expect(row.locator(".tag")).to_have_text("banned")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+    def test_a_ban_tells_the_whole_command_and_what_the_server_warns_of(self):
+        server = self.server(FORUM)
+        page = self.open(server, "#/bans")
+        page.get_by_role("button", name="Ban…").click()
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        dialog.get_by_label("Field").fill("ip")
+        dialog.get_by_label("Value").fill("0.0.0.0/0")
+        reason = "a long reason " * 20
+        dialog.get_by_label("Reason").fill(reason)
+        expect(dialog.locator("code")).to_have_text(f"flowgate ban ip=0.0.0.0/0 --for 1h --wide --reason '{reason}'")
+        self.assertLessEqual(dialog.evaluate("e => e.scrollWidth - e.clientWidth"), 0)
+        dialog.get_by_role("button", name=re.compile("^Ban .* for 1 h$")).click()
+        toast = page.locator(".toast")
+        expect(toast).to_contain_text("Banned ip=0.0.0.0/0.")
+        expect(toast.locator("[lang=en]")).to_contain_text("lift it if that is not meant")
+        toast.get_by_role("button", name="Lift this ban").click()
+        expect(page.get_by_text("Nobody is banned")).to_be_visible()
+
     def test_inspect_stays_in_its_column_beside_banned(self):
         server = self.server(FORUM)
         for user in ("7", "8"):
@@ -283,6 +319,14 @@ class Overview(Journey):
         page = self.open(server, "#/rules", locale="zh-CN")
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name="reply", exact=True))
         expect(row.get_by_role("cell").nth(4)).to_contain_text("拒绝")
+
+    def test_on_a_phone_the_list_of_rules_has_limits(self):
+        server = self.server(FORUM)
+        page = self.open(server, "#/rules", viewport={"width": 360, "height": 640})
+        row = page.get_by_role("row").filter(has=page.get_by_role("link", name="reply", exact=True))
+        limits = row.get_by_text("5/60s, fixed 100/day tz=Asia/Shanghai")
+        expect(limits.locator("visible=true")).to_have_count(1)
+        self.assertLessEqual(limits.locator("visible=true").evaluate("e => e.scrollWidth - e.clientWidth"), 0)
 
 
 if __name__ == "__main__":

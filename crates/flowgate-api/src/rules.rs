@@ -13,9 +13,19 @@ pub struct Validation<'a> {
     pub valid: bool,
     /// The number of its rules; null where it is invalid.
     pub rules: Option<u64>,
+    /// The settings of the text that only a restart of the server would put in force.
+    #[serde(default)]
+    pub restart_needed: Vec<Cow<'a, str>>,
     /// What is wrong, and what looks wrong.
     #[serde(flatten)]
     pub findings: Findings<'a>,
+}
+
+impl<'a> Validation<'a> {
+    /// The answer for a text that cannot be put in force.
+    pub fn wrong(findings: Findings<'a>) -> Validation<'a> {
+        Validation { valid: false, rules: None, restart_needed: Vec::new(), findings }
+    }
 }
 
 /// The answer of `PUT /v1/rules` and `POST /v1/rules/rollback`.

@@ -43,6 +43,9 @@ pub struct Stats<'a> {
     pub bans: BanCounts,
     /// Attempts to put a changed configuration in force; null: there is no file.
     pub reloads: Option<Reloads>,
+    /// The settings of the configuration file that only a restart of the server puts in force.
+    #[serde(default)]
+    pub restart_needed: Vec<Cow<'a, str>>,
     /// The other systems whose rule files are served.
     pub fronts: Vec<Cow<'a, str>>,
     /// Open connections.
@@ -170,7 +173,7 @@ pub struct Top<'a> {
 /// How often a subject was counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopSubject<'a> {
-    /// The rule that counts it; null for the key of a `/v1/limit`.
+    /// The rule that counts it; `(ban)`: a ban by hand denied it; null: the key of a `/v1/limit`.
     pub rule: Option<Cow<'a, str>>,
     /// The subject.
     pub subject: Cow<'a, str>,

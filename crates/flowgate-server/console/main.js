@@ -10,10 +10,12 @@ import { askOtherTabs, loginReason, session, takeTokenFromAddress } from "./stat
 import { watchStats } from "./state/stats.js";
 import { dismiss, spoken, toast } from "./state/toast.js";
 import { Overview } from "./pages/overview.js";
+import { BanDialog } from "./ui/ban_dialog.js";
 import { menu, Page, Rail, Toast } from "./ui/frame.js";
 import { html } from "./ui/html.js";
 import { Keys, listenToKeys } from "./ui/keys.js";
 import { Login, logIn } from "./ui/login.js";
+import { banning } from "./ui/subject_actions.js";
 import { watchSummary } from "./ui/summary.js";
 import { loadWords, w } from "./ui/words.js";
 import { useEffect, useState } from "./vendor/hooks.js";
@@ -80,8 +82,14 @@ function App() {
     <${Shown} key=${`${page}/${name ?? ""}`} name=${name} />
     <${Toast} shown=${shown} dismiss=${dismiss} />
     <${Keys} />
+    <${Banning} />
     ${!loggedIn && html`<${Login} over />`}
     <${Spoken} />`;
+}
+
+function Banning() {
+  const start = useCell(banning);
+  return start && html`<${BanDialog} start=${start} close=${() => banning.set(null)} />`;
 }
 
 /** The address belongs to the pages, so the link moves the focus itself. */

@@ -15,8 +15,8 @@ use flowgate_engine::config::{self, Denials, Share};
 use flowgate_engine::{DecidedBy, Decision, Request, Rule, RuleOutcome};
 
 use crate::answer::Answer;
-use crate::metrics::Metrics;
 use crate::metrics::sampling::{self, Kind};
+use crate::metrics::{BAN_BY_HAND, Metrics};
 use crate::recent::{DenialEvent, Recent, Subject, SubjectKind, told_fields};
 use crate::redis::{LocalQuestion, SentQuestion, StoreReply};
 use crate::service::{KeyDecision, Operation};
@@ -205,8 +205,14 @@ impl Observer {
     /// Keeps the denial, and puts its subject on the lists of those who are denied.
     #[cold]
     fn rank_denied(&self, request: &Request<'_>, rule: Option<&Rule>, denial: &Denial<'_>, weight: u32, now: Time) {
-        let subject = rule.and_then(|rule| subject(request, rule));
-        let is_other = |name: &str| rule.is_none_or(|rule| rule.by().all(|field| field != name));
+        let subject = match (rule, denial.banned_field) {
+            (Some(rule), _) => subject(request, rule),
+            (None, Some(field)) => Subject::of_fields(request.get(field).map(|value| (field, value)).into_iter()),
+            (None, None) => None,
+        };
+        let is_other = |name: &str| {
+            denial.banned_field != Some(name) && rule.is_none_or(|rule| rule.by().all(|field| field != name))
+        };
         self.recent.denials.note(DenialEvent {
             at: now,
             rule: rule.map(|rule| rule.name().into()),
@@ -219,9 +225,11 @@ impl Observer {
             stands_for: weight,
             degraded: denial.degraded,
         });
-        if let (Some(rule), Some(subject)) = (rule, subject) {
-            self.metrics.most_denied.note(Some(rule.name()), subject.clone(), weight, now);
-            self.recent.subjects.note(rule.name(), SubjectKind::Denied, subject, weight, now);
+        if let Some(subject) = subject {
+            self.metrics.most_denied.note(Some(rule.map_or(BAN_BY_HAND, Rule::name)), subject.clone(), weight, now);
+            if let Some(rule) = rule {
+                self.recent.subjects.note(rule.name(), SubjectKind::Denied, subject, weight, now);
+            }
         }
     }
 
@@ -334,6 +342,8 @@ fn subject(request: &Request<'_>, rule: &Rule) -> Option<Subject> {
 pub(crate) struct Denial<'d> {
     /// What denied: a limit, a rule without limits, a ban.
     pub(crate) by: &'static str,
+    /// The field whose value is banned by hand, if such a ban denied.
+    pub(crate) banned_field: Option<&'d str>,
     pub(crate) action: &'d str,
     pub(crate) retry_after: Option<Span>,
     pub(crate) degraded: bool,
@@ -341,14 +351,14 @@ pub(crate) struct Denial<'d> {
 
 impl<'d> From<&'d Decision> for Denial<'d> {
     fn from(decision: &'d Decision) -> Denial<'d> {
-        let by = match &decision.decided_by {
-            DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => "limit",
-            DecidedBy::Rule(_) => "rule",
-            DecidedBy::Ban { .. } => "ban",
-            DecidedBy::ManualBan(_) => "ban by hand",
+        let (by, banned_field) = match &decision.decided_by {
+            DecidedBy::Limits { .. } | DecidedBy::Nothing { .. } => ("limit", None),
+            DecidedBy::Rule(_) => ("rule", None),
+            DecidedBy::Ban { .. } => ("ban", None),
+            DecidedBy::ManualBan(ban) => ("ban by hand", Some(&*ban.field)),
         };
         let (action, retry_after) = (decision.action(), decision.retry_after());
-        Denial { by, action, retry_after, degraded: decision.degraded }
+        Denial { by, banned_field, action, retry_after, degraded: decision.degraded }
     }
 }
 

@@ -27,6 +27,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use flowgate::Time;
+use flowgate_engine::Policy;
 use flowgate_engine::config::{Config, LoadedConfig, Report};
 use tokio::sync::watch as signal;
 
@@ -67,6 +68,8 @@ pub struct Reload {
 #[derive(Debug)]
 pub struct Reloader {
     service: Service,
+    /// The settings of the start.
+    settings: Arc<Config>,
     status: Arc<Lock<ReloadStatus>>,
     /// The number of attempts.
     attempts: signal::Receiver<u64>,
@@ -113,9 +116,11 @@ impl Reload {
             (Some(certificates), Some(files)) => CertificateWatch::new(certificates, files.clone()),
             _ => CertificateWatch::default(),
         };
+        // Of the rules and lists only those in force are kept, by the service.
+        let settings = Arc::new(Config { lists: Vec::new(), policy: Policy::default(), ..loaded.config });
         let watcher = Watcher {
             service: service.clone(),
-            in_force: loaded.config,
+            settings: Arc::clone(&settings),
             load,
             watch: Watch::new(loaded.origins),
             certificates,
@@ -124,7 +129,7 @@ impl Reload {
             attempts_made,
         };
         thread::Builder::new().name("reload".to_owned()).spawn(move || watcher.run(poll, &incoming))?;
-        Ok(Reloader { service, status, attempts, requests })
+        Ok(Reloader { service, settings, status, attempts, requests })
     }
 }
 
@@ -163,6 +168,11 @@ impl Reloader {
         Candidate::compile(&self.service, config, config.tls.as_ref()).map(drop)
     }
 
+    /// The settings of `config` that only a restart would put in force.
+    pub fn restart_needed(&self, config: &Config) -> Vec<&'static str> {
+        settings::changed(&self.settings, config)
+    }
+
     /// How attempts went so far.
     pub fn status(&self) -> ReloadStatus {
         self.status.lock().clone()
@@ -172,8 +182,8 @@ impl Reloader {
 /// The state of the thread.
 struct Watcher {
     service: Service,
-    /// The settings of the start, and the rules in force.
-    in_force: Config,
+    /// The settings of the start, with which every configuration is compared.
+    settings: Arc<Config>,
     load: Box<dyn FnMut() -> Result<LoadedConfig, Report> + Send>,
     watch: Watch,
     certificates: Option<Certificates>,
@@ -272,15 +282,13 @@ impl Watcher {
         if !warnings.is_empty() {
             tracing::warn!("the configuration has warnings\n{warnings}");
         }
-        let restart_needed = settings::changed(&self.in_force, &config);
+        let restart_needed = settings::changed(&self.settings, &config);
         if !restart_needed.is_empty() {
             tracing::warn!(
                 "restart to change {}: the rules are new, these settings are not",
                 restart_needed.join(", ")
             );
         }
-        // `in_force` keeps the settings of the start, with which the next configuration is compared.
-        (self.in_force.lists, self.in_force.policy) = (config.lists, config.policy);
         Ok(restart_needed)
     }
 }

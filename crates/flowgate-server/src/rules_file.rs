@@ -19,7 +19,7 @@ use std::{fs, io};
 
 use flowgate::{Span, Time};
 use flowgate_engine::config::{
-    self, Input, LoadedConfig, MAX_CONFIG_BYTES, Report, fingerprint, hide_secrets, restore_secrets,
+    self, Config, Input, LoadedConfig, MAX_CONFIG_BYTES, Report, fingerprint, hide_secrets, restore_secrets,
 };
 use flowgate_engine::front::{absolute, directory};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -166,6 +166,11 @@ impl AdminFile {
     pub(crate) fn check(&self, text: &str) -> Result<LoadedConfig, Report> {
         let old = self.text().unwrap_or_default();
         self.load(&restore_secrets(text, &old))
+    }
+
+    /// The settings of a configuration that only a restart would put in force.
+    pub(crate) fn restart_needed(&self, config: &Config) -> Vec<&'static str> {
+        self.file.reloader.restart_needed(config)
     }
 
     /// Loads the file as it is, and changes nothing.

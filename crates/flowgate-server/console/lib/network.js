@@ -29,5 +29,8 @@ export function network(text) {
 /** True if a ban of this network deserves a second look: wider than /16, for IPv6 /32. */
 export const isWide = (found) => found.prefix < (found.version === 4 ? 16 : 32);
 
+/** True if `flowgate ban` wants `--wide` for it: wider than /8, for IPv6 /16. */
+export const needsWide = (found) => found.prefix < (found.version === 4 ? 8 : 16);
+
 /** True if the first network holds the second. */
 export const holds = (outer, inner) => outer.version === inner.version && inner.bits.startsWith(outer.bits);

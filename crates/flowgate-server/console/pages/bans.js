@@ -5,7 +5,7 @@ import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { noteFailure, serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
-import { address, handover, route } from "../state/route.js";
+import { address, route } from "../state/route.js";
 import { say } from "../state/toast.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 import { Command, FieldValue, Lead, Mistake, Notice, Segments, Subject, Text, Time, useNow, useRights } from "../ui/basics.js";
@@ -25,11 +25,7 @@ export function Bans() {
   const [text, setText] = useState(typed);
   const [origin, setOrigin] = useState("any");
   const [pages, setPages] = useState([null]);
-  const [dialog, setDialog] = useState(() => {
-    const given = handover.ban;
-    handover.ban = null;
-    return given ? { kind: "ban", start: given } : null;
-  });
+  const [dialog, setDialog] = useState(null);
   const [error, setError] = useState(null);
   const { write, view } = useRights();
   useEffect(() => {
@@ -74,7 +70,7 @@ export function Bans() {
     ${tools}
     <${Mistake} error=${error} />
     ${shown && (shown.bans.length ? html`<${Table} data=${shown} lift=${write && lift} pages=${pages} setPages=${setPages} />` : html`<${Empty} filtered=${Boolean(text) || origin !== "any"} />`)}
-    ${dialog?.kind === "ban" && html`<${BanDialog} start=${dialog.start} close=${() => setDialog(null)} done=${again} />`}
+    ${dialog?.kind === "ban" && html`<${BanDialog} close=${() => setDialog(null)} done=${again} />`}
     ${dialog?.kind === "all" && html`<${LiftAll} text=${text} origin=${origin} found=${shown.found} close=${() => setDialog(null)} done=${again} />`}
   </${Page}>`;
 }

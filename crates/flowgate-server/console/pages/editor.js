@@ -15,10 +15,10 @@ import { Card, Command, Lead, Notice, Sign, useRights } from "../ui/basics.js";
 import { CodeArea } from "../ui/code_area.js";
 import { Conflict } from "../ui/conflict.js";
 import { Changes, Difference } from "../ui/difference.js";
-import { Findings, nextFinding, useCheck } from "../ui/findings.js";
+import { Findings, nextFinding, useCheck, warningsOf } from "../ui/findings.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
-import { noteRestart, PublishDialog, RestartNotice } from "../ui/publish.js";
+import { PublishDialog, RestartNotice } from "../ui/publish.js";
 import { isRecent, RollBack, Versions } from "../ui/versions.js";
 import { w, wx } from "../ui/words.js";
 import { Painted } from "./start.js";
@@ -87,7 +87,7 @@ function Loaded({ file, again }) {
     askVersions();
     // The first publication also keeps the text before it, as the version before its own.
     const back = oldVersion ?? answer.version - 1;
-    const waits = noteRestart(answer).length > 0;
+    const waits = answer.restart_needed?.length > 0;
     say(w(waits ? "editor.published.waits" : "editor.published", { version: answer.version, n: answer.rules }), back > 0 ? { label: w("history.back"), run: () => setDialog({ back }) } : null);
   };
   const rolledBack = () => {
@@ -111,7 +111,7 @@ function Loaded({ file, again }) {
     <${RestartNotice} />
     ${moved && !resolving && html`<${Notice} title=${w("editor.moved")} action=${html`<button type="button" class="b" onClick=${() => setResolving(true)}>${w("editor.resolve")}</button>`}>${w("editor.moved.more")}</${Notice}>`}
     ${moved && resolving ? html`<${Conflict} base=${own.base} yours=${own.text} theirs=${file.text} done=${merged} />` : html`
-      <${Steps} errors=${errors.length} warnings=${check.findings.length - errors.length} changes=${changes} changed=${changed} checking=${check.checking} blocked=${reason({ view, write, changed, moved, check, errors })} publish=${publish} view=${view} />
+      <${Steps} errors=${errors.length} warnings=${warningsOf(check)} tried=${own?.tried === true} changes=${changes} changed=${changed} checking=${check.checking} blocked=${reason({ view, write, changed, moved, check, errors })} publish=${publish} view=${view} />
       <div class="cols c-ed">
         <div class="stack">
           <section class="card"><header><h2><code class="strong">${fileName()}</code></h2><span class="label">${own ? (version ? w("editor.draft", { version }) : w("editor.draft.new")) : version ? w("editor.inForce", { version }) : ""}</span><span class="grow"></span><span class="label wide">${w("editor.rules", { n: ruleBlocks(text).length })}</span></header>
@@ -127,7 +127,7 @@ function Loaded({ file, again }) {
           <${Versions} etag=${file.etag} compare=${(number, old) => setCompared({ version: number, text: old })} changed=${rolledBack} />
         </div>
       </div>`}
-    ${dialog === "publish" && html`<${PublishDialog} text=${text} base=${base} etag=${own?.etag ?? file.etag} close=${() => setDialog(null)} done=${(answer) => published(answer, version)} conflicted=${conflicted} />`}
+    ${dialog === "publish" && html`<${PublishDialog} text=${text} base=${base} etag=${own?.etag ?? file.etag} restart=${check.restart} close=${() => setDialog(null)} done=${(answer) => published(answer, version)} conflicted=${conflicted} />`}
     ${dialog?.back && html`<${RollBack} version=${dialog.back} etag=${file.etag} close=${() => setDialog(null)} done=${rolledBack} />`}
   </${Page}>`;
 }
@@ -147,12 +147,12 @@ function reason({ view, write, changed, moved, check, errors }) {
   return null;
 }
 
-function Steps({ errors, warnings, changes, changed, blocked, publish, view }) {
+function Steps({ errors, warnings, tried, changes, changed, blocked, publish, view }) {
   return html`<div class="tools">
     <ol class="steps">
       <li><span class="n">1</span><b>${w("step.check")}</b><span class="cnt">${errors > 0 && html`<span class="denied"><${Sign} kind="denied" /> ${errors}</span> `}${warnings > 0 && html`<span><${Sign} kind="away" /> ${warnings}</span>`}${changed && !errors && !warnings && html`<${Sign} kind="ok" />`}</span></li>
       <li><span class="n">2</span><b>${w("step.difference")}</b>${changed && html`<${Changes} ...${changes} />`}</li>
-      <li><span class="n">3</span><a href=${address("try")}>${w("step.try")}</a></li>
+      <li><span class="n">3</span><a href=${address("try")}>${w("step.try")}</a>${tried && html`<span class="cnt"><${Sign} kind="ok" /></span>`}</li>
       <li><span class="n">4</span>${w("step.publish")}</li>
     </ol>
     <span class="grow"></span>

@@ -8,6 +8,7 @@ import { useState } from "../vendor/hooks.js";
 import { Card, Command, Mistake, Notice, Text, useRights } from "../ui/basics.js";
 import { html } from "../ui/html.js";
 import { Page } from "../ui/frame.js";
+import { actionWords } from "../ui/rule_words.js";
 import { f, w } from "../ui/words.js";
 import { Painted } from "./start.js";
 
@@ -26,7 +27,7 @@ export function Koala() {
 
 function Rules({ rules }) {
   return html`<div class="card"><table class="t fold"><thead><tr><th class="keep">${w("koala.number")}</th><th class="r">${w("koala.line")}</th><th>${w("koala.method")}</th><th>${w("koala.conditions")}</th><th class="r">${w("koala.time")}</th><th class="r">${w("koala.count")}</th><th>${w("koala.result")}</th><th class="r">${w("koala.passed")}</th><th class="r keep">${w("koala.refused")}</th></tr></thead>
-    <tbody>${rules.map((rule) => html`<tr key=${rule.number ?? rule.id}><td class="strong">${rule.number ?? rule.id}</td><td class="r dim opt">${rule.line ?? ""}</td><td class="opt">${clean(rule.method ?? "")}</td><td class="cut l2"><code><${Text} of=${rule.conditions ?? rule.text ?? ""} /></code></td><td class="r opt">${rule.time === undefined || rule.time === null ? "–" : w("length.s", { n: f().num(rule.time) })}</td><td class="r opt">${rule.count === undefined || rule.count === null ? "–" : f().num(rule.count)}</td><td class="opt">${clean(rule.result ?? "")}</td><td class="r opt">${zero(rule.passed)}</td><td class="num">${zero(rule.refused)}</td></tr>`)}</tbody></table></div>`;
+    <tbody>${rules.map((rule) => html`<tr key=${rule.number ?? rule.id}><td class="strong">${rule.number ?? rule.id}</td><td class="r dim opt">${rule.line ?? ""}</td><td class="opt">${clean(rule.method ?? "")}</td><td class="cut l2"><code><${Text} of=${rule.conditions ?? rule.text ?? ""} /></code></td><td class="r opt">${rule.time === undefined || rule.time === null ? "–" : w("length.s", { n: f().num(rule.time) })}</td><td class="r opt">${rule.count === undefined || rule.count === null ? "–" : f().num(rule.count)}</td><td class="opt">${clean(actionWords(rule.result ?? ""))}</td><td class="r opt">${zero(rule.passed)}</td><td class="num">${zero(rule.refused)}</td></tr>`)}</tbody></table></div>`;
 }
 
 const zero = (count) => html`<span class=${count ? "" : "zero"}>${f().num(count ?? 0)}</span>`;

@@ -13,8 +13,9 @@ import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Lead, Subject, Text } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html, memo } from "../ui/html.js";
+import { actionWords } from "../ui/rule_words.js";
 import { fieldsOf, inspect } from "../ui/subject_actions.js";
-import { summary } from "../ui/summary.js";
+import { isLoud, summary } from "../ui/summary.js";
 import { f, gap, w } from "../ui/words.js";
 
 const EVERY_MS = 1000;
@@ -29,7 +30,17 @@ export function Live() {
   const [rule, setRule] = useState("");
   const [paused, setPaused] = useState(false);
   const [filter, setFilter] = useState("");
-  const { rows, lost, started } = useDenials(rule, paused);
+  const current = useDenials(rule);
+  // A pause keeps the rows that are shown; the newer ones are counted.
+  const kept = useRef(null);
+  kept.current = paused ? kept.current ?? current : null;
+  const { rows, lost, started } = kept.current ?? current;
+  const waiting = newer(current.rows, rows);
+  const pick = (name) => {
+    kept.current = null;
+    setPaused(false);
+    setRule(name);
+  };
   useEffect(() => {
     const key = (event) => {
       if (event.key !== "p" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, [role=dialog]")) return;
@@ -43,13 +54,13 @@ export function Live() {
   const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const found = wanted.length ? rows.filter((row) => row.seq !== undefined && wanted.every((word) => textOf(row).includes(word))) : rows;
   const shown = found.filter((row) => row.seq !== undefined).length;
-  const right = rates && html`<span class="nowrap"><b class=${rates.denied > 0 ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("live.denied")}<span class="hide">${w("live.denied.minute")}</span></span></span>`;
+  const right = rates && html`<span class="nowrap"><b class=${isLoud(rates, stats.get()) ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("live.denied")}<span class="hide">${w("live.denied.minute")}</span></span></span>`;
   return html`<${Page} title=${w("page.live")} right=${right}>
     <div class="tools">
-      <span class="pick"><select aria-label=${w("rule")} value=${rule} onChange=${(event) => setRule(event.target.value)}><option value="">${w("live.any")}</option><option value=${BY_HAND}>${w("bans.byHand")}</option>${(policy?.rules ?? []).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select>
+      <span class="pick"><select aria-label=${w("rule")} value=${rule} onChange=${(event) => pick(event.target.value)}><option value="">${w("live.any")}</option><option value=${BY_HAND}>${w("bans.byHand")}</option>${(policy?.rules ?? []).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select>
         <svg viewBox="0 0 8 6" aria-hidden="true"><path d="M1 1l3 3.5L7 1" /></svg></span>
       <span class="search"><kbd>/</kbd><input class="in" data-search type="search" placeholder=${w("live.filter")} aria-label=${w("live.filter")} value=${filter} onInput=${(event) => setFilter(event.target.value)} /></span>
-      <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? w("live.go") : w("live.pause")} <kbd>p</kbd></button>
+      <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${!paused ? w("live.pause") : waiting ? w("live.go.new", { n: waiting < MAX_ROWS ? f().num(waiting) : `${f().num(MAX_ROWS)}+` }) : w("live.go")} <kbd>p</kbd></button>
       <span class="grow"></span>
       <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })}${gap()}<span class="wide-i">${w("live.enter")}</span></span>
     </div>
@@ -63,7 +74,7 @@ export function Live() {
 }
 
 /** The newest denials, newest first; a gap where the ring was faster than this page. */
-function useDenials(rule, paused) {
+function useDenials(rule) {
   const [state, setState] = useState({ rows: [], lost: 0, started: null });
   const next = useRef(null);
   const gone = useCell(away) !== null;
@@ -72,7 +83,7 @@ function useDenials(rule, paused) {
     setState({ rows: [], lost: 0, started: null });
   }, [rule]);
   useEffect(() => {
-    if (paused || gone) return undefined;
+    if (gone) return undefined;
     let [timer, stopped] = [null, false];
     const ask = async () => {
       let wait = EVERY_MS;
@@ -99,7 +110,7 @@ function useDenials(rule, paused) {
       stopped = true;
       clearTimeout(timer);
     };
-  }, [rule, paused, gone]);
+  }, [rule, gone]);
   return state;
 }
 
@@ -112,13 +123,20 @@ function merged(before, body, first) {
   return { rows: [...fresh, ...gap, ...before.rows].slice(0, MAX_ROWS), lost: before.lost + lost, started: before.started ?? body.now };
 }
 
+/** How many rows are newer than those that are shown. A server that has started anew counts from the beginning. */
+function newer(rows, shown) {
+  const numbered = (list) => list.filter((row) => row.seq !== undefined);
+  const known = new Set(numbered(shown).map((row) => row.seq));
+  return numbered(rows).filter((row) => !known.has(row.seq)).length;
+}
+
 const isByHand = (row) => row.by === "ban by hand";
 const byWords = (row) => w(`by.${["limit", "rule", "ban"].includes(row.by) ? row.by : "hand"}`);
 
 /** What the search looks at: all words of a row, in small letters. */
 function textOf(row) {
   const fields = [...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})].map((pair) => pair.join("="));
-  return clean([f().clock(row.at, true), row.rule ?? (isByHand(row) ? w("bans.byHand") : ""), byWords(row), row.action ?? "", ...fields].join(" ")).toLowerCase();
+  return clean([f().clock(row.at, true), row.rule ?? (isByHand(row) ? w("bans.byHand") : ""), byWords(row), actionWords(row.action ?? ""), ...fields].join(" ")).toLowerCase();
 }
 
 /** The fields of a request that a ban by hand denied: those that may tell whom, and the others. */
@@ -142,7 +160,7 @@ const Row = memo(({ row, known, counted }) => {
     <td class="dim"><code>${f().clock(row.at, true)}.${Math.floor(row.at * 10) % 10}</code></td>
     <td class="of">${row.rule ? html`<a href=${isOfKoala(row.rule) && !known ? address("koala") : address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : isByHand(row) ? html`<a href=${address("bans")}>${w("bans.byHand")}</a>` : "–"}</td>
     <td class="l2">${byWords(row)}</td>
-    <td class="opt"><${Text} of=${row.action} most=${24} /></td>
+    <td class="opt"><${Text} of=${actionWords(row.action)} most=${24} /></td>
     <td class="whom"><${Subject} of=${whom} most=${48} /></td>
     <td class="r wait">${isOwnAction(row.action) && html`<span class="narrow-i"><${Text} of=${row.action} most=${16} /> </span>`}${wait}</td><td class="num opt">${row.stands_for > 1 ? `×${f().num(row.stands_for)}` : ""}</td>
     <td class="cut opt gap"><span class="muted">${others && html`<${Subject} of=${others} most=${64} />`}</span></td></tr>`;

@@ -7,7 +7,7 @@ import { useCell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
-import { stats } from "../state/stats.js";
+import { hasPage, stats } from "../state/stats.js";
 import { useState } from "../vendor/hooks.js";
 import { Card, Lead, Notice, Strip, Subject, Text, Time } from "../ui/basics.js";
 import { FlowCard } from "../ui/chart.js";
@@ -16,7 +16,7 @@ import { html } from "../ui/html.js";
 import { marksOf } from "../ui/marks.js";
 import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
-import { recentTurn, summary } from "../ui/summary.js";
+import { isStillLoud, recentTurn, summary } from "../ui/summary.js";
 import { f, gap, w, wx } from "../ui/words.js";
 import { Start, Waiting } from "./start.js";
 
@@ -53,8 +53,7 @@ function Body({ now, rates, history, range }) {
   const loudest = denier(rates.rules);
   const { data: subjects } = usePoll(loudest && isRule(loudest.rule) && `/v1/subjects/${encodeURIComponent(subjectsName(loudest.rule))}`, 2);
   const { open, banned } = whomOf(subjects);
-  // Once a subject is banned by hand, only what the rule still denies counts: the minute before the ban is past.
-  const loud = loudest && (!banned.length || (open.length > 0 && denier([{ ...loudest, ...loudest.lately }]))) ? loudest : null;
+  const loud = loudest && isStillLoud(loudest, subjects?.denied ?? []) ? loudest : null;
   const paused = now.paused_until > serverNow();
   const onset = loud && open.length ? since(open) : null;
   const words = onset !== null ? w("overview.onset", { rule: loud.rule, at: f().clock(onset) }) : null;
@@ -92,7 +91,7 @@ const ActionTag = ({ action }) => isOwnAction(action) && html` <span class="tag"
 
 /** The name of a rule, or what stands in its place, in words. */
 const nameOf = (rule) => (isRule(rule) ? clean(rule) : rule === BY_HAND ? w("bans.byHand") : rule === OF_KEYS ? w("overview.keys") : w("overview.others"));
-const ruleAddress = (name) => (isOfKoala(name) && stats.get()?.fronts?.includes("koala") ? address("koala") : address("rules", name));
+const ruleAddress = (name) => (isOfKoala(name) && hasPage("koala") ? address("koala") : address("rules", name));
 const ruleLink = (name) => (isRule(name) ? html`<a href=${ruleAddress(name)}><bdi>${name}</bdi></a>` : name === BY_HAND ? html`<a href=${address("bans")}>${nameOf(name)}</a>` : nameOf(name));
 
 function Denying({ rule, rates, list, since: begun, onset, history }) {
@@ -209,7 +208,7 @@ function DeniedMost({ now, rates }) {
         <td class="r opt"><${Time} at=${row.first} /></td>
         <td class="num">${row.error ? "≤ " : ""}${f().num(row.count)}</td><td class="opt"><${Share} of=${row.count / most} /></td>
         <td class="r dim opt">${row.last ? ago(row.last) : "–"}</td>
-        <td class="acts l2"><${SubjectActions} subject=${row.fields ?? row.subject} rule=${row.rule} banned=${row.banned} /></td>
+        <td class="acts l2"><${SubjectActions} subject=${row.fields ?? row.subject} rule=${row.rule && isRule(row.rule) ? row.rule : null} banned=${row.banned} /></td>
       </tr>`)}</tbody></table>`}
   </${Card}>`;
 }

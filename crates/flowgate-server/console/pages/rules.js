@@ -120,7 +120,8 @@ const Row = memo(({ rule, index, counts, showSource }) => {
   return html`<tr data-name=${rule.name}>
     <td class="idx">${index}</td>
     <td class="name"><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${64} /></a>${rule.shadow && html`<span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}${rule.ban && html`<span class="tag">${w("rules.bans")}</span>`}${idle && html`<span class="tag narrow-i">${w("rules.never")}</span>`}
-      <span class="two"><${Text} of=${rule.title ?? ""} most=${96} /></span></td>
+      <span class="two"><${Text} of=${rule.title ?? ""} most=${96} /></span>
+      <span class="two narrow-i">${limits.length ? html`<code>${limits.join(", ")}</code>` : w("atOnce")}${rule.by?.length ? html` ${w("by")} <code>${clean(rule.by.join(", "))}</code>` : ""}</span></td>
     <td class="opt"><${Conditions} of=${rule.when} /><span class="two">${rule.by?.length ? html`${w("by")} <code>${clean(rule.by.join(", "))}</code>` : ""}</span></td>
     <td class="opt" title=${rule.ban ? banWords(rule.ban) : undefined}>${limits.length ? html`<code>${limits[0]}</code>` : w("atOnce")}<span class="two"><code>${second}</code></span></td>
     <td class="opt"><${Text} of=${actionWords(rule.action)} most=${24} /><span class="two" title=${rule.source ?? undefined}>${showSource && rule.source ? clean(rule.source).split("/").pop() : ""}</span></td>

@@ -8,13 +8,14 @@ import { stats } from "../state/stats.js";
 import { Card, Lead, Sign, Strip, Text, Time } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html } from "../ui/html.js";
+import { RestartNotice } from "../ui/publish.js";
 import { Share } from "../ui/small_drawings.js";
 import { f, gap, w, wx } from "../ui/words.js";
 
 export function Store() {
   const now = useCell(stats);
   const { data: history } = usePoll("/v1/stats/history?range=1h&rules=top", 5);
-  return html`<${Page} title=${w("page.store")}>${now && html`<${Body} now=${now} history=${history} />`}</${Page}>`;
+  return html`<${Page} title=${w("page.store")}><${RestartNotice} />${now && html`<${Body} now=${now} history=${history} />`}</${Page}>`;
 }
 
 function Body({ now, history }) {

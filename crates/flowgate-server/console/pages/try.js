@@ -6,7 +6,7 @@ import { clean } from "../lib/text.js";
 import { firstCount, ruleBlocks } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
-import { draft } from "../state/draft.js";
+import { draft, noteTried } from "../state/draft.js";
 import { noteFailure } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
@@ -58,7 +58,10 @@ function useTry(sample, text) {
     setState((old) => ({ ...old, busy: true }));
     const stop = new AbortController();
     call("/v1/rules/try", { toml: text, signal: stop.signal, patience: PATIENCE_MS })
-      .then(({ body }) => setState({ data: body, error: null, busy: false }))
+      .then(({ body }) => {
+        setState({ data: body, error: null, busy: false });
+        noteTried(text);
+      })
       .catch((error) => stop.signal.aborted || noteFailure(error) || setState({ data: null, error, busy: false }));
     return () => stop.abort();
   }, [key, text]);

@@ -5,7 +5,7 @@ import { logOuts } from "./session.js";
 
 const STORED = "flowgate.draft";
 
-/** `{ text, base, etag, version }`: the text, the text it was made from and that one's ETag and version. Null: none. */
+/** `{ text, base, etag, tried }`: the text, the text it was made from, that one's ETag, and whether the text was tried on a sample. Null: none. */
 export const draft = cell(load());
 
 function load() {
@@ -29,7 +29,10 @@ draft.watch((value) => {
 logOuts.watch(() => draft.set(null));
 
 /** Puts a changed text in place of the draft's. */
-export const writeDraft = (text) => draft.set({ ...draft.get(), text });
+export const writeDraft = (text) => draft.set({ ...draft.get(), text, tried: false });
+
+/** A text was tried on a sample. */
+export const noteTried = (text) => draft.get()?.text === text && draft.set({ ...draft.get(), tried: true });
 
 /** Where the editor puts the caret when it opens next: a line from 0. */
 export const caretLine = { at: null };

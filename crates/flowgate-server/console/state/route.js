@@ -45,4 +45,4 @@ export function replaceQuery(changes) {
 }
 
 /** Values for the page that is gone to next. They are not in the address: "copy link with values" puts them there. */
-export const handover = { fields: null, ban: null };
+export const handover = { fields: null };

@@ -14,6 +14,9 @@ export const stats = cell(null);
 /** The time at which the server was found to have started anew while this page was open; null: it was not. */
 export const restarted = cell(null);
 
+/** True if the console has such a page; Koala's is there where its rules are served. */
+export const hasPage = (name) => name !== undefined && (name !== "koala" || Boolean(stats.get()?.fronts?.includes("koala")));
+
 /** Begins to ask. */
 export function watchStats() {
   source.state.watch(({ data }) => data && take(data));

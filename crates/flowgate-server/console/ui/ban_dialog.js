@@ -1,7 +1,7 @@
 // The dialog that bans by hand. It warns of what is probably not meant; the server decides what is allowed.
 
-import { holds, isWide, network } from "../lib/network.js";
-import { clean } from "../lib/text.js";
+import { holds, isWide, needsWide, network } from "../lib/network.js";
+import { clean, cut } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { noteFailure } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
@@ -36,8 +36,11 @@ export function BanDialog({ start = null, choices = [], close, done }) {
     if (!field || value === "" || busy) return;
     setBusy(true);
     try {
-      await call("/v1/bans", { json: { field, value, for: chosen, ...(reason ? { reason } : {}) } });
-      say(w("ban.done", { whom: `${clean(field)}=${clean(value).slice(0, 64)}` }));
+      const { body } = await call("/v1/bans", { json: { field, value, for: chosen, ...(reason ? { reason } : {}) } });
+      const words = w("ban.done", { whom: `${clean(field)}=${cut(clean(value), 64)}` });
+      // What the server warns of is in its own language, and may be a reason to take the ban back.
+      if (body.warning) say(html`${words} <span lang="en">${clean(body.warning)}</span>`, { label: w("bans.lift.this"), run: () => lift(body.id, done) });
+      else say(words);
       close();
       done?.();
     } catch (mistake) {
@@ -63,9 +66,14 @@ export function BanDialog({ start = null, choices = [], close, done }) {
     }} options=${[...LENGTHS.map((each) => ({ value: each, label: lengthWords(each) })), { value: "other", label: w("ban.other") }]} />
       ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div></div>
     <label class="field"><span>${w("ban.reason")}</span><input class="in w100 sans" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
-    <p class="label">${w("ban.what")}${gap()}${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")}${gap()}${w("same")} <code>flowgate ban ${clean(field)}=${clean(value).slice(0, 48)} --for ${chosen}${reason && ` --reason ${quoted(clean(reason).slice(0, 96))}`}</code></p>
+    <p class="label">${w("ban.what")}${gap()}${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")}${gap()}${w("same")} <code class="whole">flowgate ban ${quoted(clean(`${field}=${value}`))} --for ${chosen}${found && needsWide(found) ? " --wide" : ""}${reason && ` --reason ${quoted(clean(reason))}`}</code></p>
     <${Mistake} error=${error} />
   </${Dialog}>`;
+}
+
+async function lift(id, done) {
+  await call(`/v1/bans/${encodeURIComponent(id)}`, { method: "DELETE" }).catch(noteFailure);
+  done?.();
 }
 
 /** The field that most rules count by, as whoever is banned is usually whom they count. */
@@ -76,7 +84,7 @@ function usualField(policy) {
 }
 
 /** A text as one word of a shell. */
-const quoted = (text) => (/^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const quoted = (text) => (/^[\w.:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 const lengthWords = (length) => (["10m", "1h", "1d"].includes(length) ? w(`length.${length}`) : length);
 

@@ -22,16 +22,17 @@ const CLASSES = new Map([["head", "h"], ["key", "k"], ["comment", "c"], ["text",
  */
 export function CodeArea({ text, onText, findings, api, onPublish, onNext, label, readOnly }) {
   const area = useRef(null);
-  const [view, setView] = useState({ top: 0, left: 0, height: 600, caret: 0 });
+  const [view, setView] = useState({ top: 0, left: 0, width: 0, height: 600, caret: 0 });
   const [leaving, setLeaving] = useState(false);
   const all = useMemo(() => text.split("\n"), [text]);
   const byLine = useMemo(() => group(findings), [findings]);
 
   const look = () => {
     if (!area.current) return;
-    const { scrollTop, scrollLeft, clientHeight, selectionStart, value } = area.current;
+    const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height, selectionStart, value } = area.current;
     const caret = countLines(value, selectionStart);
-    setView((old) => (old.top === scrollTop && old.left === scrollLeft && old.height === clientHeight && old.caret === caret ? old : { top: scrollTop, left: scrollLeft, height: clientHeight, caret }));
+    const next = { top, left, width, height, caret };
+    setView((old) => (Object.keys(next).every((name) => old[name] === next[name]) ? old : next));
   };
   useLayoutEffect(look, [text]);
   useEffect(() => {
@@ -77,7 +78,8 @@ export function CodeArea({ text, onText, findings, api, onPublish, onNext, label
   const shown = all.slice(first, last);
   // Places are set through the object model, which the policy allows.
   const gutter = { transform: `translateY(${first * LINE_PX - view.top}px)` };
-  const layer = { transform: `translate(${-view.left}px, ${first * LINE_PX - view.top}px)` };
+  // As wide as what is seen, so that a hint ends at the edge.
+  const layer = { transform: `translate(${-view.left}px, ${first * LINE_PX - view.top}px)`, width: `${view.left + view.width}px` };
   return html`<div class="code-area">
     <div class="gutter" aria-hidden="true"><div style=${gutter}>${shown.map((_, i) => html`<${Number} key=${first + i} n=${first + i + 1} found=${byLine.get(first + i + 1)} current=${view.caret === first + i} />`)}</div></div>
     <div class="paint">
@@ -111,7 +113,7 @@ function Line({ line, found = [], current }) {
     return { from, to, severity: each.severity };
   });
   const said = found[0];
-  return html`<div class=${`tx ${current ? "cur" : ""}`}>${painted(line, marks).map((piece) => (piece.mark ? html`<mark class=${piece.mark === "error" ? "" : "w"}>${cleanCode(piece.text)}</mark>` : html`<span class=${CLASSES.get(piece.kind)}>${cleanCode(piece.text)}</span>`))}
+  return html`<div class=${`tx ${current ? "cur" : ""}`}><span class="own">${painted(line, marks).map((piece) => (piece.mark ? html`<mark class=${piece.mark === "error" ? "" : "w"}>${cleanCode(piece.text)}</mark>` : html`<span class=${CLASSES.get(piece.kind)}>${cleanCode(piece.text)}</span>`))}</span>
     ${said?.hint && html`<span class=${`say ${said.severity === "error" ? "" : "w"}`} lang="en">${cleanLine(said.hint)}</span>`}</div>`;
 }
 

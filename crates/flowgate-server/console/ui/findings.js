@@ -8,10 +8,10 @@ import { session } from "../state/session.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 import { Card, mistakeWords, Sign } from "./basics.js";
 import { html } from "./html.js";
-import { w } from "./words.js";
+import { gap, w, wx } from "./words.js";
 
 const SETTLE_MS = 300;
-const NOTHING = { valid: null, findings: [], checking: false, error: null };
+const NOTHING = { valid: null, findings: [], restart: [], checking: false, error: null };
 
 /**
  * The findings of a text. A check of an older text is dropped; one that had no answer is made again when the server is back,
@@ -29,7 +29,7 @@ export function useCheck(text, active) {
       try {
         const { body } = await call("/v1/rules/validate", { toml: text, signal: stop.signal });
         noteAnswer();
-        setCheck({ valid: body.valid, findings: body.findings, checking: false, error: null });
+        setCheck({ valid: body.valid, findings: body.findings, restart: body.restart_needed ?? [], checking: false, error: null });
       } catch (error) {
         if (stop.signal.aborted) return;
         noteFailure(error);
@@ -44,6 +44,12 @@ export function useCheck(text, active) {
   return check;
 }
 
+/** Warnings, and one more if settings wait for a restart. */
+export const warningsOf = (check) => check.findings.filter((each) => each.severity !== "error").length + (check.restart.length > 0 ? 1 : 0);
+
+/** `server.threads waits for a restart of the server.` */
+export const restartWords = (names) => wx("publish.waits", { names: names.map((name, i) => html`${i ? w("listAnd") : ""}<code lang="en">${name}</code>`), n: names.length });
+
 /** Goes to the next finding after a line, around the end; mistakes and warnings alike. */
 export function nextFinding(findings, line, backwards, goTo) {
   const placed = findings.filter((each) => each.line).sort((a, b) => a.line - b.line);
@@ -55,13 +61,14 @@ export function nextFinding(findings, line, backwards, goTo) {
 /** @param props isOwn(source): the finding is in this text, so it has a place to go to */
 export function Findings({ check, goTo, draft, isOwn }) {
   const errors = check.findings.filter((each) => each.severity === "error").length;
-  const warnings = check.findings.length - errors;
-  const head = check.findings.length > 0 && html`<span class="label">${w("findings.count", { errors, warnings })} · <kbd>F8</kbd> ${w("findings.next")}</span>`;
+  const warnings = warningsOf(check);
+  const head = errors + warnings > 0 && html`<span class="label">${w("findings.count", { errors, warnings })}${check.findings.length > 0 && html` · <kbd>F8</kbd> ${w("findings.next")}`}</span>`;
   // Mistakes come first; warnings are apart from them.
   const sorted = [...check.findings].sort((a, b) => (a.severity === b.severity ? (a.line ?? 0) - (b.line ?? 0) : a.severity === "error" ? -1 : 1));
   return html`<${Card} title=${w("findings")} head=${head}>
     <div aria-live="polite">${check.error && html`<p class="pad denied">${mistakeWords(check.error)}</p>`}
-    ${!check.error && sorted.length === 0 && html`<p class="pad muted">${w(!draft ? "findings.file" : check.checking ? "findings.checking" : "findings.none")}</p>`}
+    ${check.restart.length > 0 && html`<div class="finding"><${Sign} kind="away" /><div>${restartWords(check.restart)}${gap()}${w("findings.waits.more")}</div></div>`}
+    ${!check.error && errors + warnings === 0 && html`<p class="pad muted">${w(!draft ? "findings.file" : check.checking ? "findings.checking" : "findings.none")}</p>`}
     ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
       <div lang="en"><span class="unseen">${finding.severity}: </span>${cleanLine(finding.message)}${finding.hint && html`<div class="hint">${cleanLine(finding.hint)}</div>`}</div>
       <span class="at">${finding.line && (!finding.source || isOwn(finding.source)

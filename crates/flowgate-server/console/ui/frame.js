@@ -7,14 +7,14 @@ import { language, theme, THEMES } from "../state/prefs.js";
 import { address, replaceQuery, route } from "../state/route.js";
 import { sample } from "../state/sample.js";
 import { end } from "../state/session.js";
-import { restarted, stats } from "../state/stats.js";
+import { hasPage, restarted, stats } from "../state/stats.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
 import { Notice, Segments, Sign, useNow, useRights } from "./basics.js";
 import { Brand } from "./brand.js";
 import { html } from "./html.js";
 import { showKeys } from "./keys.js";
 import { Paused } from "./pause.js";
-import { loud, summary } from "./summary.js";
+import { isLoud, summary } from "./summary.js";
 import { changeLanguage, f, gap, w } from "./words.js";
 
 const PAGES = [["", "live", "rules", "subject", "bans"], ["edit", "try"], ["store", "koala"]];
@@ -34,9 +34,9 @@ export function Rail({ open, close }) {
     ["edit", hasDraft ? w("draft") : null],
   ]);
   const link = (name) => html`<li key=${name}><a href=${address(name)} aria-current=${name === page ? "page" : undefined} onClick=${close}>
-    ${w(`page.${name || "overview"}`)}${counts.get(name) && html`<small class=${name === "live" && rates && loud(rates) ? "denied" : ""}>${counts.get(name)}</small>`}</a></li>`;
+    ${w(`page.${name || "overview"}`)}${counts.get(name) && html`<small class=${name === "live" && rates && isLoud(rates, now) ? "denied" : ""}>${counts.get(name)}</small>`}</a></li>`;
   const nextTheme = THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length];
-  const pages = PAGES.map((group) => group.filter((name) => name !== "koala" || now?.fronts?.includes("koala")));
+  const pages = PAGES.map((group) => group.filter(hasPage));
   return html`<nav class=${`rail ${open ? "open" : ""}`} aria-label=${w("pages")}>
     <div class="in-rail">
       <div class="node"><${Brand} node=${now?.node ?? "Flowgate"} version=${now?.version} /></div>

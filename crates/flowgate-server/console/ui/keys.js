@@ -3,6 +3,7 @@
 import { cell, useCell } from "../state/cell.js";
 import { letters } from "../state/prefs.js";
 import { go } from "../state/route.js";
+import { hasPage } from "../state/stats.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
 import { w } from "./words.js";
@@ -22,7 +23,7 @@ export function listenToKeys() {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || keysShown.get()) return;
     if (event.key === "?") return act(event, showKeys);
     if (letters.get() === "off") return undefined;
-    if (event.timeStamp - goAt < PATIENCE_MS && GOES.has(event.key)) {
+    if (event.timeStamp - goAt < PATIENCE_MS && hasPage(GOES.get(event.key))) {
       goAt = -Infinity;
       return act(event, () => go(GOES.get(event.key)));
     }
@@ -47,7 +48,7 @@ export function Keys() {
   const close = () => keysShown.set(false);
   const rows = [
     ["?", w("keys.list")], ["/", w("keys.search")],
-    ...[...GOES].map(([letter, page]) => [`g ${letter}`, w(`page.${page || "overview"}`)]),
+    ...[...GOES].filter(([, page]) => hasPage(page)).map(([letter, page]) => [`g ${letter}`, w(`page.${page || "overview"}`)]),
     ["← →", w("keys.chart")], ["p", w("keys.pause")], ["F8", w("keys.finding")], ["Ctrl Enter", w("keys.publish")], ["Esc Tab", w("keys.leave")],
   ];
   return html`<${Dialog} title=${w("keys")} close=${close} submit=${close} footer=${html`<button class="b" data-first>${w("close")}</button>`}>

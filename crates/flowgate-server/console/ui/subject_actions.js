@@ -2,7 +2,9 @@
 
 import { pairs } from "../lib/verdict.js";
 import { parseFields } from "../lib/fields.js";
+import { cell } from "../state/cell.js";
 import { go, handover } from "../state/route.js";
+import { logOuts } from "../state/session.js";
 import { useRights } from "./basics.js";
 import { html } from "./html.js";
 import { w } from "./words.js";
@@ -16,11 +18,9 @@ export function inspect(fields, rule = null) {
   go("subject");
 }
 
-/** Opens the dialog of a ban, filled in. */
-export function banThem(fields) {
-  handover.ban = fields[0] ?? ["", ""];
-  go("bans");
-}
+/** The pair that the dialog of a ban is filled in with; null: it is closed. The app draws it, so that it outlasts its row. */
+export const banning = cell(null);
+logOuts.watch(() => banning.set(null));
 
 /** @param props banned: a ban by hand denies it already */
 export function SubjectActions({ subject, rule = null, label, ban = true, banned = false, large = false, fields = [] }) {
@@ -30,5 +30,5 @@ export function SubjectActions({ subject, rule = null, label, ban = true, banned
   const tone = large ? "b" : "b bare";
   const all = [...own, ...fields.filter(([name]) => !own.some(([each]) => each === name))];
   return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule)}>${label ?? w("inspect")}</button>
-    ${(ban || banned) && html`<span class="second">${banned ? html`<span class="tag denied">${w("banned")}</span>` : write && html`<button type="button" class=${tone} onClick=${() => banThem(own)}>${w("ban")}</button>`}</span>`}`;
+    ${(ban || banned) && html`<span class="second">${banned ? html`<span class="tag denied">${w("banned")}</span>` : write && html`<button type="button" class=${tone} onClick=${() => banning.set(own[0])}>${w("ban")}</button>`}</span>`}`;
 }

@@ -1,7 +1,7 @@
 // The rates of the last minute, for the rail: from the counts of five minutes, asked every few seconds.
 
 import { recentRate } from "../lib/history.js";
-import { denier } from "../lib/verdict.js";
+import { denier, isOwnAction, subjectsName } from "../lib/verdict.js";
 import { cell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { sourceOf } from "../state/poll.js";
@@ -36,8 +36,19 @@ export function ratesOf(data) {
   };
 }
 
-/** True while a rule denies loudly: the sentence of the overview is orange, and so is the rate in the rail. */
-export const loud = (rates) => denier(rates.rules) !== null;
+/**
+ * True while the sentence of the overview is orange: then the rates of denials in the rail and on Live are, too. An action
+ * of the rule's own is no denial; a pause is none, and neither is what a rule denied before a ban by hand.
+ */
+export function isLoud(rates, now) {
+  const rule = denier(rates.rules);
+  if (!rule || isOwnAction(rule.action) || now?.paused_until > serverNow()) return false;
+  const subjects = (now?.most_denied.subjects ?? []).filter((each) => each.rule === subjectsName(rule.rule));
+  return isStillLoud(rule, subjects);
+}
+
+/** Once a subject of a rule is banned by hand, only what the rule still denies counts: the minute before the ban is past. */
+export const isStillLoud = (rule, subjects) => subjects.every((each) => !each.banned) || (subjects.some((each) => !each.banned) && denier([{ ...rule, ...rule.lately }]) !== null);
 
 /** The start, the pause or the end of a pause that is not a minute old, so that the means hold time from before it; or null. */
 export const recentTurn = (rates) => (rates.turn && serverNow() - rates.turn.at < MEAN_S ? rates.turn : null);

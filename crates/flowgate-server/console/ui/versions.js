@@ -10,7 +10,7 @@ import { Card, Mistake, mistakeWords, Text, Time, useRights } from "./basics.js"
 import { Dialog } from "./dialog.js";
 import { Difference } from "./difference.js";
 import { html } from "./html.js";
-import { MAX_NOTE, noteHeader, noteRestart } from "./publish.js";
+import { MAX_NOTE, noteHeader } from "./publish.js";
 import { f, w, wx } from "./words.js";
 
 const SHOWN = 5;
@@ -80,7 +80,6 @@ export function RollBack({ version, etag, close, done }) {
     setBusy(true);
     try {
       const { body } = await call("/v1/rules/rollback", { json: { version }, headers: { "If-Match": currentEtag ?? etag, ...noteHeader(note) }, patience: 15_000 });
-      noteRestart(body);
       say(w("history.rolledBack", { version, next: body.version }));
       close();
       done();

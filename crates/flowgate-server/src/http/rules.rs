@@ -6,7 +6,7 @@ use std::str;
 use std::sync::Arc;
 
 use flowgate_api::{History, ReplacedRules, Rollback, Validation};
-use flowgate_engine::config::{Config, LoadedConfig};
+use flowgate_engine::config::{Config, LoadedConfig, Report};
 use hyper::header::ETAG;
 use percent_encoding::percent_decode;
 use tokio::time::timeout;
@@ -38,15 +38,22 @@ pub(super) async fn write(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Erro
     Ok(written_reply(&written))
 }
 
-/// Checks a text: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
+/// Checks a text: `{"valid":true,"rules":3,"restart_needed":[],"findings":[..],"report":".."}`.
 pub(super) async fn validate(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let text = text(call, body).await?;
-    let checked = on_disk(call, move |file| file.check(&text)).await?;
+    let checked = on_disk(call, move |file| {
+        let loaded = file.check(&text)?;
+        Ok((file.restart_needed(&loaded.config), loaded))
+    });
+    let checked: Result<_, Report> = checked.await?;
     Ok(reply::json(&match &checked {
-        Ok(LoadedConfig { config, warnings, .. }) => {
-            Validation { valid: true, rules: Some(config.policy.rules.len() as u64), findings: warnings.into() }
-        }
-        Err(report) => Validation { valid: false, rules: None, findings: report.into() },
+        Ok((restart_needed, LoadedConfig { config, warnings, .. })) => Validation {
+            valid: true,
+            rules: Some(config.policy.rules.len() as u64),
+            restart_needed: restart_needed.iter().map(|&setting| setting.into()).collect(),
+            findings: warnings.into(),
+        },
+        Err(report) => Validation::wrong(report.into()),
     }))
 }
 

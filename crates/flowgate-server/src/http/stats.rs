@@ -22,6 +22,7 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         Ready::Draining => ("draining", None),
     };
     service.record_history();
+    let reloads = shared.rules.get().map(|file| file.reload_status());
     Ok(reply::json(&Stats {
         now: service.now().into(),
         node: (&*shared.node).into(),
@@ -39,10 +40,8 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         broken: policy::broken(shared),
         store: store(shared),
         bans: BanCounts { hand: service.number_of_bans() as u64, rules: service.number_of_rule_bans() as u64 },
-        reloads: shared.rules.get().map(|file| {
-            let status = file.reload_status();
-            Reloads { succeeded: status.succeeded, failed: status.failed }
-        }),
+        reloads: reloads.as_ref().map(|status| Reloads { succeeded: status.succeeded, failed: status.failed }),
+        restart_needed: reloads.iter().flat_map(|status| &status.restart_needed).map(|&name| name.into()).collect(),
         fronts: service.snapshot().fronts.names().map(Into::into).collect(),
         connections: connections(service, shared.max_connections),
         settings: shared.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),

@@ -36,11 +36,12 @@ pub(super) fn note<'q, R: Borrow<Request<'q>>>(
 fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>> {
     let degraded = answer.degraded;
     if answer.banned {
-        return Some(Denial { by: "ban by hand", action: "deny", retry_after: None, degraded });
+        return Some(Denial { by: "ban by hand", banned_field: None, action: "deny", retry_after: None, degraded });
     }
     let rule = answer.decided().filter(|rule| !rules.result_of(*rule).passes())?;
     let by = if rules.is_direct(rule) { "rule" } else { "limit" };
-    Some(Denial { by, action: rules.rule(rule).action.as_str(), retry_after: None, degraded })
+    let action = rules.rule(rule).action.as_str();
+    Some(Denial { by, banned_field: None, action, retry_after: None, degraded })
 }
 
 /// What each rule has decided, as `koala:111`, and what none has.

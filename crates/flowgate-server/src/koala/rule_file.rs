@@ -86,8 +86,9 @@ async fn validate(call: &Call<'_>, body: Body<'_>, koala: Arc<KoalaInForce>) -> 
     let checked = call.on_thread(move || koala.rules.file.check(&text)).await?;
     Ok(reply::json(&match &checked {
         Ok(LoadedKoala { file, warnings, .. }) => {
-            Validation { valid: true, rules: Some(file.len() as u64), findings: warnings.into() }
+            let (rules, findings) = (Some(file.len() as u64), warnings.into());
+            Validation { valid: true, rules, restart_needed: Vec::new(), findings }
         }
-        Err(report) => Validation { valid: false, rules: None, findings: report.into() },
+        Err(report) => Validation::wrong(report.into()),
     }))
 }

@@ -55,7 +55,7 @@ fn a_text_is_checked_in_place_of_the_rule_file() {
     std::fs::write(directory.path().join("secret.dat"), &secret).unwrap();
     let server = Running::start(&format!("koala.rules = {:?}", path.to_str().unwrap()));
     let check = |text: &str| server.post("/v1/koala/validate", &json!({ "text": text }).to_string()).json();
-    assert_eq!(check(&right), json!({"valid": true, "rules": 1, "findings": [], "report": ""}));
+    assert_eq!(check(&right), json!({"valid": true, "rules": 1, "restart_needed": [], "findings": [], "report": ""}));
     let wrong = check(&right.replace("[direct]", "[dirct]"));
     assert_eq!((&wrong["valid"], &wrong["rules"]), (&json!(false), &Value::Null));
     let finding = &wrong["findings"][0];

@@ -137,10 +137,21 @@ fn settings_that_only_a_restart_changes_are_named() {
     let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
     let changed = text.replace("5/60s", "6/60s") + "\n[server]\nthreads = 3\n[log]\nlevel = 'debug'\n";
+    // A check names them before they are written, and /v1/stats for as long as they wait.
+    let headers = [("content-type", "application/toml")];
+    let check = |text: &str| {
+        let checked = admin.server.connect().call("POST", "/v1/rules/validate", &headers, text).json();
+        checked["restart_needed"].clone()
+    };
+    let waiting = || admin.server.get("/v1/stats").json()["restart_needed"].clone();
+    assert_eq!((check(&text), check(&changed)), (json!([]), json!(["server.threads", "log.level"])));
+    assert_eq!((check("nonsense"), waiting()), (json!([]), json!([])));
     let written = admin.put(&etag, &changed).json();
     assert_eq!(written["restart_needed"], json!(["server.threads", "log.level"]));
+    assert_eq!(waiting(), json!(["server.threads", "log.level"]));
     assert_eq!(admin.limit(), 6, "the rules are in force all the same");
     assert_eq!(admin.put("*", &text).json()["restart_needed"], json!([]));
+    assert_eq!(waiting(), json!([]));
     let rolled_back = admin.server.post("/v1/rules/rollback", r#"{"version":2}"#).json();
     assert_eq!(rolled_back["restart_needed"], json!(["server.threads", "log.level"]));
 }
@@ -200,7 +211,7 @@ fn what_is_wrong_is_not_written() {
         let headers = [("content-type", "application/toml; charset=utf-8")];
         admin.server.connect().call("POST", "/v1/rules/validate", &headers, text).json()
     };
-    assert_eq!(validate(&text), json!({"valid": true, "rules": 1, "findings": [], "report": ""}));
+    assert_eq!(validate(&text), json!({"valid": true, "rules": 1, "restart_needed": [], "findings": [], "report": ""}));
     let invalid = validate("[server]\nidle_timout = \"5m\"\n");
     let finding = json!({"severity": "error", "message": "unknown key \"idle_timout\" in [server]", "source": "flowgate.toml",
         "line": 2, "column": 1, "hint": "did you mean \"idle_timeout\"?"});

@@ -153,6 +153,17 @@ fn a_subject_that_is_banned_by_hand_is_told_as_banned() {
 }
 
 #[test]
+fn subjects_that_bans_by_hand_deny_are_among_the_most_denied() {
+    let server = Running::start(RULES);
+    take(&server, r#"{"act":"reply","user":"7","ip":"192.0.2.7"}"#, 9);
+    server.post("/v1/bans", r#"{"field":"ip","value":"192.0.2.0/24","for":"1h"}"#);
+    take(&server, r#"{"act":"view","user":"7","ip":"192.0.2.9"}"#, 20);
+    let most = &server.get("/v1/stats").json()["most_denied"]["subjects"][0];
+    assert_eq!((&most["rule"], &most["count"], &most["banned"]), (&json!("(ban)"), &json!(20), &json!(true)));
+    assert_eq!((&most["fields"], &most["subject"]), (&json!({"ip":"192.0.2.9"}), &json!("ip=192.0.2.9")));
+}
+
+#[test]
 fn subjects_are_those_that_ask_are_denied_and_would_be() {
     let server = Running::start(RULES);
     assert_eq!(server.get("/v1/subjects/reply").json()["since"], Value::Null);

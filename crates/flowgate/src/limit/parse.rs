@@ -8,7 +8,7 @@ use crate::time::Span;
 const WHOLE_NUMBER: &str = "a whole number from 1 to 10^12";
 const DECIMAL_NUMBER: &str = "a number from 0.000001 to 10^12, with at most 6 decimals and 15 digits";
 const PERIOD: &str = "a whole number and a unit such as 60s, 5m or day, from 1us to 366d";
-const UNITS: &str = "us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)";
+const UNITS: &str = "us, ms, s, m, min, h, d, w, month (or second, minute, hour, day, week)";
 
 pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
     let mut words = text.split_ascii_whitespace();

@@ -80,34 +80,34 @@ const MISTAKES: &[(&str, &str)] = &[
     ("5/60/s", "period `60/s`: expected a whole number and a unit such as 60s, 5m or day, from 1us to 366d"),
     (
         "5/60x",
-        "period `60x`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
+        "period `60x`: expected one of the units us, ms, s, m, min, h, d, w, month (or second, minute, hour, day, week)",
     ),
     (
         "5/ns",
-        "period `ns`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
+        "period `ns`: expected one of the units us, ms, s, m, min, h, d, w, month (or second, minute, hour, day, week)",
     ),
     (
         "5/60S",
-        "period `60S`: expected 60s, or another of the units us, ms, s, m, h, d, w, month (or second, minute, hour, \
+        "period `60S`: expected 60s, or another of the units us, ms, s, m, min, h, d, w, month (or second, minute, hour, \
          day, week)",
     ),
     (
         "5/minutes",
-        "period `minutes`: expected minute, or another of the units us, ms, s, m, h, d, w, month (or second, minute, \
+        "period `minutes`: expected minute, or another of the units us, ms, s, m, min, h, d, w, month (or second, minute, \
          hour, day, week)",
     ),
     (
         "5/2Hours",
-        "period `2Hours`: expected 2hour, or another of the units us, ms, s, m, h, d, w, month (or second, minute, \
+        "period `2Hours`: expected 2hour, or another of the units us, ms, s, m, min, h, d, w, month (or second, minute, \
          hour, day, week)",
     ),
     (
         "5/1h30m",
-        "period `1h30m`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
+        "period `1h30m`: expected one of the units us, ms, s, m, min, h, d, w, month (or second, minute, hour, day, week)",
     ),
     (
         "5/year",
-        "period `year`: expected one of the units us, ms, s, m, h, d, w, month (or second, minute, hour, day, week)",
+        "period `year`: expected one of the units us, ms, s, m, min, h, d, w, month (or second, minute, hour, day, week)",
     ),
     ("5/60 s", "period `s`: expected the unit without a blank before it: 5/60s"),
     ("bucket 5/1 day burst=3", "period `day`: expected the unit without a blank before it: 5/1day"),
@@ -212,7 +212,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("5/s after=10/0s", "after `0s`: expected a period from 1us to 366d"),
     (
         "5/s after=10/days",
-        "after `days`: expected day, or another of the units us, ms, s, m, h, d, w, month (or second, minute, hour, \
+        "after `days`: expected day, or another of the units us, ms, s, m, min, h, d, w, month (or second, minute, hour, \
          day, week)",
     ),
     ("5/s after=1/day after=2/day", "after `after=2/day`: expected it only once"),
