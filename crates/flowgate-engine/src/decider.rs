@@ -99,7 +99,7 @@ impl Decider {
         let HitBuffer { hits, bans } = buffer;
         let ask = Ask::new(evaluation.store_op(rules, hits), evaluation.cost, at.now);
         self.memory.apply(&mut flowgate::Plan::banning(ask, hits, bans));
-        let outcomes = Outcomes::new(rules, evaluation, hits, bans);
+        let outcomes = Outcomes { rules, evaluation, hits, bans };
         self.note_bans(outcomes, request);
         outcomes
     }

@@ -84,10 +84,6 @@ impl Decision {
         Decision { degraded: true, ..Decision::new(DecidedBy::Rule(Arc::clone(rule)), numbers) }
     }
 
-    pub(crate) fn set_shadow(&mut self, shadow: Vec<Arc<Rule>>) {
-        self.shadow = shadow;
-    }
-
     /// Marks the answer as a stopgap.
     #[must_use]
     pub fn as_stopgap(self) -> Decision {

@@ -87,9 +87,13 @@ impl Decider {
     /// What would be decided, and why. Changes nothing.
     pub fn explain_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
         let at = at.into();
-        let mut plan = self.plan_to_explain(rules, request, at.now);
+        self.explain_plan(self.plan_to_explain(rules, request, at.now), request, at)
+    }
+
+    /// Asks memory what a plan asks, and why that is decided so.
+    pub(crate) fn explain_plan(&self, mut plan: Plan<'_>, request: &Request<'_>, at: Reading) -> Explanation {
         self.memory().apply_plan(&mut plan, at.now);
-        let mut explanation = Explanation::new(request, plan.outcomes(), at.now);
+        let mut explanation = plan.explain(request, at.now);
         explanation.make_real(at);
         explanation
     }

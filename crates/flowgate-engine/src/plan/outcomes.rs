@@ -13,22 +13,12 @@ use crate::rules::{Action, BanScope, Rule, RuleSet};
 #[derive(Clone, Copy, Debug)]
 pub struct Outcomes<'p, 'r> {
     pub(crate) rules: &'r RuleSet,
-    pub(super) evaluation: &'p Evaluation,
+    pub(crate) evaluation: &'p Evaluation,
     pub(crate) hits: &'p [Hit<'r>],
     pub(crate) bans: &'p [BanHit<'r>],
 }
 
 impl<'p, 'r> Outcomes<'p, 'r> {
-    #[inline]
-    pub(crate) fn new(
-        rules: &'r RuleSet,
-        evaluation: &'p Evaluation,
-        hits: &'p [Hit<'r>],
-        bans: &'p [BanHit<'r>],
-    ) -> Outcomes<'p, 'r> {
-        Outcomes { rules, evaluation, hits, bans }
-    }
-
     /// The hits, in file order.
     pub fn hits(self) -> &'p [Hit<'r>] {
         self.hits
@@ -87,7 +77,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
             },
         };
         if self.has_shadows() {
-            decided.set_shadow(self.shadows());
+            decided.shadow = self.shadows();
         }
         decided
     }

@@ -24,7 +24,7 @@ const MAX_SHARE: usize = 4 << 20;
 /// A table is allocated at no more than this many times a shard's share, unless it needs more.
 const MAX_SHARES_PER_TABLE: usize = 4;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Budget {
     max_bytes: usize,
     /// What a shard may take where all take the same.
@@ -43,21 +43,8 @@ pub(super) struct Budget {
 impl Budget {
     /// A budget for `shards` shards of which `used` is spent from the start, and which is at least that.
     pub(super) fn new(max_bytes: usize, when_full: WhenFull, shards: usize, used: usize) -> Budget {
-        let [evicted, evicted_in_use, bans_refused, refused, coarsened] = [const { AtomicU64::new(0) }; 5];
-        let [used, largest_freed] = [used, 0].map(AtomicUsize::new);
-        let (max_bytes, share) = (max_bytes.max(used.load(Relaxed)), (max_bytes / shards).min(MAX_SHARE));
-        Budget {
-            max_bytes,
-            share,
-            largest_freed,
-            when_full,
-            used,
-            evicted,
-            evicted_in_use,
-            bans_refused,
-            refused,
-            coarsened,
-        }
+        let (max_bytes, share) = (max_bytes.max(used), (max_bytes / shards).min(MAX_SHARE));
+        Budget { max_bytes, share, when_full, used: used.into(), ..Budget::default() }
     }
 
     /// The room that counters need. A store that denies keeps some for the records of bans, which

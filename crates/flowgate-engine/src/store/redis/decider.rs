@@ -15,7 +15,6 @@ use crate::explain::Explanation;
 use crate::plan::JointDecision;
 use crate::request::Request;
 use crate::rules::RuleSet;
-use crate::store::Store;
 
 impl Decider {
     /// Decides a plan on these counters while Redis is away, under the limits of `limits`: a copy of the plan's rules
@@ -47,11 +46,7 @@ impl Decider {
 
     /// As [`Decider::decide_owned`], why a `peek` is decided as it is.
     pub fn explain_owned(&self, plan: &OwnedPlan, limits: &RuleSet, request: &Request<'_>, at: Reading) -> Explanation {
-        let mut plan = plan.under(limits, at);
-        self.memory().apply_plan(&mut plan, at.now);
-        let mut explanation = Explanation::new(request, plan.outcomes(), at.now);
-        explanation.make_real(at);
-        explanation
+        self.explain_plan(plan.under(limits, at), request, at)
     }
 
     /// The calls that forget all that matching rules have counted for the request's subjects, bans included: one for

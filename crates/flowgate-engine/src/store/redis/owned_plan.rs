@@ -160,7 +160,7 @@ impl OwnedPlan {
             replies => decided = self.decide_groups(replies)?,
         }
         let PartOutcomes { hits, bans, now, .. } = &decided;
-        Ok(conclude(Outcomes::new(&self.rules, &self.evaluation, hits, bans), *now))
+        Ok(conclude(Outcomes { rules: &self.rules, evaluation: &self.evaluation, hits, bans }, *now))
     }
 
     /// The decision that follows from the reply to the call of the whole plan, or from those to the calls of all groups.

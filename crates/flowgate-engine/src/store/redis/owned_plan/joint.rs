@@ -92,7 +92,7 @@ impl OwnedJointPlan {
         };
         let (mut parts, mut new_bans) = (Vec::with_capacity(self.parts.len()), Vec::with_capacity(self.parts.len()));
         for (part, PartOutcomes { hits, bans, .. }) in self.parts.iter().zip(&decided.parts) {
-            let outcomes = Outcomes::new(&part.rules, &part.evaluation, hits, bans);
+            let outcomes = Outcomes { rules: &part.rules, evaluation: &part.evaluation, hits, bans };
             let conclusion = part.conclusion(outcomes, decided.now);
             parts.push(PartDecision { decision: conclusion.decision, charged: outcomes.is_charged() });
             new_bans.push(conclusion.new_bans);
