@@ -2,8 +2,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use crate::block::ALIGNMENT;
 
 /// A directory of files.
 pub trait Disk: Send + Sync + 'static {
@@ -62,10 +65,16 @@ pub trait Disk: Send + Sync + 'static {
 /// The bytes that are allocated ahead, so that a full disk shows early.
 const ALLOCATED_AHEAD_BYTES: u64 = 16 << 20;
 
+/// The zeros that are written ahead where answers wait for syncs: a sync need not write the length and the blocks of the file if both
+/// are as they were. On ext4 that saves one of three requests to the disk.
+const ZEROS_AHEAD_BYTES: usize = 512 << 10;
+
 /// A directory of the file system.
 #[derive(Debug)]
 pub struct FileDisk {
     directory: PathBuf,
+    /// Answers wait for syncs.
+    syncs_often: bool,
 }
 
 /// A file of a [`FileDisk`].
@@ -74,17 +83,84 @@ pub struct JournalFile {
     file: File,
     written: AtomicU64,
     allocated: AtomicU64,
+    /// The end of the zeros, and what is written where the cache of the system is not used.
+    zeroed: AtomicU64,
+    aligned: Mutex<AlignedBytes>,
 }
 
 impl FileDisk {
     /// The files of a directory.
     pub fn new(directory: impl Into<PathBuf>) -> FileDisk {
-        FileDisk { directory: directory.into() }
+        FileDisk { directory: directory.into(), syncs_often: false }
+    }
+
+    /// For answers that wait for syncs. Files are longer by zeros that are written ahead, and the cache of the system is not used: on
+    /// ext4 a sync takes a third less time.
+    #[must_use]
+    pub fn for_frequent_syncs(self) -> FileDisk {
+        FileDisk { syncs_often: true, ..self }
     }
 
     fn sync_directory(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }
+}
+
+impl JournalFile {
+    /// Writes `bytes` up to `end`, and zeros behind them where there are none.
+    fn append_aligned(&self, bytes: &[u8], end: u64) -> io::Result<()> {
+        let mut aligned = self.aligned.lock().unwrap_or_else(PoisonError::into_inner);
+        #[cfg(unix)]
+        if end > self.zeroed.load(Relaxed) {
+            std::os::unix::fs::FileExt::write_all_at(&self.file, aligned.zeros(ZEROS_AHEAD_BYTES), end)?;
+            self.zeroed.store(end + ZEROS_AHEAD_BYTES as u64, Relaxed);
+        }
+        (&self.file).write_all(aligned.copy(bytes))
+    }
+}
+
+/// Bytes that begin at a multiple of a page, as the disk takes them without the cache of the system.
+#[derive(Debug, Default)]
+struct AlignedBytes(Vec<u8>);
+
+impl AlignedBytes {
+    fn copy(&mut self, bytes: &[u8]) -> &[u8] {
+        let start = self.start(bytes.len());
+        self.0.extend_from_slice(bytes);
+        &self.0[start..]
+    }
+
+    #[cfg(unix)]
+    fn zeros(&mut self, length: usize) -> &[u8] {
+        let start = self.start(length);
+        self.0.resize(start + length, 0);
+        &self.0[start..]
+    }
+
+    /// Where `length` bytes are to begin. There is room for them, so that they do not move.
+    fn start(&mut self, length: usize) -> usize {
+        self.0.clear();
+        self.0.reserve(length + ALIGNMENT);
+        let start = self.0.as_ptr().addr().wrapping_neg() % ALIGNMENT;
+        self.0.resize(start, 0);
+        start
+    }
+}
+
+/// The file without the cache of the system; `None` if the file system cannot do that, which some tell at the first write.
+#[cfg(target_os = "linux")]
+fn open_direct(options: &OpenOptions, path: &Path) -> Option<File> {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+    let flag = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let file = options.clone().custom_flags(flag).open(path).ok()?;
+    let is_written = file.write_all_at(AlignedBytes::default().zeros(ALIGNMENT), 0).is_ok();
+    is_written.then_some(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_: &OpenOptions, _: &Path) -> Option<File> {
+    None
 }
 
 impl Disk for FileDisk {
@@ -95,10 +171,12 @@ impl Disk for FileDisk {
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(self.directory.join(name))?;
+        let path = self.directory.join(name);
+        let direct = if self.syncs_often { open_direct(&options, &path) } else { None };
+        let file = direct.map_or_else(|| options.open(&path), Ok)?;
         self.sync_directory()?;
-        let [written, allocated] = [const { AtomicU64::new(0) }; 2];
-        Ok(JournalFile { file, written, allocated })
+        let [written, allocated, zeroed] = [const { AtomicU64::new(0) }; 3];
+        Ok(JournalFile { file, written, allocated, zeroed, aligned: Mutex::default() })
     }
 
     fn append(&self, file: &JournalFile, bytes: &[u8]) -> io::Result<()> {
@@ -108,7 +186,11 @@ impl Disk for FileDisk {
             allocate(&file.file, allocated)?;
             file.allocated.store(allocated, Relaxed);
         }
-        (&file.file).write_all(bytes)?;
+        if self.syncs_often {
+            file.append_aligned(bytes, end)?;
+        } else {
+            (&file.file).write_all(bytes)?;
+        }
         file.written.store(end, Relaxed);
         Ok(())
     }

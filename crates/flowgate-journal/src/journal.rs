@@ -358,6 +358,9 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             if let Err(error) = sync() {
                 self.fail(&error);
             }
+            // Where the threads of the server share a processor, they send the answers and read requests before the next sync
+            // begins, which then serves more of them.
+            std::thread::yield_now();
             return;
         }
         let shared = Arc::clone(&self.shared);

@@ -2,7 +2,8 @@
 //!
 //! Rule       Only the records of whole blocks are read. Behind damage, reading goes on at the next block that is whole.
 //! Rule       Damage at the end of a file is a torn end: what was being written when the process or the machine died. Damage before
-//!            a whole block, or a block that is missing, is counted.
+//!            a whole block, or a block that is missing, is counted. Zeros at the end were written ahead of blocks, and are no
+//!            damage.
 //! Rule       A generation is never older than the ones before it, unless the clock was put back and all states moved back with it.
 //!            Then all that it has, the older ones have too, until its base is finished: so it is skipped.
 //! Bound      Reading holds 1 MiB of a file at a time.
@@ -52,7 +53,7 @@ pub struct ReadReport {
     pub bytes: u64,
     /// Stretches of damage before a whole block.
     pub damaged: u64,
-    /// The bytes behind the last whole block of each file.
+    /// The bytes behind the last whole block of each file, without pages of zeros.
     pub torn_bytes: u64,
     /// When the newest block was written.
     pub written_at: Option<Time>,
@@ -139,7 +140,10 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
             let found = Header::read(bytes).and_then(|header| Some((header, header.records(bytes)?)));
             let Some((header, records)) = found else {
                 is_damaged = true;
-                report.torn_bytes += bytes.len().min(ALIGNMENT) as u64;
+                let skipped = &bytes[..bytes.len().min(ALIGNMENT)];
+                if skipped.iter().any(|byte| *byte != 0) {
+                    report.torn_bytes += skipped.len() as u64;
+                }
                 blocks.skip(ALIGNMENT);
                 continue;
             };

@@ -250,9 +250,11 @@ impl<D: Disk> Writer<D> {
 
     /// Whether a new generation is due: the file is far longer than the states need, or cannot tell what is gone.
     pub fn needs_generation(&self, memory: &MemoryStore) -> bool {
-        let live = self.base_bytes.max(memory.stats().counters as u64 * COUNTER_BYTES);
         let is_whole = self.file.is_some() && self.base.is_none();
-        is_whole && (self.lost_track || self.file_bytes > 2 * live + MIN_GENERATION_BYTES)
+        let exceeds = |live: u64| self.file_bytes > 2 * live + MIN_GENERATION_BYTES;
+        // To count the counters takes some microseconds, which an answer that waits for the disk would notice.
+        let is_long = || exceeds(self.base_bytes) && exceeds(memory.stats().counters as u64 * COUNTER_BYTES);
+        is_whole && (self.lost_track || is_long())
     }
 
     /// The generation that is written.

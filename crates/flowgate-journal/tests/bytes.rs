@@ -105,6 +105,18 @@ fn checks_that_are_written_anew_are_those_that_were_there() {
     assert!(report.records > 10 && report.damaged == 0, "{report:?}");
 }
 
+#[test]
+fn zeros_behind_the_blocks_are_the_end_and_zeros_between_them_are_damage() {
+    let (whole, page) = (read_file(&golden()), vec![0; BLOCK_BYTES]);
+    assert_eq!(read_file(&[golden(), page.repeat(3), vec![0; 7]].concat()), whole);
+    let between = [&golden()[..BLOCK_BYTES], &page, &golden()[BLOCK_BYTES..]].concat();
+    assert_eq!(read_file(&between), ReadReport { damaged: 1, ..whole.clone() });
+    let in_place_of_one = [&golden()[..BLOCK_BYTES], &page, &golden()[2 * BLOCK_BYTES..]].concat();
+    assert_eq!(read_file(&in_place_of_one).damaged, 1);
+    let torn = read_file(&[golden(), page.repeat(2), vec![7; 9]].concat());
+    assert_eq!(torn, ReadReport { torn_bytes: 9, ..whole });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 

@@ -7,9 +7,9 @@
 //! Rule       A journal that cannot be written never holds up a decision: the server is degraded, and goes on in memory.
 
 mod open;
+mod waiting;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use flowgate::{Clock, MemoryStore, Record, Span, Time};
 use flowgate_engine::Decider;
@@ -25,6 +25,7 @@ use crate::resp::yield_to_ready_tasks;
 use crate::service::Service;
 pub use open::DurableError;
 pub(crate) use open::{OpenJournal, open};
+use waiting::Waiting;
 
 const BEHIND: &str = "journal behind";
 const DAMAGED: &str = "counters damaged";
@@ -36,11 +37,9 @@ pub(crate) struct Durable {
     synced: watch::Receiver<SyncStatus>,
     /// Why the disk fails. Apart from `synced`, which changes with every sync and would wake its reader each time.
     failure: watch::Receiver<Option<String>>,
-    /// The last epoch that somebody did not wait for any longer.
-    late: Arc<watch::Sender<u64>>,
+    waiting: Arc<Waiting>,
     /// Whether every answer waits for the disk.
     is_always: bool,
-    patience: Duration,
     /// What was read at the start.
     pub(crate) read: ReadReport,
     /// How long walks through the counters have held the locks of shards.
@@ -59,8 +58,9 @@ impl Durable {
             service.decider.restore_ban(*kind, body, &rules, back, now);
         }
         let failed = |source| DurableError::Write { path: directory.path().to_owned(), source };
-        let mut writer =
-            Writer::new(Arc::new(directory.disk()), directory.seed().fingerprint(), now).map_err(failed)?;
+        let is_always = config.store.durable.mode == Durability::Always;
+        let disk = if is_always { directory.disk().for_frequent_syncs() } else { directory.disk() };
+        let mut writer = Writer::new(Arc::new(disk), directory.seed().fingerprint(), now).map_err(failed)?;
         let lock_times = Arc::<Histogram>::default();
         let noted = Arc::clone(&lock_times);
         writer.on_lock(Box::new(move |held| noted.note(held, 1)));
@@ -87,21 +87,8 @@ impl Durable {
         let settings = JournalSettings { flush: config.store.durable.flush, clock: clock.clone(), report };
         let table = Table(Arc::clone(&service.decider));
         let journal = Arc::new(Journal::start(writer, table, Box::new(keeper), settings).map_err(failed)?);
-        let is_always = config.store.durable.mode == Durability::Always;
-        let patience = config.server.request_timeout;
-        let late = Arc::default();
-        Ok(Durable {
-            journal,
-            synced,
-            failure,
-            late,
-            is_always,
-            patience,
-            read,
-            lock_times,
-            clock,
-            _directory: directory,
-        })
+        let waiting = Arc::new(Waiting::new(synced.clone(), config.server.request_timeout));
+        Ok(Durable { journal, synced, failure, waiting, is_always, read, lock_times, clock, _directory: directory })
     }
 
     /// Whether every answer that changed a counter waits for the disk.
@@ -124,7 +111,7 @@ impl Durable {
 
     /// Reports the state of the journal to `readiness`, and to the log.
     pub(crate) fn watch(&self, readiness: &Readiness) {
-        let (mut synced, mut late, readiness) = (self.synced.clone(), self.late.subscribe(), readiness.clone());
+        let (mut synced, mut late, readiness) = (self.synced.clone(), self.waiting.late.subscribe(), readiness.clone());
         let mut failure = self.failure.clone();
         let is_damaged = self.read.damaged > 0;
         if is_damaged {
@@ -169,22 +156,13 @@ impl Durable {
 
     /// The answer, once all that the caller has changed is on the disk, or what `unsynced` makes of it.
     fn later<T: Send + 'static>(&self, answer: T, unsynced: impl FnOnce(T) -> T + Send + 'static) -> Answer<T> {
-        let (epoch, mut synced, patience) = (self.journal.epoch(), self.synced.clone(), self.patience);
-        let (journal, late) = (Arc::clone(&self.journal), Arc::clone(&self.late));
+        let (epoch, journal, waiting) = (self.journal.epoch(), Arc::clone(&self.journal), Arc::clone(&self.waiting));
         Answer::later(async move {
             // All connections that are ready change their counters before the flush begins: one sync serves them all.
             yield_to_ready_tasks().await;
             journal.want(epoch);
-            let is_over = |synced: &SyncStatus| synced.epoch >= epoch || synced.failure.is_some();
-            let is_synced = match tokio::time::timeout(patience, synced.wait_for(is_over)).await {
-                Ok(synced) => synced.is_ok_and(|synced| synced.epoch >= epoch),
-                // After `patience` the answer goes out as it would with `everysec`.
-                Err(_) => {
-                    late.send_modify(|late| *late = epoch.max(*late));
-                    false
-                }
-            };
-            if is_synced { answer } else { unsynced(answer) }
+            // After `server.request_timeout` the answer goes out as it would with `everysec`.
+            if waiting.wait(epoch).await { answer } else { unsynced(answer) }
         })
     }
 }
