@@ -19,6 +19,9 @@ const LOCK_GRACE: Span = Span::from_secs(5);
 /// Progress is logged this often.
 const PROGRESS_INTERVAL: Span = Span::from_secs(1);
 
+/// After this many bytes the counters that will come are estimated anew.
+const ESTIMATE_BYTES: u64 = 1 << 20;
+
 /// Why durable counters cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DurableError {
@@ -102,7 +105,7 @@ pub(crate) fn open(
         }
         clock.not_before(written_at);
     }
-    loading.memory.sweep(clock.now());
+    loading.memory.finish_load(clock.now());
     let ReadReport { damaged, torn_bytes, bytes, .. } = read;
     if damaged > 0 && durable.on_damage == OnDamage::Refuse {
         return Err(DurableError::Damaged { path: path.to_owned(), damaged });
@@ -147,12 +150,24 @@ struct Loading<'a> {
     no_room: u64,
     clock: &'a Clock,
     told_at: Time,
+    /// The bytes that were read when the counters were last estimated, and the counters at that time.
+    estimated_at: (u64, usize),
 }
 
 impl Loading<'_> {
     fn new(memory: MemoryConfig, clock: &Clock, back: Span) -> Loading<'_> {
         let memory = MemoryStore::new(memory);
-        Loading { memory, back, bans: Vec::new(), unknown: 0, no_room: 0, clock, told_at: clock.monotonic() }
+        let (bans, told_at) = (Vec::new(), clock.monotonic());
+        Loading { memory, back, bans, unknown: 0, no_room: 0, clock, told_at, estimated_at: (0, 0) }
+    }
+
+    /// Tells the table how many counters it will hold, if as many bytes bring as many counters as the last ones did.
+    fn estimate(&mut self, read: u64, of: u64) {
+        let (bytes, counters) = (read - self.estimated_at.0, self.memory.stats().counters);
+        let gained = counters.saturating_sub(self.estimated_at.1);
+        let more = u128::from(of.saturating_sub(read)) * gained as u128 / u128::from(bytes);
+        self.memory.expect(counters.saturating_add(usize::try_from(more).unwrap_or(usize::MAX)));
+        self.estimated_at = (read, counters);
     }
 }
 
@@ -174,6 +189,9 @@ impl Sink for Loading<'_> {
     }
 
     fn progress(&mut self, read: u64, of: u64) {
+        if read >= self.estimated_at.0 + ESTIMATE_BYTES {
+            self.estimate(read, of);
+        }
         let now = self.clock.monotonic();
         if now.since(self.told_at) >= PROGRESS_INTERVAL {
             self.told_at = now;

@@ -33,6 +33,8 @@ pub(super) struct Budget {
     largest_freed: AtomicUsize,
     pub(super) when_full: WhenFull,
     used: AtomicUsize,
+    /// How many counters a shard will hold once all are read; 0: not known.
+    expected_per_shard: AtomicUsize,
     pub(super) evicted: AtomicU64,
     pub(super) evicted_in_use: AtomicU64,
     pub(super) bans_refused: AtomicU64,
@@ -92,6 +94,14 @@ impl Budget {
         if bytes > 0 {
             self.used.fetch_sub(bytes, Relaxed);
         }
+    }
+
+    pub(super) fn expect_per_shard(&self, counters: usize) {
+        self.expected_per_shard.store(counters, Relaxed);
+    }
+
+    pub(super) fn expected_per_shard(&self) -> usize {
+        self.expected_per_shard.load(Relaxed)
     }
 
     pub(super) fn used(&self) -> usize {

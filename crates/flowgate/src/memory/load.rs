@@ -57,6 +57,22 @@ impl MemoryStore {
         }
     }
 
+    /// Tells how many counters the table will hold once all records are loaded, so that tables do not grow step by step.
+    pub fn expect(&self, counters: usize) {
+        self.budget.expect_per_shard(counters.div_ceil(self.shards.len()));
+    }
+
+    /// Drops what is over once all records are loaded, and gives back room that was not needed.
+    pub fn finish_load(&self, now: Time) {
+        self.budget.expect_per_shard(0);
+        for index in 0..self.shards.len() {
+            let mut shard = self.lock(index);
+            let slots = shard.slots.len();
+            shard.drop_expired(0, slots, now.as_nanos());
+            shard.trim(now.as_nanos(), &self.budget);
+        }
+    }
+
     /// Loads a record.
     pub fn load(&self, record: Record<'_>, at: LoadAt) -> LoadOutcome {
         let Some(content) = record.content() else { return LoadOutcome::Unknown };
@@ -98,7 +114,7 @@ impl Shard {
         let found = if self.is_behind_all(tag) { None } else { self.find(tag).ok() };
         match found {
             Some(index) => _ = self.take_at(index),
-            None if !self.make_room_to_load(tag, budget.room(1, 1), now, budget) => return LoadOutcome::NoRoom,
+            None if !self.make_room_to_load(budget.room(1, 1), now, budget) => return LoadOutcome::NoRoom,
             None => {}
         }
         let mut slot = match log {

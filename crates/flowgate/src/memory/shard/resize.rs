@@ -1,7 +1,6 @@
 //! Room for new counters: a table that grows, shrinks and stays within the budget.
 
 use super::super::budget::{Budget, WhenFull};
-use super::super::key::Tag;
 use super::super::logs::Logs;
 use super::super::slot::Slot;
 use super::{Shard, place_bytes, position};
@@ -13,6 +12,12 @@ const FULL_FRACTION: (usize, usize) = (56, 64);
 const ROOMY_FRACTION: (usize, usize) = (4, 5);
 /// A table shrinks when fewer than 3/8 of its positions are taken.
 const SPARSE_FRACTION: (usize, usize) = (3, 8);
+
+/// A table that was read is laid out anew when fewer than 3/4 of its positions are taken.
+const TRIMMED_FRACTION: (usize, usize) = (3, 4);
+
+/// A table that is read grows to this many times its counters at once, and itself, where so many are expected.
+const MAX_AHEAD_FACTOR: usize = 7;
 
 /// The places of its logs are as sparse, but packed only when that frees one place for every this many slots of the table: fewer
 /// places are a small part of what the slots take.
@@ -108,22 +113,32 @@ impl Shard {
 
     /// Makes room for a slot that is read, and where half of the budget is free for some that will come.
     #[inline]
-    pub(in crate::memory) fn make_room_to_load(&mut self, tag: Tag, room: Room, now: u64, budget: &Budget) -> bool {
-        self.has_room(room) || self.grow_ahead(tag, room, now, budget) || self.grow(room, now, budget)
+    pub(in crate::memory) fn make_room_to_load(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        self.has_room(room) || self.grow_ahead(room, now, budget) || self.grow(room, now, budget)
     }
 
-    /// A base is read in the order of the table: the part of all places before the last slot tells how many will come, though
-    /// no more are awaited than are there. Changes lie anywhere.
+    /// Every shard gets about the same part of the counters that are expected. A table of a few counters does not trust that: they
+    /// may be records of a few counters that change often.
     #[cold]
-    fn grow_ahead(&mut self, tag: Tag, room: Room, now: u64, budget: &Budget) -> bool {
-        let ahead = if self.is_behind_all(tag) {
-            let expected = ((self.live as u128) << 32) / (u128::from(tag.place()) + 1);
-            expected.saturating_sub(self.live as u128).min(self.live as u128) as usize
-        } else {
-            self.live / 4
+    fn grow_ahead(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
+        let ahead = match budget.expected_per_shard() {
+            0 => self.live / 4,
+            expected => expected.saturating_sub(self.live).min(MAX_AHEAD_FACTOR * self.live),
         };
         let room = Room { missing: ahead.max(room.missing), ..room };
         budget.used() < budget.max_bytes() / 2 && self.resize(room, now, budget)
+    }
+
+    /// Gives back the room of a table that was read and has more of it than one that grew by itself.
+    pub(in crate::memory) fn trim(&mut self, now: u64, budget: &Budget) {
+        if self.live * TRIMMED_FRACTION.1 < self.positions * TRIMMED_FRACTION.0 && self.positions > MIN_POSITIONS {
+            let positions = roomy(self.live);
+            let len = (positions + OVERHANG_SLOTS).max(self.end_with(positions).max(positions) + 1);
+            if len < self.slots.len() {
+                self.lay_out(positions, len, budget);
+            }
+        }
+        self.shrink(now, budget);
     }
 
     #[cold]
