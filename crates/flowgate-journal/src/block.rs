@@ -2,7 +2,7 @@
 
 use flowgate::Time;
 
-/// The version is part of it: a reader of another version finds no block.
+/// The last byte is the version of the format: a reader of another version finds no blocks.
 const MAGIC: [u8; 4] = *b"FGJ1";
 
 /// Blocks begin at multiples of this, so that a reader finds the next one behind damage.
@@ -11,7 +11,7 @@ pub(crate) const ALIGNMENT: usize = 4 << 10;
 /// The most bytes of a block, its header included.
 pub(crate) const MAX_BLOCK_BYTES: usize = 64 << 10;
 
-/// Where the check begins: behind the magic and itself.
+/// The checksum covers the bytes from here on: all but the magic and the checksum.
 const CHECKED_FROM: usize = 8;
 pub(crate) const HEADER_BYTES: usize = 48;
 
@@ -27,7 +27,7 @@ pub(crate) struct Header {
     /// See [`flowgate::Seed::fingerprint`].
     pub(crate) fingerprint: u64,
     pub(crate) generation: u64,
-    /// Of the block in its file, from 0 on.
+    /// The number of the block in its file, from 0.
     pub(crate) sequence: u64,
     /// When the writer began to look for changes.
     pub(crate) written_at: Time,
@@ -54,7 +54,8 @@ impl Header {
         out.resize(start + self.padded(), 0);
     }
 
-    /// The header at the beginning of `bytes`, which may be damaged: only [`Header::is_whole`] knows. `None` if it is none.
+    /// The header that `bytes` begin with; `None` if they do not begin with one. It may be damaged: [`Header::records`]
+    /// checks that.
     pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
         let header = bytes.first_chunk::<HEADER_BYTES>()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| header[at + index]));
@@ -71,15 +72,15 @@ impl Header {
         })
     }
 
-    /// The records of the block in `bytes`, which begin with this header; `None` if a byte of it differs from what was
-    /// written, or is missing.
+    /// The records of the block that `bytes` begin with, behind this header; `None` if the checksum differs or bytes are
+    /// missing.
     pub(crate) fn records<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let block = bytes.get(..HEADER_BYTES + self.length as usize)?;
         let check = crc32fast::hash(&block[CHECKED_FROM..]);
         (block[4..CHECKED_FROM] == check.to_le_bytes()).then(|| &block[HEADER_BYTES..])
     }
 
-    /// The bytes of the block with its zeros.
+    /// The length of the block in bytes, with the zeros that fill it up.
     pub(crate) fn padded(&self) -> usize {
         (HEADER_BYTES + self.length as usize).next_multiple_of(ALIGNMENT)
     }

@@ -10,7 +10,7 @@ use flowgate::{Clock, Seed, Span};
 use crate::disk::{Disk, FileDisk};
 use crate::reader::generation_of;
 
-/// How often a lock is tried.
+/// The pause between two attempts to lock the directory.
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 
 const SEED_BYTES: usize = 16;
@@ -31,7 +31,7 @@ pub enum DirectoryError {
     Disk {
         /// The directory, or the file in it.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Another process uses it.
@@ -41,7 +41,7 @@ pub enum DirectoryError {
     InUse {
         /// The directory.
         path: PathBuf,
-        /// The process, as far as it is known.
+        /// The id of that process, if it could be read.
         holder: String,
     },
     /// The file of the seed is missing or damaged, and there are journals.
@@ -111,7 +111,7 @@ fn lock(directory: &Path, patience: Span) -> Result<File, DirectoryError> {
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_INTERVAL),
         }
     }
-    // Who holds the lock is for people: the lock itself is the system's. A disk that is full has no room for it.
+    // The process id is for people; the system keeps the lock itself. On a full disk the id is missing.
     let _ = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
     Ok(file)
 }
@@ -152,7 +152,7 @@ fn read_seed(bytes: &[u8]) -> Option<Seed> {
     (check == crc32fast::hash(seed).to_le_bytes()).then(|| Seed([first, second].map(u64::from_le_bytes)))
 }
 
-/// Written whole under another name first: a crash leaves the seed or none.
+/// Writes the seed under another name first, so that a crash leaves the whole seed or no seed.
 fn make_seed(directory: &Path, path: &Path, Seed(words): Seed) -> io::Result<()> {
     let mut bytes = words.map(u64::to_le_bytes).concat();
     bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());

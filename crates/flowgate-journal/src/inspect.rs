@@ -18,11 +18,11 @@ pub struct Inspection {
     pub report: ReadReport,
     /// The states that would be loaded, by what they are.
     pub states: BTreeMap<&'static str, u64>,
-    /// Records beside those of counters.
+    /// The number of records that are not of counters, such as those of bans.
     pub foreign: u64,
-    /// Records of kinds that this version does not know.
+    /// The number of records of kinds that this version does not know.
     pub unknown: u64,
-    /// Why a server refuses to start with this directory, beside damage.
+    /// Why a server would refuse to start with this directory, other than damage.
     pub refusal: Option<Refusal>,
 }
 
@@ -36,8 +36,8 @@ pub enum Refusal {
     Journal(#[from] ReadError),
 }
 
-/// Looks into the journal of a directory. Changes nothing, and needs no lock. Without the seed of the journal it
-/// reads as much, and tells the [`Refusal`] of a server.
+/// Looks into the journal of a directory. Changes nothing, and needs no lock. If the seed is missing, or is not that
+/// of the journal, all is read nevertheless, and [`Inspection::refusal`] says why a server would not start.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -51,7 +51,7 @@ pub fn inspect(directory: &Path) -> Result<Inspection, ReadError> {
         files.push((name, length));
     }
     let bytes: u64 = files.iter().map(|(_, length)| length).sum();
-    // A table holds a record in little more than its bytes.
+    // A counter takes little more memory than its record takes in the journal.
     let max_bytes = usize::try_from(bytes.saturating_mul(4)).unwrap_or(usize::MAX).max(64 << 20);
     let count = |fingerprint| {
         let memory = MemoryStore::new(MemoryConfig { max_bytes, ..MemoryConfig::default() });

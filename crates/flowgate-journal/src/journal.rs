@@ -3,8 +3,8 @@
 //! Rule       A change is written within `flush`. The table is visited in small pieces that are spread over the time between two
 //!            flushes, since a server may have one processor: a request waits for a piece, not for a flush. The disk is synced
 //!            by another thread, and the next write does not wait for it.
-//! Rule       A caller that needs its change on the disk notes the epoch behind its change and asks for it: the next flush begins
-//!            at once, and is synced before the epoch is told.
+//! Rule       A caller that needs its change on the disk reads the epoch after its change and asks for that epoch: the next flush
+//!            begins at once, and the epoch is reported once the flush is synced.
 //! Rule       When the disk fails, memory goes on. A new generation is tried at once, then every second. A panic of one of the
 //!            threads is treated as a disk that fails.
 
@@ -22,7 +22,7 @@ use crate::disk::Disk;
 use crate::status::{JournalStatus, SyncStatus};
 use crate::writer::{Companion, Writer};
 
-/// How often a disk that fails is tried.
+/// The pause between two attempts to use a disk that fails.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A base is written this many bytes at a time, and not faster than this many such pieces a second: 100 MB/s.
@@ -35,7 +35,7 @@ const PARTS: u64 = 5;
 const PARTS_OF_PERIOD: u64 = 4;
 const PARTS_OF_VISIT: u64 = 3;
 
-/// The least time between two pieces of a visit.
+/// The shortest pause between two pieces of a visit.
 const REST: Span = Span::from_micros(100);
 
 /// How a journal is written.
@@ -44,7 +44,7 @@ pub struct JournalSettings {
     pub flush: Duration,
     /// Reads the time of changes.
     pub clock: Clock,
-    /// Hears what is synced, and when the disk begins to fail or recovers.
+    /// Called when an epoch is synced, and when the disk begins to fail or recovers.
     pub report: Box<dyn Fn(SyncStatus) + Send + Sync>,
 }
 
@@ -70,7 +70,7 @@ struct Shared {
 /// What the writer is to do.
 #[derive(Debug, Default)]
 struct Orders {
-    /// Somebody waits for this epoch.
+    /// The newest epoch that a caller waits for.
     wanted: Option<u64>,
     stops: bool,
 }
@@ -99,7 +99,7 @@ struct Work<D: Disk, M> {
     reporter: Arc<Reporter>,
 }
 
-/// Reports what is synced, and whether the disk fails, in one order for both threads.
+/// Reports what is synced and whether the disk fails. Its lock keeps the reports of both threads in order.
 struct Reporter {
     told: Mutex<SyncStatus>,
     report: Box<dyn Fn(SyncStatus) + Send + Sync>,
@@ -110,7 +110,8 @@ impl Reporter {
         self.tell(|told| told.epoch = told.epoch.max(epoch));
     }
 
-    /// A sync that ends later does not end the failure: `None` does, once all is written anew.
+    /// Reports that the disk fails, or with `None` that all is written again. A sync that ends in between does not end
+    /// the failure.
     fn failure(&self, failure: Option<String>) {
         self.tell(|told| told.failure = failure);
     }
@@ -135,7 +136,7 @@ impl Journal {
     ) -> io::Result<Journal> {
         memory.as_ref().follow_changes();
         writer.begin()?;
-        // Epoch 0 is over: nobody who changes something now may take it for synced.
+        // Epoch 0 counts as synced, so changes begin in epoch 1.
         let shared = Arc::new(Shared { epoch: AtomicU64::new(1), ..Shared::default() });
         let JournalSettings { flush, clock, report } = settings;
         shared.status.synced_until.store(clock.monotonic().as_nanos(), Relaxed);
@@ -173,7 +174,7 @@ impl Journal {
         lock(&self.shared.orders).stops = true;
         self.shared.ordered.notify_one();
         for thread in lock(&self.threads).drain(..) {
-            // Neither thread panics: what they call may, which they catch.
+            // The threads themselves do not panic: they catch the panics of what they call.
             let _ = thread.join();
         }
     }
@@ -191,7 +192,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         self.survives(Self::write_last);
     }
 
-    /// Whether a piece of work ends without a panic, which otherwise is the failure of the disk.
+    /// True if a piece of work ends without a panic. A panic is treated as a failure of the disk.
     fn survives(&mut self, work: fn(&mut Self)) -> bool {
         // The writer gives up the file and all that it has prepared, so that nothing half done is used.
         let has_panicked = catch_unwind(AssertUnwindSafe(|| work(self))).is_err();
@@ -204,14 +205,14 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
     fn write_until_stopped(&mut self) {
         let mut next_piece = self.clock.monotonic();
         let is_failing = self.writer.file().is_none();
-        let mut next_flush = if is_failing { next_piece + span(RETRY_INTERVAL) } else { next_piece };
+        let mut next_flush = if is_failing { next_piece + Span::from(RETRY_INTERVAL) } else { next_piece };
         loop {
             let wanted = match self.wait(next_flush) {
                 Order::Stop => return,
                 Order::Flush(wanted) => wanted,
                 Order::Base => {
                     self.write_base();
-                    next_piece = self.clock.monotonic() + span(BASE_PIECE_TIME);
+                    next_piece = self.clock.monotonic() + Span::from(BASE_PIECE_TIME);
                     continue;
                 }
             };
@@ -221,10 +222,10 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
                 self.fail(&io::Error::other("the disk did not sync"));
             }
             if self.writer.file().is_none() && !self.recover() {
-                next_flush = began + span(RETRY_INTERVAL);
+                next_flush = began + Span::from(RETRY_INTERVAL);
                 continue;
             }
-            // Changes made from now on are of the next epoch, and may or may not be written by this flush.
+            // Changes made from now on belong to the next epoch. This flush may write some of them, too.
             let epoch = self.shared.epoch.fetch_add(1, SeqCst);
             let flushed = self.flush_in_pieces(began);
             self.shared.status.flushes.fetch_add(1, Relaxed);
@@ -241,15 +242,15 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             {
                 self.fail(&error);
             }
-            // Where somebody always waits, the base would find no time between flushes.
+            // While callers wait all the time, there is no time for the base between flushes.
             if wanted && self.writer.writes_base() && self.clock.monotonic() >= next_piece {
                 self.write_base();
-                next_piece = self.clock.monotonic() + span(BASE_PIECE_TIME);
+                next_piece = self.clock.monotonic() + Span::from(BASE_PIECE_TIME);
             }
         }
     }
 
-    /// Writes the changes, in pieces that are spread over the time until the next flush unless somebody waits for it.
+    /// Writes the changes, in pieces that are spread over the time until the next flush unless a caller waits for it.
     fn flush_in_pieces(&mut self, began: Time) -> io::Result<()> {
         let Work { shared, memory, companion, writer, flush, clock, .. } = self;
         let (within, one_part) = (part(*flush, PARTS_OF_VISIT), part(*flush, 1));
@@ -257,7 +258,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         let mut write_at = began + one_part;
         let mut rest = |visited: usize, shards: usize| {
             let now = clock.monotonic();
-            // While a base is written, the time between the flushes is for that.
+            // While a base is written, the time between flushes is left to it.
             let share = if writes_base { 0 } else { within.as_nanos() / shards as u64 * visited as u64 };
             let left = (began + Span::from_nanos(share)).since(now).max(REST);
             let orders = lock(&shared.orders);
@@ -276,7 +277,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
 
     /// Writes and syncs the last changes.
     fn write_last(&mut self) {
-        // An order that is not begun is not needed: what follows syncs the file.
+        // A sync that has not begun is dropped: the file is synced below.
         let mut order = lock(&self.shared.sync);
         (order.next, order.stops) = (None, true);
         drop(order);
@@ -312,7 +313,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             }
             let left = next_flush.since(self.clock.monotonic());
             match orders.wanted.take() {
-                // It asks for an epoch that a flush before has written and synced.
+                // An earlier flush has written and synced the epoch that is asked for.
                 Some(wanted) if wanted < self.shared.epoch.load(SeqCst) => continue,
                 Some(_) if !is_failing => return Order::Flush(true),
                 _ if left.is_zero() => return Order::Flush(false),
@@ -340,7 +341,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         }
     }
 
-    /// Syncs what was written up to the end of `epoch`, by this thread where somebody waits.
+    /// Syncs what was written up to the end of `epoch`: on this thread if a caller waits for it, else on the other.
     fn sync(&mut self, epoch: u64, began: Time, is_wanted: bool) {
         let Some(file) = self.writer.file() else { return };
         let (disk, shared, reporter) =
@@ -381,7 +382,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         self.reporter.failure(Some(error.to_string()));
     }
 
-    /// Begins a generation after trouble and writes its base at once; false if that fails, too.
+    /// Begins a generation after a failure and writes its base at once; false if that fails, too.
     fn recover(&mut self) -> bool {
         let mut begin = || {
             self.writer.begin_again()?;
@@ -408,7 +409,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
 
 /// What the writer does next.
 enum Order {
-    /// True: somebody waits for the disk.
+    /// True if a caller waits for the disk.
     Flush(bool),
     Base,
     Stop,
@@ -434,11 +435,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn span(duration: Duration) -> Span {
-    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// This many parts of the time between two flushes.
+/// A number of the [`PARTS`] of the time between two flushes.
 fn part(flush: Duration, parts: u64) -> Span {
-    Span::from_nanos(span(flush).as_nanos() / PARTS * parts)
+    Span::from_nanos(Span::from(flush).as_nanos() / PARTS * parts)
 }

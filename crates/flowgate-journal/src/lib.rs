@@ -15,8 +15,8 @@
 //!            states of some keys and nothing else.
 //! Rule       A generation begins with a file of its own, into which changes go at once. All states, the *base*, are written between
 //!            them. When the base is finished and synced, the file is renamed, and older ones are removed.
-//! Rule       After any trouble the cure is the same: a new generation, which writes all states again.
-//! Rule       One thread writes. No caller waits for the disk, but for one who asks to.
+//! Rule       After any failure of the disk a new generation begins, which writes all states again.
+//! Rule       One thread writes. A caller waits for the disk only if it asks for that.
 //!
 //! [`Directory`] locks the directory and keeps the seed, [`read`] reads what is there, and [`Journal`] writes.
 

@@ -2,10 +2,10 @@
 //!
 //! Rule       Only the records of whole blocks are read. Behind damage, reading goes on at the next block that is whole.
 //! Rule       Damage at the end of a file is a torn end: what was being written when the process or the machine died. Damage before
-//!            a whole block, or a block that is missing, is counted. Zeros at the end were written ahead of blocks, and are no
+//!            a whole block, or a block that is missing, is counted. Zeros at the end were written ahead of blocks: they are not
 //!            damage.
-//! Rule       A generation is never older than the ones before it, unless the clock was put back and all states moved back with it.
-//!            Then all that it has, the older ones have too, until its base is finished: so it is skipped.
+//! Rule       The times of a generation are never before those of the generations before it, unless the clock was put back and all
+//!            states with it. Until the base of such a generation is finished, older ones hold all that it holds: it is skipped.
 //! Bound      Reading holds 1 MiB of a file at a time.
 
 use std::io::{self, Read};
@@ -18,13 +18,14 @@ use crate::disk::Disk;
 const FINISHED: &str = ".fgj";
 const UNFINISHED: &str = ".fgj.part";
 
-/// A record is announced this many records before it is read. A processor has room for a dozen or so of requests to memory, and a
-/// record needs three.
+/// A record is prefetched this many records before it is read. A processor has about a dozen requests to memory under way at
+/// most, and a record needs three.
 const RECORDS_AHEAD: usize = 6;
 
-/// Takes what is read.
+/// Receives the records that are read.
 pub trait Sink {
-    /// A record. `since` is a time before all changes that this record and later ones tell of, and after most others.
+    /// A record. `since` is a time before the changes of this record and of all later ones, and after those of most
+    /// earlier ones.
     fn record(&mut self, record: Record<'_>, since: Time);
 
     /// A record that comes soon, so that what it needs can be fetched into the cache meanwhile.
@@ -32,7 +33,7 @@ pub trait Sink {
         let _ = record;
     }
 
-    /// So many bytes of so many were read.
+    /// `read` of `of` bytes are read: for a report of the progress.
     fn progress(&mut self, read: u64, of: u64) {
         let _ = (read, of);
     }
@@ -69,7 +70,7 @@ pub enum ReadError {
     Disk {
         /// The file, or what else was read.
         name: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file was written under another seed.
@@ -151,7 +152,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
                 return Err(ReadError::OtherSeed { name: name.clone() });
             }
             if header.generation != *generation || header.sequence < next_sequence {
-                // Whole, but not of this place: a copy, or what a file system has mixed up.
+                // Undamaged, but in the wrong place: a copy, or a mistake of the file system.
                 is_damaged = true;
                 blocks.skip(ALIGNMENT);
                 continue;
@@ -189,7 +190,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
     Ok(report)
 }
 
-/// A file, a block or more of it in memory.
+/// Reads a file block by block, with at least one block of it in memory.
 struct Blocks {
     file: Box<dyn Read>,
     buffer: Vec<u8>,
@@ -198,7 +199,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// What has been read and not skipped: at least the longest block, unless the file ends.
+    /// The bytes that are read and not skipped: at least as many as the longest block has, unless the file ends.
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..]
     }

@@ -1,4 +1,4 @@
-//! What the journal has written and how far it is behind, for reports and for those who wait for the disk.
+//! What the journal has written and how far it is behind: for reports, and for callers that wait for the disk.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -34,22 +34,22 @@ impl JournalStatus {
         self.generation.load(Relaxed)
     }
 
-    /// How often changes were written.
+    /// The number of flushes: changes were written.
     pub fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)
     }
 
-    /// How often the disk was synced.
+    /// The number of syncs.
     pub fn syncs(&self) -> u64 {
         self.syncs.load(Relaxed)
     }
 
-    /// How often the disk failed.
+    /// The number of failures of the disk.
     pub fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
     }
 
-    /// Whether the disk fails, so that changes are in memory alone.
+    /// True while the disk fails: changes are then kept in memory only.
     pub fn is_failing(&self) -> bool {
         self.is_failing.load(Relaxed)
     }
@@ -60,11 +60,11 @@ impl JournalStatus {
     }
 }
 
-/// What the journal tells those who wait.
+/// What the journal reports to callers that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncStatus {
     /// Changes that were made in this epoch or before are on the disk.
     pub epoch: u64,
-    /// Why the disk fails. Nobody should wait for it then.
+    /// Why the disk fails; callers then do not wait for it. `None`: it works.
     pub failure: Option<String>,
 }

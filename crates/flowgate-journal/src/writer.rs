@@ -12,22 +12,22 @@ use crate::reader::{file_name, generation_of};
 /// Bytes are handed to the disk when there are this many. To copy a megabyte takes the system as long as a few hundred decisions.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// A flush rests after it has held locks for this long. Where the server has one processor, this and about half of it once more is
-/// what a flush adds to the latency of a request.
+/// A flush pauses after it has held locks for this long. On a server with one processor a flush adds about one and a half times
+/// this to the latency of a request.
 const PIECE_TIME: Span = Span::from_micros(30);
 
 /// A new generation begins when a file exceeds twice the live states and this.
 const MIN_GENERATION_BYTES: u64 = 64 << 20;
 
-/// The least that a counter takes, in the estimate of the live states. Logs take more, which the base tells.
+/// The fewest bytes of a counter, for an estimate of the live states. Logs take more: the size of the last base shows how much.
 const COUNTER_BYTES: u64 = 25;
 
-/// Writes records beside those of the counters.
+/// Writes further records, such as those of bans, beside those of the counters.
 pub trait Companion: Send {
     /// Appends the records of what has changed since the last call.
     fn changed(&mut self, out: &mut Vec<u8>);
 
-    /// Appends the records of all that there is.
+    /// Appends the records of everything.
     fn all(&mut self, out: &mut Vec<u8>);
 }
 
@@ -40,10 +40,10 @@ impl Companion for NoCompanion {
     fn all(&mut self, _: &mut Vec<u8>) {}
 }
 
-/// Hears how long each step of a walk through the counters held the lock of a shard.
+/// Called with the time for which a step of a walk through the counters has held the lock of a shard.
 pub type OnLock = Box<dyn Fn(Span) + Send>;
 
-/// Called between the pieces of a flush: the shards that are visited, and of how many. True: what was visited is to be written now.
+/// Called between the pieces of a flush with the number of shards that are visited and of all. True: write what was visited now.
 pub(crate) type Rest<'a> = &'a mut dyn FnMut(usize, usize) -> bool;
 
 /// Writes the journal of a store.
@@ -51,7 +51,7 @@ pub struct Writer<D: Disk> {
     disk: Arc<D>,
     fingerprint: u64,
     generation: u64,
-    /// `None`: there was trouble, and the next generation has not begun.
+    /// `None`: the disk has failed, and the next generation has not begun.
     file: Option<Arc<D::File>>,
     /// The files of earlier generations, which go when the base is finished.
     older: Vec<String>,
@@ -69,9 +69,9 @@ pub struct Writer<D: Disk> {
     /// Blocks that are not handed to the disk yet, and the records of the next block.
     blocks: Vec<u8>,
     records: Vec<u8>,
-    /// Too many counters vanished to be listed.
+    /// True if too many counters have vanished to be listed one by one.
     lost_track: bool,
-    /// The file in use was created after trouble, and no base was finished since.
+    /// True if the file in use was created after a failure, and no base was finished since.
     is_attempt: bool,
     on_lock: OnLock,
 }
@@ -129,7 +129,7 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Begins a generation after trouble. If that fails, too, its file is removed: it holds nothing that the next one will not.
+    /// Begins a generation after a failure. If that fails, too, its file is removed: the next one will hold all that it holds.
     ///
     /// # Errors
     /// As [`Writer::begin`].
@@ -158,7 +158,7 @@ impl<D: Disk> Writer<D> {
     /// Writes the changes since the last flush.
     ///
     /// # Errors
-    /// When the disk fails: [`Writer::give_up`] then, since changes that were visited are lost to the file.
+    /// If the disk fails. Changes that were visited are then missing in the file, so [`Writer::give_up`] must follow.
     pub fn flush(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
         self.flush_in_pieces(memory, companion, now, &mut |_, _| false)
     }
