@@ -1,12 +1,13 @@
 //! What a caller asks of the counters, and its name in paths, bodies, traces and metrics.
 
+use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer};
-use serde::ser::{Serialize, Serializer};
 
 use crate::Text;
 
 /// What a caller asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// Check and count, in one step.
     #[default]
@@ -37,12 +38,6 @@ impl Operation {
     /// The operation of this name.
     pub fn named(name: &str) -> Option<Operation> {
         Operation::ALL.into_iter().find(|operation| operation.name() == name)
-    }
-}
-
-impl Serialize for Operation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

@@ -46,10 +46,7 @@ impl Renderer {
     /// A decision in one line, and what else the rule says.
     pub(crate) fn decision(self, decision: &Decision<'_>) -> String {
         let mut out = String::new();
-        let verdict = match decision.allowed {
-            true => format!("{}  ", self.paint("allowed", GREEN)),
-            false => format!("{}   ", self.paint("denied", RED)),
-        };
+        let verdict = self.verdict(decision.allowed);
         let mut parts = Vec::new();
         let action = match &*decision.action {
             "" | "allow" | "deny" => String::new(),
@@ -138,10 +135,7 @@ impl Renderer {
 
     /// What the endpoints of another system would answer, in one line.
     pub(crate) fn front(self, FrontReport { name, allowed, rule, rules }: &FrontReport<'_>) -> String {
-        let verdict = match allowed {
-            true => format!("{}  ", self.paint("allowed", GREEN)),
-            false => format!("{}   ", self.paint("denied", RED)),
-        };
+        let verdict = self.verdict(*allowed);
         let told = match rule {
             Some(rule) => format!("by {}", plain(rule)),
             None if !allowed => "by a ban by hand".to_owned(),
@@ -232,6 +226,14 @@ impl Renderer {
                 format!("{paused}   no rule denies until {}; bans by hand still do\n", self.instant(until))
             }
             None => format!("{}  the rules of this server are not paused\n", self.paint("running", GREEN)),
+        }
+    }
+
+    /// The verdict in the width of the longer one, with the blanks behind it.
+    fn verdict(self, allowed: bool) -> String {
+        match allowed {
+            true => format!("{}  ", self.paint("allowed", GREEN)),
+            false => format!("{}   ", self.paint("denied", RED)),
         }
     }
 

@@ -3,18 +3,14 @@
 //! It is JSON without arrays, objects within, fractions and words, so it needs no nesting and no bound on depth.
 
 use super::piece::Piece;
+use super::result::KoalaValue;
 
 /// A field of the object.
 pub(super) struct FlatEntry<'t> {
     pub(super) name: String,
-    pub(super) value: FlatValue,
+    pub(super) value: KoalaValue,
     /// Where the value stands.
     pub(super) at: Piece<'t>,
-}
-
-pub(super) enum FlatValue {
-    Number(i64),
-    Text(String),
 }
 
 /// What is wrong with it, and where.
@@ -39,8 +35,8 @@ pub(super) fn read(text: Piece<'_>) -> Result<(Vec<FlatEntry<'_>>, Piece<'_>), W
         reader.skip_blanks();
         let start = reader.at;
         let value = match reader.next() {
-            Some('"') => FlatValue::Text(reader.text("a text")?),
-            _ => FlatValue::Number(reader.number()?),
+            Some('"') => KoalaValue::Text(reader.text("a text")?),
+            _ => KoalaValue::Number(reader.number()?),
         };
         entries.push(FlatEntry { name, value, at: text.part(start, reader.at) });
         match reader.next() {

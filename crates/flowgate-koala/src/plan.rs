@@ -28,14 +28,8 @@ pub struct KoalaPlan<'r> {
     /// The counters, for the store to apply.
     pub plan: Plan<'r>,
     /// The positions of the direct rules that match.
-    pub(crate) direct: SmallVec<[u32; 2]>,
-}
-
-impl KoalaPlan<'_> {
-    /// Whether a direct rule matches, which decides at once.
-    pub fn meets_a_direct_rule(&self) -> bool {
-        !self.direct.is_empty()
-    }
+    /// The rules without limits that the request meets.
+    pub direct: SmallVec<[u32; 2]>,
 }
 
 impl KoalaRules {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use flowgate_engine::front::{Location, Report, quoted};
 
-use super::flat_object::{self, FlatValue};
+use super::flat_object;
 use super::piece::Piece;
 
 /// The fields that clients know, and whether they are texts.
@@ -91,7 +91,11 @@ impl KoalaResult {
 
     /// The result of a request that passes. Number 0: no rule matched. Number 1: no rule that matched was exceeded.
     fn pass(number: u32) -> KoalaResult {
-        KoalaResult { fields: vec![(STR_REASON.to_owned(), KoalaValue::Text("Allow".to_owned()))] }.complete(number)
+        let mut pass = KoalaResult { fields: Vec::new() }.complete(number);
+        if let Some((_, reason)) = pass.fields.iter_mut().find(|(name, _)| name == STR_REASON) {
+            *reason = KoalaValue::Text("Allow".to_owned());
+        }
+        pass
     }
 
     /// Adds the missing fields. If no field was given, all are in their usual order.
@@ -110,23 +114,15 @@ impl KoalaResult {
     }
 
     fn number(&self, name: &str) -> i64 {
-        self.fields
-            .iter()
-            .find_map(|(known, value)| match value {
-                KoalaValue::Number(number) if known == name => Some(*number),
-                _ => None,
-            })
-            .unwrap_or(0)
+        if let Some(KoalaValue::Number(number)) = self.get(name) { *number } else { 0 }
     }
 
     fn text(&self, name: &str) -> &str {
-        self.fields
-            .iter()
-            .find_map(|(known, value)| match value {
-                KoalaValue::Text(text) if known == name => Some(text.as_str()),
-                _ => None,
-            })
-            .unwrap_or("")
+        if let Some(KoalaValue::Text(text)) = self.get(name) { text } else { "" }
+    }
+
+    fn get(&self, name: &str) -> Option<&KoalaValue> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
@@ -145,13 +141,7 @@ impl Results {
             results.read_one(report, *line);
         }
         for number in [0, 1] {
-            results.by_number.entry(number).or_insert_with(|| {
-                let pass = KoalaResult::pass(number);
-                let usual = |name: &str| FIELDS.iter().position(|(known, _)| *known == name);
-                let mut fields = pass.fields;
-                fields.sort_by_key(|(name, _)| usual(name));
-                KoalaResult { fields }
-            });
+            results.by_number.entry(number).or_insert_with(|| KoalaResult::pass(number));
         }
         results
     }
@@ -202,16 +192,15 @@ fn read_fields(report: &mut Report, object: Piece<'_>) -> Option<Vec<(String, Ko
     for entry in entries {
         let known = FIELDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&entry.name));
         let value = match (known, entry.value) {
-            (Some((name, true)), FlatValue::Number(_)) => {
+            (Some((name, true)), KoalaValue::Number(_)) => {
                 report.error(entry.at.at(), format!("\"{name}\" is a text")).hint("put it in double quotes").done();
                 continue;
             }
-            (Some((name, false)), FlatValue::Text(_)) => {
+            (Some((name, false)), KoalaValue::Text(_)) => {
                 report.error(entry.at.at(), format!("\"{name}\" is a whole number")).done();
                 continue;
             }
-            (_, FlatValue::Number(number)) => KoalaValue::Number(number),
-            (_, FlatValue::Text(text)) => KoalaValue::Text(text),
+            (_, value) => value,
         };
         let name = known.map_or(entry.name, |(name, _)| (*name).to_owned());
         match fields.iter_mut().find(|(earlier, _)| *earlier == name) {

@@ -18,7 +18,6 @@ mod gate;
 pub(crate) mod head;
 mod health;
 mod limit;
-mod metrics;
 mod origin;
 mod pause;
 mod policy;
@@ -265,9 +264,7 @@ impl Http {
         };
         Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops, local: None }
     }
-}
 
-impl Http {
     /// Lets admins read and write a configuration file. Only the first call has an effect.
     pub(crate) fn administer(&self, file: RulesFile) {
         self.shared.rules.get_or_init(|| Arc::new(AdminFile::new(file)));
@@ -275,7 +272,7 @@ impl Http {
 
     /// Reads the files of the console from a directory. Only the first call has an effect.
     pub(crate) fn set_console_directory(&self, directory: PathBuf) {
-        self.shared.console.set_directory(directory);
+        self.shared.console.directory.get_or_init(|| directory);
     }
 
     /// Sets the admin token, unless the configuration has one.

@@ -39,7 +39,9 @@ mod wire;
 
 pub(crate) use failover::Local;
 pub use health::SharedStats;
-pub(crate) use question::{LocalQuestion, OutcomesQuestion, OwnedQuestion, Question, StoreReply};
+pub(crate) use question::{
+    KeyQuestion, LocalQuestion, OutcomesQuestion, OwnedQuestion, Question, StoreReply, ThrottleQuestion,
+};
 pub(crate) use shared::{SentQuestion, SharedStore};
 
 use wire::Reply;

@@ -68,9 +68,7 @@ impl Resp {
         };
         Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
     }
-}
 
-impl Resp {
     /// Lets the user `admin` log in with a token that the server made for itself, unless the configuration has one.
     pub(crate) fn set_admin_token(&self, token: Secret) {
         self.shared.made_admin_token.get_or_init(|| token);

@@ -101,7 +101,21 @@ impl Certificates {
     /// # Errors
     /// When a file cannot be read or used.
     pub fn compile(files: &config::Tls) -> Result<CompiledCertificates, TlsError> {
-        read(files).map(CompiledCertificates)
+        let provider = Arc::new(ring::default_provider());
+        let certs = certificates("cert", &files.cert)?;
+        let key = PrivateKeyDer::from_pem_slice(&bytes("key", &files.key)?)
+            .map_err(|error| wrong("key", &files.key, &error, "private key in clear"))?;
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+        let pair = |source| TlsError::Pair { cert: files.cert.clone(), key: files.key.clone(), source };
+        let config = config.map_err(pair)?;
+        let config = match &files.client_ca {
+            Some(path) => config.with_client_cert_verifier(verifier(path, provider)?),
+            None => config.with_no_client_auth(),
+        };
+        let any = config.with_single_cert(certs, key).map_err(pair)?;
+        let mut http2 = any.clone();
+        http2.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(CompiledCertificates(Arc::new(Settings { any: Arc::new(any), http2: Arc::new(http2) })))
     }
 
     /// Puts the first certificates in force.
@@ -129,24 +143,6 @@ impl Certificates {
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
-}
-
-fn read(files: &config::Tls) -> Result<Arc<Settings>, TlsError> {
-    let provider = Arc::new(ring::default_provider());
-    let certs = certificates("cert", &files.cert)?;
-    let key = PrivateKeyDer::from_pem_slice(&bytes("key", &files.key)?)
-        .map_err(|error| wrong("key", &files.key, &error, "private key in clear"))?;
-    let config = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
-    let pair = |source| TlsError::Pair { cert: files.cert.clone(), key: files.key.clone(), source };
-    let config = config.map_err(pair)?;
-    let config = match &files.client_ca {
-        Some(path) => config.with_client_cert_verifier(verifier(path, provider)?),
-        None => config.with_no_client_auth(),
-    };
-    let any = config.with_single_cert(certs, key).map_err(pair)?;
-    let mut http2 = any.clone();
-    http2.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(Arc::new(Settings { any: Arc::new(any), http2: Arc::new(http2) }))
 }
 
 /// A chain of certificates takes kilobytes, a bundle of all public authorities hundreds of kilobytes.

@@ -56,8 +56,8 @@ pub(crate) struct Override {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MessageError {
     /// It is not protobuf, or a field has another type.
-    #[error("the message is malformed")]
-    Malformed,
+    #[error(transparent)]
+    Malformed(#[from] MalformedMessage),
     /// It has no domain.
     #[error("the domain is empty")]
     NoDomain,
@@ -76,12 +76,6 @@ pub(crate) enum MessageError {
     /// An entry has no key.
     #[error("an entry has an empty key")]
     EmptyKey,
-}
-
-impl From<MalformedMessage> for MessageError {
-    fn from(_: MalformedMessage) -> MessageError {
-        MessageError::Malformed
-    }
 }
 
 impl<'b> RateLimitRequest<'b> {

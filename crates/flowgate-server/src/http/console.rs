@@ -60,17 +60,12 @@ const HEADERS: [(HeaderName, &str); 7] = [
 pub(super) struct Console {
     enabled: bool,
     /// The directory to read the files from; empty: they are embedded.
-    directory: OnceLock<PathBuf>,
+    pub(super) directory: OnceLock<PathBuf>,
 }
 
 impl Console {
     pub(super) fn new(enabled: bool) -> Console {
         Console { enabled, directory: OnceLock::new() }
-    }
-
-    /// Reads the files from a directory from now on. Only the first call has an effect.
-    pub(super) fn set_directory(&self, directory: PathBuf) {
-        self.directory.get_or_init(|| directory);
     }
 }
 

@@ -6,10 +6,6 @@ use super::Call;
 use super::reply::{self, Reply};
 use crate::readiness::Ready;
 
-pub(super) fn alive() -> Reply {
-    reply::text("ok")
-}
-
 pub(super) fn ready(call: &Call<'_>) -> Reply {
     let service = &call.shared.service;
     let mut notes = String::new();

@@ -10,10 +10,11 @@ use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{
-    Call, bans, console, decide, explain, find_bans, gate, health, limit, metrics, pause, policy, rules, sample,
-    session, stats, stats_history, subjects,
+    Call, bans, console, decide, explain, find_bans, gate, health, limit, pause, policy, rules, sample, session, stats,
+    stats_history, subjects,
 };
 use crate::fronts;
+use crate::metrics::CONTENT_TYPE;
 use crate::service::Operation;
 
 /// The document of `/openapi.json`.
@@ -148,7 +149,7 @@ impl Endpoint {
             Endpoint::ForgetSample => Ok(sample::forget(call)),
             Endpoint::TryRules => sample::try_rules(call, body).await,
             Endpoint::LogIn => session::log_in(call, body).await,
-            Endpoint::Alive => Ok(health::alive()),
+            Endpoint::Alive => Ok(reply::text("ok")),
             Endpoint::Ready => Ok(health::ready(call)),
             Endpoint::Description => Ok(reply::json_text(DESCRIPTION)),
             Endpoint::Stats => stats::stats(call).await,
@@ -156,7 +157,7 @@ impl Endpoint {
             Endpoint::Policy => policy::policy(call).await,
             Endpoint::Subjects => subjects::of_rule(call),
             Endpoint::Denials => subjects::denials(call),
-            Endpoint::Metrics => Ok(metrics::metrics(&call.shared.service).await),
+            Endpoint::Metrics => Ok(reply::with_type(call.shared.service.prometheus().await, CONTENT_TYPE)),
         }
     }
 }

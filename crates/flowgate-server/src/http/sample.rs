@@ -34,48 +34,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// `{"state":"recording","since":..,"until":..,"requests":48210,"bytes":..,"max_bytes":..,"one_in":1,"by":"ip","left_out":[..]}`.
 pub(super) fn read(call: &Call<'_>) -> Reply {
-    told(&call.shared.service)
-}
-
-/// `{"for":"5m"}` -> the recording. `0s` ends the one under way and keeps it.
-pub(super) async fn start(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
-    let body = body::read_json(call.shared, call.headers(), body).await?;
-    let SampleOrder { length } = body::parse(&body)?;
     let service = &call.shared.service;
-    let sample = &service.recent().sample;
-    let longest = sample.longest;
-    let length = match parse_duration(&length.0).map(Span::from) {
-        Some(length) if length <= longest => length,
-        _ => return Err(Error::invalid("for", format!("expected a length such as \"5m\", at most {longest}"))),
-    };
-    match sample.mode {
-        Sampling::Off => return Err(Error::Forbidden("nothing is recorded: console.sample is \"off\"")),
-        Sampling::OnDemand if length.is_zero() => sample.stop(service.now()),
-        Sampling::OnDemand => sample.start(service.now(), Some(length), commonest_field(&service.rules())),
-        // It goes on all the time.
-        Sampling::Always => {}
-    }
-    Ok(told(service))
-}
-
-/// Forgets the recording.
-pub(super) fn forget(call: &Call<'_>) -> Reply {
-    let service = &call.shared.service;
-    service.recent().sample.forget(service.now());
-    told(service)
-}
-
-/// The field that most rules count by.
-pub(crate) fn commonest_field(rules: &RuleSet) -> String {
-    let mut counts: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
-    for field in rules.rules.iter().flat_map(|rule| rule.by()) {
-        *counts.entry(field).or_default() += 1;
-    }
-    let commonest = counts.into_iter().max_by_key(|(field, count)| (*count, std::cmp::Reverse(*field)));
-    commonest.map(|(field, _)| field.to_owned()).unwrap_or_default()
-}
-
-fn told(service: &Service) -> Reply {
     let sample = &service.recent().sample;
     let status = sample.status(service.now());
     let state = match (&status, sample.mode) {
@@ -97,6 +56,44 @@ fn told(service: &Service) -> Reply {
         by: status.map(|status| status.by.into()),
         left_out: LEFT_OUT.map(Into::into).into(),
     })
+}
+
+/// `{"for":"5m"}` -> the recording. `0s` ends the one under way and keeps it.
+pub(super) async fn start(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
+    let body = body::read_json(call.shared, call.headers(), body).await?;
+    let SampleOrder { length } = body::parse(&body)?;
+    let service = &call.shared.service;
+    let sample = &service.recent().sample;
+    let longest = sample.longest;
+    let length = match parse_duration(&length.0).map(Span::from) {
+        Some(length) if length <= longest => length,
+        _ => return Err(Error::invalid("for", format!("expected a length such as \"5m\", at most {longest}"))),
+    };
+    match sample.mode {
+        Sampling::Off => return Err(Error::Forbidden("nothing is recorded: console.sample is \"off\"")),
+        Sampling::OnDemand if length.is_zero() => sample.stop(service.now()),
+        Sampling::OnDemand => sample.start(service.now(), Some(length), commonest_field(&service.rules())),
+        // It goes on all the time.
+        Sampling::Always => {}
+    }
+    Ok(read(call))
+}
+
+/// Forgets the recording.
+pub(super) fn forget(call: &Call<'_>) -> Reply {
+    let service = &call.shared.service;
+    service.recent().sample.forget(service.now());
+    read(call)
+}
+
+/// The field that most rules count by.
+pub(crate) fn commonest_field(rules: &RuleSet) -> String {
+    let mut counts: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
+    for field in rules.rules.iter().flat_map(|rule| rule.by()) {
+        *counts.entry(field).or_default() += 1;
+    }
+    let commonest = counts.into_iter().max_by_key(|(field, count)| (*count, std::cmp::Reverse(*field)));
+    commonest.map(|(field, _)| field.to_owned()).unwrap_or_default()
 }
 
 /// Tells a try that its client has gone, unless it has ended.

@@ -82,19 +82,18 @@ impl Socket {
         #[cfg(unix)]
         {
             use std::os::fd::AsFd;
-            let listener = match self {
-                Socket::Tcp(listener) => listener.as_fd().try_clone_to_owned()?,
-                Socket::Unix(socket) => socket.as_fd().try_clone_to_owned()?,
-            };
             match self {
-                Socket::Tcp(_) => {
-                    let (stream, address) = std::net::TcpListener::from(listener).accept()?;
+                Socket::Tcp(listener) => {
+                    let listener = std::net::TcpListener::from(listener.as_fd().try_clone_to_owned()?);
+                    let (stream, address) = listener.accept()?;
                     stream.set_nonblocking(true)?;
                     let _ = stream.set_nodelay(true);
                     Ok(Incoming::Tcp(stream, address))
                 }
-                Socket::Unix(_) => {
-                    let (stream, _) = std::os::unix::net::UnixListener::from(listener).accept()?;
+                Socket::Unix(socket) => {
+                    let listener =
+                        std::os::unix::net::UnixListener::from(socket.listener.as_fd().try_clone_to_owned()?);
+                    let (stream, _) = listener.accept()?;
                     stream.set_nonblocking(true)?;
                     Ok(Incoming::Unix(stream))
                 }

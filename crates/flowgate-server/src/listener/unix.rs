@@ -6,7 +6,6 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use tokio::net::UnixListener;
 /// A listening socket, and its file.
 #[derive(Debug)]
 pub(super) struct UnixSocket {
-    listener: UnixListener,
+    pub(super) listener: UnixListener,
     pub(super) path: PathBuf,
     /// Device and inode of the file that `bind` created.
     file: (u64, u64),
@@ -37,12 +36,6 @@ impl UnixSocket {
 
     pub(super) async fn accept(&self) -> io::Result<UnixStream> {
         self.listener.accept().await?.0.into_std()
-    }
-}
-
-impl AsFd for UnixSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
     }
 }
 

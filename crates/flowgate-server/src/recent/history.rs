@@ -169,11 +169,7 @@ impl History {
 
 impl Range {
     const fn resolution(self) -> Resolution {
-        match self {
-            Range::FiveMinutes => RESOLUTIONS[0],
-            Range::Hour => RESOLUTIONS[1],
-            Range::Day => RESOLUTIONS[2],
-        }
+        RESOLUTIONS[self as usize]
     }
 }
 

@@ -19,10 +19,10 @@ use super::deny_cache::{Denial, DenyQuestion, DenyTable};
 use super::failover::Local;
 use crate::answer::Pending;
 pub(crate) use joint::{JointQuestion, OwnedJointQuestion};
-pub(crate) use key::{KeyQuestion, OwnedKeyQuestion};
+pub(crate) use key::KeyQuestion;
 pub(crate) use outcomes::OutcomesQuestion;
 pub(crate) use rules::{ExplainQuestion, OwnedRuleQuestion, RuleQuestion};
-pub(crate) use throttle::{OwnedThrottleQuestion, ThrottleQuestion};
+pub(crate) use throttle::ThrottleQuestion;
 
 /// What is asked, while the caller waits for it to be sent.
 pub(crate) trait Question {

@@ -6,10 +6,10 @@ mod keys;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Throttle, Time};
+use flowgate::{Clock, MemoryConfig, Op, Reading, Span, Time};
 use flowgate_engine::config::{self, RedisServers};
 use flowgate_engine::redis::{BanCopy, OwnedPlan, ScriptCall, ScriptTime};
-use flowgate_engine::{AdHoc, AdHocKey, Decider, Decision, Explanation, Request};
+use flowgate_engine::{Decider, Decision, Explanation, Request};
 use tokio::time::{sleep, timeout};
 
 use super::clock::RedisClock;
@@ -18,9 +18,8 @@ use super::failover::{Failover, Local, Settings};
 use super::health::{Health, SharedStats};
 use super::link::Failure;
 use super::question::{
-    ExplainQuestion, InFlightQuestion, JointQuestion, KeyQuestion, LocalQuestion, OwnedJointQuestion, OwnedKeyQuestion,
-    OwnedQuestion, OwnedRuleQuestion, OwnedThrottleQuestion, Question, RuleQuestion, Store, StoreReply,
-    ThrottleQuestion,
+    ExplainQuestion, InFlightQuestion, JointQuestion, LocalQuestion, OwnedJointQuestion, OwnedQuestion,
+    OwnedRuleQuestion, Question, RuleQuestion, Store, StoreReply,
 };
 use super::redirect::{Command, Plain, SentCommand, WithScript};
 use super::sentinel::Sentinels;
@@ -209,21 +208,6 @@ impl SharedStore {
         }
         let question = ExplainQuestion(RuleQuestion { snapshot, plan: &plan, request });
         answer(self.ask(&question, at))
-    }
-
-    /// Applies a limit that the caller brings to an ad hoc key.
-    pub(crate) fn limit(self: &Arc<Self>, op: Op, call: AdHoc<'_>, at: Reading) -> PendingReply<OwnedKeyQuestion> {
-        self.ask(&KeyQuestion { op, call }, at)
-    }
-
-    /// Answers a call of `CL.THROTTLE`.
-    pub(crate) fn throttle(
-        self: &Arc<Self>,
-        key: AdHocKey<'_>,
-        throttle: Throttle,
-        at: Reading,
-    ) -> PendingReply<OwnedThrottleQuestion> {
-        self.ask(&ThrottleQuestion { key, throttle }, at)
     }
 
     /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.

@@ -86,7 +86,7 @@ pub(crate) enum Error {
     #[error("ERR value is out of range")]
     OutOfRange,
     #[error("WRONGTYPE the key is in use by a limit of another algorithm: use another key, or DEL it")]
-    WrongType,
+    WrongType(#[from] OtherAlgorithm),
     #[error("ERR {0}")]
     Limit(#[from] LimitError),
     #[error("ERR {0}")]
@@ -116,18 +116,12 @@ impl From<BanError> for Error {
     }
 }
 
-impl From<OtherAlgorithm> for Error {
-    fn from(_: OtherAlgorithm) -> Error {
-        Error::WrongType
-    }
-}
-
 impl From<ThrottleError> for Error {
     fn from(error: ThrottleError) -> Error {
         match error {
             ThrottleError::OutOfRange => Error::OutOfRange,
             ThrottleError::ZeroRate => Error::CellZeroRate,
-            ThrottleError::OtherAlgorithm(_) => Error::WrongType,
+            ThrottleError::OtherAlgorithm(other) => Error::WrongType(other),
         }
     }
 }

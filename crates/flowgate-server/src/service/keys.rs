@@ -6,6 +6,7 @@ use flowgate::{
 use flowgate_engine::{AdHoc, AdHocKey};
 
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
+use crate::redis::{KeyQuestion, ThrottleQuestion};
 
 /// An ad hoc key that was [prefetched](Service::prefetch): the place of its counter is known.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ impl Service {
         };
         let pending = match &self.shared {
             None => Pending::Now(self.decider.limit(op, call, at).map(KeyDecision::certain)),
-            Some(shared) => shared.limit(op, call, at),
+            Some(shared) => shared.ask(&KeyQuestion { op, call }, at),
         };
         let is_noted = self.observer.begin(operation);
         match pending {
@@ -150,7 +151,7 @@ impl Service {
                 }
                 answer
             }
-            Some(shared) => match shared.throttle(key.into(), *throttle, at) {
+            Some(shared) => match shared.ask(&ThrottleQuestion { key: key.into(), throttle: *throttle }, at) {
                 Pending::Now(reply) => Answer::Now(reply),
                 Pending::Later(sent) => self.observer.later(sent, true, at, |observer, question, reply, now| {
                     if let Ok(reply) = reply {

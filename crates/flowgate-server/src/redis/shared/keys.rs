@@ -8,6 +8,7 @@ use flowgate_engine::{AdHoc, AdHocKey};
 
 use super::{SharedStore, answer};
 use crate::answer::Answer;
+use crate::redis::question::KeyQuestion;
 use crate::redis::redirect::Plain;
 use crate::redis::wire::Reply;
 use crate::service::{KeyDecision, Reset, StoreAway};
@@ -20,7 +21,7 @@ impl SharedStore {
         at: Reading,
     ) -> Answer<Reset<Result<KeyDecision, OtherAlgorithm>>> {
         let reset = self.key_reset(call.key);
-        let peek = answer(self.limit(Op::Peek, AdHoc { cost: 0, ..call }, at));
+        let peek = answer(self.ask(&KeyQuestion { op: Op::Peek, call: AdHoc { cost: 0, ..call } }, at));
         reset.with(peek, |reset, peek| {
             let is_done = reset.is_ok();
             let decision = peek.map(|peek| KeyDecision { degraded: peek.degraded || !is_done, ..peek });
