@@ -51,6 +51,11 @@ impl<'a> Contestant<'a> {
 
 /// Nanoseconds per operation of each contestant: the median over `rounds` in which all take turns.
 pub fn race(contestants: &mut [Contestant<'_>], operations: u64, rounds: usize) -> Vec<f64> {
+    race_rounds(contestants, operations, rounds).iter_mut().map(|samples| median(samples)).collect()
+}
+
+/// Nanoseconds per operation of each contestant in each of `rounds` in which all take turns.
+pub fn race_rounds(contestants: &mut [Contestant<'_>], operations: u64, rounds: usize) -> Vec<Vec<f64>> {
     let mut nanos = vec![Vec::new(); contestants.len()];
     for contestant in contestants.iter_mut() {
         (contestant.run)(operations / 4);
@@ -60,7 +65,7 @@ pub fn race(contestants: &mut [Contestant<'_>], operations: u64, rounds: usize) 
             samples.push((contestant.run)(operations).as_nanos() as f64 / operations as f64);
         }
     }
-    nanos.iter_mut().map(|samples| median(samples)).collect()
+    nanos
 }
 
 pub fn median(samples: &mut [f64]) -> f64 {

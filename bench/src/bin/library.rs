@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use flowgate::{Clock, Limiter, Single, Time};
-use flowgate_bench::{Contestant, race, scramble};
+use flowgate_bench::{Contestant, median, race_rounds, scramble};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 const KEYS: u64 = 1_000_000;
@@ -33,7 +33,10 @@ fn main() {
 
 fn unkeyed() {
     let governor = RateLimiter::direct(quota(u32::MAX));
-    let [pass, busy] = ["bucket 1000000000/s", "bucket 1/d"].map(|limit| Single::new(limit).expect("valid"));
+    let single = |limit| Single::new(limit).expect("valid");
+    // A counter each: takes at different times would deny each other.
+    let [supplied, clocked, busy] =
+        [single("bucket 1000000000/s"), single("bucket 1000000000/s"), single("bucket 1/d")];
     let now = Clock::System.now().as_nanos();
     busy.take_at(1, Time::from_nanos(now));
     table(
@@ -41,8 +44,10 @@ fn unkeyed() {
         20_000_000,
         &mut [
             Contestant::new("governor, check (reads its clock)", |_| governor.check().is_ok()),
-            Contestant::new("flowgate, take, time supplied", |i| pass.take_at(1, Time::from_nanos(now + i)).allowed()),
-            Contestant::new("flowgate, take with the clock", |_| pass.take().allowed()),
+            Contestant::new("flowgate, take, time supplied", |i| {
+                supplied.take_at(1, Time::from_nanos(now + i)).allowed()
+            }),
+            Contestant::new("flowgate, take with the clock", |_| clocked.take().allowed()),
             Contestant::new("flowgate, denied, time supplied", |_| busy.take_at(1, Time::from_nanos(now)).allowed()),
         ],
     );
@@ -124,13 +129,15 @@ fn quota(burst: u32) -> Quota {
     Quota::with_period(Duration::from_secs(366 * 86_400) / burst.get()).expect("not zero").allow_burst(burst)
 }
 
-/// Prints nanoseconds and how many times as fast as the first each is.
+/// Prints the median of nanoseconds, and how many times as fast as the first each is: the median of the rounds, and their range.
 fn table(title: &str, operations: u64, contestants: &mut [Contestant<'_>]) {
-    let nanos = race(contestants, operations, ROUNDS);
+    let rounds = race_rounds(contestants, operations, ROUNDS);
     println!("{title}");
-    for (contestant, own) in contestants.iter().zip(&nanos) {
-        println!("  {:<44} {own:>8.1} ns  {:>6.2}x", contestant.name, nanos[0] / own);
+    for (contestant, own) in contestants.iter().zip(&rounds) {
+        let mut ratios: Vec<f64> = rounds[0].iter().zip(own).map(|(first, own)| first / own).collect();
+        let (nanos, ratio) = (median(&mut own.clone()), median(&mut ratios));
+        let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+        println!("  {:<44} {nanos:>8.1} ns  {ratio:>6.2}x  {least:.2} to {most:.2}", contestant.name);
     }
     println!();
-    black_box(&nanos);
 }

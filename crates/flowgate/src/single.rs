@@ -56,12 +56,10 @@ impl Single {
 
     /// A counter under `limit`, with the real clock.
     pub fn from_limit(limit: Limit) -> Single {
-        let counter = if limit.is_instant() {
-            SharedCounter::Instant(AtomicInstant::default())
-        } else if limit.is_words() {
-            SharedCounter::Words(SpinWords::default())
-        } else {
-            SharedCounter::Counter(Mutex::default())
+        let counter = match limit.instant_bucket() {
+            Some(bucket) => SharedCounter::Instant(AtomicInstant::new(bucket.clone())),
+            None if limit.is_words() => SharedCounter::Words(SpinWords::default()),
+            None => SharedCounter::Counter(Mutex::default()),
         };
         Single { limit, counter, clock: Clock::default(), queues: Queues::default() }
     }
@@ -140,9 +138,23 @@ impl Single {
     #[inline(always)]
     pub fn apply_at(&self, op: Op, cost: u64, at: impl Into<Reading>) -> Decision {
         let at = at.into();
+        if let SharedCounter::Instant(instant) = &self.counter
+            && op == Op::Take
+            && cost > 0
+        {
+            let mut decision = instant.take(cost, at.now);
+            decision.make_real(at);
+            return decision;
+        }
+        self.apply_any(op, cost, at)
+    }
+
+    // Not inlined, so that a take from an instant stays in registers.
+    #[inline(never)]
+    fn apply_any(&self, op: Op, cost: u64, at: Reading) -> Decision {
         let ask = Ask { op: op.on_clock(at), cost, now: at.now };
         let mut decision = match &self.counter {
-            SharedCounter::Instant(instant) => instant.apply(&self.limit, ask),
+            SharedCounter::Instant(instant) => instant.apply(ask),
             SharedCounter::Words(spin) => {
                 let mut words = spin.take();
                 let (decision, _) = self.limit.apply_words(ask, &mut words);

@@ -71,6 +71,21 @@ impl Bucket {
     }
 }
 
+/// A bucket whose state is one word: see [`Bucket::has_whole_nanos`].
+impl Bucket<u64> {
+    /// The instant at which it is full again once `cost` is taken; `None` if that is denied. `full_at` is zero if it
+    /// was never used.
+    ///
+    /// In instants instead of debts, and without a branch on which of them is later: that changes from call to call
+    /// where calls come as fast as the clock ticks, and a branch that is guessed wrong takes as long as all of this.
+    #[inline(always)]
+    pub(crate) fn taken(&self, full_at: u64, now: u64, cost: u64) -> Option<u64> {
+        // An instant is below 2^63, and the costs up to a burst are at most 36,500 days.
+        let taken = full_at.max(now).saturating_add(self.ticks_per_unit.times(cost));
+        (cost <= self.burst && taken <= now + self.capacity).then_some(taken)
+    }
+}
+
 impl<T: Ticks> Bucket<T> {
     #[inline(always)]
     fn debt(&self, state: Option<&FullAt>, now: u64) -> T {
@@ -115,7 +130,7 @@ impl<T: Ticks> Bucket<T> {
         Numbers { limit: self.burst, remaining, reset_after: Span::from_nanos(reset_after) }
     }
 
-    /// Whether a tick is a nanosecond, so that the second word of every state is zero.
+    /// Whether a tick is a nanosecond, so that the second word of every state is zero, and the first one will do.
     pub(crate) fn has_whole_nanos(&self) -> bool {
         self.ticks_per_nano == 1
     }

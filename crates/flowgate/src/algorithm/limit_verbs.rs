@@ -1,7 +1,7 @@
 //! The verbs on a limit, and `after=`, which is the same for all algorithms: a second counter, `seen`, decides whether
 //! the limit is enforced yet.
 
-use super::{Charge, Counter, Law, MAX_EXACT_INTEGER, WindowCount, apply_words, dispatch};
+use super::{Bucket, Charge, Counter, Law, MAX_EXACT_INTEGER, WindowCount, apply_words, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::{Decision, Retry, Verdict};
@@ -34,19 +34,12 @@ impl Limit {
         )
     }
 
-    /// Applies `op` to a counter that is one instant (see [`Limit::is_instant`]), or zero if it is unused.
-    #[inline(always)]
-    pub(crate) fn apply_instant(&self, ask: Ask, instant: &mut u64) -> Decision {
-        let Law::Bucket(bucket) = self.law() else { unreachable!("not an instant: the caller asked `is_instant`") };
-        let mut words = (*instant > 0).then_some([*instant, 0]);
-        let (decision, _) = apply_words(bucket, ask, &mut words);
-        *instant = words.map_or(0, |[instant, _]| instant);
-        decision
-    }
-
-    /// Whether its counter is one instant: that of a bucket without fractions of a nanosecond.
-    pub(crate) fn is_instant(&self) -> bool {
-        self.after_window().is_none() && matches!(self.law(), Law::Bucket(bucket) if bucket.has_whole_nanos())
+    /// The bucket whose state is one instant: a bucket without fractions of a nanosecond.
+    pub(crate) fn instant_bucket(&self) -> Option<&Bucket<u64>> {
+        match self.law() {
+            Law::Bucket(bucket) if self.after_window().is_none() && bucket.has_whole_nanos() => Some(bucket),
+            _ => None,
+        }
     }
 
     /// Whether its counter is two words.
